@@ -22,7 +22,7 @@ from .optional_records import HasObservesFailures as HasObservesFailures
 from .optional_records import HasSourceField as HasSourceField
 
 if TYPE_CHECKING:
-    from . import Cost, Failure, Judge, Problem, Rubric, RunContext, Score, Subject
+    from . import Cost, Failure, Judge, Problem, ReadCounts, Rubric, RunContext, Score, Subject
 
 
 class HasOpen(Protocol):
@@ -199,6 +199,13 @@ class HasNoOutput(Protocol):
     @property
     def no_output(self) -> Problem | None:
         """After the check, why no subject has an output; the run is refused where outputs are judged and none are made. Without it, or None, some may have one."""
+
+
+class HasReadCounts(Protocol):
+    """Sources; on the live object."""
+
+    def read_counts(self) -> ReadCounts:
+        """What it counted in the newest pass of ``subjects``, so far: the run's document has it as ``read``. A live source that is taken up counts on from what it recorded. Without it ``read`` has the counts of subjects alone."""
 
 
 class HasLive(Protocol):

@@ -48,6 +48,7 @@ SUBJECT_READ = "subject.read"
 :param events?: where its trace events stand among those of its session, as ranges ``[start, stop]`` from 0.
 :param trail?: how many events of its session came before it.
 :param from_run?: the run that had recorded it, where it is judged again from the ledger.
+:param failure?: ``{kind, message}`` of a record that failed where it was recorded; nothing is asked about it.
 """
 
 EVAL_STARTED = "eval.started"

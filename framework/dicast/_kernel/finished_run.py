@@ -22,7 +22,7 @@ class Run:
     """A finished run: the fields of ``dicast run --json``, and the verdicts.
 
     *score* is None with several judges and no ``gate.on``; every mean is over what was scored, which *coverage* is the share
-    of; ``gate["passed"]`` is None where it is undecided; amounts of money are decimal strings, None when unknown; *exit_code* is what ``dicast run`` would return.
+    of; *read_counts* is the document's ``read``; ``gate["passed"]`` is None where it is undecided; amounts of money are decimal strings, None when unknown; *exit_code* is what ``dicast run`` would return.
 
     Of a suite *experiments* has the run of each experiment by its name, in the order in which they ran. Its counts and costs are
     the sums of theirs, its gate passed where all of theirs did, *baseline* names the experiment that others are compared with,
@@ -64,6 +64,7 @@ class Run:
     plan: Mapping[str, Any] | None = None
     warnings: Sequence[Mapping[str, str]] = ()
     models: Mapping[str, Sequence[str]] = field(factory=dict)
+    read_counts: Mapping[str, Any] = field(factory=dict, alias="read")
     experiments: Mapping[str, Run] = field(factory=dict)
     _open_ledger: Slot | None = field(default=None, repr=False, eq=False)
 

@@ -70,7 +70,7 @@ async def forecast(pipeline: Pipeline, ledger: Slot, source: Source, visit: Visi
             unjudged += not plan.units_for(due.subject.kind)
             each = nothing()
             for slot, estimate in priced:
-                if slot.accepts(due.subject.kind):
+                if due.failure is None and slot.accepts(due.subject.kind):
                     cost = estimate(due.subject)
                     each[cost.unit] += cost
             for unit, cost in each.items():

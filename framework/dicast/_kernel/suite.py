@@ -22,6 +22,7 @@ from .pipeline.slots import ledger_slot
 from .records.baseline import find_baseline
 from .report.document import document as decide
 from .report.document import exit_code, stopped_document
+from .report.read_counts import read_sum
 from .resume.reading import document
 from .resume.resume import EarlierRun, refuse_changes, standing
 from .run.end import ledger_json
@@ -69,6 +70,7 @@ def in_sum(suite: Suite) -> dict[str, Any]:
         done[name] = dict(sum((Counter(one[name]) for one in documents.values()), Counter[str]()))
     for name in ("cost", "spend_lost"):
         done[name] = {unit: _total(one[name][unit] for one in documents.values()) for unit in done[name]}
+    done["read"] = read_sum(documents.values())
     due = done["scored"] + done["failed"] + done["unaffordable"]
     gates = {name: one["gate"] for name, one in documents.items()}
     passed = {gate["passed"] for gate in gates.values()}

@@ -21,7 +21,7 @@ from .._kernel.resume.reading import verdict
 from .._kernel.run.run import Request
 from .._kernel.source.source import GivenSubjects, is_live
 from .._kernel.timing.event_loop import in_loop
-from .._kernel.values import Cost, Event, Failure, Judgment, Query, Rubric, Score, Subject, Verdict
+from .._kernel.values import Cost, Due, Event, Failure, Judgment, Query, Rubric, Score, Subject, Verdict
 from .._kernel.values.errors import ConfigError, Problem
 from .fakes import FakeJudge, FakeMetric, MemorySink
 from .ledger import MemoryLedger
@@ -51,7 +51,7 @@ class Finished:
 def run_pipeline(
     text: str,
     *,
-    subjects: Iterable[Subject] | None = None,
+    subjects: Iterable[Subject | Due] | None = None,
     source: Source | None = None,
     components: Mapping[str, object] | None = None,
 ) -> Finished:

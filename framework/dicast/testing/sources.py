@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from .._kernel.contract.define import maybe_await
-from .._kernel.source.source import each
-from .._kernel.values import Due, Subject
+from .._kernel.source.source import SOURCE_ERROR, each
+from .._kernel.values import Due, ReadCounts, Subject
 from .conformance import Conformance, path_option, refuses_path
 from .pipeline import Bench
 
@@ -68,6 +68,25 @@ class SourceConformance(Conformance):
         found = self.opened(component, bench.folder, digests) | self.opened(component, bench.folder, digests)
         assert len(found) == 1, f"check() gives other digests of the same data: {found}"
         assert all(isinstance(digest, str) and digest for digest in found), "check() returns a text"
+
+    def test_read_counts_add_up(self, component: Any, bench: Bench) -> None:
+        """``read_counts``, where there is one, counts the pass before it: its failed records are those that were yielded as failed."""
+
+        async def passes(live: Any) -> list[tuple[int, Any]]:
+            count = getattr(live, "read_counts", None)
+            return [] if count is None else [(await self._failed(live), count()) for _ in range(2)]
+
+        for failed, counts in self.opened(component, bench.folder, passes):
+            assert isinstance(counts, ReadCounts), f"read_counts() gives {counts!r}, not ReadCounts"
+            assert counts.failed == failed, f"{failed} records were yielded as failed, and read_counts() says {counts}"
+        both = [counts for _, counts in self.opened(component, bench.folder, passes)]
+        assert all(counts == both[0] for counts in both), f"a second pass gives other counts: {both}"
+
+    async def _failed(self, live: Any) -> int:
+        found = [one async for one in each(live)]
+        failures = [one.failure for one in found if isinstance(one, Due) and one.failure is not None]
+        assert all(failure.kind == SOURCE_ERROR for failure in failures), f"a failed record is a {SOURCE_ERROR}"
+        return len(failures)
 
     def test_missing_file_is_a_wrong_request(self, component: Any, bench: Bench) -> None:
         """A path that leads nowhere is a ConfigError or DataError, never an OSError."""

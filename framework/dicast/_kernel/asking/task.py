@@ -140,13 +140,13 @@ class TaskReplies(Asker):
 
 @frozen
 class Made:
-    """What became of a subject: an output for each rollout, or why there is none, and the *event* of its record.
+    """What became of a subject: an output for each rollout, or why there is none, and the *event* of its record, if records are made.
 
     *excused* says that a missing output counts as 0.
     """
 
     outputs: Sequence[Subject | Failure]
-    event: Event
+    event: Event | None = None
     excused: bool = False
 
 
@@ -162,8 +162,10 @@ class Producer:
     levels: Mapping[str, object]
     now: Callable[[], str]
 
-    async def make(self, subject: Subject) -> Made:
-        """Ask the task about *subject*, once for each rollout; its record is that of the first."""
+    async def make(self, subject: Subject, failure: Failure | None = None) -> Made:
+        """Ask the task about *subject*, once for each rollout; its record is that of the first. After a *failure* of the source nothing is asked."""
+        if failure is not None:
+            return Made([failure], self._failed(columns(subject), failure, subject))
         first = _given(subject) if self.task is None else await self._produce(self.task, subject, 0)
         row = columns(subject)
         record = first if isinstance(first, Failure) else await self._record(row, first)

@@ -14,6 +14,7 @@ from ..._toolkit.text_table import TextTable
 from ..values.score import UNITS
 from .gate_summary import gate_parts
 from .head import head_table
+from .read_lines import read_lines
 from .score_lines import plan_lines, score_lines
 
 Document = Mapping[str, Any]
@@ -53,6 +54,7 @@ def _parts(done: Document) -> Iterator[str | Drawing]:
         yield ""
     yield f"{done['name']}  run {done['run_id']}"
     yield _headline(done)
+    yield from read_lines(done)
     yield from score_lines(done)
     yield from _tallies("metrics", done["metrics"])
     yield from _tallies("judges", done["judges"])

@@ -51,6 +51,9 @@ class Source(Protocol):
     are judged and no task makes them, the run is then refused. A source with ``live = True`` waits for what is still to happen: it yields
     a subject when it is due, and again when there is reason to; while it waits, what was judged is recorded. With ``pauses = True``
     its end is not the run's: the next process takes the run up.
+
+    A record that failed where it was recorded is ``Due(subject, failure=Failure("source_error", message))``: the subject has its kind, its id
+    and what is known of it. A source that marks, drops or fails anything says so in ``read_counts() -> ReadCounts``.
     """
 
     def subjects(self) -> Iterator[Subject | Due] | AsyncIterator[Subject | Due]:

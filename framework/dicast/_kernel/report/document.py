@@ -10,11 +10,12 @@ import attrs
 
 from ..pipeline.clauses import Gate
 from ..pipeline.sections import METRICS
-from ..values import Cost
+from ..values import Cost, ReadCounts
 from ..values.aggregation import Aggregation
 from ..values.score import UNITS
 from .fold import Report
 from .gate import gate_document
+from .read_counts import read_document
 from .spool import Passes
 from .statistics import CI_METHOD, aggregate_all, confidence_interval, pass_rate
 from .tally import Tally
@@ -32,10 +33,11 @@ def document(
     *,
     stopped: Mapping[str, object] | None,
     intervals: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    counts: ReadCounts | None = None,
 ) -> Document:
     """Write down what *report* observed; ``sinks`` and ``ledger`` are added by the caller, who knows them.
 
-    *intervals* are those that hold whenever the run is looked at, by label.
+    *intervals* are those that hold whenever the run is looked at, by label; *counts* are those of a source that counts.
     """
     report.close()
     score = _score(report, aggregation)
@@ -48,6 +50,7 @@ def document(
         "run_id": report.run_id,
         "name": report.started.get("name"),
         "subjects": report.subjects,
+        "read": read_document(report, counts),
         "scored": report.scored,
         "failed": report.failed,
         "skipped": report.subjects - report.judged,

@@ -37,6 +37,8 @@ class Report:
         self.run_id = ""
         self.subjects = self.judged = self.scored = self.failed = self.unaffordable = self.overruns = 0
         self.failures: Counter[str] = Counter()
+        self.subject_kinds: Counter[str] = Counter()
+        self.failed_records = 0
         self.tiers: Counter[str] = Counter(truth=0, proxy=0)
         self.metrics: dict[str, Tally] = {}
         self.judges: dict[str, Tally] = {}
@@ -132,6 +134,10 @@ class Report:
 
     def _read(self, event: Event) -> None:
         self.subjects += 1
+        if "failure" in event.payload:
+            self.failed_records += 1
+        else:
+            self.subject_kinds[str(event.subject_kind)] += 1
 
     def _complete(self, event: Event) -> None:
         self._completed.append(event)

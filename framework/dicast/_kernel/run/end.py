@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..contract.protocols import Ledger
+from ..contract.protocols import Ledger, Source
 from ..events import AGGREGATE_COMPLETED, COMPARISON_COMPLETED
 from ..records.reader import results
-from ..values import Event, Results
+from ..source.source import GivenSubjects, read_counts
+from ..values import Event, ReadCounts, Results
 from ..values.errors import LedgerError
 
 if TYPE_CHECKING:
     from ..pipeline.sections import Pipeline, Slot
     from ..records.observers import RecordObservers
+    from ..report.fold import Report
     from ..stream.stream import Stream
 
 Stopped = dict[str, object] | None
@@ -83,6 +85,16 @@ def stopped_after(stopped: Stopped, append: Callable[[], object]) -> Stopped:
 def failed(stopped: Stopped, error: LedgerError) -> dict[str, object]:
     """Say that the ledger has failed; the reason why the run stopped before that stands."""
     return {"reason": "ledger_failed", "error": str(error)} | (stopped or {})
+
+
+def counted(source: Source | None, name: str, report: Report) -> tuple[ReadCounts | None, dict[str, str]]:
+    """Return the counts of what was read, None if nobody counts, and the fault of a source that cannot count, by its place."""
+    if source is None:
+        return None, {}
+    if isinstance(source, GivenSubjects):
+        return ReadCounts(report.subjects, failed=report.failed_records), {}
+    counts = read_counts(source, name)
+    return (None, {"source": counts}) if isinstance(counts, str) else (counts, {})
 
 
 def sinks_json(stream: Stream, *, ahead: int) -> dict[str, dict[str, object]]:

@@ -36,7 +36,7 @@ from ..timing.timer import Timer
 from ..values import Due, Results, RunContext, TraceEvent
 from ..values.clock import Clock
 from ..values.errors import ConfigError, Interrupted, LedgerError
-from .end import EARLY_STOP, Stopped, conclude, failed, ledger_json, sinks_json, stopped_after
+from .end import EARLY_STOP, Stopped, conclude, counted, failed, ledger_json, sinks_json, stopped_after
 from .live_window import LiveWindow
 from .plan import Plan, file_identity, lookahead, make_plan, producer, refuse_experiment, run_started, unchanged_rubrics
 from .window import Window
@@ -132,6 +132,7 @@ class _Run:
         self.earlier, self.request, self.report = earlier, request, Report()
         self.context = evolve(context, lookahead=lookahead(pipeline), record=self._record)
         self._stream: Stream | None = None
+        self._source: Source | None = None
         self.baseline: Results | None = None
         self._observers: RecordObservers | None = None
         self._caller = Caller(Timer(), stop)
@@ -140,7 +141,7 @@ class _Run:
         """Open everything, judge, close, and write down what came of it."""
         parts.enter_context(self._caller.ticking())
         try:
-            source = await self._open_source(parts)
+            source = self._source = await self._open_source(parts)
             data = await data_digest(source, self._source_name(), self.pipeline)
             counts = (getattr(source, "total", None), self._limit())
             self.report.expected = min((count for count in counts if count is not None), default=None)
@@ -277,7 +278,9 @@ class _Run:
         if self.request.live:
             report = resume.standing(self.ledger, self.context.run_id, report.started)
         known, how = dict(self._observers.intervals() if self._observers else ()), pipeline.scoring.aggregation
-        done = document(report, how, pipeline.gate, stopped=stopped, intervals=known) | concluded
+        counts, uncounted = counted(self._source, self._source_name(), report)
+        done = document(report, how, pipeline.gate, stopped=stopped, intervals=known, counts=counts) | concluded
+        done["broken"] |= uncounted
         done |= plan_and_truth(self.ledger, report.started, done) if over else {}
         last = RUN_COMPLETED if over else RUN_STOPPED
         await stream.close_sinks(lambda feed: last not in feed.wants and bool(feed.wants))

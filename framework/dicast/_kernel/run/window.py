@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Any
 
 from ..asking.paid_calls import RunServices
-from ..asking.task import Producer
+from ..asking.task import Made, Producer
 from ..contract.protocols import Ledger
 from ..pipeline.sections import RECORD
 from ..records.observers import RecordObservers
@@ -161,10 +161,12 @@ class Window:
 
     async def _work(self, job: Job) -> None:
         """Make every verdict of the subject; nothing is emitted yet."""
-        subject, stream, made = job.due.subject, self._stream, None
+        subject, stream, failure, made = job.due.subject, self._stream, job.due.failure, None
         if self._producer is not None and (job.record or job.units):
-            made = await self._producer.make(subject)
-            job.events += [made.event] if job.record else []
+            made = await self._producer.make(subject, failure)
+            job.events += [made.event] if job.record and made.event is not None else []
+        elif failure is not None:
+            made = Made([failure])
         for unit, eval_id in job.units:
             type_, payload = await unit.judge(self._run, subject, eval_id, job.children, job.parent, made)
             handled = "user_controlled" if unit.keeps_texts else sensitivity(payload)

@@ -12,11 +12,14 @@ from ..classes import frozen
 from ..contract.define import maybe_await
 from ..contract.protocols import Source
 from ..pipeline.sections import Pipeline
-from ..values import Due, Subject, TraceEvent, is_text
+from ..values import Due, Failure, ReadCounts, Subject, TraceEvent, is_text
 from ..values.errors import DataError, DicastError
 from .read_only import seal, seal_event
 
 _OPTIONAL = {str, NoneType}
+
+SOURCE_ERROR = "source_error"
+"""The kind of failure of a record that failed where it was recorded."""
 
 
 @frozen
@@ -68,6 +71,8 @@ async def read(source: Source, name: str) -> AsyncIterator[Due]:
         async for found in each(source):
             due = found if isinstance(found, Due) else Due(found)
             _refuse_other(due.subject, name)
+            if due.failure is not None:
+                _refuse_other_failure(due, name)
             if due.subject.events != () or due.subject.trail.stop:
                 fresh = known.new(due.subject)
                 _refuse_other_events(fresh, f"{name}, {due.subject.kind} {due.subject.id!r}")
@@ -88,6 +93,18 @@ async def read(source: Source, name: str) -> AsyncIterator[Due]:
 def is_live(source: Source) -> bool:
     """Whether the source waits for what is still to happen, so that its subjects come when they are due, some again."""
     return getattr(source, "live", False) is True
+
+
+def read_counts(source: Source, name: str) -> ReadCounts | str | None:
+    """Return what the source counted in the pass that gave its subjects, so far; None if it does not count, a message if it cannot."""
+    count = getattr(source, "read_counts", None)
+    if count is None:
+        return None
+    try:
+        counts = count()
+    except Exception as error:  # the border to a plugin's code
+        return f"{name}: read_counts broke off: {type(error).__name__}: {error}"
+    return counts if isinstance(counts, ReadCounts) else f"{name}: read_counts gave {counts!r:.100}, not ReadCounts"
 
 
 async def peeked(subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
@@ -186,6 +203,12 @@ def _refuse_other(subject: object, name: str) -> None:
     texts = (subject.kind, subject.session_id or "", subject.parent_id or "")
     if not all(map(is_text, texts)):
         raise DataError(f"{name}, subject {named!r}: kind, session_id and parent_id are texts, not {texts!r:.200}")
+
+
+def _refuse_other_failure(due: Due, name: str) -> None:
+    if not isinstance(due.failure, Failure) or due.failure.kind != SOURCE_ERROR:
+        wrong = f"{name}, {due.subject.kind} {due.subject.id!r}: the failure of a record is {due.failure!r:.100}"
+        raise DataError(f"{wrong}; write Failure({SOURCE_ERROR!r}, message)")
 
 
 def _refuse_other_events(events: Sequence[object], where: str) -> None:

@@ -52,4 +52,6 @@ def content(due: Due, run_id: str) -> dict[str, Any]:
         if wrong := next(filter(None, places), None):
             raise DataError(f"subject {subject.id!r}: {wrong}, which JSON does not have; write None, or a text")
     payload = {"digest": sha256(text).hexdigest(), "content": judged}
+    if due.failure is not None:
+        payload["failure"] = {"kind": due.failure.kind, "message": due.failure.message}
     return payload if due.from_run in (None, run_id) else {**payload, "from_run": due.from_run}

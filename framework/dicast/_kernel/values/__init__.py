@@ -22,6 +22,7 @@ from .event import (
     sensitivity,
 )
 from .paths import InputPath
+from .read_counts import ReadCounts
 from .record import ONLY, Answered, Record, Results
 from .score import Cost, Failure, Judgment, Rubric, Score, Secret, is_text
 from .subject import KINDS, PARENTS, Due, Subject, TraceEvent
@@ -50,6 +51,7 @@ __all__ = [
     "Lookahead",
     "Message",
     "Query",
+    "ReadCounts",
     "Record",
     "Refusal",
     "Reply",

@@ -37,6 +37,7 @@ FAILURE_KINDS = (
     "invalid_score",
     "missing_input",
     "checks_failed",
+    "source_error",
 )
 JUDGE_KINDS = ("heuristic", "llm", "hybrid", "metrics", "evaluator", "jury", "human")
 

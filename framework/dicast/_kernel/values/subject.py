@@ -9,6 +9,7 @@ from typing import Any, cast
 import orjson
 
 from ..classes import define, field, frozen
+from .score import Failure
 
 KINDS = ("tool_cycle", "turn", "row", "candidate", "session", "workload")
 """The subject kinds the kernel knows, finest first; any other string is allowed."""
@@ -113,10 +114,12 @@ class Due:
     *trigger* is ``bus``, ``batch``, ``feedback_arrived`` or ``benchmark`` (document 001, 8.1). *from_run* is the run under
     which the ledger has the subject's trace events already; the verdicts on what it is made of are the ledger's newest then.
     *answered* is called with the terminal events of the subject, verdicts and failures, once the ledger has them; a run that stops
-    before does not call it.
+    before does not call it. *failure*, of the kind ``source_error``, says that the record of the subject failed where it was recorded:
+    each label that accepts the subject fails with it, and no task, metric or judge is asked. The subject has what is known of it.
     """
 
     subject: Subject
     trigger: str = "batch"
     from_run: str | None = None
     answered: Callable[[Sequence[Any]], object] | None = None
+    failure: Failure | None = None

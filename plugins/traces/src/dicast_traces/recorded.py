@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import attrs
 
-from dicast import ConfigError, DataError, Due, Entry, Problem, Query, RunContext, Subject
+from dicast import ConfigError, DataError, Due, Entry, Failure, Problem, Query, RunContext, Subject
 
 from .choice import BEGUN, ENDED, WHOLE, Choice, Part
 from .history import History, Told, Watched, sortable
@@ -207,7 +207,10 @@ def _due(read: Entry, history: History) -> Due:
         parents.get(kind),
         history.trail(),
     )
-    return Due(subject, "batch", event.run_id)
+    failure = event.payload.get("failure")
+    assert failure is None or isinstance(failure, Mapping)
+    failed = None if failure is None else Failure(str(failure["kind"]), str(failure["message"]))
+    return Due(subject, "batch", event.run_id, failure=failed)
 
 
 def _bound(name: str, text: str, edge: time) -> str:

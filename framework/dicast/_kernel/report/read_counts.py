@@ -1,0 +1,34 @@
+"""The counts of what a run read, as its document has them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..values import ReadCounts
+from .fold import Report
+
+
+def read_document(report: Report, counts: ReadCounts | None) -> dict[str, Any]:
+    """Return the member ``read`` of a run's document; ``records`` is None if the source does not count them."""
+    return {
+        "records": None if counts is None else counts.records,
+        "subjects": dict(sorted(report.subject_kinds.items())),
+        "marked": {} if counts is None else dict(sorted(counts.marked.items())),
+        "dropped": {} if counts is None else dict(sorted(counts.dropped.items())),
+        "failed": report.failed_records if counts is None else counts.failed,
+    }
+
+
+def read_sum(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the sums of the members ``read`` of *documents*; ``records`` is None if one of them does not count them."""
+    parts = [done["read"] for done in documents if "read" in done]  # runs of earlier versions have none
+    records = [part["records"] for part in parts]
+    counts = {name: Counter[str]() for name in ("subjects", "marked", "dropped")}
+    for part in parts:
+        for name, total in counts.items():
+            total.update(part[name])
+    sums = {name: dict(sorted(total.items())) for name, total in counts.items()}
+    known = None if None in records or not parts else sum(records)
+    return {"records": known, **sums, "failed": sum(part["failed"] for part in parts)}

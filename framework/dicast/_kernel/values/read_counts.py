@@ -1,0 +1,33 @@
+"""What a source counted while it read its input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+
+from ..classes import field, frozen
+from .errors import PluginError
+
+
+@frozen
+class ReadCounts:
+    """Counts of one pass over a source's input, so far: what the optional member ``read_counts`` returns.
+
+    *records* are the records of the input: those that gave subjects, those in *dropped*, and the *failed* ones. *marked* counts by kind the
+    parts that a visible marker replaced, such as ``image/png``; *dropped* counts by reason the records that gave no subject; *failed* counts
+    the records that gave a :class:`Due` with a ``failure``. Whatever was read as the format documents it is in none of these.
+
+    :raises PluginError: when a count is no integer from 0 on, or more records were dropped and failed than there are.
+    """
+
+    records: int
+    marked: Mapping[str, int] = field(factory=dict)
+    dropped: Mapping[str, int] = field(factory=dict)
+    failed: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        counts = chain((self.records, self.failed), self.marked.values(), self.dropped.values())
+        if not all(type(count) is int and count >= 0 for count in counts):
+            raise PluginError(f"counts of a source are integers from 0 on: {self!r:.200}")
+        if sum(self.dropped.values()) + self.failed > self.records:
+            raise PluginError(f"more records were dropped and failed than read: {self!r:.200}")

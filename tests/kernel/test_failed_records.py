@@ -1,0 +1,194 @@
+"""A record that failed where it was recorded is a failed subject: it is counted, and nothing is asked about it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+
+import dicast
+from dicast import DataError, Due, Failure, Judgment, PluginError, ReadCounts, Score, Subject, judge, metric
+from dicast.testing import MemoryLedger, run_pipeline
+
+BROKEN = Due(Subject("row", "2", "asked"), failure=Failure("source_error", "batch_expired: too late"))
+GOOD = Subject("row", "1", "asked", "answered", "answered")
+OTHER = Subject("row", "3", "asked", "answered", "answered")
+
+
+@attrs.frozen
+class Rows:
+    """Three records, of which one failed; *counts* are what it says of them, None for a source that does not count."""
+
+    counts: object = ReadCounts(4, {"image/png": 2}, {"trailing": 1}, 1)
+
+    @asynccontextmanager
+    async def open(self, run):
+        yield Counting(self.counts) if self.counts is not None else Plain()
+
+
+class Plain:
+    """A live source without the member."""
+
+    def subjects(self) -> Iterator[Subject | Due]:
+        return iter((GOOD, BROKEN, OTHER))
+
+
+class Counting(Plain):
+    """A live source with the member."""
+
+    def __init__(self, counts: object) -> None:
+        self.counts = counts
+
+    def read_counts(self) -> object:
+        if isinstance(self.counts, Exception):
+            raise self.counts
+        return self.counts
+
+
+@attrs.define
+class Asked:
+    """Components that note the subjects that they were asked about."""
+
+    ids: list[str] = attrs.field(factory=list)
+
+    def components(self) -> dict[str, object]:
+        @metric(tier="truth", needs_output=False)
+        def truth(subject: Subject) -> Score:
+            self.ids.append(subject.id)
+            return Score(1.0)
+
+        @judge(needs_output=False, accepts=("row",))
+        def rows(subject: Subject) -> Judgment:
+            self.ids.append(subject.id)
+            return Judgment(1.0)
+
+        @judge(needs_output=False, accepts=("turn",))
+        def turns(subject: Subject) -> Judgment:
+            raise AssertionError("it accepts turns alone")
+
+        return {"truth": truth(), "rows": rows(), "turns": turns()}
+
+
+def test_a_failed_record_fails_each_label_that_accepts_it_and_nothing_is_asked():
+    asked = Asked()
+    pipeline = "metrics: [{truth: {on_failure: zero}}]\njudges: [rows, turns]"
+    done = run_pipeline(pipeline, subjects=[GOOD, BROKEN], components=asked.components())
+    assert {*asked.ids} == {"1"}
+    types = [event.type for event in done.events if event.subject_id == "2"]
+    assert types == ["subject.read", "eval.started", "eval.started", "eval.failed", "eval.failed"]
+    failed = [event.payload for event in done.of("eval.failed")]
+    assert [(one["judge"], one["failure_mode"], one["error_message"]) for one in failed] == [
+        ("metrics", "source_error", "batch_expired: too late"),
+        ("rows", "source_error", "batch_expired: too late"),
+    ]
+    assert (done.document["scored"], done.document["failed"], done.document["coverage"]) == (1, 1, 0.5)
+    assert done.document["failures"] == {"source_error": 1}
+    assert done.exit_code == 3  # coverage is below the default
+
+
+def test_the_subject_is_recorded_with_its_failure():
+    done = run_pipeline("metrics: [proxy/format]", subjects=[GOOD, BROKEN])
+    good, failed = (event.payload for event in done.of("subject.read"))
+    assert failed["failure"] == {"kind": "source_error", "message": "batch_expired: too late"}
+    assert failed["content"]["input"] == "asked"
+    assert "failure" not in good
+
+
+def test_a_failed_record_asks_no_task_and_has_a_failed_record_of_the_run(tmp_path):
+    asked = []
+
+    def answer(row):
+        asked.append(row["id"])
+        return "answered"
+
+    pipeline = {
+        "metrics": ["diff/match"],
+        "scoring": {"rollouts": 3},
+        "ledger": {"ledger/sqlite": {"path": str(tmp_path / "runs.db")}},
+    }
+    run = dicast.run(pipeline, subjects=[GOOD, BROKEN], task=answer)
+    assert asked == ["1"] * 3
+    assert run.failures == {"source_error": 1}
+    records = run.read(("record.completed", "record.failed"), lambda events: [event.payload for event in events])
+    assert [one.get("failure_mode") for one in records] == [None, "source_error"]
+    assert run.read_counts == {"records": 2, "subjects": {"row": 1}, "marked": {}, "dropped": {}, "failed": 1}
+
+
+def test_a_task_whose_failures_count_as_zero_excuses_no_failed_record():
+    pipeline = {"metrics": ["diff/match"], "task": {"answer": {"on_failure": "zero"}}}
+
+    @attrs.frozen
+    class Answer:
+        async def produce(self, subject: Subject) -> Subject:
+            return attrs.evolve(subject, output="answered")
+
+    done = run_pipeline(json.dumps(pipeline), subjects=[GOOD, BROKEN], components={"answer": Answer()})
+    assert done.document["failures"] == {"source_error": 1}
+
+
+def test_the_document_has_what_a_source_counted():
+    done = run_pipeline("metrics: [proxy/format]", source=Rows()).document
+    assert done["read"] == {
+        "records": 4,
+        "subjects": {"row": 2},
+        "marked": {"image/png": 2},
+        "dropped": {"trailing": 1},
+        "failed": 1,
+    }
+
+
+def test_of_a_source_that_does_not_count_the_kernel_counts_subjects_and_failures():
+    done = run_pipeline("metrics: [proxy/format]", source=Rows(None)).document
+    assert done["read"] == {"records": None, "subjects": {"row": 2}, "marked": {}, "dropped": {}, "failed": 1}
+
+
+@pytest.mark.parametrize("counts", [ValueError("no"), {"records": 3}])
+def test_a_source_that_cannot_count_is_broken_and_costs_the_run_nothing_else(counts):
+    done = run_pipeline("metrics: [proxy/format]", source=Rows(counts)).document
+    assert done["scored"] == 2
+    assert "read_counts" in done["broken"]["source"]
+
+
+@pytest.mark.parametrize("wrong", [{"records": -1}, {"records": 1.0}, {"records": 1, "failed": 2}, {"records": True}])
+def test_counts_that_cannot_be_are_refused(wrong):
+    with pytest.raises(PluginError):
+        ReadCounts(**wrong)
+
+
+@pytest.mark.parametrize("failure", [Failure("crashed", "it broke"), "broken"])
+def test_the_failure_of_a_record_is_a_source_error(failure):
+    with pytest.raises(DataError, match="source_error"):
+        run_pipeline("metrics: [proxy/format]", subjects=[attrs.evolve(BROKEN, failure=failure)])
+
+
+def test_a_run_whose_records_all_failed_is_undecided():
+    done = run_pipeline("metrics: [proxy/format]", subjects=[BROKEN])
+    assert (done.document["coverage"], done.document["gate"]["passed"], done.exit_code) == (0.0, None, 3)
+
+
+def test_a_source_in_random_order_keeps_its_failures():
+    from dicast._kernel.source.shuffle import in_its_order
+
+    done = run_pipeline(
+        "metrics: [proxy/format]", source=in_its_order(Counting(ReadCounts(3, failed=1)), 3, live=False)
+    )
+    assert [event.subject_id for event in done.of("eval.failed")] == ["2"]
+    assert done.document["read"]["records"] == 3
+
+
+def test_a_live_source_may_yield_failed_records():
+    class Live(Plain):
+        live = True
+
+        async def subjects(self):
+            for due in (GOOD, BROKEN, OTHER, BROKEN):
+                yield due
+
+    done = run_pipeline("metrics: [proxy/format]", source=Live(), components={"ledger": MemoryLedger()})
+    assert [event.payload["failure_mode"] for event in done.of("eval.failed")] == ["source_error"] * 2
+    assert done.document["read"]["failed"] == 1  # it came twice
+    assert Counter(done.document["failures"]) == {"source_error": 1}
