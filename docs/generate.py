@@ -194,7 +194,7 @@ def installed(folder: Path) -> str:
         for name, needs in root["optional-dependencies"].items()
         if any(re.match(rf"{project['name']}>", one) for one in needs)
     ]
-    got = f"An extra: `pip install 'dicast[{extras[0]}]'`." if extras else "Part of dicast: `pip install dicast`."
+    got = f"An extra: `uv sync --inexact --extra {extras[0]}`." if extras else "Part of a plain install."
     commands = [f"`dicast {name}`" for name in project.get("entry-points", {}).get("dicast.commands", {})]
     return got + (
         f" It adds {' and '.join(filter(None, [', '.join(commands[:-1]), commands[-1]]))}." if commands else ""

@@ -242,6 +242,11 @@ def test_the_versions_of_python_are_the_same_wherever_they_are_named():
     assert f"CI runs {', '.join(VERSIONS[:-1])} and {last}" in said["README.md"]
     assert f"Python from {first} to {last}" in said["CONTRIBUTING.md"]
     assert f"3.1[{first[-1]}-{last[-1]}]" in said[".ci/run"]
+    assert f"for version in {' '.join(VERSIONS)}; do" in said[".ci/run"]  # lists versions that were not run
+
+
+def test_the_tests_run_on_a_version_that_is_claimed():
+    assert f"{sys.version_info.major}.{sys.version_info.minor}" in VERSIONS
 
 
 @pytest.mark.parametrize("folder", [ROOT, *MEMBERS], ids=lambda path: path.name)

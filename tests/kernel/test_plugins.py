@@ -85,6 +85,16 @@ def test_an_unknown_plugin_like_no_other_says_what_to_install(plugin):
     assert problem.hint is None
 
 
+@pytest.mark.parametrize(("name", "similar"), [("task", "tasks"), ("cache", "cached"), ("extract", "extractor")])
+def test_a_plugin_of_an_extra_that_is_missing_names_the_extra_whatever_else_is_installed(plugin, name, similar):
+    plugin(similar, GOOD)
+    known = registry()
+    known.scan().pop(name)  # as in an install without the extra
+    problem = refusal(known.find, f"{name}/command", ("task",))
+    assert problem.message.partition("; ")[2].endswith((f"dicast[{name}]", f"'dicast[{name}]'"))
+    assert problem.hint is None
+
+
 def test_unknown_component_names_the_nearest_and_what_is_offered(plugin):
     plugin("brevity", GOOD)
     problem = refusal(registry().find, "brevity/brevty", ("metric", "judge"))

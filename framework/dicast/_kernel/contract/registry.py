@@ -121,9 +121,11 @@ class Registry:
     def _unknown(self, name: str) -> Problem:
         installed = [known for known in self.scan() if known != _KERNEL]
         message = f"unknown plugin {name!r} (installed: {', '.join(installed) or 'none'})"
+        if _extra(name) in extras():  # a plugin of dicast that is not installed, whatever other name it resembles
+            return Problem(f"{message}; {how_to_install(_extra(name))}", value=name)
         hint = nearest(name, self.scan())
-        if hint is None and re.fullmatch(r"[a-z][a-z0-9_-]*", name):  # else a misspelling, or nothing to be installed
-            message += _install(name)
+        if hint is None and re.fullmatch(r"[a-z][a-z0-9_-]*", name):
+            message += "; is the package that offers it installed?"
         return Problem(message, value=name, hint=hint)
 
 
@@ -148,7 +150,7 @@ def correction() -> Any:
     :raises PluginError: when it is not installed, or does not load.
     """
     if (offer := _by_name("dicast.corrections").get("trust")) is None:
-        raise PluginError(f"corrected scores are made by dicast-trust{_install('trust')}")
+        raise PluginError(f"corrected scores need the plugin trust; {how_to_install('trust')}")
     try:
         return metadata.EntryPoint(offer.name, offer.target, "dicast.corrections").load()
     except Exception as error:  # the border to a plugin's code
@@ -166,10 +168,9 @@ def _by_name(group: str) -> Mapping[str, Offer]:
     return found
 
 
-def _install(plugin: str) -> str:
-    """What to install: the extra of dicast that brings *plugin*; the name of another's package is not ours to guess."""
-    name = plugin.replace("_", "-")  # as metadata writes it
-    return f"; {how_to_install(name)}" if name in extras() else "; is the package that offers it installed?"
+def _extra(plugin: str) -> str:
+    """Return the name of the extra of dicast that would bring *plugin*, spelled as in metadata."""
+    return plugin.replace("_", "-")
 
 
 def _kernel() -> Offer:
