@@ -28,7 +28,7 @@ from ._kernel.contract.protocols import (
     estimate,
 )
 from ._kernel.leases.leasing import Leasing
-from ._kernel.resume.named_runs import known_run
+from ._kernel.resume.named_runs import known_run, named_run, newest_run, run_kind, started_runs
 from ._kernel.values import (
     BASES,
     COMPLETE,
@@ -273,7 +273,9 @@ __all__ = [
     "maybe_await",
     "mean",
     "metric",
+    "named_run",
     "nearest",
+    "newest_run",
     "one_line",
     "output_path",
     "pipeline_judges",
@@ -288,7 +290,9 @@ __all__ = [
     "reward",
     "rubric",
     "run",
+    "run_kind",
     "scripts",
+    "started_runs",
     "subjects",
     "too_deep",
     "weakest",

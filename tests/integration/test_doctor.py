@@ -397,3 +397,11 @@ def test_canaries_are_not_offered_for_labelling(judged, folder, capsys):
     found = read_ledger(folder / "ledger.db", read_subjects)
     assert len(found) == 160
     assert not any("canary" in id for _, id in found)
+
+
+def test_what_doctor_asks_is_of_the_kind_tool(judged, folder, capsys):
+    card(capsys)
+    main(["runs", "--ledger", "ledger.db", "--json"])
+    kinds = [run["kind"] for run in json.loads(capsys.readouterr().out)["runs"]]
+    assert len(kinds) > 1
+    assert kinds == ["tool"] * (len(kinds) - 1) + ["pipeline"]

@@ -16,7 +16,8 @@ from dicast_ledger import Sqlite
 
 NIGHTLY = "name: nightly\nmetrics: [proxy/format]\n"
 EVENT = [field.name for field in attrs.fields(Event)]
-FIELDS = ["run_id", "name", "started_at", "ended_at", "state", "subjects", "scored", "score", "basis", "gate", "cost"]
+FIELDS = ["run_id", "name", "kind", "started_at", "ended_at", "state"]
+FIELDS += ["subjects", "scored", "score", "basis", "gate", "cost"]
 
 
 def run(shop, text, *outputs, code=0):
@@ -52,7 +53,7 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(shop, two):
     weekly, nightly = listed(shop)
     assert list(weekly) == FIELDS
     assert [nightly["run_id"], weekly["run_id"]] == list(two)
-    assert {key: weekly[key] for key in FIELDS[4:]} == {
+    assert {key: weekly[key] for key in FIELDS[5:]} == {
         "state": "completed",
         "subjects": 2,
         "scored": 2,
@@ -100,6 +101,7 @@ def test_the_table_of_runs_fits_80_columns_however_long_the_names_are():
     one = {
         "run_id": "01M81VZGDZAQ1FREZCFDXZ0PXQ",
         "name": "a-pipeline-with-a-name-that-says-everything-there-is-to-say",
+        "kind": "pipeline",
         "started_at": "2026-11-24T10:11:12.000Z",
         "ended_at": None,
         "state": "completed",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from .classes import evolve
 from .values import Due, Results, Rubric, Subject
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .run.run import Request, RunOutcome
 
 T = TypeVar("T")
+RunKind = Literal["pipeline", "suite", "watch", "evaluate", "tool"]
 
 
 def run(
@@ -29,6 +30,7 @@ def run(
     overrides: Mapping[str, object] | Sequence[str] = (),
     subjects: Iterable[Subject | Due] | None = None,
     task: Callable[..., Any] | Task | None = None,
+    kind: RunKind | None = None,
 ) -> Run:
     """Run a pipeline and wait for it.
 
@@ -36,12 +38,13 @@ def run(
     :param overrides: dotted paths with the values to use instead (``{"scoring.threshold": 0.7}``), or texts as after ``--set``.
     :param subjects: what to judge instead of what the pipeline's source yields; a :class:`~dicast.Due` may have a function for its verdicts.
     :param task: what makes the outputs, instead of the pipeline's task: a function of the row (see :class:`~dicast.FunctionTask`), or a Task.
+    :param kind: what the run is for, as it is recorded: ``evaluate``, or ``tool``, which ``last`` passes over; by default what the pipeline is.
     :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
     :raises LedgerRefused: when the ledger cannot be used.
     """
     from .timing.event_loop import in_loop  # asyncio takes 20 ms to import
 
-    return in_loop(arun(pipeline, overrides=overrides, subjects=subjects, task=task))
+    return in_loop(arun(pipeline, overrides=overrides, subjects=subjects, task=task, kind=kind))
 
 
 async def arun(
@@ -50,6 +53,7 @@ async def arun(
     overrides: Mapping[str, object] | Sequence[str] = (),
     subjects: Iterable[Subject | Due] | None = None,
     task: Callable[..., Any] | Task | None = None,
+    kind: RunKind | None = None,
 ) -> Run:
     """The same as :func:`run`, in the event loop that is running."""
     from .finished_run import Run  # which the command line does without
@@ -74,14 +78,15 @@ async def arun(
 
         read = with_task(read, task, ready)
     if read.experiments:
-        return await _run_suite(read, subjects)
+        return await _run_suite(read, subjects, kind)
     built = build_pipeline(read, needs_source=subjects is None, ready=ready)
     built = evolve(built, ledger=ledger_slot(built))
-    outcome = await run_unless_disabled(built, Request(source=None if subjects is None else GivenSubjects(subjects)))
+    source_ = None if subjects is None else GivenSubjects(subjects)
+    outcome = await run_unless_disabled(built, Request(source=source_, kind=kind))
     return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=built.ledger)
 
 
-async def _run_suite(read: PipelineFile, subjects: Iterable[Subject | Due] | None) -> Run:
+async def _run_suite(read: PipelineFile, subjects: Iterable[Subject | Due] | None, kind: RunKind | None) -> Run:
     from .finished_run import Run
     from .pipeline.slots import ledger_slot
     from .run.run import Request
@@ -95,7 +100,7 @@ async def _run_suite(read: PipelineFile, subjects: Iterable[Subject | Due] | Non
         ledger = ledgers[str(pipeline.experiment)] = ledger_slot(pipeline)
         return await run_unless_disabled(evolve(pipeline, ledger=ledger), request)
 
-    suite = await run_suite(read, Request(), run_one)
+    suite = await run_suite(read, Request(kind=kind), run_one)
     runs = {
         name: Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledgers[name])
         for name, outcome in suite.outcomes.items()

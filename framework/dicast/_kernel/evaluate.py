@@ -37,7 +37,7 @@ def evaluate(
     :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
     """
     sections = {"name": "evaluate", **({"metrics": metrics} if len(metrics) else {}), **pipeline}
-    return run(sections, subjects=_subjects(rows, fields or {}), task=task)
+    return run(sections, subjects=_subjects(rows, fields or {}), task=task, kind="evaluate")
 
 
 def _subjects(rows: Any, fields: Mapping[str, str]) -> list[Subject]:

@@ -26,6 +26,8 @@ RUN_STARTED = "run.started"
 :param limit: the most subjects to read, or null.
 :param live: whether the source goes on for as long as something happens.
 :param preview: whether it is a try on a few rows.
+:param kind: what started the run: ``pipeline``, ``suite``, ``watch``, ``evaluate``, or ``tool`` for commands that start one for their own
+    purpose (``label``, ``doctor``, ``calibrate --judge-missing``, ``bisect``). ``last`` passes over ``tool``. Absent before it was recorded.
 :param suite: null, or ``{id, experiments}`` with the names of the suite's experiments in the order in which they run.
 :param security_level?: how secret the task says that its records are.
 :param determinism_level?: how sure the task is that they come out the same again.

@@ -17,6 +17,7 @@ from .pipeline.clauses import Gate
 from .pipeline.read import read_pipeline
 from .pipeline.sections import METRICS, Pipeline, Slot
 from .pipeline.slots import ledger_at, ledger_slot
+from .resume.named_runs import TOOL
 from .run.plan import lookahead, pass_lines
 from .run.run import Request
 from .source.source import GivenSubjects, is_live, read
@@ -106,7 +107,7 @@ class PipelineJudges:
         """Let the judge or metric *label* judge *subjects*, which have their outputs, in a run of its own; *purpose* is a word for its name.
 
         Each says from which run the ledger has its trace, and the verdicts on what it is made of. The new verdicts stand in the pipeline's ledger and their costs count in its budget,
-        but the run is a preview: nothing that a later run is compared with.
+        but the run is a preview of the kind ``tool``: nothing that a later run is compared with.
 
         :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
         """
@@ -124,7 +125,7 @@ class PipelineJudges:
             sinks=(),
             baseline=None,
         )
-        outcome = in_loop(run_unless_disabled(alone, Request(source=GivenSubjects(subjects), preview=True)))
+        outcome = in_loop(run_unless_disabled(alone, Request(source=GivenSubjects(subjects), preview=True, kind=TOOL)))
         return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledger_slot(alone))
 
     def read_ledger(self, function: Callable[[Ledger], T], path: Path | None = None) -> T:

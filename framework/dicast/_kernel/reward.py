@@ -69,7 +69,7 @@ class Reward:
                 "candidate", uuid.uuid4().hex, asked, _text(completion), row.get("reference", row.get("expected")), row
             )
             subjects.append(Due(found, answered=_kept(answers, found.id)))
-        done = run(self.pipeline, overrides=self.overrides, subjects=subjects)
+        done = run(self.pipeline, overrides=self.overrides, subjects=subjects, kind="evaluate")
         label = self.on or (done.score or {}).get("label")
         if label is None:
             raise ConfigError(

@@ -14,7 +14,7 @@ import orjson
 
 from .classes import evolve, frozen
 from .contract.protocols import Ledger
-from .events import RUN_COMPLETED, RUN_STARTED
+from .events import RUN_COMPLETED
 from .pipeline.build import build_pipeline
 from .pipeline.read import PipelineFile, read_pipeline
 from .pipeline.sections import Pipeline, Slot
@@ -23,6 +23,7 @@ from .records.baseline import find_baseline
 from .report.document import document as decide
 from .report.document import exit_code, stopped_document
 from .report.read_counts import read_sum
+from .resume.named_runs import started_runs
 from .resume.reading import document
 from .resume.resume import EarlierRun, refuse_changes, standing
 from .run.end import ledger_json
@@ -255,7 +256,7 @@ def _newest(ledger: Ledger, files: Mapping[str, str]) -> dict[str, EarlierRun]:
     """The runs of the newest suite in *ledger*, by the names that its *files* have."""
     found: dict[str, EarlierRun] = {}
     suite = None
-    for entry in ledger.read(Query(types=(RUN_STARTED,), newest_first=True)):
+    for entry in started_runs(ledger.read):
         said: Mapping[str, Any] = entry.event.payload
         name = files.get(str(said["file"]))
         if name is None or said.get("preview") or not said.get("suite"):

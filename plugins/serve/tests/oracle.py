@@ -14,6 +14,8 @@ from itertools import combinations
 from math import fsum
 from statistics import fmean
 
+from dicast import run_kind
+
 COLUMNS = "seq, id, type, time, run_id, session_id, turn_id, subject_kind, subject_id, payload, prev, digest"
 ENDS = ("eval.completed", "eval.failed")
 BASES = ("human", "truth", "model", "heuristic", "proxy")
@@ -486,6 +488,7 @@ def runs(rows):
             {
                 "run_id": start["run_id"],
                 "name": start["payload"]["name"],
+                "kind": run_kind(start["payload"]),
                 "started_at": start["time"],
                 "ended_at": None if end is None else end["time"],
                 "state": state,

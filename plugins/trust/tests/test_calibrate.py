@@ -300,6 +300,7 @@ def test_missing_verdicts_are_asked_for_and_only_these(project):
     message = refused(project)
     assert "--judge-missing" in message
     found = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--judge-missing")
+    assert project.document("runs", "--ledger", "ledger.db")["runs"][0]["kind"] == "tool"
     assert found["population"]["n"] == 60
     assert found["cascade"]["last_stage"]["value"] == 1.0
 

@@ -119,8 +119,9 @@ class Project:
         assert found.exit_code == 2, found.output
         return found.stderr
 
-    def verdicts(self, run: str = "last") -> list[dict[str, Any]]:
-        """The verdicts of a run."""
+    def verdicts(self, run: str | None = None) -> list[dict[str, Any]]:
+        """Return the verdicts of a run, by default of the newest of any kind."""
+        run = run or self.document("runs", "--ledger", "ledger.db")["runs"][0]["run_id"]
         found: list[dict[str, Any]] = self.document("verdicts", "--run", run, "--ledger", "ledger.db")["verdicts"]
         return found
 

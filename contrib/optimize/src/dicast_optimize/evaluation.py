@@ -171,9 +171,13 @@ def evaluation_run(spec: Spec, ledger: Path, subjects: Sequence[Due], *, preflig
     """
     if spec.source == "pipeline":
         overrides = {**_dotted(common(spec, ledger)), "sinks": []}
-        return run(Path(spec.folder, spec.evaluator["pipeline"]), overrides=overrides, subjects=subjects)
+        return run(
+            Path(spec.folder, spec.evaluator["pipeline"]), overrides=overrides, subjects=subjects, kind="evaluate"
+        )
     with placed(spec, "evaluator"):
-        return run({**common(spec, ledger), **_judged_by(spec, preflight=preflight)}, subjects=subjects)
+        return run(
+            {**common(spec, ledger), **_judged_by(spec, preflight=preflight)}, subjects=subjects, kind="evaluate"
+        )
 
 
 @contextmanager

@@ -13,10 +13,10 @@ from ..._toolkit.terminal import print_lines
 from ..._toolkit.text_table import TextTable
 from ..api import read_ledger
 from ..contract.protocols import Ledger
-from ..records.baseline import LAST, find_results
+from ..records.baseline import find_results
 from ..records.portable import BEGINS, portable
 from ..records.saved import check_name, remove_baseline, save_baseline, saved_baselines
-from ..resume.named_runs import find_run
+from ..resume.named_runs import LAST, find_run
 from ..resume.reading import document
 from ..values.errors import ConfigError, Problem
 from .options import as_json, ledger_path

@@ -14,9 +14,10 @@ from ..._toolkit.terminal import print_lines
 from ..._toolkit.text_table import TextTable
 from ..api import read_ledger
 from ..contract.protocols import Ledger
-from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED
+from ..events import RUN_COMPLETED, RUN_STOPPED
 from ..leases.leases import living
 from ..leases.leasing import Leasing
+from ..resume.named_runs import run_kind, started_runs
 from ..values import BASES, Event, Query
 from .gate_summary import listed_gate
 from .options import as_json, ledger_path
@@ -49,7 +50,7 @@ def runs(name: str | None, since: str | None, limit: int, ledger: Path | None, a
 def past_runs(ledger: Ledger, name: str | None = None, since: str | None = None) -> Iterator[Listed]:
     """The runs of the pipeline *name* that began at *since* or later, by default all; the one that began last first."""
     is_held = _held(ledger)
-    for entry in ledger.read(Query(types=(RUN_STARTED,), newest_first=True)):
+    for entry in started_runs(ledger.read, tools=True):
         begun = entry.event
         if name in (None, begun.payload["name"]) and (since is None or begun.time >= since):
             ended = Query(begun.run_id, (RUN_COMPLETED, RUN_STOPPED), newest_first=True, limit=1)
@@ -75,6 +76,7 @@ def _listed(begun: Event, end: Event | None, *, held: bool) -> Listed:
     return {
         "run_id": begun.run_id,
         "name": begun.payload["name"],
+        "kind": run_kind(begun.payload),
         "started_at": begun.time,
         "ended_at": None if end is None else end.time,
         "state": state,
@@ -93,18 +95,22 @@ def _basis(score: Listed) -> str | None:
     return max(bases, key=BASES.index, default=None)
 
 
-_COLUMNS = ("began (UTC)", "run", "name", "gate", "scored", "score", "basis", "usd")
+_COLUMNS = ("began (UTC)", "run", "name", "kind", "gate", "scored", "score", "basis", "usd")
 _WHOLE = frozenset(_COLUMNS) - {"name"}
 
 
 def runs_table(found: Sequence[Listed]) -> TextTable:
-    """The runs of :func:`past_runs` as a table, short enough for 80 columns. Of a run that was not completed it says the state as its gate."""
+    """Return the runs of :func:`past_runs` as a table for 80 columns.
+
+    The gate of a run that was not completed is its state. The column ``kind`` is left out where every run is one of a pipeline.
+    """
     newest = max((one["started_at"] for one in found), default="")
     rows = [
         (
             _moment(one["started_at"], newest[:4]),
             short_run(one["run_id"]),
             one["name"],
+            one["kind"],
             one["gate"] if one["state"] == "completed" else one["state"],
             None if one["subjects"] is None else f"{_count(one['scored'])}/{_count(one['subjects'])}",
             None if one["score"] is None else f"{one['score']:.3f}",
@@ -113,7 +119,10 @@ def runs_table(found: Sequence[Listed]) -> TextTable:
         )
         for one in found
     ]
-    return TextTable(_COLUMNS, rows, right=("scored", "score", "usd"), whole=_WHOLE, least=10)
+    kinds = {one["kind"] for one in found}
+    shown = [at for at, name in enumerate(_COLUMNS) if name != "kind" or kinds - {"pipeline"}]
+    columns, cells = [_COLUMNS[at] for at in shown], [[row[at] for at in shown] for row in rows]
+    return TextTable(columns, cells, right=("scored", "score", "usd"), whole=_WHOLE, least=10)
 
 
 def _moment(time: str, year: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -23,6 +23,9 @@ from .options import as_json, overrides
 from .output import MOST, only_document, print_json
 from .progress import Progress
 from .summary import run_parts
+
+if TYPE_CHECKING:
+    from ..api import RunKind
 
 
 @click.command()
@@ -141,6 +144,7 @@ def run_command(
     live: bool = False,
     new: bool = False,
     override_caps: bool = False,
+    kind: RunKind | None = None,
     as_json: bool = False,
 ) -> int:
     """Do what ``dicast run`` does, for a command of a plugin: with progress and signals, printing what came of it.
@@ -149,12 +153,13 @@ def run_command(
     :param source: makes the source to read of the component in the source section, None where there is none.
     :param live: the source is a live one: an unfinished run of it is taken up, unless *new*.
     :param override_caps: let no cap of the budget hold for this run.
+    :param kind: as for :func:`dicast.run`.
     :return: the exit code.
     :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
     """
 
     def ask(built: Pipeline) -> Request:
-        return Request(source=source(built.source and built.source.component), live=live, new=new)
+        return Request(source=source(built.source and built.source.component), live=live, new=new, kind=kind)
 
     return run_and_print(
         as_source(pipeline), ask, overrides=overrides, needs_source=False, uncapped=override_caps, as_json=as_json

@@ -11,6 +11,7 @@ from ..._toolkit.text_table import TextTable
 from ..classes import frozen
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
+from ..resume.named_runs import TOOL, run_kind
 from ..resume.reading import Selection, failure, subject, verdict
 from ..values import Event, Verdict
 from ..values.errors import ConfigError
@@ -100,7 +101,8 @@ def shown_subject(
         raise ConfigError(
             f"the ledger has neither a run nor a subject {subject_id!r}; dicast runs and dicast verdicts list what it has"
         )
-    wanted = begun if every else [event for event in begun if only in (None, event.run_id)][:1]
+    by_weight = sorted(begun, key=lambda event: run_kind(event.payload) == TOOL)  # stable: the newest of each first
+    wanted = begun if every else [event for event in by_weight if only in (None, event.run_id)][:1]
     if not wanted:
         named = ", ".join(event.run_id for event in begun[:_NAMED]) + (" …" if len(begun) > _NAMED else "")
         raise ConfigError(f"run {only} has not judged {subject_id!r}; these have: {named}")

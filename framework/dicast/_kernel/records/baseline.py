@@ -11,15 +11,13 @@ from ..._toolkit.input_file import InputFile
 from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STARTED
 from ..pipeline.sections import Pipeline
-from ..resume.named_runs import by_part, find_run
+from ..resume.named_runs import LAST, TOOL, by_part, find_run, run_kind, started_runs
 from ..values import Event, Query, Record, Results
 from ..values.errors import ConfigError, DataError, Problem
 from ..values.names import nearest
 from .portable import read_portable
 from .reader import results
 from .saved import saved_baselines
-
-LAST = "last"
 
 
 def find_baseline(ledger: Ledger, pipeline: Pipeline, but: str | None = None) -> Results | None:
@@ -67,22 +65,23 @@ def find_results(
 
 
 def _finished(ledger: Ledger) -> Iterator[Event]:
-    """The newest end of each run, that of the run which began last first: where its ``run.started`` stands counts, not its id."""
-    for begun in ledger.read(Query(types=(RUN_STARTED,), newest_first=True)):
+    """Yield the newest end of each run, in the order of :func:`started_runs`."""
+    for begun in started_runs(ledger.read, tools=True):
         ended = Query(begun.event.run_id, (RUN_COMPLETED,), newest_first=True, limit=1)
         yield from (entry.event for entry in ledger.read(ended))
 
 
 def _is_whole(ledger: Ledger, finished: Event) -> bool:
-    started = next(ledger.read(Query(run_id=finished.run_id, types=(RUN_STARTED,), limit=1)))
-    return started.event.payload.get("limit") is None and bool(finished.payload["scored"])
+    """Return whether a run can be named by its pipeline or ``last``: no tool's run, not limited, and with a score."""
+    started = next(ledger.read(Query(run_id=finished.run_id, types=(RUN_STARTED,), limit=1))).event.payload
+    return started.get("limit") is None and run_kind(started) != TOOL and bool(finished.payload["scored"])
 
 
 def _missing(ledger: Ledger, wanted: str, finished: list[Event]) -> str:
     if find_run(ledger, wanted):
         return f"run {wanted} has not ended in order; dicast run FILE --resume {wanted} takes it up"
     if partial := next((event.run_id for event in finished if event.payload["name"] == wanted), None):
-        why = "each scored nothing, or was limited to some rows"
+        why = "each scored nothing, was limited to some rows, or is a tool's"
         return f"no run of {wanted!r} can be compared by its name: {why}; name one by its id, such as {partial}"
     names = (name for event in finished for name in (event.run_id, event.payload["name"]))
     near = nearest(wanted, {*names, *saved_baselines(ledger)})

@@ -1,51 +1,139 @@
-"""Which run is meant: by its id, by a part of that, or ``last``."""
+"""Resolution of run names: an id, a part of an id, a pipeline's name, or ``last``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..contract.protocols import Ledger
 from ..events import RUN_STARTED
-from ..values import Query
+from ..values import Entry, Query
 from ..values.errors import ConfigError, Problem
+from ..values.names import nearest
 
 LEAST = 4
-"""How many characters of an id have to be given to mean the whole."""
+"""The fewest characters of an id that name the run."""
+
+LAST = "last"
+"""The name of the newest run."""
+
+TOOL = "tool"
+"""The kind of runs that a command such as ``dicast label`` or ``dicast doctor`` starts for a purpose of its own."""
+
+RUN_KINDS = ("pipeline", "suite", "watch", "evaluate", TOOL)
+"""The kinds of runs that ``run.started`` records."""
+
+Read = Callable[[Query], Iterator[Entry]]
+
+
+def run_kind(started: Mapping[str, object]) -> str:
+    """Return the kind of a run, one of :data:`RUN_KINDS`, from the payload of its ``run.started``.
+
+    Older versions did not record the kind. Of their runs, labels of people and the questions of ``dicast doctor`` are ``tool``.
+    """
+    kind = started.get("kind")
+    if isinstance(kind, str):
+        return kind
+    labels = [*_listed(started, "metrics"), *_listed(started, "judges")]
+    is_of_dashboard = (started.get("name"), started.get("file"), started.get("metrics")) == ("labels", "<mapping>", [])
+    is_of_people = labels == ["human"] or is_of_dashboard
+    if is_of_people or (started.get("preview") and started.get("limit") is None):
+        return TOOL
+    return "suite" if started.get("suite") else "watch" if started.get("live") else "pipeline"
+
+
+def _listed(started: Mapping[str, object], key: str) -> list[object]:
+    labels = started.get(key)
+    return labels if isinstance(labels, list) else []
+
+
+def started_runs(read: Read, *, tools: bool = False) -> Iterator[Entry]:
+    """Yield the ``run.started`` entries of a ledger, the newest first.
+
+    The newest run is the run whose ``run.started`` has the highest number, whichever run ended last. Runs of tools are left out unless *tools*.
+
+    :param read: the ledger's ``read``.
+    """
+    for entry in read(Query(types=(RUN_STARTED,), newest_first=True)):
+        if tools or run_kind(entry.event.payload) != TOOL:
+            yield entry
+
+
+def newest_run(read: Read, *, before: str | None = None) -> str | None:
+    """Return the id of the newest run, or of the newest run that started before the run *before*. Runs of tools do not count.
+
+    :param read: the ledger's ``read``.
+    :return: None if there is no such run.
+    """
+    start = next((entry.seq for entry in read(Query(before, (RUN_STARTED,), limit=1))), None) if before else None
+    runs = (entry for entry in started_runs(read) if start is None or entry.seq < start)
+    return next((entry.event.run_id for entry in runs), None)
 
 
 def known_run(ledger: Ledger, run_id: str) -> str:
-    """The id of the run that is meant by it, or by its first or last characters, 4 at least; ``last`` is the one that began last.
+    """Return the id of the run that *run_id* names: a whole id, its first or last characters (at least 4), or ``last``.
 
-    :raises ConfigError: when the ledger has no such run, or several.
+    :raises ConfigError: if the ledger has no such run, or several.
     """
-    if (found := find_run(ledger, run_id) or by_part(run_id, run_ids(ledger))) is None:
+    if (known := find_run(ledger, run_id) or by_part(run_id, run_ids(ledger))) is None:
+        if run_id == LAST and any(run_ids(ledger)):
+            raise ConfigError(
+                "every run of this ledger is a tool's (dicast label, dicast doctor): 'last' names none of them. "
+                "Name a run by its id; dicast runs lists them"
+            )
         raise ConfigError(f"the ledger has no run {run_id!r}; dicast runs lists those it has")
-    return found
+    return known
+
+
+def named_run(ledger: Ledger, name: str) -> str:
+    """Return the id of the newest run of the pipeline *name*, else of the run that :func:`known_run` finds.
+
+    Runs of tools and tries on a few rows count only if the pipeline has no others.
+
+    :raises ConfigError: if the ledger has no such run, or several.
+    """
+    lesser = None
+    for entry in started_runs(ledger.read, tools=True):
+        started = entry.event.payload
+        if name != LAST and started.get("name") == name:
+            if run_kind(started) != TOOL and not started.get("preview"):
+                return entry.event.run_id
+            lesser = lesser or entry.event.run_id
+    if lesser is not None:
+        return lesser
+    try:
+        return known_run(ledger, name)
+    except ConfigError as error:
+        names = {str(entry.event.payload.get("name")) for entry in started_runs(ledger.read, tools=True)}
+        if (near := nearest(name, names)) is None:
+            raise
+        raise ConfigError(Problem(f"the ledger has no run {name!r}", value=name, hint=near)) from error
 
 
 def run_ids(ledger: Ledger) -> Iterator[str]:
-    """The ids of all runs, that of the one which began last first."""
-    return (entry.event.run_id for entry in ledger.read(Query(types=(RUN_STARTED,), newest_first=True)))
+    """Yield the ids of all runs, the newest first."""
+    return (entry.event.run_id for entry in started_runs(ledger.read, tools=True))
 
 
 def find_run(ledger: Ledger, run_id: str) -> str | None:
-    """The run of this whole id, or that began ``last``; None when the ledger has none."""
-    query = Query(None if run_id == "last" else run_id, (RUN_STARTED,), newest_first=True, limit=1)
-    return next((entry.event.run_id for entry in ledger.read(query)), None)
+    """Return the run with this whole id, or the newest run for ``last``; None if the ledger has none."""
+    if run_id == LAST:
+        return newest_run(ledger.read)
+    return next((entry.event.run_id for entry in ledger.read(Query(run_id, (RUN_STARTED,), limit=1))), None)
 
 
 def by_part(part: str, ids: Iterable[str]) -> str | None:
-    """The one of *ids* that begins or ends with *part*, in letters of any case; None where none does, or *part* is too short.
+    """Return the single id of *ids* that begins or ends with *part*, in letters of any case.
 
-    :raises ConfigError: when several do.
+    :return: None if no id does, or *part* is shorter than :data:`LEAST`.
+    :raises ConfigError: if several do.
     """
     wanted = part.upper()
-    found = sorted({one for one in ids if one.upper().startswith(wanted) or one.upper().endswith(wanted)})
-    if len(part) < LEAST or not found:
+    matches = sorted({id_ for id_ in ids if id_.upper().startswith(wanted) or id_.upper().endswith(wanted)})
+    if len(part) < LEAST or not matches:
         return None
-    if len(found) > 1:
-        named = ", ".join(found[:LEAST]) + (" …" if len(found) > LEAST else "")
+    if len(matches) > 1:
+        named = ", ".join(matches[:LEAST]) + (" …" if len(matches) > LEAST else "")
         raise ConfigError(
-            Problem(f"{part!r} may be any of {len(found)} runs: {named}; give more characters", value=part)
+            Problem(f"{part!r} may be any of {len(matches)} runs: {named}; give more characters", value=part)
         )
-    return found[0]
+    return matches[0]

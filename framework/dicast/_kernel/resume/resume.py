@@ -14,7 +14,7 @@ from ..pipeline.sections import RECORD
 from ..report.fold import Report
 from ..values import Entry, Event, Query, Subject
 from ..values.errors import ConfigError, Problem
-from .named_runs import by_part
+from .named_runs import TOOL, by_part, run_kind
 from .units import EarlierUnits, ReplyKey, UnitState
 
 STATES = {
@@ -74,7 +74,8 @@ def find_live(ledger: Ledger, file: str) -> EarlierRun | None:
 
 def _is_of(event: Event, file: str, *, live: bool = False) -> bool:
     said = event.payload
-    return bool(said["file"] == file and said.get("live", False) == live and not said.get("preview"))
+    is_own = not said.get("preview") and run_kind(said) != TOOL
+    return bool(said["file"] == file and said.get("live", False) == live and is_own)
 
 
 def _newest(ledger: Ledger, is_meant: Callable[[Event], bool], finished_too: bool) -> EarlierRun | None:

@@ -23,6 +23,7 @@ from ..report.document import document, exit_code, stopped_document
 from ..report.fold import Report
 from ..report.gate import as_it_ended
 from ..resume import resume
+from ..resume.named_runs import run_kind
 from ..resume.units import EarlierUnits
 from ..source.shuffle import in_its_order
 from ..source.source import GivenSubjects, data_digest, is_live, peeked, read
@@ -49,8 +50,8 @@ class Request:
     *limit* is the most subjects to read; *resume* takes up an earlier run (its id, or ``""`` for the newest unfinished one of the file; one
     that has *ended*, too, where another gate is to decide it) and *retry_failed* judges its failed subjects again; *source* stands in for
     the file's; *live* says that it is a live one, and takes up an unfinished run of it unless *new*; *suite* says to which suite it
-    belongs; a *preview* is nothing to take up or to compare with; *pause_after* so many subjects the run pauses, and can be taken up;
-    *signals* lets Ctrl-C and SIGTERM end the run in order; *progress* is called now and then.
+    belongs; a *preview* is nothing to take up or to compare with; *kind* is recorded, one of ``RUN_KINDS``, by default as the other members
+    say; *pause_after* so many subjects the run pauses, and can be taken up; *signals* lets Ctrl-C and SIGTERM end the run in order; *progress* is called now and then.
     """
 
     limit: int | None = None
@@ -62,6 +63,7 @@ class Request:
     new: bool = False
     suite: Mapping[str, object] | None = None
     preview: bool = False
+    kind: str | None = None
     pause_after: int | None = None
     signals: bool = False
     progress: Callable[[Report], None] | None = None
@@ -159,6 +161,7 @@ class _Run:
             feeds, request = await self._open_sinks(parts), self.request
             started = run_started(self.pipeline, plan, data, rubrics, request.limit, live=request.live)
             started |= {"suite": request.suite, "preview": request.preview}
+            started["kind"] = request.kind or run_kind(started)
             observing = evolve(self.context, baseline=self.baseline)
             self._observers = await RecordObservers.open(self.pipeline, observing, source, parts, started)
         except KeyboardInterrupt:

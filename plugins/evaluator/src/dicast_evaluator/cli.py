@@ -76,7 +76,7 @@ def stdin(file: Path, on: str | None, kind: str, overrides: tuple[str, ...]) -> 
         subject = subject_of(parsed(sys.stdin.buffer.read()), kind)
     except (BadPayload, ValueError) as error:
         return _failed("payload", str(error), 2)
-    done = run(file, overrides=overrides, subjects=[Due(subject, answered=events.extend)])
+    done = run(file, overrides=overrides, subjects=[Due(subject, answered=events.extend)], kind="evaluate")
     if done.disabled:
         return _failed("disabled", "judging is switched off (disabled, DICAST_DISABLED): nothing was scored", 1)
     if done.stopped is not None and not events:

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 import attrs
 import orjson
 
-from dicast import ConfigError, Entry, Failure, Query, RunContext, Subject
+from dicast import ConfigError, Entry, Failure, Query, RunContext, Subject, newest_run
 
 Read = Callable[[Query], Iterator[Entry]]
 
@@ -51,7 +51,7 @@ class EarlierRun:
         :raises ConfigError: when there is none.
         """
         read = run.read
-        run_id = _newest(read, run.run_id) if wanted == "last" else wanted
+        run_id = newest_run(read, before=run.run_id) if wanted == "last" else wanted
         with closing(_places(read, run_id)) as places:
             if run_id is None or places.execute("SELECT 1 FROM places LIMIT 1").fetchone() is None:
                 raise ConfigError(f"opponent {wanted!r}: the ledger has no such run with subjects in it")
@@ -101,10 +101,3 @@ def _place(entry: Entry) -> tuple[str, str, int | None, int | None]:
     event, is_record = entry.event, entry.event.type in _RECORDS
     seqs = (None, entry.seq) if is_record else (entry.seq, None)
     return (event.subject_kind or "", event.subject_id or "", *seqs)
-
-
-def _newest(read: Read, before: str) -> str | None:
-    """The run that began last before the one called *before*, by the order of the ledger: ids are as good as clocks."""
-    own = next((entry.seq for entry in read(Query(before, ("run.started",), limit=1))), None)
-    begun = read(Query(types=("run.started",), newest_first=True))
-    return next((entry.event.run_id for entry in begun if own is None or entry.seq < own), None)

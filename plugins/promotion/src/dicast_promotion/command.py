@@ -11,7 +11,7 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, Ledger, Problem, Query, known_run, nearest, one_line, read_ledger, rubric
+from dicast import ConfigError, Ledger, named_run, one_line, read_ledger, rubric
 
 from .gates import GATES, STATES, Gates, Passage, State
 from .records import Records, Standing
@@ -79,7 +79,7 @@ class Asked:
 
         :raises ConfigError: when there is nothing to compare, or it was not judged alike.
         """
-        runs = [_named(ledger, name) for name in (baseline, candidate)]
+        runs = [named_run(ledger, name) for name in (baseline, candidate)]
         if runs[0] == runs[1]:
             raise ConfigError(f"the candidate is the baseline: both are the run {runs[0]}")
         with closing(Records(ledger, *runs)) as records:
@@ -91,23 +91,6 @@ class Asked:
             )
             raise ConfigError(message)
         return Answer(runs, self.state, standing, self.gates, self.gates.walk(standing.evidence, self.state, self.goal))
-
-
-def _named(ledger: Ledger, name: str) -> str:
-    """The id of the run that is meant by *name*.
-
-    :raises ConfigError: when the ledger has none.
-    """
-    started = ledger.read(Query(types=("run.started",), newest_first=True))
-    named = [(str(entry.event.payload.get("name")), entry.event.run_id) for entry in started]
-    if not named or name == "last" or any(name == run_id for _, run_id in named):
-        return known_run(ledger, name)
-    found = next((run_id for called, run_id in named if name == called), None)
-    if found is None:
-        known = list(dict.fromkeys(called for called, _ in named))
-        message = f"the ledger has no run {name!r}; its pipelines are {', '.join(known[:10])}"
-        raise ConfigError(Problem(message, value=name, hint=nearest(name, known)))
-    return found
 
 
 @attrs.frozen

@@ -11,15 +11,15 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, Event, Ledger, Query, how_to_install, known_run, read_ledger
+from dicast import ConfigError, Event, Ledger, Query, how_to_install, named_run, read_ledger
 
 from .html import shown_path, write_page
 from .page import BEGINS
 from .run_page import ENDS, STARTED, Origin, RunPage, RunReader, Wanted, event_of
 
 OUT = Path("report.html")
-LAST, LABELS = "last", "human"
-"""Which run is meant where none is named, and the only judge of a run that takes in labels."""
+LAST = "last"
+"""The run that is shown where the command names none."""
 
 
 @click.command()
@@ -117,11 +117,8 @@ class _Asked:
         return found if found is not None and suite_of(found.payload) == name else None
 
     def _run_id(self, name: str) -> str:
-        """The run that *name* means: the newest of the pipeline of that name, the one with that id, or the newest that is more than labels."""
-        started = (entry.event for entry in self.live.read(Query(types=(STARTED,), newest_first=True)))
-        meant = _more_than_labels if name == LAST else lambda started: started.get("name") == name
-        found = next((event.run_id for event in started if meant(event.payload)), None)
-        return found or known_run(self.live, name)
+        """Return the run that *name* names: the newest of the pipeline of that name, the run with that id, or the newest."""
+        return named_run(self.live, name)
 
     def _suite(self, event: Event) -> Iterator[_Begun]:
         """The newest run of each experiment of the suite that *event* belongs to, in the suite's order."""
@@ -210,10 +207,6 @@ class _Begun:
 def suite_of(started: Mapping[str, Any]) -> str:
     """The name of the suite that a run is an experiment of; empty where it is none."""
     return str(started.get("name")).rpartition("/")[0] if started.get("suite") else ""
-
-
-def _more_than_labels(started: Mapping[str, Any]) -> bool:
-    return [*started.get("metrics", ()), *started.get("judges", ())] != [LABELS]
 
 
 def _title(begun: Sequence[_Begun]) -> str:

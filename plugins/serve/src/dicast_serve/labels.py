@@ -172,7 +172,7 @@ def record(ledger: ServedLedger, label: Label) -> dict[str, Any]:
         "define": {"person": Person.saying(label)},
         "ledger": {"ledger/sqlite": {"path": str(ledger.path.absolute())}},
     }
-    done = dicast.run(pipeline, subjects=[subject])
+    done = dicast.run(pipeline, subjects=[subject], kind="tool")
     if not done.verdicts:
         raise LedgerError(f"the verdict on {label.subject_id!r:.100} was not recorded: {done.failures}")
     (verdict,) = done.verdicts

@@ -86,12 +86,12 @@ def evaluate(
     source = Recorded(kind, since, until, session)
     text = _pipeline(_component(kind, rubric_id, judge, model), ledger)
     if os.environ.get("DICAST_DISABLED", "") not in ("", "0"):  # nothing is read then
-        return run_command(Path(_NAME), lambda _: source, as_json=as_json)
+        return run_command(Path(_NAME), lambda _: source, kind="evaluate", as_json=as_json)
     head = read_ledger(ledger, lambda live: live.head())  # a run would create a ledger that is not there
     count, *costs = _forecast(text, source, rubric_id, modelled=model is not None)
     caps = "; no cap holds for this run (--override-cap)" if override_cap else ""
     _agree(f"{count:,} {kind}(s) to judge", [cost for cost in costs if not cost.is_zero], caps, yes=yes)
-    code = run_command(text, lambda _: source, override_caps=override_cap, as_json=as_json)
+    code = run_command(text, lambda _: source, override_caps=override_cap, kind="evaluate", as_json=as_json)
     if not as_json:
         for line in read_ledger(ledger, lambda live: list(_lines(live, kind, head.seq if head else 0))):
             click.echo(one_line(line))

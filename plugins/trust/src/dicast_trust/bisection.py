@@ -18,6 +18,7 @@ from dicast import (
     PipelineJudges,
     Query,
     TextTable,
+    named_run,
     one_line,
     pipeline_judges,
     print_lines,
@@ -25,7 +26,7 @@ from dicast import (
 )
 from dicast.commands import as_json, print_json
 
-from .bridge import Scores, Subject, named_run, read_scores
+from .bridge import Scores, Subject, read_scores
 from .factors import between_files, given_cells, named_factors
 from .shapley import Cell, Share, every_cell, interval, shares
 
@@ -151,7 +152,7 @@ class Bisection:
         """Run the *missing* cells; those that do not end in order stay missing."""
         found = {}
         for cell in missing:
-            done = run(self.file, overrides=self._overrides(cell))
+            done = run(self.file, overrides=self._overrides(cell), kind="tool")
             if done.run_id is None or done.stopped is not None:
                 reason = (done.stopped or {}).get("reason", "it was switched off")
                 click.echo(one_line(f"cell {_name(cell)} did not end in order: {reason}"), err=True)

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import click
 
-from dicast import ConfigError, Ledger, Problem, Query, known_run, nearest, one_line, print_lines, read_ledger
+from dicast import ConfigError, Ledger, Problem, Query, named_run, nearest, one_line, print_lines, read_ledger
 from dicast.commands import as_json, ledger_path, print_json
 
 from .wrapping import WIDTH, wrapped
@@ -92,17 +92,6 @@ def bridged(ledger: Ledger, old: str, new: str, labels: tuple[str, ...], shift: 
     if shift is not None:
         document["shifted"] = _shifted(ledger, named_run(ledger, shift), theirs.label, document)
     return {**document, "words": _words(document)}
-
-
-def named_run(ledger: Ledger, name: str) -> str:
-    """The id of the run that *name* means: the newest of the pipeline with this name, else one of this id, or ``last``.
-
-    :raises ConfigError: when there is none.
-    """
-    for entry in ledger.read(Query(types=("run.started",), newest_first=True)):
-        if entry.event.payload["name"] == name and not entry.event.payload.get("preview"):
-            return entry.event.run_id
-    return known_run(ledger, name)
 
 
 def read_scores(ledger: Ledger, run_id: str, label: str | None) -> Scores:

@@ -92,7 +92,7 @@ def record(ledger: object, human: Human, given: Iterable[tuple[Subject, GoldLabe
         "ledger": ledger,
         "executor": {"dicast/async": {"concurrency": 1}},
     }
-    return run(pipeline, subjects=subjects())
+    return run(pipeline, subjects=subjects(), kind="tool")
 
 
 def _all(

@@ -116,7 +116,7 @@ def judge_missing(
         return Only(source, wanted)
 
     with redirect_stdout(sys.stderr):  # the command's own document, or text, stands on stdout alone
-        code = run_command(file, chosen, overrides=asked)
+        code = run_command(file, chosen, overrides=asked, kind="tool")
     if code not in _WENT_ON:
         raise DataError(
             f"the labelled subjects could not be judged (exit code {code} of dicast run {file}); nothing was calibrated"

@@ -11,7 +11,7 @@ import attrs
 import click
 from click.core import ParameterSource
 
-from dicast import ConfigError, Cost, InvalidCost, Ledger, Query, print_lines, prospect
+from dicast import ConfigError, Cost, InvalidCost, Ledger, Query, print_lines, prospect, started_runs
 from dicast.commands import as_json, overrides, print_json
 
 from .options import rate
@@ -145,7 +145,7 @@ def make_plan(asked: Asked) -> dict[str, Any]:
 
 def find_earlier(ledger: Ledger, subject: Any, rows: PlanRows) -> Earlier | None:
     """The newest run of the same file that judged anything in the same way, which *rows* takes; None where there is none."""
-    for entry in ledger.read(Query(types=("run.started",), newest_first=True)):
+    for entry in started_runs(ledger.read):
         begun: Mapping[str, Any] = entry.event.payload
         if begun.get("file") != subject.file or begun.get("preview") or not _is_alike(begun, subject):
             continue

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Cost, Entry, Event, InvalidCost, Ledger, Query, nearest
+from dicast import ConfigError, Cost, Entry, Event, InvalidCost, Ledger, Query, nearest, started_runs
 
 KIND = "workload"
 _TERMINAL = ("eval.completed", "eval.failed")
@@ -74,8 +74,8 @@ def read(ledger: Ledger, run_ids: Sequence[str], label: str | None, only: Sequen
 def _run(ledger: Ledger, run_id: str) -> tuple[str, str]:
     """The id and the name of the run that is meant; ``last`` is the newest that judged workloads."""
     if run_id == "last":
-        newest = Query(types=("eval.started",), subject_kind=KIND, newest_first=True, limit=1)
-        found = next((entry.event.run_id for entry in ledger.read(newest)), None)
+        runs = (entry.event.run_id for entry in started_runs(ledger.read))
+        found = next((run for run in runs if _judged_workloads(ledger, run)), None)
         if found is None:
             raise ConfigError("the ledger has no judged workloads; judge some with the source workload/runs")
         run_id = found
@@ -84,6 +84,11 @@ def _run(ledger: Ledger, run_id: str) -> tuple[str, str]:
     if event is None:
         raise ConfigError(f"the ledger has no run {run_id!r}; leave --run out to see the newest that judged workloads")
     return run_id, str(event.payload.get("name"))
+
+
+def _judged_workloads(ledger: Ledger, run_id: str) -> bool:
+    query = Query(run_id=run_id, types=("eval.started",), subject_kind=KIND, limit=1)
+    return next(iter(ledger.read(query)), None) is not None
 
 
 def _context(event: Event) -> Mapping[str, Any]:
