@@ -14,7 +14,7 @@ import orjson
 from ..classes import evolve, frozen
 from ..contract.define import NeedsOutput
 from ..contract.plugin_errors import is_plugins_own
-from ..contract.protocols import Judge
+from ..contract.protocols import Judge, member
 from ..pipeline.sections import Slot
 from ..stream.sinks import Silence
 from ..timing.awaiting import TimeUp, within
@@ -69,23 +69,28 @@ class Call:
     needs_output: NeedsOutput = False
 
     @classmethod
-    def of(cls, slot: Slot, component: object, *, nests: bool = False) -> Call:
-        """*component* is the live object of *slot*."""
+    def of(cls, slot: Slot, live: object, component: object | None = None, *, nests: bool = False) -> Call:
+        """Return the call of *slot* by its *live* object.
+
+        An optional member may be declared by *live* or by the *component* that it was opened from.
+        """
+        component = live if component is None else component
         name, expects = _ASKED.get(slot.kind, ("score", Score))
-        method = getattr(component, name)
+        method = getattr(live, name)
         waits = inspect.iscoroutinefunction(method)
-        fallback = getattr(component, "fallback", None) if expects is Judgment else None
+        estimate = member(live, component, "estimate")
+        fallback = member(live, component, "fallback") if expects is Judgment else None
         return cls(
             slot,
             method,
             waits,
-            slot.timeout or getattr(component, "default_timeout", None) or (ASYNC_SECONDS if waits else DEF_SECONDS),
-            getattr(component, "estimate", None),
+            slot.timeout or member(live, component, "default_timeout") or (ASYNC_SECONDS if waits else DEF_SECONDS),
+            estimate,
             expects,
-            not (waits or slot.retries or nests or fallback or hasattr(component, "estimate")),
+            not (waits or slot.retries or nests or fallback or estimate),
             nests,
             fallback,
-            needs_output=expects in (Score, Judgment) and getattr(component, "needs_output", True),
+            needs_output=expects in (Score, Judgment) and member(live, component, "needs_output", True),
         )
 
     def lacks_output(self, subject: Subject, children: Children = ()) -> bool:

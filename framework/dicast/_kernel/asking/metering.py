@@ -28,12 +28,17 @@ class MeteredModel:
     """A chat model inside a component: its replies are counted, and whatever it raises is an answer."""
 
     live: ChatModel
+    component: ChatModel
+    """The component that *live* was opened from."""
     _units: set[str] = field(init=False, factory=set, eq=False, repr=False)  # that it has announced costs in
 
     def estimate(self, request: ChatRequest) -> Cost:
-        """What the call would cost at most, for the rollout that is under way."""
+        """Return the most that *request* may cost in the current rollout."""
         scope = SCOPE.get()
-        return estimate(self.live, request if scope is None else evolve(request, rollout=scope.rollout))
+        return self._estimate(request if scope is None else evolve(request, rollout=scope.rollout))
+
+    def _estimate(self, request: ChatRequest) -> Cost:
+        return estimate(self.live if hasattr(self.live, "estimate") else self.component, request)
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
         """Ask the chat model on behalf of the call that is under way."""
@@ -44,7 +49,7 @@ class MeteredModel:
         async with call_turn(scope.give_up_unsent):
             scope.again = scope.again or request.attempt > 0
             if scope.again or not self._units or not scope.held.keys() >= self._units:
-                self._units.add((projected := estimate(self.live, request)).unit)
+                self._units.add((projected := self._estimate(request)).unit)
                 if scope.again and not projected.is_zero:
                     return await self._ask_again(request, scope, projected)
                 async with scope.covering:  # one reservation a unit, however many models it asks at once
@@ -139,7 +144,7 @@ class Nested:
         return getattr(self.live, name)
 
 
-async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel], object] = MeteredModel) -> Call:
+async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel, ChatModel], object] = MeteredModel) -> Call:
     """Open the component of *slot*, and put the kernel between it and the judges and chat models inside, as a *model*."""
     wrapped: list[str] = []
 
@@ -149,9 +154,9 @@ async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel], obj
         nests = any(path.startswith(at) for path in wrapped)
         wrapped.append(at)
         if isinstance(live, ChatModel):
-            return model(live)
+            return model(live, opener.configured(live))
         inner = evolve(slot, label=slot.label + at, path=slot.path + at, kind="judge", retries=0, range=None)
-        return Nested(live, Call.of(inner, live, nests=nests), slot.inside.get(at))
+        return Nested(live, Call.of(inner, live, opener.configured(live), nests=nests), slot.inside.get(at))
 
     live = await opener.open(slot.component, wrap)
-    return Call.of(slot, live, nests=bool(wrapped))
+    return Call.of(slot, live, opener.configured(live), nests=bool(wrapped))

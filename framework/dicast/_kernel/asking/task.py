@@ -37,6 +37,8 @@ class ReplayedModel:
     """A chat model inside a task: each reply is paid for, and kept, by itself."""
 
     live: ChatModel
+    component: ChatModel
+    """The component that *live* was opened from."""
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
         """Ask the chat model on behalf of the task that is under way."""
@@ -44,7 +46,7 @@ class ReplayedModel:
         # Asked by another chat model, whose reply is counted.
         if scope is None or not isinstance(scope.asker, TaskReplies):
             return written(await maybe_await(self.live.complete(request)), self.live)
-        return await scope.asker.buy(self.live, request)
+        return await scope.asker.buy(self.live, request, self.component)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.live, name)
@@ -64,8 +66,8 @@ class TaskReplies(Asker):
         self._asked.clear()
         return self._scope()
 
-    async def buy(self, model: ChatModel, request: ChatRequest) -> Reply | Failure:
-        """The reply to *request*, unless it was bought before."""
+    async def buy(self, model: ChatModel, request: ChatRequest, component: ChatModel) -> Reply | Failure:
+        """Return the reply of *model* to *request*, unless it was bought before. *model* was opened from *component*."""
         request = request if request.rollout == self._rollout else evolve(request, rollout=self._rollout)
         identity = getattr(model, "identity", None)
         digest = request.digest({} if identity is None else identity())
@@ -75,15 +77,14 @@ class TaskReplies(Asker):
         if (kept := self._kept(key)) is not None:
             return kept
         async with call_turn():
-            return await self._buy(
-                model, request, key, {"criterion": request.label, "request_digest": digest, "number": number}
-            )
+            projected = estimate(model if hasattr(model, "estimate") else component, request)
+            details = {"criterion": request.label, "request_digest": digest, "number": number}
+            return await self._buy(model, request, key, details, projected)
 
     async def _buy(
-        self, model: ChatModel, request: ChatRequest, key: str, asked: Mapping[str, object]
+        self, model: ChatModel, request: ChatRequest, key: str, asked: Mapping[str, object], projected: Cost
     ) -> Reply | Failure:
         scope = self._scope(request.label)
-        projected = estimate(model, request)
         if projected.is_zero:
             projected = self._budget.dearest.get(self._call.slot.path, projected)
         if (refused := await self.cover(scope, projected)) is not None:

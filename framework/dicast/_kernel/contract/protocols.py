@@ -12,7 +12,7 @@ out of the fingerprint. The page docs/how-to/plugins.md says which.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, overload, runtime_checkable
 
 from ..values import (
     ChatRequest,
@@ -275,6 +275,11 @@ def estimate(component: Metric | Judge, asked: Subject) -> Cost: ...
 @overload
 def estimate(component: ChatModel, asked: ChatRequest) -> Cost: ...
 def estimate(component: object, asked: object) -> Cost:
-    """What one call of *component* may cost at most; nothing where it does not say."""
+    """Return the most that a call of *component* may cost; zero if *component* has no estimate."""
     method: Callable[[object], Cost] | None = getattr(component, "estimate", None)
     return Cost.zero() if method is None else method(asked)
+
+
+def member(live: object, component: object, name: str, default: Any = None) -> Any:
+    """Return the optional member *name* of the *live* object, or else of the *component* that it was opened from."""
+    return getattr(live, name, getattr(component, name, default))

@@ -48,6 +48,11 @@ class Opener:
     def __init__(self, run: RunContext, stack: AsyncExitStack) -> None:
         self._run, self._stack = run, stack
         self._shared: list[tuple[Any, Any]] = []
+        self._opened: dict[int, tuple[Any, Any]] = {}  # live object and component, by the id of the live object
+
+    def configured(self, live: Any) -> Any:
+        """Return the component that *live* was opened from, or *live* itself if it needed no opening."""
+        return self._opened.get(id(live), (live, live))[1]
 
     async def open(self, component: Any, wrap: Wrap | None = None, at: str = "") -> Any:
         """The live object of *component*, which stands at *at*; *wrap* makes of each one inside it what its owner gets."""
@@ -56,12 +61,14 @@ class Opener:
         if opened is None:
             return component
         try:
-            return await self._stack.enter_async_context(opened(self._run))
+            live = await self._stack.enter_async_context(opened(self._run))
         except DicastError:
             raise
         except Exception as error:  # the border to a plugin's code
             name = f"{type(component).__module__}.{type(component).__qualname__}"
             raise PluginError(f"{name} could not be opened: {type(error).__name__}: {error}") from error
+        self._opened[id(live)] = live, component
+        return live
 
     async def _open_fields(self, component: Any, wrap: Wrap | None, at: str) -> Any:
         if not attrs.has(type(component)):

@@ -1,0 +1,127 @@
+"""An optional member counts whether the component declares it or the live object that it opens."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from decimal import Decimal
+
+import attrs
+import pytest
+
+from dicast import ChatModel, ChatRequest, Cost, Failure, Judgment, Reply, Score, Subject
+from dicast.testing import run_pipeline, sample
+
+PRICE = Cost("0.002")
+
+
+class LiveJudge:
+    """A judge without an estimate."""
+
+    async def judge(self, subject, children):
+        return Judgment(0.5, cost=PRICE)
+
+
+class PricedLiveJudge(LiveJudge):
+    """A judge with an estimate."""
+
+    def estimate(self, subject):
+        return PRICE
+
+
+@attrs.frozen
+class OpenedJudge:
+    """A judge that estimates its price and opens a live object."""
+
+    live: type = LiveJudge
+
+    def estimate(self, subject: Subject) -> Cost:
+        return PRICE
+
+    @asynccontextmanager
+    async def open(self, run):
+        yield self.live()
+
+    async def judge(self, subject, children):
+        raise AssertionError("the live object is asked")
+
+
+class LiveModel:
+    """A chat model without an estimate."""
+
+    async def complete(self, request):
+        return Reply("0.5", "m", "stop", cost=PRICE)
+
+
+@attrs.frozen
+class OpenedModel:
+    """A chat model that estimates its price and opens a live object."""
+
+    def estimate(self, request: ChatRequest) -> Cost:
+        return PRICE
+
+    @asynccontextmanager
+    async def open(self, run):
+        yield LiveModel()
+
+    async def complete(self, request):
+        raise AssertionError("the live object is asked")
+
+
+@attrs.frozen
+class Asker:
+    """A judge that asks a chat model and leaves the price to the model."""
+
+    model: ChatModel = attrs.field(factory=OpenedModel)
+    estimates: bool = True
+
+    async def judge(self, subject, children):
+        reply = await self.model.complete(ChatRequest("", "how good?"))
+        return reply if isinstance(reply, Failure) else Judgment(float(reply.text))
+
+
+def rows(count):
+    return [sample("x", id=str(number)) for number in range(count)]
+
+
+def run(judge, count=30):
+    text = '{"judges": ["j"], "budget": {"run": "0.005 usd"}}'
+    return run_pipeline(text, subjects=rows(count), components={"j": judge})
+
+
+@pytest.mark.parametrize(
+    "judge", [OpenedJudge(), OpenedJudge(PricedLiveJudge), Asker()], ids=["on the class", "on both", "of a model"]
+)
+def test_a_cap_holds_whether_the_class_or_its_live_object_estimates(judge):
+    done = run(judge)
+    assert Decimal(done.document["cost"]["usd"]) == Decimal("0.004")
+    assert done.document["scored"] == 2
+    assert done.document["overruns"] == 0
+    assert done.document["failures"] == {"throttled_no_heuristic": 28}
+
+
+@attrs.frozen
+class OpenedMetric:
+    """A metric that needs no output and opens a live object."""
+
+    tier = "truth"
+    needs_output = False
+
+    @asynccontextmanager
+    async def open(self, run):
+        yield LiveMetric()
+
+    def score(self, subject):
+        raise AssertionError("the live object is asked")
+
+
+class LiveMetric:
+    """A metric that scores the input."""
+
+    def score(self, subject):
+        return Score(1.0 if subject.input else 0.0)
+
+
+def test_a_class_says_for_its_live_object_that_no_output_is_needed():
+    subjects = [Subject("row", "1", input="a"), Subject("row", "2")]
+    done = run_pipeline('{"metrics": ["m"]}', subjects=subjects, components={"m": OpenedMetric()})
+    assert [verdict.score for verdict in done.verdicts] == [1.0, 0.0]
