@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import ConfigError, DataError, RunContext, Source, Subject, run
+from dicast import ConfigError, DataError, Due, RunContext, Source, Subject, run
 from dicast_rows import Csv, Jsonl
 
 RUN = RunContext("r", "n", Path())
@@ -338,3 +338,22 @@ def test_a_file_without_outputs_is_exit_2_before_anything_is_judged(tmp_path, mo
         run(pipeline)
     mapped = {"rows/csv": {"path": str(source.path), "fields": {"output": "answer"}}}
     assert run({**pipeline, "source": mapped}).scored == 1
+
+
+def test_a_row_that_records_an_error_is_a_failed_record_and_is_not_judged(tmp_path):
+    rows = [
+        {"id": "1", "output": "a", "error": None},
+        {"id": "2", "output": "a", "error": "rate limited"},
+        {"id": "3", "output": "a", "error": ["first", "second"]},
+        {"id": "4", "output": "a"},
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    source = Jsonl(path, {"error": "error"})
+    failures = {due.subject.id: due.failure for due in source.subjects() if isinstance(due, Due)}
+    assert {name: (one.kind, one.message) for name, one in failures.items()} == {
+        "2": ("source_error", "rate limited"),
+        "3": ("source_error", "first; second"),
+    }
+    assert len([*source.subjects()]) == 4
+    assert not any(isinstance(one, Due) for one in Jsonl(path).subjects())  # the column alone means nothing

@@ -31,8 +31,8 @@ class Parquet:
     Dates and times become texts in ISO 8601, decimals become texts; bytes, NaN and infinity are errors.
 
     :param path: the file; gzip is recognised, ``-`` is standard input.
-    :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here must be in
-        every row. Without an ``id`` a row is named by its number, counted from 1.
+    :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here (``error``
+        aside) must be in every row. Without an ``id`` a row is named by its number, counted from 1.
     :param kind: the subject kind of the rows.
     :param batch_rows: how many rows are made at a time, 1,000 by default; they, and what pyarrow holds of their row group, are in memory.
     """

@@ -40,8 +40,8 @@ class Json:
     :param path: the file, UTF-8; gzip is recognised, ``-`` is standard input.
     :param at: where in the document the array is, a dotted path (``data.rows``, ``results.0.items``); by default the document is
         the array.
-    :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here must be in
-        every row. Without an ``id`` a row is named by its place in the array, counted from 1.
+    :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here (``error``
+        aside) must be in every row. Without an ``id`` a row is named by its place in the array, counted from 1.
     :param kind: the subject kind of the rows.
     :param max_item_bytes: the longest item that is read, in bytes; 64 MiB by default. What comes behind a longer one is not looked
         at.

@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
 
-from dicast import MISSING, ConfigError, DataError, Problem, identifier, lookup, nearest
+from dicast import MISSING, ConfigError, DataError, Failure, Problem, identifier, lookup, nearest
 
 FIELDS = ("id", "input", "output", "reference", "session_id", "context")
+
+ERROR = "error"
+"""A field that a row has only where ``fields`` names its column: why the row failed where it was recorded."""
 
 _CONTEXT = 5
 
@@ -25,10 +28,12 @@ def check_fields(fields: Mapping[str, str]) -> None:
     """
     problems = [
         Problem(
-            f"unknown field {name!r}; a row has {', '.join(FIELDS)}", path=f"fields.{name}", hint=nearest(name, FIELDS)
+            f"unknown field {name!r}; a row has {', '.join((*FIELDS, ERROR))}",
+            path=f"fields.{name}",
+            hint=nearest(name, (*FIELDS, ERROR)),
         )
         for name in fields
-        if name not in FIELDS
+        if name not in (*FIELDS, ERROR)
     ]
     problems += [
         Problem(f"the path of the field {name!r} is empty; name a column", path=f"fields.{name}", value=path)
@@ -45,9 +50,19 @@ def taker(kind: str, fields: Mapping[str, str]) -> Take:
     It raises DataError (without file and line) when a path named in *fields* is not in the row, or when an id or a session id
     is neither a string nor a number.
     """
+    fields = {name: path for name, path in fields.items() if name != ERROR}
     paths = {name: fields.get(name, name) for name in FIELDS}
     plain = len(set(paths.values())) == len(paths) and not any("." in path for path in paths.values())
     return _flat(kind, paths, fields) if plain else _nested(kind, paths, fields)
+
+
+def failure_in(row: Mapping[str, Any], path: str) -> Failure | None:
+    """Return the failure that *row* records at *path*; None where the column is absent, null, false or empty."""
+    value = lookup(row, path)
+    if value is MISSING or not value:
+        return None
+    texts = value if isinstance(value, list) else [value]
+    return Failure("source_error", "; ".join(map(str, texts)))
 
 
 def example_taker(kind: str, fields: Mapping[str, str]) -> Take:

@@ -27,7 +27,8 @@ class Jsonl:
     :param fields: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
         ``context``, values dotted paths into the row (``meta.question``); a column of that name by default. A path given here
         must be in every row. Without an ``id`` a row is named by its line number, blank lines counted. All other columns land
-        in the context, after those of an object in ``context``.
+        in the context, after those of an object in ``context``. A further key, ``error``, names a column in which rows say why they
+        failed where they were recorded: a row with a value there is a failed record (``source_error``), and nothing is asked about it.
     :param kind: the subject kind of the rows.
     :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
     :param protocol: ``evaluator`` reads the file as a dataset of the evaluator protocol: at most 10,000 records, of which every

@@ -26,8 +26,8 @@ class Yaml:
     memory is one item, and what has an anchor.
 
     :param path: the file, UTF-8; gzip is recognised, ``-`` is standard input.
-    :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here must be in
-        every row. Without an ``id`` a row is named by its place in the file, counted from 1.
+    :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here (``error``
+        aside) must be in every row. Without an ``id`` a row is named by its place in the file, counted from 1.
     :param kind: the subject kind of the rows.
     """
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import attrs
 
-from dicast import DataError, InputCheck, InputFile, Problem, RunContext, Subject, nearest
+from dicast import DataError, Due, Failure, InputCheck, InputFile, Problem, RunContext, Subject, nearest
 
-from .fields import Take
+from .fields import ERROR, Take, failure_in
 
 KEPT = 100
 """How many bad rows are named."""
@@ -81,30 +81,37 @@ class Rows:
             for number, row in self.read(check):
                 rows += 1
                 columns = columns or list(row)
+                failure = self.failure(row)
                 try:
                     parts = self.take(number, row)
                 except DataError as error:
                     self.fault(error, number, check)
                 else:
                     check.add_id(parts[_ID], number)
-                    found = found or parts[_OUTPUT] is not None
+                    found = found or parts[_OUTPUT] is not None or failure is not None
             self.total = rows
             self.no_output = None if found else _no_output(self.file.label, self.fields, columns)
             return check.finish(rows)
 
-    def subjects(self) -> Iterator[Subject]:
-        """Yield the rows in the order of the file.
+    def failure(self, row: Mapping[str, Any]) -> Failure | None:
+        """Return the failure that *row* records in the column that ``fields`` names for it."""
+        path = self.fields.get(ERROR)
+        return None if path is None else failure_in(row, path)
+
+    def subjects(self) -> Iterator[Subject | Due]:
+        """Yield the rows in the order of the file, failed records with their failure.
 
         :raises DataError: at the first bad row.
         """
         take = self.take
         for number, row in self.read(None):
+            failure = self.failure(row)
             try:
                 subject = Subject(*take(number, row))
             except DataError as error:
                 self.fault(error, number, None)
             else:
-                yield subject
+                yield subject if failure is None else Due(subject, failure=failure)
 
 
 class Openable(Protocol):
@@ -126,7 +133,7 @@ def check_rows(self: Openable) -> str:
         return rows.check()
 
 
-def each_row(self: Openable) -> Iterator[Subject]:
+def each_row(self: Openable) -> Iterator[Subject | Due]:
     """Yield the rows; see :meth:`Rows.subjects`."""
     with self._rows() as rows:
         yield from rows.subjects()

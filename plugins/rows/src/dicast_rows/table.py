@@ -40,7 +40,8 @@ class Csv:
     :param fields: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
         ``context``, values names of columns; a column of that name by default. A column given here must be in the header.
         Without an ``id`` a row is named by the number of the line it starts on, blank lines counted. All other columns land in
-        the context.
+        the context. A further key, ``error``, names a column in which rows say why they failed where they were recorded: a row with a
+        value there is a failed record (``source_error``), and nothing is asked about it.
     :param kind: the subject kind of the rows.
     :param max_line_bytes: the longest line and the longest value that are read, in bytes (in characters, of an encoding such as
         UTF-16); 64 MiB by default.
