@@ -106,3 +106,14 @@ def test_intervals_are_those_of_a_clustered_regression(pairs):
     assert (found["ci_low"], found["ci_high"]) == pytest.approx(
         (found["difference"] - reach, found["difference"] + reach), rel=1e-7, abs=1e-9
     )
+
+
+@pytest.mark.parametrize(("n", "code"), [(4, 3), (5, 0)])
+def test_fewer_than_5_anchors_are_undecided(anchors, capsys, n, code):
+    lines = Path("rows.jsonl").read_text().splitlines(keepends=True)
+    Path("few.jsonl").write_text("".join(lines[:n]))
+    old, new = run("old", "yes", "few.jsonl"), run("new", "good", "few.jsonl")
+    capsys.readouterr()
+    got, found = bridge(capsys, old, new)
+    assert (got, found["n"]) == (code, n)
+    assert found["words"].startswith(f"no bridge: {n} anchors of the 30 needed")

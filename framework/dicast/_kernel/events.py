@@ -108,6 +108,7 @@ EVAL_FAILED = "eval.failed"
 :param failure_mode: the kind of failure.
 :param error_message: the reason in words.
 :param skipped?: the cap that left no room, where the subject was skipped.
+:param throttled_reason?: the cap that left no room for a judge's call.
 :param judge_cost_usd: what was spent all the same, as decimal text or null.
 :param judge_cost_msat: likewise in thousandths of a satoshi.
 :param judge_latency_ms: how long it took, in whole milliseconds.

@@ -379,3 +379,10 @@ def test_window_has_to_be_a_share():
 def test_wider_window_holds_more(pairs, ask):
     pairs((0.8, 0.65), (0.8, 0.5))
     assert [ask(agreement, "--window", window)["within"] for window in ("0.1", "0.15", "0.3")] == [0, 0.5, 1]
+
+
+@pytest.mark.parametrize(("n", "words"), [(9, "9 subjects are too few to conclude from"), (10, ": reliable")])
+def test_few_subjects_are_never_called_reliable(pairs, ask, n, words):
+    pairs(*[(float(number % 2), float(number % 2)) for number in range(n)])
+    found = ask(agreement, as_json=False)
+    assert words in found

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from hashlib import sha256
 
 import orjson
 import pytest
+import yaml
 from scipy import stats
 from trust_project import CHEAP, Row, cascade, judge, rows_of
+
+from dicast import Reply
+from dicast.testing import FakeChatModel, run_pipeline
 
 
 def good_above(line, *, below=0.4):
@@ -140,7 +145,7 @@ def test_sessions_of_very_different_sizes_are_told(project):
     ]
     project.write(rows)
     project.run()
-    (stage,) = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")["stages"]
+    (stage,) = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--assume-random")["stages"]
     assert stage["sessions"] == 31
     assert any(reason.startswith("unequal_sessions: 31 sessions") for reason in stage["reasons"])
 
@@ -156,7 +161,7 @@ def test_one_session_says_nothing_of_others(project):
 def test_constant_confidences_are_kept_together(project):
     project.write([Row(f"r{n}", (1.0, 0.7), (1.0, 0.9), 1.0) for n in range(40)])
     project.run()
-    stage = calibrate(project)["stages"][0]
+    stage = calibrate(project, "--assume-random")["stages"][0]
     assert (stage["threshold"], stage["kept"]["labels"], len(stage["ladder"])) == (0.7, 40, 1)
     assert any(reason.startswith("constant_signal") for reason in stage["reasons"])
 
@@ -284,12 +289,164 @@ def test_verdicts_of_another_prompt_than_the_files_are_refused(judged):
     assert "another judge than the file has now" in refused(judged)
 
 
-def test_one_class_of_labels_is_still_calibrated(project):
+def test_labels_of_one_class_give_no_threshold_unless_assumed_random(project):
     project.write([Row(f"r{n}", (1.0, 0.9), (1.0, 0.9), 1.0) for n in range(200)])
     project.run()
-    assert calibrate(project)["stages"][0]["threshold"] == 0.9
-    stage = calibrate(project, "--signals", "model", code=3)["stages"][0]
-    assert any(reason.startswith("one_class") for reason in stage["reasons"])
+    stage = calibrate(project, code=3)["stages"][0]
+    assert stage["threshold"] is None
+    assert reason_names(stage)[0] == "labels_of_one_class"
+    assert calibrate(project, "--assume-random")["stages"][0]["threshold"] == 0.9
+    stage = calibrate(project, "--signals", "model", "--assume-random", code=3)["stages"][0]
+    assert "one_class" in reason_names(stage)
+
+
+def reason_names(stage):
+    return [reason.partition(":")[0] for reason in stage["reasons"]]
+
+
+def confident(number, confidence, *, right=True):
+    gold = float(number % 2)
+    return Row(f"r{number}", (gold if right else 1 - gold, confidence), (gold, 0.9), gold)
+
+
+def test_a_level_without_labels_is_never_certified(project):
+    """Half of the subjects are below every labeled one, and the judge is often wrong there."""
+    sure = [confident(number, 0.9) for number in range(100)]
+    unsure = [confident(number, 0.5, right=number % 3 > 0) for number in range(100, 200)]
+    project.write([*sure, *unsure])
+    project.run()
+    project.gold(sure[:60])
+    stage = calibrate(project, "--assume-random")["stages"][0]
+    assert (stage["threshold"], stage["kept"]["labels"], stage["kept"]["share"]) == (0.9, 60, 0.5)
+    assert [rung["passed"] for rung in stage["ladder"]] == [True, None]
+
+
+def test_a_level_without_labels_does_not_stop_the_search(project):
+    rows = [confident(number, (0.9, 0.8, 0.7)[number % 3]) for number in range(120)]
+    project.write(rows)
+    project.run()
+    project.gold([row for row in rows if row.cheap[1] != 0.8])
+    stage = calibrate(project, "--assume-random")["stages"][0]
+    assert (stage["threshold"], [rung["passed"] for rung in stage["ladder"]]) == (0.7, [True, None, True])
+
+
+def test_threshold_is_the_confidence_of_the_lowest_labeled_subject(project):
+    """Above 50 confidences the rungs are quantiles, and a rung may lie below every labeled subject that it keeps."""
+    rows = [confident(number, 1 - number / 1000) for number in range(200)]
+    project.write(rows)
+    project.run()
+    project.gold(rows[:31])
+    stage = calibrate(project, "--assume-random")["stages"][0]
+    assert stage["threshold"] == pytest.approx(1 - 30 / 1000)
+    assert stage["kept"]["labels"] == 31
+    assert stage["threshold"] > min(rung["threshold"] for rung in stage["ladder"] if rung["passed"])
+
+
+def test_labels_of_confident_subjects_alone_are_not_drawn_from_the_ledger(project):
+    rows = [confident(number, 0.9 if number < 100 else 0.5) for number in range(200)]
+    project.write(rows)
+    project.run()
+    project.gold(rows[:60])
+    found = project.call("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
+    assert found.exit_code == 3
+    assert "labels_not_drawn_from_ledger" in found.stdout
+    stage = calibrate(project, code=3)["stages"][0]
+    assert (stage["threshold"], reason_names(stage)) == (None, ["labels_not_drawn_from_ledger"])
+    assert stage["labels_against_ledger"] == {"greatest_difference": 0.5, "p_value": 0.0001}
+    assert calibrate(project, code=3) == calibrate(project, code=3)
+    assumed = calibrate(project, "--assume-random")
+    assert assumed["assume_random"] is True
+    assert assumed["stages"][0]["threshold"] == 0.9
+
+
+def test_labels_drawn_at_random_pass_the_check(judged):
+    rows = rows_of(200, wrong=good_above(0.8))
+    judged.gold(rows[:120])
+    stage = calibrate(judged)["stages"][0]
+    assert stage["threshold"] is not None
+    assert stage["labels_against_ledger"]["p_value"] > 0.01
+
+
+PAIRS = """
+name: pairs
+define: {grader: {replay/chat: {path: replies.jsonl}}}
+source: {rows/jsonl: {path: rows.jsonl}}
+judges: [{llm/pairwise: {model: grader}}]
+ledger: {ledger/sqlite: {path: ledger.db}}
+"""
+
+
+@pytest.fixture
+def pairs(project):
+    """Forty pairs of which people prefer the first output; of ten the judge calls a tie."""
+    lines = [
+        {"id": f"p{n}", "input": "?", "output": f"out-{n}.", "reference": f"ref-{n}.", "people": n % 2}
+        for n in range(40)
+    ]
+    project.lines("rows.jsonl", lines)
+    project.lines("gold.jsonl", [{"subject_id": line["id"], "score": line["people"]} for line in lines])
+    recording = yaml.safe_load(PAIRS)
+    recording["define"]["grader"]["replay/chat"]["record"] = "model"
+    del recording["ledger"]
+
+    def reply(request):
+        text = request.messages[-1].content
+        number = int(re.search(r"out-(\d+)\.", text)[1])
+        first = re.search(r"(out|ref)-\d+\.", text)[1]
+        winner = "out" if number % 2 else "ref"
+        said = "tie" if number >= 30 else "first" if first == winner else "second"
+        seal = re.search(r"^seal: (\S+)$", text, re.MULTILINE)[1]
+        return Reply(json.dumps({"seal": seal, "winner": said, "confidence": 0.9, "rationale": "r"}), model="m")
+
+    run_pipeline(yaml.safe_dump(recording), components={"model": FakeChatModel(reply)})
+    (project.folder / "pipeline.yaml").write_text(PAIRS)
+    project.run()
+    return project
+
+
+def test_a_pairwise_judge_is_calibrated_by_winners(pairs):
+    """A tie is on the side of a pass at .5: by `pass` half of these ten ties would agree with the labels."""
+    found = calibrate(pairs, code=3)
+    assert (found["agree"], found["stages"][0]["ladder"][0]["errors"]) == ("winner", 10)
+    chosen = calibrate(pairs, "--agree", "pass", code=3)
+    assert (chosen["agree"], chosen["stages"][0]["ladder"][0]["errors"]) == ("pass", 5)
+
+
+def test_doctor_examines_a_pairwise_judge_by_winners(pairs):
+    arguments = ("doctor", "pipeline.yaml", "--gold", "gold.jsonl", "--no-ask")
+    (card,) = pairs.document(*arguments)["judges"]
+    assert (card["agree"], card["accuracy"]["value"]) == ("winner", 0.75)
+    assert card["labels"]["least_class"] == 20
+    (card,) = pairs.document(*arguments, "--agree", "pass")["judges"]
+    assert (card["agree"], card["accuracy"]["value"]) == ("pass", 0.875)
+
+
+FAILING = """
+define:
+  grader: {openai/chat: {base_url: "http://127.0.0.1:9/v1", model: m, price: {input_per_mtok: 0.1, output_per_mtok: 0.1}}}
+source: {rows/jsonl: {path: rows.jsonl}}
+judges: [{llm/judge: {model: grader, retries: 0}}]
+budget: {run: BUDGET usd}
+ledger: {ledger/sqlite: {path: ledger.db}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("budget", "cause"),
+    [
+        ("0.000001", "30 verdicts failed: the cap run_cap left no room for the call; raise it under 'budget'"),
+        ("1", "the endpoint gave no reply (judge_call_failed)"),
+    ],
+)
+def test_failed_verdicts_name_their_cause(project, budget, cause):
+    rows = rows_of(30, wrong=lambda _: 0)
+    project.lines("rows.jsonl", [{"id": row.id, "input": "?", "output": "x"} for row in rows])
+    project.gold(rows)
+    (project.folder / "pipeline.yaml").write_text(FAILING.replace("BUDGET", budget))
+    project.call("run", "pipeline.yaml")
+    found = project.call("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
+    assert found.exit_code == 3, found.output
+    assert cause in found.stdout, found.stdout
 
 
 def test_missing_verdicts_are_asked_for_and_only_these(project):

@@ -173,5 +173,5 @@ def test_same_subjects_are_audited_once_over_all_runs(shifting):
 def test_ledger_with_audits_verifies_and_calibrates_again(shifting):
     shifting.run()
     assert shifting.document("ledger", "verify", "--ledger", "ledger.db")["ok"] is True
-    found = shifting.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
+    found = shifting.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--assume-random")
     assert found["population"]["n"] == 720

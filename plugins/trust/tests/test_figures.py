@@ -165,7 +165,7 @@ def population(n):
 def test_10000_labels_are_calibrated_within_2_seconds():
     stage, labels = population(10_000)
     began = time.process_time()
-    found = Calibration.of_labels(labels, [stage], Rules(signals="confidence"))
+    found = Calibration.of_labels(labels, [stage], Rules(signals="confidence", assume_random=True))
     assert time.process_time() - began <= 2
     assert found.steps[0].climb.threshold is not None
     assert len(found.steps[0].climb.rungs) == 50

@@ -75,7 +75,7 @@ def test_perfect_agreement_has_the_interval_1_to_1_and_one_class_has_none():
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
 def test_balanced_accuracy_has_movers_interval(a, b, c, d):
-    value, ends = balanced(np.array([a, b, c, d], float))
+    value, ends = balanced(np.array([[a, b], [c, d]], float))
     if not a + b or not c + d:
         assert (value, ends) == (None, None)
         return

@@ -74,6 +74,8 @@ class Unit:
             message = f"not judged: its metrics may cost up to {outcome.cost}, more than is left ({outcome.reason})"
             outcome = Failure("throttled_no_heuristic", message)
         if isinstance(outcome, Failure):
+            if outcome.throttled_reason is not None:
+                payload["throttled_reason"] = outcome.throttled_reason
             return EVAL_FAILED, payload | {"failure_mode": outcome.kind, "error_message": outcome.message}
         found = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome, subject.kind)
         if isinstance(outcome, Combined) and (spared := self._spared(run, subject, outcome)):

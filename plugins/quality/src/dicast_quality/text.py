@@ -11,6 +11,9 @@ from .options import shown
 _MEANINGS = ((0.8, "reliable"), (0.667, "enough for tentative conclusions"), (-math.inf, "too little to rely on"))
 """From which alpha on what may be concluded: K. Krippendorff, Content Analysis (2004), 11.4.4."""
 
+_FEW_LABELS = 10
+"""Below so many labels no conclusion is printed: a bootstrap of so few subjects has no trustworthy interval."""
+
 _FEW = 3
 """How many runs are named."""
 
@@ -105,5 +108,7 @@ def _alpha(found: Mapping[str, Any]) -> str:
         return text
     interval = found["alpha_ci"]
     between = "no interval" if interval is None else f"95 % interval {interval[0]:.4f} to {interval[1]:.4f} (bootstrap)"
+    if found["n"] < _FEW_LABELS:
+        return f"{text}, {between}: {found['n']} subjects are too few to conclude from"
     meaning = next(words for bound, words in _MEANINGS if found["alpha"] >= bound)
     return f"{text}, {between}: {meaning}"

@@ -18,6 +18,12 @@ from .wrapping import WIDTH, wrapped
 LEAST = 30
 """Fewer anchors than these make no bridge."""
 
+FEW = 5
+"""Below so many anchors the answer is undecided: the runs hardly share a subject."""
+
+UNDECIDED = 3
+"""The exit code below :data:`FEW` anchors."""
+
 Subject = tuple[str, str]
 
 
@@ -38,11 +44,13 @@ Subject = tuple[str, str]
 @as_json
 def bridge(
     old: str, new: str, labels: tuple[str, ...], shift: str | None, ledger: Path | None, as_json: bool
-) -> None:  # fmt: skip
+) -> int:  # fmt: skip
     """Say how far two judges' scales lie apart. NEW and OLD are runs over the same anchors.
 
     OLD and NEW are ids of runs, or names of pipelines, of which the newest run counts. Both runs have judged the same subjects with the same contents: a new model, prompt or rubric beside the old one. The differences are NEW less OLD, with an interval by
     session. Nothing is asked, and no score is changed; --shift shows a mean on the old scale.
+
+    Exit codes: 0 compared (below 30 anchors without a difference), 2 wrong request, 3 fewer than 5 anchors.
     """
     if len(labels) > 2:
         raise click.UsageError("--judge names one label, or two: that of OLD, then that of NEW")
@@ -51,6 +59,7 @@ def bridge(
         print_json(found)
     else:
         print_lines(_lines(found))
+    return UNDECIDED if found["n"] < FEW else 0
 
 
 @attrs.frozen

@@ -51,10 +51,8 @@ UNDECIDED = 3
 )
 @click.option(
     "--agree",
-    default="pass",
-    show_default=True,
     type=click.Choice(get_args(Agree)),
-    help="What agreeing means: the same side of pass_at, scores within --window, the same winner.",
+    help="When a verdict and a label agree: the same side of pass_at, scores within --window, the same winner.  [default: winner for pairwise judges, else pass]",
 )
 @click.option(
     "--window",
@@ -83,6 +81,11 @@ UNDECIDED = 3
     help="A test that may be looked at after every label; the labels have to be in random order.",
 )
 @click.option("--seed", default=0, show_default=True, help="Of all random choices.")
+@click.option(
+    "--assume-random",
+    is_flag=True,
+    help="Take the labels for a random draw where they are of one class, or their confidences differ from the ledger's.",
+)
 @click.option(
     "--judge",
     "labels",
@@ -116,7 +119,7 @@ def calibrate(
     """
     check_out(out, file, gold)
     judges = pipeline_judges(file, given["overrides"])
-    wanted = Wanted(judges, given["labels"], given["runs"], _rules(given), ledger)
+    wanted = Wanted(judges, given["labels"], given["runs"], _rules(given), ledger, given["agree"])
     labels = wanted.gold(gold)
     check_count(labels, wanted.rules)
     if judges_missing and (unasked := wanted.missing(labels)):
@@ -131,7 +134,7 @@ def calibrate(
 
 
 def _rules(given: dict[str, Any]) -> Rules:
-    fields = [field.name for field in attrs.fields(Rules) if field.name in given]
+    fields = [field.name for field in attrs.fields(Rules) if field.name in given and field.name != "agree"]
     return Rules(**{name: given[name] for name in fields})
 
 
@@ -144,6 +147,7 @@ class Wanted:
     runs: Sequence[str]
     given: Rules
     path: Path | None
+    agree: Agree | None = None
 
     @property
     def cascade(self) -> Slot | None:
@@ -152,9 +156,10 @@ class Wanted:
 
     @property
     def rules(self) -> Rules:
-        """The rules, with the line from which on a verdict passes."""
+        """Return the rules with the score from which a verdict passes, and the default of ``agree``."""
         cascade, stages = stages_of(self.judges.judges, self.labels)
-        return attrs.evolve(self.given, pass_at=(cascade or stages[0].slot).pass_at)
+        usual: Agree = "winner" if any(stage.is_pairwise for stage in stages) else "pass"
+        return attrs.evolve(self.given, pass_at=(cascade or stages[0].slot).pass_at, agree=self.agree or usual)
 
     def gold(self, source: Path) -> Gold:
         """The labels; of the word ``ledger`` those in it."""

@@ -60,8 +60,9 @@ class Calibration:
         """
         calibrated = stages[:-1] if len(stages) > 1 else stages
         found = cls(rules, gold, cascade, tuple(stages), (), labels, lengths or {})
+        is_one_class = len({rules.label_class(label.score) for label in labels.values()}) == 1
         for index, stage in enumerate(calibrated):
-            given = Given(stage, found.left(), found.reaches, found.lengths, index > 0)
+            given = Given(stage, found.left(), found.reaches, found.lengths, index > 0, is_one_class)
             check_judged(given.labels, stage)
             try:
                 step = take(given, rules, rules.alpha / len(calibrated))
@@ -96,6 +97,7 @@ class Calibration:
             "agree": rules.agree,
             "window": rules.window if rules.agree == "within" else None,
             "pass_at": rules.pass_at if rules.agree == "pass" else None,
+            "assume_random": rules.assume_random,
             "gold": {"n": len(self.labels), "digest": None if self.gold is None else self.gold.digest},
             "population": {"runs": list(_runs(self.stages)), "n": len(self.stages[0].outcomes)},
             "stages": stages,
@@ -231,6 +233,7 @@ def _stage(step: Step, share: float, risk: float | None) -> dict[str, Any]:
         "upper": None if chosen is None else chosen.upper,
         "method": step.method,
         "sessions": step.sessions,
+        "labels_against_ledger": None if step.difference is None else step.difference.document(),
         "ladder": [_rung(rung) for rung in step.climb.rungs],
         "needed": None
         if needed is None

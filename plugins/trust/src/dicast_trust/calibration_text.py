@@ -59,7 +59,7 @@ def _stage(stage: Mapping[str, Any], target: float, alpha: float, steps: int) ->
 
 
 def _n(stage: Mapping[str, Any]) -> int:
-    return int(next(rung["n"] for rung in stage["ladder"] if rung["threshold"] == stage["threshold"]))
+    return int([rung["n"] for rung in stage["ladder"] if rung["passed"]][-1])
 
 
 def _sure(stage: Mapping[str, Any], sure: str) -> str:

@@ -26,6 +26,7 @@ from .order_bias import (
 )
 from .recorded import Content, Recorded, Said, Subject
 from .regression import holm
+from .rules import Agree, Rules
 
 Figures = dict[str, Any]
 
@@ -78,16 +79,22 @@ def labelled(recorded: Recorded, gold: Gold) -> list[Labelled]:
     return found
 
 
-def judge_card(recorded: Recorded, gold: Gold, pass_at: float, answers: Answers, seed: int) -> Figures:
-    """The card of one judge, without the warnings, which are made of all judges' together."""
+def judge_card(
+    recorded: Recorded, gold: Gold, pass_at: float, answers: Answers, seed: int, agree: Agree | None = None
+) -> Figures:
+    """Return the card of one judge, without the warnings, which are made of all judges' together.
+
+    :param agree: when a verdict and a label agree; by default by winners for a pairwise judge, else by the side of *pass_at*.
+    """
     rows = labelled(recorded, gold)
-    figures, unknown = _agreement(rows, pass_at, seed)
-    figures["labels"] |= _without_verdict(recorded, gold)
     pairwise = any(len(said.winners) == 2 for said in _newest(recorded))
+    rules = Rules(agree=agree or ("winner" if pairwise else "pass"), pass_at=pass_at)
+    figures, unknown = _agreement(rows, rules, seed)
+    figures["labels"] |= _without_verdict(recorded, gold)
     more: list[tuple[Figures, Mapping[str, str]]] = [
         _preferences(recorded, gold, rows, pairwise=pairwise),
-        _self_preference(rows, pass_at, recorded),
-        _calibration(rows, pass_at, seed),
+        _self_preference(rows, rules, recorded),
+        _calibration(rows, rules, seed),
         (_asked(answers), answers.unknown),
         _spent(recorded),
     ]
@@ -146,14 +153,20 @@ def _ends(value: float | None, ends: tuple[float, float] | None) -> Figures:
     return dict(zip(_ENDS, (value, *(ends or (None, None))), strict=True))
 
 
-def _agreement(rows: Sequence[Labelled], pass_at: float, seed: int) -> tuple[Figures, dict[str, str]]:
-    judged, good = [row.said.score >= pass_at for row in rows], [row.gold >= pass_at for row in rows]
-    by_session = tables(judged, good, [row.session for row in rows])
+def _agreement(rows: Sequence[Labelled], rules: Rules, seed: int) -> tuple[Figures, dict[str, str]]:
+    """Return the figures of agreement, and the reasons for those that are not defined."""
+    order = [1.0, 0.5, 0.0] if rules.agree == "winner" else [1.0, 0.0]
+    judged, good = (
+        [order.index(rules.label_class(score)) for score in scores]
+        for scores in ([row.said.score for row in rows], [row.gold for row in rows])
+    )
+    by_session = tables(judged, good, [row.session for row in rows], len(order))
     whole = by_session.sum(0)
     n, right = len(rows), sum(one == other for one, other in zip(judged, good, strict=True))
-    classes = sum(good), n - sum(good)
+    classes = good.count(0), good.count(len(order) - 1)
     figures: Figures = {
-        "labels": {"n": n, "passes": classes[0], "fails": classes[1], "least_class": min(classes), "sessions": len(by_session)},
+        "agree": rules.agree,
+        "labels": {"n": n, "passes": classes[0], "fails": classes[1], "ties": n - sum(classes), "least_class": min(classes), "sessions": len(by_session)},
         "accuracy": _ends(right / n if n else None, wilson(right, n)),
     }  # fmt: skip
     unknown = {}
@@ -163,23 +176,25 @@ def _agreement(rows: Sequence[Labelled], pass_at: float, seed: int) -> tuple[Fig
             value, ends if name == "ac1" or min(classes) else None
         )  # of one class it is 0, and says nothing
         if figures[name]["low"] is None:
-            unknown[name] = _one_class(judged, good) or "too few sessions to resample"
-    sides = {"sensitivity": (whole[0], classes[0]), "specificity": (whole[3], classes[1])}
+            unknown[name] = _one_class(judged, good, len(order)) or "too few sessions to resample"
+    sides = {"sensitivity": (whole[0][0], classes[0]), "specificity": (whole[-1][-1], classes[1])}
     shown = {name: _ends(int(k) / m if m else None, wilson(int(k), m)) for name, (k, m) in sides.items()}
     figures["balanced_accuracy"] = _ends(*balanced(whole)) | shown
-    figures["auc"] = _ends(*auc([row.said.score for row in rows], good))
+    clear = [(row.said.score, cls == 0) for row, cls in zip(rows, good, strict=True) if order[cls] != 0.5]
+    figures["auc"] = _ends(*auc([score for score, _ in clear], [is_good for _, is_good in clear]))
     for name in ("balanced_accuracy", "auc"):
         if figures[name]["value"] is None:
             unknown[name] = "the labels have one class only" if n else "no subject has a label"
     return figures, unknown
 
 
-def _one_class(judged: Sequence[bool], good: Sequence[bool]) -> str | None:
+def _one_class(judged: Sequence[int], good: Sequence[int], classes: int) -> str | None:
+    words = ("win", "tie", "lose") if classes > 2 else ("pass", "fail")
     if not good:
         return "no subject has a label"
     if len(set(good)) == 1:
-        return f"all {len(good)} labels {'pass' if good[0] else 'fail'}: labels of both classes are needed"
-    return f"the judge lets all {len(judged)} {'pass' if judged[0] else 'fail'}" if len(set(judged)) == 1 else None
+        return f"all {len(good)} labels {words[good[0]]}: labels of both classes are needed"
+    return f"the judge lets all {len(judged)} {words[judged[0]]}" if len(set(judged)) == 1 else None
 
 
 def _preferences(
@@ -206,22 +221,21 @@ def _preferences(
     return {"order_flips": order_flips(pairs), "both_orders": both_orders(pairs), **found}, unknown
 
 
-def _self_preference(rows: Sequence[Labelled], pass_at: float, recorded: Recorded) -> tuple[Figures, dict[str, str]]:
-    rights = [
-        (row.content.author, (row.said.score >= pass_at) == (row.gold >= pass_at)) for row in rows if row.content.author
-    ]
+def _self_preference(rows: Sequence[Labelled], rules: Rules, recorded: Recorded) -> tuple[Figures, dict[str, str]]:
+    rights = [(row.content.author, not rules.wrong(row.said.score, row.gold)) for row in rows if row.content.author]
     model = next((said.model for said in _newest(recorded) if said.model), None)
     found, why = self_preference(rights, model)
     return {"self_preference": found}, {} if why is None else {"self_preference": why}
 
 
-def _calibration(rows: Sequence[Labelled], pass_at: float, seed: int) -> tuple[Figures, dict[str, str]]:
+def _calibration(rows: Sequence[Labelled], rules: Rules, seed: int) -> tuple[Figures, dict[str, str]]:
     import numpy as np
 
     from .forecasts import calibration
 
-    good = np.array([row.gold >= pass_at for row in rows], float)
-    right = np.array([(row.said.score >= pass_at) == (row.gold >= pass_at) for row in rows], float)
+    line = 0.5 if rules.agree == "winner" else rules.pass_at
+    good = np.array([(row.gold >= line) for row in rows], float)
+    right = np.array([not rules.wrong(row.said.score, row.gold) for row in rows], float)
     sure, scores = (np.array([getattr(row.said, name) for row in rows], float) for name in ("confidence", "score"))
     figures, unknown = Figures(), dict[str, str]()
     for name, (chances, outcomes) in {"calibration": (sure, right), "score_calibration": (scores, good)}.items():

@@ -77,7 +77,7 @@ def answer(judge: Judge) -> str:
 def verdict_words(judge: Judge) -> str:
     """What the card comes to, for somebody who knows no statistics."""
     labels = judge["labels"]
-    who = f"Compared with {labels['n']:,} labels ({labels['passes']:,} pass, {labels['fails']:,} fail)"
+    who = f"Compared with {labels['n']:,} labels ({_classes(judge)})"
     said = [f"{who}, {judge['label']} {_agreement(judge)}", *_ranking(judge)]
     if judge["can_gate"] is True:
         return " ".join([*said, "It reaches every bar: a release may depend on its scores."])
@@ -86,6 +86,14 @@ def verdict_words(judge: Judge) -> str:
         None: "Whether a release may depend on its scores is not known, because ",
     }
     return " ".join([*said, ends[judge["can_gate"]] + "; ".join(judge["reasons"]) + "."])
+
+
+def _classes(judge: Judge) -> str:
+    """Return the number of labels of each class in words."""
+    labels = judge["labels"]
+    if judge["agree"] != "winner":
+        return f"{labels['passes']:,} pass, {labels['fails']:,} fail"
+    return f"{labels['passes']:,} win, {labels['fails']:,} lose, {labels['ties']:,} tie"
 
 
 def _agreement(judge: Judge) -> str:

@@ -1,6 +1,7 @@
-"""How far a judge and labels agree beyond chance, on passes and failures: kappa, AC1, alpha, balanced accuracy, AUC.
+"""Agreement of a judge with labels beyond chance: kappa, AC1, alpha, balanced accuracy, AUC.
 
-A table has four counts: labels that pass and the judge passes, pass and fails, fail and passes, fail and fails.
+A table counts subjects by the class of the label (rows) and of the judge's verdict (columns). The classes are pass and fail; of pairwise judges
+win, tie and loss.
 """
 
 from __future__ import annotations
@@ -26,51 +27,51 @@ _ENOUGH = 0.75
 Ends = tuple[float, float]
 
 
-def tables(judged: Sequence[bool], gold: Sequence[bool], sessions: Sequence[object]) -> Numbers:
-    """The table of each session, a row each: all of them add up to the whole one."""
+def tables(judged: Sequence[int], gold: Sequence[int], sessions: Sequence[object], classes: int = 2) -> Numbers:
+    """Return the table of each session; their sum is the table of all subjects.
+
+    :param judged: the class of each verdict, from 0.
+    :param gold: the class of each label, from 0.
+    """
     import numpy as np
 
-    passed, right = np.asarray(judged, bool), np.asarray(gold, bool)
     names = {session: place for place, session in enumerate(dict.fromkeys(sessions))}
     places = np.array([names[session] for session in sessions], np.intp)
-    cells = 2 * (~right).astype(np.intp) + ~passed
-    found = np.zeros((len(names), 4))
-    np.add.at(found, (places, cells), 1)
-    return found
+    counts = np.zeros((len(names), classes, classes))
+    np.add.at(counts, (places, np.asarray(gold, np.intp), np.asarray(judged, np.intp)), 1)
+    return counts
 
 
 def kappa(table: Any) -> Any:
     """Cohen's kappa (1960); NaN where chance alone would make both agree always. *table* may hold several."""
-    a, b, c, d = _cells(table)
-    n = a + b + c + d
-    chance = ((a + b) * (a + c) + (c + d) * (b + d)) / n**2
-    return _beyond((a + d) / n, chance)
+    cells, n, agreed = _cells(table)
+    return _beyond(agreed / n, (cells.sum(-1) * cells.sum(-2)).sum(-1) / n**2)
 
 
 def ac1(table: Any) -> Any:
-    """Gwet's AC1 (British Journal of Mathematical and Statistical Psychology 61, 2008, 29-48): chance by the mean share of passes."""
-    a, b, c, d = _cells(table)
-    n = a + b + c + d
-    share = (2 * a + b + c) / (2 * n)
-    return _beyond((a + d) / n, 2 * share * (1 - share))
+    """Gwet's AC1 (British Journal of Mathematical and Statistical Psychology 61, 2008, 29-48): chance by the mean shares of the classes."""
+    cells, n, agreed = _cells(table)
+    shares = (cells.sum(-1) + cells.sum(-2)) / (2 * n[..., None])
+    return _beyond(agreed / n, (shares * (1 - shares)).sum(-1) / (cells.shape[-1] - 1))
 
 
 def alpha(table: Any) -> Any:
     """Krippendorff's alpha for nominal data (Content Analysis, 2004, chapter 11); NaN where all values are equal."""
     import numpy as np
 
-    a, b, c, d = _cells(table)
-    passes, fails = 2 * a + b + c, 2 * d + b + c
-    expected = passes * fails
+    cells, n, agreed = _cells(table)
+    values = cells.sum(-1) + cells.sum(-2)
+    expected = (2 * n) ** 2 - (values**2).sum(-1)
     with np.errstate(all="ignore"):
-        return np.where(expected > 0, 1 - (passes + fails - 1) * (b + c) / expected, np.nan)
+        return np.where(expected > 0, 1 - (2 * n - 1) * 2 * (n - agreed) / expected, np.nan)
 
 
-def _cells(table: Any) -> tuple[Any, Any, Any, Any]:
+def _cells(table: Any) -> tuple[Any, Any, Any]:
+    """Return the counts, their sum, and the sum of those on the diagonal."""
     import numpy as np
 
     cells = np.asarray(table, float)
-    return cells[..., 0], cells[..., 1], cells[..., 2], cells[..., 3]
+    return cells, cells.sum((-1, -2)), np.trace(cells, axis1=-2, axis2=-1)
 
 
 def _beyond(observed: Any, chance: Any) -> Any:
@@ -93,7 +94,7 @@ def resampled(by_session: Numbers, figure: Callable[[Any], Any], seed: int = 0) 
         return None, None
     draw, count = np.random.default_rng(seed), len(by_session)
     again = [
-        figure(draw.multinomial(count, np.full(count, 1 / count), _BATCH) @ by_session)
+        figure(np.tensordot(draw.multinomial(count, np.full(count, 1 / count), _BATCH), by_session, 1))
         for _ in range(RESAMPLES // _BATCH)
     ]
     found = np.concatenate(again)
@@ -108,15 +109,16 @@ def resampled(by_session: Numbers, figure: Callable[[Any], Any], seed: int = 0) 
 
 
 def balanced(table: Numbers) -> tuple[float | None, Ends | None]:
-    """The mean of sensitivity and specificity, with the interval that MOVER makes of the Wilson interval of each.
+    """Return the mean of sensitivity and specificity, with the interval that MOVER makes of the Wilson interval of each.
 
+    They are the shares of the first and of the last class of labels that the judge puts into the same class; labels that are ties count in neither.
     G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008), 1693-1702. None where labels have one class only.
     """
-    a, b, c, d = (float(cell) for cell in table)
-    both = (a, wilson(a, int(a + b))), (d, wilson(d, int(c + d)))
+    (a, n), (d, m) = ((float(table[at][at]), float(table[at].sum())) for at in (0, -1))
+    both = (a, wilson(a, int(n))), (d, wilson(d, int(m)))
     if both[0][1] is None or both[1][1] is None:
         return None, None
-    shares = a / (a + b), d / (c + d)
+    shares = a / n, d / m
     value = sum(shares) / 2
     low = sqrt(sum((share - ends[0]) ** 2 for share, (_, ends) in zip(shares, both, strict=True) if ends)) / 2
     high = sqrt(sum((ends[1] - share) ** 2 for share, (_, ends) in zip(shares, both, strict=True) if ends)) / 2

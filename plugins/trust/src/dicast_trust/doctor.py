@@ -28,6 +28,7 @@ from .card_text import card_lines, verdict_words
 from .gold import Gold, read_gold
 from .options import check_out
 from .recorded import METRICS, Recorded, read_labels
+from .rules import Agree
 
 VERSION = 1
 
@@ -60,6 +61,11 @@ VERSION = 1
     metavar="PATH",
     help="The column of a row that names the model that wrote its output.",
 )
+@click.option(
+    "--agree",
+    type=click.Choice(["pass", "winner"]),
+    help="When a verdict and a label agree: the same side of pass_at, or the same winner.  [default: winner for pairwise judges, else pass]",
+)
 @click.option("--seed", default=0, show_default=True, help="Of all that is drawn.")
 @click.option(
     "--out",
@@ -76,6 +82,7 @@ def doctor(
     repeat: int,
     ask: bool,
     author: str,
+    agree: Agree | None,
     seed: int,
     out: Path | None,
     html: Path | None,
@@ -95,7 +102,9 @@ def doctor(
         )
     found, gold_labels = pipeline.read_ledger(lambda live: _read(live, pipeline, labels, gold, author), ledger)
     asking = Asking(pipeline, gold_labels, repeat, seed, ask, lambda text: click.echo(one_line(text), err=True))
-    judges = [judge_card(one, gold_labels, pipeline.pass_at[one.label], asking.answers(one), seed) for one in found]
+    judges = [
+        judge_card(one, gold_labels, pipeline.pass_at[one.label], asking.answers(one), seed, agree) for one in found
+    ]
     add_warnings(judges)
     for judge in judges:
         judge["words"] = verdict_words(judge)

@@ -20,7 +20,7 @@ from .gold import given_labels, randomly_given
 from .human import Human, record
 from .options import rate
 from .prompt import Prompt
-from .rules import Rules
+from .rules import Agree, Rules
 from .verdicts import Stage, read_stages, stages_of
 
 Drawn = Literal["random", "stratified", "disagreements", "audits"]
@@ -185,13 +185,15 @@ class Work:
             raise ConfigError("--until-calibrated is about the judges of a file: name it in place of a run")
         stages: list[Stage] = self.read(self.stages)
         before: list[GoldLabel] = self.read(lambda live: [one for _, one in randomly_given(live)])
-        rules = attrs.evolve(rules, pass_at=stages[0].slot.pass_at)
+        agree: Agree = "winner" if any(stage.is_pairwise for stage in stages) else "pass"
+        rules = attrs.evolve(rules, pass_at=stages[0].slot.pass_at, agree=agree, assume_random=True)
 
         def enough(given: Sequence[tuple[Subject, GoldLabel]]) -> str | None:
             labels = {(one.kind, one.subject_id): one for one in (*before, *(label for _, label in given))}
-            found = Calibration.of_labels(
-                {key: one for key, one in labels.items() if key in stages[0].outcomes}, stages, rules
-            )
+            known = {key: one for key, one in labels.items() if key in stages[0].outcomes}
+            if len({rules.label_class(one.score) for one in known.values()}) < 2:
+                return None  # dicast calibrate gives no threshold for labels of one class
+            found = Calibration.of_labels(known, stages, rules)
             if any(step.climb.threshold is None for step in found.steps):
                 return None
             at = ", ".join(f"{step.stage.label} >= {step.climb.threshold:.4g}" for step in found.steps)

@@ -58,7 +58,7 @@ class Labelled:
 
 @attrs.frozen
 class Rung:
-    """A threshold with what the labels at or above it say. *passed* is None where it was not tested."""
+    """A threshold with the labels at or above it, and their errors. *passed* is None where it was not tested."""
 
     threshold: float
     n: int
@@ -69,15 +69,14 @@ class Rung:
 
 @attrs.frozen
 class Climb:
-    """What testing down the ladder came to: the *threshold*, None where no rung passed, and every rung."""
+    """Result of testing down the ladder.
+
+    *threshold* is the signal of the lowest labeled subject at the last rung that passed, None where no rung passed; *chosen* is that rung.
+    """
 
     threshold: float | None
     rungs: tuple[Rung, ...]
-
-    @property
-    def chosen(self) -> Rung | None:
-        """The rung of the threshold."""
-        return next((rung for rung in self.rungs if rung.threshold == self.threshold), None)
+    chosen: Rung | None = None
 
 
 @attrs.frozen
@@ -138,7 +137,8 @@ def first_rung(rungs: Sequence[Rung], labels: int, least: int) -> int:
 def climb(labelled: Labelled, at: Sequence[float], test: RungTest, start: float | None = None) -> Climb:
     """Test the rungs *at* from the first that has enough labels on down, and stop at the first that fails.
 
-    So each rung is tested at the whole alpha, and the probability that the threshold keeps errors too often is alpha at most (Angelopoulos,
+    A rung that adds no label to the rung tested before it is skipped: it neither passes nor stops the search. The threshold is the signal of the lowest
+    labeled subject at the last rung that passed, so no level without a label is ever certified. Each rung is tested at the whole alpha, and the probability that the threshold keeps errors too often is alpha at most (Angelopoulos,
     Bates, Candès, Jordan and Lei 2021, Learn then Test: fixed-sequence testing).
 
     :param start: the threshold to start at, where that is not for the labels to say.
@@ -147,13 +147,19 @@ def climb(labelled: Labelled, at: Sequence[float], test: RungTest, start: float 
     first = first_rung(rungs, labelled.n, test.least)
     if start is not None:
         first = next((index for index, threshold in enumerate(at) if threshold <= start), len(at))
-    found: float | None = None
+    chosen: Rung | None = None
+    tested = 0
     for index in range(first, len(rungs)):
+        if rungs[index].n == tested:
+            continue  # the rung adds no label, so the labels say nothing about the subjects that it adds
         rungs[index] = test.decided(rungs[index], labelled)
         if not rungs[index].passed:
             break
-        found = rungs[index].threshold
-    return Climb(found, tuple(rungs))
+        chosen, tested = rungs[index], rungs[index].n
+    if chosen is None:
+        return Climb(None, tuple(rungs))
+    lowest = float(labelled.signals[labelled.signals >= chosen.threshold].min())
+    return Climb(lowest, tuple(rungs), chosen)
 
 
 def sequential_start(at: Sequence[float], unlabelled: Numbers) -> float | None:

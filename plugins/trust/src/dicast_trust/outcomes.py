@@ -14,7 +14,7 @@ class Outcome(NamedTuple):  # made by the million
     """What one stage said of one subject: a score with its confidence, or the kind of its *failure*.
 
     *session* is None where the subject has none; *cost* is in usd, None when it is not known; *signals* are the numbers among the verdict's
-    signals; *content* is the digest of what was judged.
+    signals. Of a failure, *cap* is the cap of the budget that left no room.
     """
 
     kind: str
@@ -27,6 +27,7 @@ class Outcome(NamedTuple):  # made by the million
     model: str | None
     cost: Decimal | None
     signals: Mapping[str, float]
+    cap: str | None = None
 
 
 Costs = Mapping[tuple[str, int], Decimal | None]
@@ -38,7 +39,8 @@ def told(event: Event, label: str, count: int, costs: Costs) -> Iterator[tuple[i
     signals: Mapping[str, Any] = payload.get("signals") or {}
     reader = _Reader(event, label, costs)
     if "failure_mode" in payload:  # every stage has failed; what the earlier ones failed of is not said
-        yield from ((index, reader.failed(index, payload["failure_mode"])) for index in range(count))
+        cap = failed_cap(payload)
+        yield from ((index, reader.failed(index, payload["failure_mode"], cap)) for index in range(count))
     elif isinstance(listed := signals.get("stages"), list):
         for index, one in enumerate(listed):
             yield index, reader.listed(index, one)
@@ -53,7 +55,14 @@ def told(event: Event, label: str, count: int, costs: Costs) -> Iterator[tuple[i
 def _second(reader: _Reader, signals: Mapping[str, Any]) -> Outcome:
     if signals.get("escalated") is True:
         return reader.own(1)
-    return reader.failed(1, str(signals.get("escalation_skipped")))
+    cap = signals.get("throttled_reason")
+    return reader.failed(1, str(signals.get("escalation_skipped")), None if cap is None else str(cap))
+
+
+def failed_cap(payload: Mapping[str, Any]) -> str | None:
+    """Return the cap that left no room for the call, from the payload of ``eval.failed``; None for another cause."""
+    cap = payload.get("throttled_reason", payload.get("skipped"))
+    return None if cap is None else str(cap)
 
 
 class _Reader:
@@ -88,13 +97,13 @@ class _Reader:
     def listed(self, index: int, one: Mapping[str, Any]) -> Outcome:
         """The answer of a stage as the verdict lists it."""
         if "failure" in one:
-            return self.failed(index, one["failure"])
+            return self.failed(index, one["failure"], one.get("throttled_reason"))
         also = signal_numbers(0.0, one.get("signals") or {})
         return self._made(index, one["score"], one["confidence"], one.get("judge_model"), also)
 
-    def failed(self, index: int, kind: str) -> Outcome:
+    def failed(self, index: int, kind: str, cap: str | None = None) -> Outcome:
         """A stage that gave no answer."""
-        return self._made(index, None, 0.0, None, {}, kind)
+        return self._made(index, None, 0.0, None, {}, kind, cap)
 
     def audited(self, signals: Mapping[str, Any]) -> Iterator[tuple[int, Outcome]]:
         """The answer of the stage that a kept verdict was also put to."""
@@ -115,8 +124,9 @@ class _Reader:
         model: str | None,
         signals: Mapping[str, float],
         failure: str | None = None,
+        cap: str | None = None,
     ) -> Outcome:
         event, payload = self._event, self._payload
         cost = self._costs.get((str(payload["eval_id"]), index), Decimal(0))
         subject = str(payload["subject_kind"]), str(payload["subject_id"])
-        return Outcome(*subject, event.session_id, event.run_id, score, confidence, failure, model, cost, signals)
+        return Outcome(*subject, event.session_id, event.run_id, score, confidence, failure, model, cost, signals, cap)

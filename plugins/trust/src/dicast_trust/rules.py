@@ -18,7 +18,10 @@ _HALF = 0.5
 
 @attrs.frozen
 class Rules:
-    """What a calibration is to reach, and how: the options of the command."""
+    """Options of a calibration.
+
+    *assume_random* takes the labels for a random draw where a check says that they are none.
+    """
 
     target: float = 0.9
     alpha: float = 0.1
@@ -29,6 +32,7 @@ class Rules:
     seed: int = 0
     features: Sequence[str] = ()
     pass_at: float = _HALF
+    assume_random: bool = False
 
     @property
     def risk(self) -> float:
@@ -39,9 +43,13 @@ class Rules:
         """Whether a verdict's *score* and a label disagree."""
         if self.agree == "within":
             return abs(score - gold) > self.window + NOISE
-        if self.agree == "winner":
-            return _winner(score) != _winner(gold)
-        return (score >= self.pass_at) != (gold >= self.pass_at)
+        return self.label_class(score) != self.label_class(gold)
+
+    def label_class(self, score: float) -> float:
+        """Return the class of a score: the winner, the score itself under ``within``, else 1 for a pass and 0 for a failure."""
+        if self.agree == "within":
+            return score
+        return _winner(score) if self.agree == "winner" else float(score >= self.pass_at)
 
 
 def _winner(score: float) -> float:

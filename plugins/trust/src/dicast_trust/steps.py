@@ -11,9 +11,11 @@ from dicast import GoldLabel
 from dicast.signals import TextLengths, TrustModel
 
 from .binomial import upper
+from .failures import causes
 from .labels_needed import Needed, needed
 from .ladder import Climb, Labelled, Method, RungTest, climb, first_rung, sequential_start, thresholds
 from .outcomes import Outcome
+from .representativeness import Difference, label_difference
 from .rules import Rules
 from .signals import FOLDS, LEAST, QUANTILES, Features, cross_fitted, features_of, fit, fold, scores
 from .verdicts import Stage, Subject
@@ -50,17 +52,23 @@ class Step:
     reached_kept: int
     """How many of the subjects that reach the step have a verdict that is kept; *reached* counts them all."""
     reached: int
+    difference: Difference | None = None
+    """How far the signals of labeled subjects differ from those of all."""
 
 
 @attrs.frozen
 class Given:
-    """What a step learns from: the *stage*, the *labels* of the subjects that reach it, and which subjects of the ledger *reach* it."""
+    """Input of a step: the *stage*, the *labels* of the subjects that reach it, and whether a subject of the ledger reaches it.
+
+    *is_one_class* says that all labels of the calibration say the same.
+    """
 
     stage: Stage
     labels: Mapping[Subject, GoldLabel]
     reach: Callable[[Subject], bool]
     lengths: Mapping[Subject, TextLengths]
     later: bool
+    is_one_class: bool = False
 
     @property
     def all(self) -> dict[Subject, Outcome]:
@@ -74,7 +82,8 @@ def take(given: Given, rules: Rules, alpha: float) -> Step:
     if given.later and len(given.labels) < LEFT:
         return _none(given, f"too_few_labels: {len(given.labels)} are left for this step, and it needs {LEFT}")
     if good == 0:
-        return _none(given, "all_failed: every verdict on a labelled subject is a failure")
+        failed = "; ".join(causes(one for key in given.labels if (one := given.stage.outcomes.get(key)) is not None))
+        return _none(given, f"all_failed: every verdict on a labeled subject is a failure: {failed}")
     if rules.signals == "confidence" or (rules.signals == "auto" and (good < LEAST or rules.sequential)):
         return _by_confidence(given, rules, alpha)
     if good < LEAST:
@@ -141,8 +150,11 @@ def _read(given: Given, rules: Rules) -> _Read:
 
 def _group(one: Outcome, label: GoldLabel) -> str:
     """What a subject hangs together with: its session, else itself alone."""
-    session = label.session_id or one.session
-    return f"subject\n{one.kind}\n{one.id}" if session is None else f"session\n{session}"
+    return _session_of(one) if label.session_id is None else f"session\n{label.session_id}"
+
+
+def _session_of(one: Outcome) -> str:
+    return f"subject\n{one.kind}\n{one.id}" if one.session is None else f"session\n{one.session}"
 
 
 def _by_confidence(given: Given, rules: Rules, alpha: float) -> Step:
@@ -162,7 +174,8 @@ def _by_confidence(given: Given, rules: Rules, alpha: float) -> Step:
         start = sequential_start(at, rest if len(rest) else everyone)
     test = RungTest(rules.risk, alpha, method)
     found = climb(labelled, at, test, start)
-    return _step(given, rules, read, labelled, everyone, found, test, method, None)
+    signals = {key: one.confidence for key, one in reach.items() if one.score is not None}
+    return _step(given, rules, read, labelled, signals, found, test, method, None)
 
 
 def _by_model(given: Given, rules: Rules, alpha: float) -> Step:
@@ -190,12 +203,12 @@ def _by_model(given: Given, rules: Rules, alpha: float) -> Step:
     found_all = dict(
         zip(features.values, scores(model, np.array(list(features.values.values()))).tolist(), strict=True)
     )
-    everyone = np.array([score for key, score in found_all.items() if key in reach])
+    signals = {key: score for key, score in found_all.items() if key in reach}
     labelled = Labelled(own, read.errors, read.sessions)
     method: Method = "korn-graubard" if labelled.repeated else "exact"
     test = RungTest(rules.risk, alpha, method)
     found = climb(labelled, thresholds(np.array(list(found_all.values())), QUANTILES), test)
-    return _step(given, rules, read, labelled, everyone, found, test, "cross-fitted", (model, features))
+    return _step(given, rules, read, labelled, signals, found, test, "cross-fitted", (model, features))
 
 
 def _step(
@@ -203,16 +216,23 @@ def _step(
     rules: Rules,
     read: _Read,
     labelled: Labelled,
-    everyone: Numbers,
+    signals: Mapping[Subject, float],
     found: Climb,
     test: RungTest,
     method: str,
     model: tuple[TrustModel, Features] | None,
 ) -> Step:
-    reached = len(given.all)
-    at = found.threshold
+    import numpy as np
+
+    everyone = np.array(list(signals.values()))
+    difference = _difference(given, read, signals, found, rules.seed)
+    doubts = _doubts(given, difference, rules)
+    if doubts and not rules.assume_random:
+        found = Climb(None, found.rungs)
+    reached, at = len(given.all), found.threshold
     kept = 0 if at is None else int((everyone >= at).sum())
     sessions = len(set(read.sessions.tolist())) if labelled.repeated else None
+    is_undecided = at is None and not (doubts and not rules.assume_random)
     return Step(
         given.stage,
         "confidence" if model is None else "model",
@@ -224,12 +244,52 @@ def _step(
         0 if at is None else int((labelled.signals >= at).sum()),
         kept / reached if reached else 0.0,
         sessions,
-        None if at is not None else _needed(found, labelled, test, rules.seed),
-        tuple(_reasons(found, labelled, test, sessions, everyone)),
+        _needed(found, labelled, test, rules.seed) if is_undecided else None,
+        (*doubts, *_reasons(found, labelled, test, sessions, everyone, is_undecided=is_undecided), *_failed(given)),
         frozenset() if at is None else _kept(read.keys, labelled.signals >= at),
         kept,
         reached,
+        difference,
     )
+
+
+def _difference(
+    given: Given, read: _Read, signals: Mapping[Subject, float], found: Climb, seed: int
+) -> Difference | None:
+    """Compare the signals of the labeled subjects with those of all subjects that reach the step."""
+    import numpy as np
+
+    labeled = set(read.keys)
+    groups = dict(zip(read.keys, read.groups, strict=True))
+    return label_difference(
+        np.array(list(signals.values())),
+        np.array([key in labeled for key in signals]),
+        [rung.threshold for rung in found.rungs],
+        [groups.get(key) or _session_of(given.stage.outcomes[key]) for key in signals],
+        seed,
+    )
+
+
+def _doubts(given: Given, difference: Difference | None, rules: Rules) -> tuple[str, ...]:
+    """Return the reasons to doubt that the labels are a random draw; without ``assume_random`` they leave no threshold."""
+    step = "assumed random" if rules.assume_random else "--assume-random takes them for a random draw all the same"
+    doubts = []
+    if difference is not None and difference.is_significant:
+        doubts.append(
+            f"labels_not_drawn_from_ledger: the signals of labeled subjects differ from those of all by up to {difference.greatest:.2f} "
+            f"(p {difference.p_value:.4f}); label subjects drawn at random (dicast label --random N); {step}"
+        )
+    if given.is_one_class:
+        doubts.append(
+            f"labels_of_one_class: all labels say the same, which no random draw of both kinds would; label some of the other kind; {step}"
+        )
+    return tuple(doubts)
+
+
+def _failed(given: Given) -> Iterator[str]:
+    """Yield the causes of failed verdicts on labeled subjects."""
+    failed = [one for key in given.labels if (one := given.stage.outcomes.get(key)) is not None and one.score is None]
+    yield from (f"failed: {cause}" for cause in causes(failed))
 
 
 def _kept(keys: Sequence[Subject], kept: Numbers) -> frozenset[Subject]:
@@ -245,10 +305,12 @@ def _needed(found: Climb, labelled: Labelled, test: RungTest, seed: int) -> Need
     return needed([n for n, _ in bins], [k for _, k in bins], test, seed)
 
 
-def _reasons(found: Climb, labelled: Labelled, test: RungTest, sessions: int | None, everyone: Numbers) -> list[str]:
-    """What a reader should know of the threshold, or of why there is none."""
+def _reasons(
+    found: Climb, labelled: Labelled, test: RungTest, sessions: int | None, everyone: Numbers, *, is_undecided: bool
+) -> list[str]:
+    """Return the limits of the threshold, or the reasons why there is none."""
     said = []
-    if found.threshold is None:
+    if is_undecided:
         begun = any(rung.passed is not None for rung in found.rungs)
         first = next((rung for rung in found.rungs if rung.passed is not None), None)
         if begun and first is not None and first.upper is None:

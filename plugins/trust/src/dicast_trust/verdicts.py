@@ -12,9 +12,11 @@ import attrs
 from dicast import ConfigError, Event, Ledger, Problem, Query, Slot, nearest
 from dicast.signals import signal_numbers
 
-from .outcomes import Outcome, told
+from .outcomes import Outcome, failed_cap, told
 
 CASCADE = "hybrid/cascade"
+PAIRWISE = "pairwise"
+"""Name, within its plugin, of a judge that compares two outputs."""
 
 
 Subject = tuple[str, str]
@@ -33,6 +35,11 @@ class Stage:
     slot: Slot
     outcomes: dict[Subject, Outcome] = attrs.field(factory=dict, repr=False)
     identities: dict[tuple[str, str | None], str] = attrs.field(factory=dict)
+
+    @property
+    def is_pairwise(self) -> bool:
+        """Whether the judge compares two outputs, so that its score names a winner."""
+        return self.slot.name.rpartition("/")[2] == PAIRWISE
 
     @property
     def model(self) -> str | None:
@@ -131,6 +138,7 @@ def alone(event: Event) -> Outcome:
         payload.get("judge_model"),
         None if cost is None else Decimal(cost),
         {} if score is None else signal_numbers(score, payload.get("signals") or {}),
+        failed_cap(payload),
     )
 
 
