@@ -429,3 +429,18 @@ def test_a_forecast_of_a_file_reads_its_ledger_and_source(tmp_path):
 def test_a_forecast_with_a_price_that_nobody_knows_is_unknown():
     ready = {"a": FakeJudge(cost=Cost.unknown()), "book": MemoryLedger()}
     assert foretold("[a]", ready, [sample("1")]).usd == Cost.unknown()
+
+
+@pytest.mark.parametrize("output", [object(), float("nan"), {"x": [float("inf")]}, "\ud800", 2**80, {1: 2}])
+def test_a_live_run_outlives_a_subject_that_is_no_json(output):
+    async def yields(run):
+        yield Due(turn("t1"))
+        yield Due(Subject("turn", "t2", "asked", output, session_id="s"))
+        yield Due(turn("t3"))
+
+    done = watch(yields)
+    assert [verdict.subject_id for verdict in done.verdicts] == ["t1", "t3"]
+    (failed,) = done.of("eval.failed")
+    assert (failed.subject_id, failed.payload["failure_mode"]) == ("t2", "source_error")
+    assert "turn" in failed.payload["error_message"] or "'t2'" in failed.payload["error_message"]
+    assert done.document["failures"] == {"source_error": 1}

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 from ..asking.unit import Unit
-from ..classes import define, field
+from ..classes import define, evolve, field
 from ..contract.protocols import Ledger
 from ..events import EVAL_STARTED, SUBJECT_READ
 from ..pipeline.sections import RECORD
@@ -15,7 +15,8 @@ from ..resume.units import EarlierUnits, UnitState
 from ..source.source import SeenEvents
 from ..stream.content import content, trace_events
 from ..stream.stream import Stream
-from ..values import Due, Event, Subject, Verdict
+from ..values import Due, Event, Failure, Subject, Verdict
+from ..values.errors import DataError
 from .children import ChildVerdicts, Family, RecordedChildren, children_of
 from .plan import Plan
 
@@ -153,7 +154,13 @@ class Starter:
         due, subject, stream = job.due, job.due.subject, self._stream
         events = []
         if read:
-            content_payload = content(due, stream.run_id)
+            try:
+                content_payload = content(due, stream.run_id)
+            except DataError as error:
+                if not self._live:
+                    raise
+                due = job.due = _unrecordable(due, error)  # the run serves other subjects, too
+                subject, content_payload = due.subject, content(due, stream.run_id)
             has_trace = due.from_run is None and (subject.events or subject.trail.stop)
             traces = self._seen.new(subject) if has_trace else []
             if subject.events and due.from_run is None:
@@ -175,3 +182,10 @@ class Starter:
                 }
                 events.append(stream.event(EVAL_STARTED, payload, subject))
         stream.emit(events)
+
+
+def _unrecordable(due: Due, error: DataError) -> Due:
+    """Return *due* as a failed record: its subject has the identity alone, since the content is not JSON."""
+    subject = due.subject
+    bare = Subject(subject.kind, subject.id, session_id=subject.session_id, parent_id=subject.parent_id)
+    return evolve(due, subject=bare, failure=Failure("source_error", str(error)))

@@ -42,7 +42,10 @@ def json_type(value: object) -> str:
 
 
 def not_finite(value: object, place: str) -> str | None:
-    """Where in the JSON data *value*, which is at *place*, a number is NaN or infinite, which JSON does not have; None where none is."""
+    """Return the place and the value of the first number in *value* that is NaN or infinite, such as ``row.x is nan``.
+
+    :param place: the path of *value*, which begins the returned text. None is returned where all numbers are finite.
+    """
     if isinstance(value, float):
         return None if isfinite(value) else f"{place} is {value}"
     inside: Iterable[tuple[object, object]] = ()

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from dicast import Event, Subject, nearest
+from dicast.toolkit.json_data import not_finite
 
 METRICS = "metrics"
 _VERSIONS = (1, 2)
@@ -62,15 +63,17 @@ def subject_of(payload: object, kind: str) -> Subject:
 
 
 def _check_keepable(payload: Mapping[str, Any]) -> None:
-    """Refuse what the run's records cannot hold, which would end the run that all requests share.
+    """Refuse a payload that the run's records cannot hold.
 
-    :raises BadPayload: for half of a surrogate pair, an integer of hundreds of digits, or values nested too deep.
+    :raises BadPayload: for NaN, an infinity, half of a surrogate pair, an integer of hundreds of digits, or values nested too deep.
     """
     event = [[[[[[[[payload]]]]]]]]  # a record has the payload some levels down
     try:
         orjson.dumps(event)
     except TypeError as error:
         raise BadPayload(f"the payload cannot be kept as JSON: {error}") from error
+    if wrong := not_finite(payload, "payload"):
+        raise BadPayload(f"{wrong}, which JSON does not have; send null, or a text")
 
 
 def result(events: Sequence[Event], on: str | None) -> dict[str, Any]:
