@@ -83,7 +83,7 @@ class HasNeedsRange(Protocol):
 
     @property
     def needs_range(self) -> bool:
-        """True where the scores are any numbers, in ``raw``: the pipeline has to give the slot a ``range`` then. Without it, False."""
+        """True where the answers are any numbers: the slot's ``range`` maps them to [0, 1], and without a ``range`` they stay raw. Without it, False."""
 
 
 class HasLowerIsBetter(Protocol):

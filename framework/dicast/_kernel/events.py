@@ -22,7 +22,8 @@ RUN_STARTED = "run.started"
 :param outputs: where the sinks write: the ``path`` of each, or the digest of its options.
 :param counted: the labels that decide whether a subject is scored.
 :param gated: the labels that the gate looks at.
-:param pass_at: the least score with which a subject passes, by label.
+:param pass_at: the least score with which a subject passes, by label; null where nothing says it, as may be for a raw label.
+:param raw?: the labels whose values are on a scale of their own.
 :param limit: the most subjects to read, or null.
 :param live: whether the source goes on for as long as something happens.
 :param preview: whether it is a try on a few rows.
@@ -73,7 +74,8 @@ EVAL_COMPLETED = "eval.completed"
 :param subject_kind: the subject's kind.
 :param subject_id: the subject's id.
 :param judge: the label.
-:param score: in [0, 1].
+:param score: in [0, 1]; null where the label's values are on a scale of their own.
+:param raw?: the value of such a label; null where the proxies held the subject back.
 :param confidence: in [0, 1].
 :param basis: what the score rests on: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
 :param calibrated: whether the model was measured against labels.

@@ -16,6 +16,7 @@ from .contract.kinds import parts
 from .contract.protocols import Ledger, Source
 from .events import PLAN_MADE
 from .pipeline.build import load_pipeline
+from .pipeline.raw_scale import raw_labels
 from .pipeline.sections import METRICS, Pipeline, Slot
 from .pipeline.slots import ledger_slot
 from .report.tally import nothing
@@ -111,6 +112,11 @@ class Prospect:
         """The label of the score; None with several."""
         labels = counted_labels(self._pipeline)
         return labels[0] if len(labels) == 1 else None
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether the score is on a scale of its own, which no interval in [0, 1] can be planned for."""
+        return self.label in raw_labels(self._pipeline.metrics)
 
     @property
     def kinds(self) -> tuple[str, ...]:

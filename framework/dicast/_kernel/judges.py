@@ -15,6 +15,7 @@ from .forecast import Forecast, forecast
 from .pipeline.build import load_pipeline
 from .pipeline.clauses import Gate
 from .pipeline.read import read_pipeline
+from .pipeline.raw_scale import raw_labels
 from .pipeline.sections import METRICS, Pipeline, Slot
 from .pipeline.slots import ledger_at, ledger_slot
 from .resume.named_runs import TOOL
@@ -57,9 +58,21 @@ class PipelineJudges:
         return self._pipeline.metrics
 
     @property
-    def pass_at(self) -> Mapping[str, float]:
-        """The least score with which a subject passes, by label; ``metrics`` for all metrics together."""
+    def pass_at(self) -> Mapping[str, float | None]:
+        """The least score with which a subject passes, by label; ``metrics`` for all metrics together, None for a raw label without one."""
         return pass_lines(self._pipeline)
+
+    def line(self, label: str) -> float:
+        """Return the least score in [0, 1] with which a subject passes *label*.
+
+        :raises ConfigError: for a label whose values are on a scale of their own.
+        """
+        line = self.pass_at[label]
+        if line is None or label in raw_labels(self.metrics):
+            raise ConfigError(
+                f"{self.file}: {label} is on a scale of its own: give its metric a range, as in range: [0, 100]"
+            )
+        return line
 
     @property
     def fingerprints(self) -> Mapping[str, str]:

@@ -44,7 +44,7 @@ class Reward:
     def __call__(
         self, completions: Sequence[object], prompts: Sequence[object] | None = None, **columns: object
     ) -> list[float | None]:
-        """The reward of each of *completions*, in [0, 1], in their order.
+        """Return the reward of each of *completions*, in their order: in [0, 1], or on the scale of a metric without a ``range``.
 
         A completion is text, or a conversation as a list of messages, of which the last one's content counts. *columns* that are lists of the
         same length are the rows' other columns: ``reference`` is what would have been right, all of them are in the context; others are
@@ -120,7 +120,8 @@ def _reward(events: Sequence[Event], label: str, otherwise: str) -> float | str:
         if event.payload.get("judge") == label:
             if event.type == EVAL_COMPLETED:
                 score: Any = event.payload["score"]
-                return float(score)
+                score = event.payload.get("raw") if score is None else score
+                return "the proxies held it back" if score is None else float(score)
             if event.type == EVAL_FAILED:
                 return f"{event.payload['failure_mode']}: {event.payload['error_message']}"
     return otherwise

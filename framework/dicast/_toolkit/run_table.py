@@ -30,6 +30,9 @@ from .table_texts import VERDICT, TableTexts, column_names
 SUBJECT = ("subject_kind", "subject_id", "session_id", "score", "tier", "failure", "cost_usd")
 """The columns that every table has."""
 
+_COMBINED = "metrics"
+"""The label of all metrics together."""
+
 _SESSION: Place = (VERDICT, "session_id")
 _ROWS_SESSION: Place = (ROW, "session_id")
 
@@ -63,7 +66,8 @@ class RunTable:
     First come the columns of :func:`~dicast.flat`, where the run has records; then ``subject_kind, subject_id, session_id, score,
     tier, failure, cost_usd``, ``metric_<label>`` for each metric, and ``judge_<label>_score``, ``_confidence``, ``_kind`` and
     ``_failure`` for each judge. A row's own session_id is the subject's and has one column; a row's column that has the name of
-    another of the seven gets ``row_`` before it. Of other columns with the same name the later one gets ``_2``. With
+    another of the seven gets ``row_`` before it. A metric on a scale of its own has its values in ``metric_<label>_raw``, and in ``raw``
+    next to an empty ``score`` where it has a weight. Of other columns with the same name the later one gets ``_2``. With
     *metrics* False there is none whose name begins with ``metric_``. With *content* the last columns are ``input``, ``output`` and
     ``reference``, unless a record has them, ``reason_<label>`` for each metric and judge, and ``rationale_<label>`` where one was captured.
     """
@@ -177,30 +181,42 @@ class RunTable:
 
 @frozen
 class _Verdicts:
-    """What is said of a subject: *metrics* and *judges* have columns of their own; *counted* labels make its score."""
+    """The columns of verdicts: *metrics* and *judges* have columns of their own; *counted* labels make the score.
+
+    *raw* labels have a column for their values on a scale of their own, next to an empty score.
+    """
 
     metrics: tuple[str, ...]
     judges: tuple[str, ...]
     counted: tuple[str, ...]
     places: tuple[Place, ...]
+    raw: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, started: Mapping[str, Any], *, metrics: bool) -> _Verdicts:
         """Read the labels from the payload of ``run.started``."""
         labels, judges = tuple(started["metrics"]) if metrics else (), tuple(started["judges"])
-        columns = [*SUBJECT, *(f"metric_{name}" for name in column_names(labels))]
+        raw = frozenset(started.get("raw", ()))
+        columns = [*SUBJECT, *(["raw"] if _COMBINED in raw else [])]
+        for name, label in zip(column_names(labels), labels, strict=True):
+            columns += (f"metric_{name}", *([f"metric_{name}_raw"] if label in raw else []))
         for name in column_names(judges):
             columns += (f"judge_{name}_{what}" for what in ("score", "confidence", "kind", "failure"))
-        return cls(labels, judges, tuple(started["counted"]), tuple((VERDICT, column) for column in columns))
+        return cls(labels, judges, tuple(started["counted"]), tuple((VERDICT, column) for column in columns), raw)
 
     def cells(self, row: Row) -> list[object]:
         """The cells of *row*; what is missing is None."""
         score, tier, failure = self._outcome(row)
         failure = failure or row.record.get("failure_mode")  # of its task, where nothing was judged
         cells: list[object] = [row.kind, row.id, row.session_id, score, tier, failure, _cost(row)]
+        ended = row.ended.get(_COMBINED, {})
+        if _COMBINED in self.raw:
+            cells.append(ended.get("raw"))
         if self.metrics:
-            values = row.ended.get("metrics", {}).get("signals", {}).get("metrics", {})
-            cells += map(values.get, self.metrics)
+            signals = ended.get("signals", {})
+            values, raws = signals.get("metrics", {}), signals.get("raw", {})
+            for label in self.metrics:
+                cells += (values.get(label), raws.get(label)) if label in self.raw else (values.get(label),)
         for judge in self.judges:
             ended = row.ended.get(judge, {})
             cells += (ended.get(key) for key in ("score", "confidence", "judge_kind", "failure_mode"))

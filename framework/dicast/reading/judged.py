@@ -178,7 +178,9 @@ def judged(ledger: Any, run_id: str | None = None) -> Judged:
 
 
 def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
-    """The line of an event of :data:`TYPES`; None of one that is none, as its payload lacks what it should have.
+    """Return the line of an event of :data:`TYPES`, or None if a required field is missing from the payload.
+
+    A verdict on a scale of its own has no line: the columns hold scores in [0, 1].
 
     *times* keeps what times come to, for whoever has many with the same one. Written flat: this runs for every verdict of every run.
     """

@@ -86,7 +86,7 @@ def _why(done: Run, subject: Subject) -> str:
 def _score(verdict: Verdict) -> Score:
     one: Mapping[str, Any] = verdict.scores[0]
     details, feedback = one.get("details") or "", one.get("feedback") or ""
-    return Score(one["value"], one["confidence"], details, feedback, _cost(one["cost"]), one["signals"])
+    return Score(one["value"], one["confidence"], details, feedback, _cost(one["cost"]), one["signals"], one.get("raw"))
 
 
 def _cost(told: Mapping[str, Any]) -> Cost:
@@ -99,4 +99,5 @@ def _judgment(verdict: Verdict) -> Judgment:
     usd = verdict.judge_cost_usd
     cost = Cost.unknown() if usd is None else Cost(usd, "usd", verdict.judge_pricing_version)
     kind, model = verdict.judge_kind, verdict.judge_model
+    assert verdict.score is not None  # a judge's has one
     return Judgment(verdict.score, verdict.confidence, kind, model, cost, verdict.signals, basis=verdict.basis)

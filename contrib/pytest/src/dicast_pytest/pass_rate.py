@@ -121,10 +121,11 @@ def _passes(case: object, number: int) -> bool:
         return case
     if isinstance(case, Failure):
         return False
-    if isinstance(case, Score):
-        return case.value >= PASS_AT
-    if isinstance(case, Judgment | Verdict):
-        return case.score >= PASS_AT
+    if isinstance(case, Score | Judgment | Verdict):
+        value = case.value if isinstance(case, Score) else case.score
+        if value is None:
+            raise ValueError(f"case {number} has a raw value and no score in [0, 1]: give its metric a range")
+        return value >= PASS_AT
     if isinstance(case, int | float) and 0 <= case <= 1:
         return case >= PASS_AT
     kinds = "a boolean, a Score, a Judgment, a Verdict, a Failure or a number in [0, 1]"

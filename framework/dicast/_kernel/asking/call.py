@@ -138,6 +138,7 @@ class Caller:
             answer = self.timed(call.function, given, call.seconds)
             if type(answer) is Score:
                 bare = not (answer.signals or answer.details or answer.feedback or call.slot.range)
+                bare = bare and answer.raw is None and not call.slot.is_raw
                 return answer if bare and call.expects is Score else checked(answer, call)
             return answer if isinstance(answer, Awaitable) else checked(answer, call)
         except BaseException as error:  # the border, as above
@@ -238,9 +239,9 @@ def _readable(text: str) -> str:
 def checked(answer: object, call: Call) -> Any:
     """Accept an answer of the expected kind whose evidence is JSON; anything else is an invalid score."""
     slot = call.slot
-    if call.expects is Score and (slot.range is not None or isinstance(answer, RawScore)):
+    if call.expects is Score:
         try:
-            answer = _rescaled(answer, slot.range)
+            answer = _on_scale(answer, slot)
         except InvalidScore as error:
             return Failure("invalid_score", str(error), cost=getattr(answer, "cost", Cost.zero()))
     if isinstance(answer, call.expects):
@@ -265,18 +266,26 @@ def _evidence_failure(answer: Score | Judgment) -> Failure | None:
     return None
 
 
-def _rescaled(answer: object, scale: tuple[float, float] | None) -> object:
-    """Bring a RawScore to [0, 1], and from *scale*, where there is one, a bare number or a Score's raw one.
+def _on_scale(answer: object, slot: Slot) -> object:
+    """Return *answer* on the scale of *slot*: in [0, 1], or without a value where the slot's numbers stay raw.
 
-    :raises InvalidScore: when it lies outside.
+    A RawScore, a bare number, and the ``raw`` of a Score are mapped; any other answer is returned as it is.
+
+    :raises InvalidScore: when the number is outside the slot's range, or is in no range.
     """
     if isinstance(answer, RawScore):
-        return answer.on(scale)
+        return answer.unscaled() if slot.is_raw else answer.on(slot.range)
+    if slot.range is None and not slot.is_raw:
+        if type(answer) is Score and answer.value is None:
+            raise InvalidScore(f"{answer.raw!r} is a raw number: give {slot.name} a range, as in range: [0, 100]")
+        return answer
     raw = answer.raw if isinstance(answer, Score) else answer
+    if raw is None and isinstance(answer, Score) and slot.is_raw:
+        raw = answer.value
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         return answer
-    score = RawScore(raw).on(scale)
-    return evolve(answer, value=score.value) if isinstance(answer, Score) else score
+    score = RawScore(raw).unscaled() if slot.is_raw else RawScore(raw).on(slot.range)
+    return evolve(answer, value=score.value, raw=score.raw) if isinstance(answer, Score) else score
 
 
 def as_score(judgment: Judgment) -> Score:

@@ -7,6 +7,7 @@ all that ran, or under ``combine: truth`` of the truths. Otherwise it is the wei
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..classes import evolve, frozen
@@ -19,6 +20,7 @@ RUBRIC_ID = "proxy-then-truth"
 RUBRIC_VERSION = "1.0.0"
 _NOTHING = Cost.zero()
 _FREE = {"amount": "0", "unit": "usd"}
+_NO_RAWS: Mapping[str, float] = MappingProxyType({})
 
 
 @frozen
@@ -38,9 +40,11 @@ class Combined(NamedTuple):  # made in a third of the time that a frozen attrs c
     """What a metric set found. *metrics* holds each metric's value, aggregated over *rollouts* like the score is.
 
     *tier* and *basis* are the weakest of the rollouts that the score was made of. *audit* is :func:`~.audits.with_audit`'s, *group* that of its audits.
+    *raws* are the values, by label, of metrics on a scale of their own. Where one of these has a weight, *score* is None, *raw* is
+    its value, and *is_raw* is True; *raw* is None if the proxies held the subject back.
     """
 
-    score: float
+    score: float | None
     confidence: float
     tier: str
     truth_reason: str | None
@@ -48,10 +52,13 @@ class Combined(NamedTuple):  # made in a third of the time that a frozen attrs c
     scores: Sequence[Mapping[str, object]]
     skipped: Sequence[Mapping[str, object]]
     metrics: Mapping[str, float]
-    rollouts: tuple[float, ...]
+    rollouts: tuple[float | None, ...]
     basis: Basis
     audit: Mapping[str, object] | None = None
     group: str = ""
+    raws: Mapping[str, float] = _NO_RAWS
+    raw: float | None = None
+    is_raw: bool = False
 
 
 class MetricSet:
@@ -62,6 +69,7 @@ class MetricSet:
         self._metrics = tuple(metrics)
         self.has_truths = any(slot.tier == "truth" for slot in metrics)
         self.keeps_texts = any(getattr(slot.component, "keeps_texts", False) for slot in metrics)
+        self.raw_label = next((slot.label for slot in metrics if slot.is_raw and slot.weight), None)
         self._by_kind: dict[str, tuple[tuple[Slot, ...], tuple[Slot, ...]]] = {}
 
     def tiers(self, kind: str) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
@@ -94,9 +102,10 @@ class MetricSet:
         asked = [ask(slot, subject, rollout.number) for slot in proxies]  # all before the first is awaited
         for slot, given in zip(proxies, asked, strict=True):
             answer = await given if type(given) is not Score and isinstance(given, Awaitable) else given
-            failure = rollout.take(slot, answer) or failure
+            failure = rollout.take(slot, answer, gates_only=self.raw_label is not None) or failure
         if failure is not None:
             return failure
+        passed = True
         if truths:
             passed = rollout.lowest() >= self.scoring.threshold
             truths = truths if passed or self._audits(rollout, subject) else ()
@@ -106,8 +115,10 @@ class MetricSet:
                 if isinstance(answer, Failure) and answer.throttled_reason and self.scoring.on_budget == "skip_metric":
                     answer = Skip(answer.throttled_reason, answer.cost)  # a judge inside did not fit, and so the metric
                 failure = rollout.take_truth(slot, answer, passed=passed) or failure
-            if passed and self.scoring.combine == "truth":
+            if passed and self.scoring.combine == "truth" and self.raw_label is None:
                 rollout.leave_proxies()
+        if self.raw_label is not None and not passed:
+            return failure
         return failure or rollout.empty_failure()
 
     def _audits(self, rollout: _Rollout, subject: Subject) -> bool:
@@ -116,6 +127,11 @@ class MetricSet:
         return audit is not None and audited(subject.id, audit.share_of(rollout.group), audit.seed)
 
     def _combine(self, rollouts: list[_Rollout]) -> Combined:
+        if any([rollout.raws for rollout in rollouts]) or self.raw_label is not None:  # noqa: C419  # for every subject
+            return self._combine_raw(rollouts)
+        return self._combine_scores(rollouts)
+
+    def _combine_scores(self, rollouts: list[_Rollout]) -> Combined:
         method, first = self.scoring.aggregation, rollouts[0]
         if len(rollouts) == 1:
             score = first.score()
@@ -151,14 +167,31 @@ class MetricSet:
             group=whole.group,
         )
 
+    def _combine_raw(self, rollouts: list[_Rollout]) -> Combined:
+        """Combine rollouts with values on scales of their own; without a weight these stay next to the score."""
+        method, label = self.scoring.aggregation, self.raw_label
+        raws = _aggregated([rollout.raws for rollout in rollouts], method)
+        if label is None:
+            return self._combine_scores(rollouts)._replace(raws=raws)
+        totals = tuple(rollout.raws.get(label) for rollout in rollouts)
+        whole = rollouts[0] if len(rollouts) == 1 else _Rollout.of_all(rollouts)
+        values, confidence = _values(rollouts, method), mean([rollout.confidence() for rollout in rollouts])
+        found = self._combined(whole, rollouts, 0.0, values, confidence, ())
+        return found._replace(score=None, rollouts=totals, raws=raws, raw=raws.get(label), is_raw=True)
+
 
 def _mean(values: list[float], weights: Sequence[float]) -> float:
     return values[0] if values.count(values[0]) == len(values) else mean(values, weights)  # alike, as most are
 
 
 def _values(rollouts: list[_Rollout], method: Aggregation) -> dict[str, float]:
-    labels = dict.fromkeys(label for rollout in rollouts for label in rollout.values)
-    return {label: aggregate([r.values[label] for r in rollouts if label in r.values], method) for label in labels}
+    return _aggregated([rollout.values for rollout in rollouts], method)
+
+
+def _aggregated(rollouts: Sequence[Mapping[str, float]], method: Aggregation) -> dict[str, float]:
+    """Return the value of each label, aggregated over the rollouts that have one."""
+    labels = dict.fromkeys(label for rollout in rollouts for label in rollout)
+    return {label: aggregate([one[label] for one in rollouts if label in one], method) for label in labels}
 
 
 class _Rollout:
@@ -166,7 +199,7 @@ class _Rollout:
 
     __slots__ = (
         *("audit", "bases", "beside", "confidences", "group", "items"),
-        *("number", "skipped", "truth", "values", "weights"),
+        *("number", "raw_weight", "raws", "skipped", "truth", "values", "weights"),
     )
 
     def __init__(self, number: int) -> None:
@@ -177,6 +210,8 @@ class _Rollout:
         self.items: list[dict[str, Any]] = []
         self.skipped: list[dict[str, object]] = []
         self.values: dict[str, float] = {}
+        self.raws: dict[str, float] = {}
+        self.raw_weight = 0.0
         self.truth, self.audit, self.group = False, False, ""
         self.beside: list[tuple[Slot, Answer]] = []
 
@@ -191,24 +226,29 @@ class _Rollout:
             whole.audit, whole.group = whole.audit or rollout.audit, whole.group or rollout.group
         return whole
 
-    def take(self, slot: Slot, answer: Answer) -> Failure | None:
-        """Let *answer* enter the score; a failure that the slot does not excuse is returned."""
+    def take(self, slot: Slot, answer: Answer, *, gates_only: bool = False) -> Failure | None:
+        """Let *answer* enter the score, with weight 0 if it *gates_only*; a failure that the slot does not excuse is returned."""
         if not isinstance(answer, Score):
             replaced = self._excuse(slot, answer)
             if not isinstance(replaced, Score):
                 return replaced
             answer = replaced
-        self.weights.append(slot.weight)
-        self.confidences.append(answer.confidence)
-        self.values[slot.label] = answer.value
-        self._list(slot, answer, slot.weight)
+        weight = 0.0 if gates_only else slot.weight
+        if answer.value is None:
+            self.raws[slot.label] = answer.raw or 0.0
+            self.raw_weight += weight
+        else:
+            self.weights.append(weight)
+            self.confidences.append(answer.confidence)
+            self.values[slot.label] = answer.value
+        self._list(slot, answer, weight)
         return None
 
     def take_truth(self, slot: Slot, answer: Answer, *, passed: bool) -> Failure | None:
         """Let a truth metric's *answer* enter, or keep it beside the score when the gate was not *passed*."""
         if passed:
             failure = self.take(slot, answer)
-            if slot.label in self.values:
+            if slot.label in self.values or slot.label in self.raws:
                 self.truth = True
                 if slot.weight:
                     self.bases.append(self.items[-1].get("basis", "truth"))
@@ -223,7 +263,7 @@ class _Rollout:
 
     def empty_failure(self) -> Failure | None:
         """The failure of a rollout that nothing with a weight scored; nothing is made up for it."""
-        if any(self.weights):
+        if any(self.weights) or self.raw_weight:
             return None
         why = [f"{item['metric']}: {item['reason']}" for item in self.skipped]
         why += [f"{item['metric']}: weight 0" for item in self.items]
@@ -242,8 +282,12 @@ class _Rollout:
         return _mean([*self.values.values()], self.weights) if self.weights else 0.0
 
     def confidence(self) -> float:
-        """The weighted mean of the confidences that entered; 1 that a missing output counts as 0."""
-        return _mean(self.confidences, self.weights) if self.weights else 1.0
+        """The weighted mean of the confidences that entered; 1 that a missing output counts as 0. A raw value's own."""
+        if self.raw_weight:
+            return float(next(item["confidence"] for item in self.items if item["weight"]))
+        if not any(self.weights):  # proxies that only gate
+            return _mean(self.confidences, [1.0] * len(self.confidences)) if self.confidences else 1.0
+        return _mean(self.confidences, self.weights)
 
     def basis(self) -> Basis:
         """The weakest basis of the truth metrics that entered with a weight."""
@@ -282,6 +326,8 @@ class _Rollout:
             "cost": _FREE if score.cost is _NOTHING else cost_json(score),
             "signals": score.signals,
         }
+        if score.raw is not None:
+            item["raw"] = score.raw
         if score.feedback:
             item["feedback"] = score.feedback
         if score.basis is not None and score.basis != slot.tier == "truth":

@@ -136,12 +136,17 @@ class Unit:
     def _combined(self, found: Combined) -> Payload:
         return {
             "score": found.score,
+            **({"raw": found.raw} if found.is_raw else {}),
             "confidence": found.confidence,
             "judge_kind": "metrics",
             "judge_model": None,
             "rubric_id": RUBRIC_ID,
             "rubric_version": RUBRIC_VERSION,
-            "signals": {"metrics": found.metrics, "rollouts": found.rollouts},
+            "signals": {
+                "metrics": found.metrics,
+                **({"raw": found.raws} if found.raws else {}),
+                "rollouts": found.rollouts,
+            },
             "scores": found.scores,
             "tier": found.tier,
             "truth_reason": found.truth_reason,

@@ -25,7 +25,8 @@ def score_lines(done: Document) -> Iterator[str]:
         yield "score: none for the whole run; gate: {on: LABEL} says which judge counts"
     elif score["mean"] is not None:
         over = f"over {scored:,} of {scored + done['failed'] + done['unaffordable']:,} subjects"
-        yield f"score: mean {score['mean']:.4f}, {_aggregate(score)}{over}"
+        scale = " (raw scale)" if score.get("scale") == "raw" else ""
+        yield f"score: mean {score['mean']:.4f}{scale}, {_aggregate(score)}{over}"
         if score["ci_low"] is not None:
             yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
         bases = score.get("by_basis") or {basis: n for basis, n in score["by_tier"].items() if n}  # of earlier versions
@@ -73,7 +74,8 @@ def corrected_lines(done: Document) -> Iterator[str]:
 def _lines(what: str, entry: Document, of: str = "") -> Iterator[str]:
     found = entry.get("corrected")
     if found is None:
-        if (reason := entry.get("reasons", {}).get("corrected")) is not None:
+        reasons = entry.get("reasons", {})
+        if isinstance(reasons, Mapping) and (reason := reasons.get("corrected")) is not None:
             yield f"  corrected: {what} not known: {reason['message']}"
     elif found["held_back"]:  # else the plain mean is the corrected one
         ends = f"95 %: {found['ci_low']:.4f} to {found['ci_high']:.4f}"

@@ -115,7 +115,7 @@ def _grounds(verdict: Verdict) -> Iterator[Part]:
     rows = [
         (
             f"    {score['metric']}",
-            f"{score['value']:.4f}",
+            _figure(score),
             str(score.get("basis", score["tier"])),
             cut(str(score["details"])),
         )
@@ -137,9 +137,23 @@ def _grounds(verdict: Verdict) -> Iterator[Part]:
             yield "    its reasons were not kept; capture_rationale: true keeps them"
 
 
+def _figure(score: Mapping[str, Any]) -> str:
+    """Return the value of a metric, with its number before a range mapped it, or the number alone."""
+    value, raw = score["value"], score.get("raw")
+    if value is None:
+        return f"{raw:g} raw"
+    return f"{value:.4f}" if raw in (None, value) else f"{value:.4f} (raw {raw:g})"
+
+
 def _ground(metric: str, value: str, basis: str, said: str) -> str:
     found = f"{one_line(metric)}  {value} ({basis})" if value else one_line(metric)
     return found + ("  " + said.replace("\n", "\n      ") if said else "")
+
+
+def _value(verdict: Verdict) -> str:
+    if verdict.score is not None:
+        return f"{verdict.score:.4f}"
+    return "no value (held back by the proxies)" if verdict.raw is None else f"{verdict.raw:g} raw"
 
 
 def verdict_line(verdict: Verdict) -> str:
@@ -147,6 +161,6 @@ def verdict_line(verdict: Verdict) -> str:
     subject = f"{verdict.subject_kind} {short_name(verdict.subject_id)}"
     rubric = f"{verdict.rubric_id}@{verdict.rubric_version}"
     return one_line(
-        f"{verdict.created_at}  {subject}  {verdict.judge}: {verdict.score:.4f}, confidence {verdict.confidence:.2f} "
+        f"{verdict.created_at}  {subject}  {verdict.judge}: {_value(verdict)}, confidence {verdict.confidence:.2f} "
         f"({verdict.basis}, {rubric})"
     )

@@ -17,6 +17,7 @@ from .gate import GateParts
 from .misplaced import belongs
 from .parts import Placed
 from .problems import refusal
+from .raw_scale import metric_faults
 from .read import Document, PipelineFile, Source, read_pipeline
 from .sections import (
     METRICS,
@@ -105,6 +106,8 @@ class _Building(GateParts):
         baseline, sinks = self._baseline(), self._labelled("sinks", "sink")
         ledger = self._single("ledger", "ledger")
         self._check_labels([*metrics, *judges])
+        for at, message, value in metric_faults(metrics, scoring, task):
+            self._fault(at, message, value)
         scored, open_ended = (_slots(metrics), _slots(judges)), bool(extractors) and not self._scored
         self._check_gate(gate, *scored, () if task or extractors else (*stops, *sinks), open_ended=open_ended)
         self._check_stops(stops, gate, source, scored)
@@ -204,15 +207,21 @@ class _Building(GateParts):
             self._fault(path, message)
         if beside.label == METRICS:
             self._fault(path, f"the label {METRICS!r} belongs to the combined verdict; choose another with 'as'")
-        scale, own = self._scale(path, built), getattr(built.live, "default_pass_at", PASS_AT)
-        line = own if beside.pass_at is None else beside.pass_at
-        return self._slot(path, built, tier=tier, on=beside.on or accepts or default_on, range=scale, pass_at=line)
+        scale, line = self._scale(path, built), beside.pass_at
+        is_raw = scale is None and bool(getattr(built.live, "needs_range", False))
+        if line is None and not is_raw:
+            line = getattr(built.live, "default_pass_at", PASS_AT)
+        elif line is not None and not is_raw and not 0 <= line <= 1:
+            message = f"invalid value for pass_at, expected a number from 0 to 1, got {line:g}"
+            self._fault((*path, Part(built.component.name), "pass_at"), message, line)
+        on = beside.on or accepts or default_on
+        return self._slot(path, built, tier=tier, on=on, range=scale, pass_at=line, is_raw=is_raw)
 
     def _scale(self, path: Address, built: Built) -> tuple[float, float] | None:
-        """The slot's range, from worst to best."""
+        """Return the slot's range, from worst to best."""
         scale: tuple[float, float] | None = built.beside.range
         falls = getattr(built.live, "lower_is_better", False)
-        if scale is None and (falls or getattr(built.live, "needs_range", False)):
+        if scale is None and falls:
             message = f"{built.component.name} gives any number: write what it lies between, as in range: [0, 100]"
             self._fault((*path, Part(built.component.name)), message)
         return (scale[1], scale[0]) if scale is not None and falls else scale

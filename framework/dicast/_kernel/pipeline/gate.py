@@ -10,6 +10,7 @@ from .experiment import ExperimentParts
 from .faults import Part
 from .faults import Path as Address
 from .parts import Placed
+from .raw_scale import clause_faults, raw_labels
 from .sections import METRICS, Slot
 
 _BOUNDED = ("min_score", "max_score", "min_pass_rate")
@@ -86,6 +87,9 @@ class GateParts(ExperimentParts):
             self._fault(at, message)
         metrics, judges = scored
         for at, slot in counting:
+            if slot.component.on in raw_labels(metrics):
+                message = f"{slot.name} is about scores in [0, 1], and {slot.component.on} gives any number: give its metric a range"
+                self._fault(at, message)
             needs_line = getattr(slot.component, "needs_line", False)
             if needs_line and gate_line(gate, metrics, judges, slot.component.on) is None:
                 message = f"{slot.name} has no line to decide about: add at: LINE, or a gate on {slot.component.on} with min_score or max_score"
@@ -104,7 +108,7 @@ class GateParts(ExperimentParts):
         if self.faults:
             return  # labels of components that could not be built are not known
         labels = [*([METRICS] if metrics else []), *(slot.label for slot in (*metrics, *judges))]
-        known = [*labels, *self._scored]
+        known, raw = [*labels, *self._scored], raw_labels(metrics)
         for path, slot in others:
             for option, named in getattr(slot.component, "label_options", {}).items():
                 for label in (each for each in named if each not in known):
@@ -115,10 +119,13 @@ class GateParts(ExperimentParts):
                 self._check_one_score(path, clause, metrics, judges)
             elif clause.on not in known and not open_ended:
                 self._fault_of_label((*path, "on"), "gate.on", clause.on, known)
-            if clause.on is None or clause.on in labels:
+            if (clause.on is None or clause.on in labels) and (clause.on or METRICS) not in raw:
                 self._check_shares(path, clause)
             if clause.corrected:
                 self._check_corrected(path, clause, metrics)
+
+        for index, option, message in clause_faults(gate, metrics, METRICS):
+            self._fault((*self._place(index), option), message)
 
     def _place(self, index: int) -> Address:
         return ("gate", index) if isinstance(self._file.get("gate"), list) else ("gate",)

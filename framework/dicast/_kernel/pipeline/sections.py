@@ -35,6 +35,7 @@ RECORD = ""
 PASS_AT = 0.5
 """The score with which a subject passes where nothing else is said."""
 _NOT_NEGATIVE = Within(0, inf, "0 or more")
+_FINITE = Within(-1e100, 1e100, "a number from 0 to 1, or a finite one for a metric on a scale of its own")
 AT_LEAST_ONE = Within(1, inf, "1 or more")
 
 
@@ -151,7 +152,7 @@ class SlotOptions(CallOptions):
     on: tuple[str, ...] = field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
     range: tuple[float, float] | None = field(default=None)
     on_failure: OnFailure = "fail"
-    pass_at: float | None = field(default=None, validator=SHARE)
+    pass_at: float | None = field(default=None, validator=_FINITE)
 
     @range.validator
     def _rising(self, attribute: Attribute[Any], value: tuple[float, float] | None) -> None:
@@ -166,7 +167,8 @@ class Slot:
     *component* is the configuration, not yet opened; *path* addresses it in the file; *options* are its effective options
     as JSON data, with secrets masked; *timeout* is in seconds; an empty *on* is every subject kind; *fingerprint* digests
     whatever of it could change a number, *setup* that and every other option. *inside* are the slots of the judges inside it, by where they
-    stand (``.stages[0]``): each has the fingerprint that it would have alone. *shuffle* is a source's seed.
+    stand (``.stages[0]``): each has the fingerprint that it would have alone. *shuffle* is a source's seed. *is_raw* says that the metric
+    answers with numbers on a scale of its own; *pass_at* is None where such a slot has none.
     """
 
     label: str
@@ -186,7 +188,8 @@ class Slot:
     on: tuple[str, ...] = ()
     range: tuple[float, float] | None = None
     on_failure: OnFailure = "fail"
-    pass_at: float = PASS_AT
+    pass_at: float | None = PASS_AT
+    is_raw: bool = False
     shuffle: int | None = None
     inside: Mapping[str, Slot] = field(factory=dict)
 

@@ -96,11 +96,19 @@ class RecordReader:
         verdicts: dict[str, Any] = {label: one.payload for label, one in newest.items() if one.type == EVAL_COMPLETED}
         kind, scores = told[0].subject_kind, dict[str, object]()
         for label, verdict in verdicts.items():
-            scores |= verdict["signals"]["metrics"] if label == METRICS else {label: verdict["score"]}
+            signals = verdict["signals"]
+            scores |= signals["metrics"] | signals.get("raw", {}) if label == METRICS else {label: verdict["score"]}
         metrics = [label for label, on in self._metrics.items() if METRICS in newest and (not on or kind in on)]
         missing = {label: None for label in (*newest, *metrics) if label not in (METRICS, *scores)}
         first = next(label for label in (*self._counted, *newest) if label in newest)
-        return first, {"scores": scores} | ({"score": verdicts[first]["score"]} if first in verdicts else {}), missing
+        value = value_of(verdicts[first]) if first in verdicts else None
+        return first, {"scores": scores} | ({} if value is None else {"score": value}), missing
+
+
+def value_of(verdict: Mapping[str, Any]) -> float | None:
+    """Return the score of an ``eval.completed`` payload, or its value on a scale of its own."""
+    score: float | None = verdict["score"]
+    return verdict.get("raw") if score is None else score
 
 
 def results(ledger: Ledger, run_id: str) -> Results:

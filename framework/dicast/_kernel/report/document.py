@@ -17,7 +17,7 @@ from .fold import Report
 from .gate import gate_document
 from .read_counts import read_document
 from .spool import Passes
-from .statistics import CI_METHOD, aggregate_all, confidence_interval, pass_rate
+from .statistics import CI_METHOD, RAW_CI_METHOD, aggregate_all, confidence_interval, pass_rate
 from .tally import Tally
 
 Document = dict[str, Any]
@@ -105,17 +105,19 @@ def _score(report: Report, aggregation: Aggregation) -> Document | None:
         return None
     watched = report.watched[counted[0]]
     mean = report.judges[counted[0]].mean()
-    interval = None if mean is None else confidence_interval(watched.scores, mean)
+    is_raw = counted[0] in report.raw
+    interval = None if mean is None else confidence_interval(watched.scores, mean, bounded=not is_raw)
     low, high = interval or (None, None)
     return {
         "label": counted[0],
         "mean": mean,
+        **raw_scale(report, counted[0], watched.passes),
         **_passes(watched.passes),
         "aggregation": aggregation if isinstance(aggregation, str) else attrs.asdict(aggregation),
         "aggregate": aggregate_all(watched.scores, aggregation),
         "ci_low": low,
         "ci_high": high,
-        "ci_method": CI_METHOD if interval else None,
+        "ci_method": (RAW_CI_METHOD if is_raw else CI_METHOD) if interval else None,
         "by_tier": dict(report.tiers),
         "by_basis": report.judges[counted[0]].by_basis(),
         **({"calibrated": calibrated} if (calibrated := report.judges[counted[0]].calibrated) else {}),
@@ -158,6 +160,7 @@ def _metrics(report: Report, stopped: Mapping[str, object] | None) -> Document:
     found = {
         label: {
             "mean": tally.mean(),
+            **raw_scale(report, label, tally.passes),
             **_passes(tally.passes),
             "basis": tally.basis(),
             "scored": tally.scored,
@@ -171,6 +174,13 @@ def _metrics(report: Report, stopped: Mapping[str, object] | None) -> Document:
     if stopped is not None and "decision" in stopped and (watched := found.get(str(stopped["on"]))) is not None:
         watched["passes"] = _without_ends(watched["passes"])
     return found
+
+
+def raw_scale(report: Report, label: str, passes: Passes) -> Document:
+    """Return what marks the figures of a raw *label*, and why it has no pass rate; nothing for any other label."""
+    if label not in report.raw:
+        return {}
+    return {"scale": "raw"} | ({} if passes.has_line else {"reasons": ["raw_scale"]})
 
 
 def _passes(passes: Passes) -> Document:

@@ -46,6 +46,7 @@ class Report:
         self.throttled: Counter[str] = Counter()
         self.watched: dict[str, Watched] = {}
         self.criteria: tuple[str, ...] = ()
+        self.raw: frozenset[str] = frozenset()
         self.rows = Rows()
         self.corrections: Corrections | None = None
         self.models: dict[str, set[str]] = {}
@@ -115,7 +116,8 @@ class Report:
     def _start(self, event: Event) -> None:
         said: Mapping[str, Any] = event.payload
         self.started, self.run_id = said, event.run_id
-        line: Mapping[str, float] = said.get("pass_at", {})  # which earlier versions did not tell
+        line: Mapping[str, float | None] = said.get("pass_at", {})  # which earlier versions did not tell
+        self.raw = frozenset(said.get("raw", ()))
         passes = {label: Passes(line.get(label, 0.5)) for label in self._labels("metrics")}
         self.metrics = {label: Tally(passes=those) for label, those in passes.items()}
         self.judges = {label: Tally() for label in [*self._labels("judges"), METRICS]}
@@ -126,7 +128,9 @@ class Report:
         self.criteria = tuple(label for label in of_gate if label not in self.metrics and label not in self.judges)
         for label in {*of_gate, *(self._counted if self._single else ())}:
             mine = passes.get(label) or Passes(line.get(label, 0.5))
-            self.watched[label] = Watched(passes=mine, flagged=label not in self.criteria)
+            self.watched[label] = Watched(
+                passes=mine, flagged=label not in self.criteria and line.get(label, 0.5) is not None
+            )
 
     def _labels(self, key: str) -> Sequence[str]:
         labels: Sequence[str] = self.started[key]
@@ -153,7 +157,7 @@ class Report:
         self._completed.clear()
         for label, events in together.items():
             sessions = [event.session_id for event in events]
-            scores = self.judges[label].add(events)
+            scores = self.judges[label].add(events, raw=label in self.raw)
             for told in [event.payload["models"] for event in events if "models" in event.payload]:
                 self._note_models(told)
             if label == METRICS:
@@ -162,6 +166,8 @@ class Report:
                     self.corrections.add(events)
             if (watched := self.watched.get(label)) is not None:
                 watched.add(sessions, scores)
+                if label in self.raw:
+                    watched.scores.spare([at for at, score in zip(sessions, scores, strict=True) if score is None])
             if self._single and label in self._counted:
                 self._count_scores(events, scores)
 
@@ -177,7 +183,7 @@ class Report:
                 (item["metric"], item.get("basis") or item["tier"])
                 for payload, values in zip(payloads, valued, strict=True)
                 for item in payload["scores"]
-                if item["metric"] in values  # what an audit asked alone is in no mean
+                if item["metric"] in values or item["metric"] in self.raw  # what an audit asked alone is in no mean
             ]
         )
         for (label, basis), count in rest.items():
@@ -193,7 +199,9 @@ class Report:
 
     def _tally_metric(self, label: str, tally: Tally, events: Sequence[Event]) -> None:
         sessions = [event.session_id for event in events]
-        values = [event.payload["signals"]["metrics"].get(label) for event in events]  # type: ignore[index]  # a payload's own
+        place = "raw" if label in self.raw else "metrics"
+        signals: list[Mapping[str, Any]] = [event.payload["signals"] for event in events]  # type: ignore[misc]  # a payload's own
+        values = [said.get(place, {}).get(label) for said in signals]
         tally.passes.add(sessions, values)
         tally.add_scores([value for value in values if value is not None])
         if (watched := self.watched.get(label)) is not None:
@@ -211,11 +219,12 @@ class Report:
         on = self.started.get("on", {}).get(label)
         return [event for event in events if event.subject_kind in on] if on else events
 
-    def _count_scores(self, events: Sequence[Event], scores: Sequence[float]) -> None:
+    def _count_scores(self, events: Sequence[Event], scores: Sequence[float | None]) -> None:
+        """Count the tiers, and keep the lowest scores; raw values have no known best, and none are kept."""
         worst, before = self._worst, self.tiers.total()
         self.tiers.update([str(event.payload["tier"]) for event in events])
-        for place, score in enumerate(scores):
-            if len(worst) < WORST or -score > worst[0][0]:
+        for place, score in enumerate(() if METRICS in self.raw else scores):
+            if score is not None and (len(worst) < WORST or -score > worst[0][0]):
                 event = events[place]
                 entry = (-score, -(before + place), str(event.subject_kind), str(event.subject_id))
                 (heapq.heappush if len(worst) < WORST else heapq.heapreplace)(worst, entry)

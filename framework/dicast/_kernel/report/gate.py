@@ -106,7 +106,7 @@ def _rules(clause: Clause, on: str | None, report: Report, coverage: float | Non
     yield _coverage(clause, on, coverage)
     if watched is None:
         return
-    bounded = on not in report.criteria
+    bounded = on not in report.criteria and on not in report.raw
     for rule, line, above in (("min_score", clause.min_score, True), ("max_score", clause.max_score, False)):
         if line is not None:
             yield _mean(clause, str(on), watched, (rule, line, above), mean=report.mean(str(on)), bounded=bounded)
@@ -141,6 +141,9 @@ def _mean(
         return Finding(on, name, line, None, None, f"{on} has no score to hold {name} {line:g} against")
     if mean is None and scores.count:  # a criterion's, of which no sum is kept
         mean = scores.trimmed(0)
+    if scores.spared and not bounded:
+        held = f"the proxies held back {scores.spared:,} subjects, whose raw values nothing bounds: {name} is {line:g}"
+        return Finding(on, name, line, mean, None, held)
     if scores.spared:
         (least, low), (most, high) = possible_means(scores, mean or 0.0)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import statistics
 from collections.abc import Iterator, Sequence
@@ -86,10 +87,14 @@ Clusters = tuple[int, int, int]
 
 
 class Passes:
-    """How many subjects there are and how many of them reach *line*; how these share sessions is kept in a file."""
+    """How many subjects there are and how many of them reach *line*; how these share sessions is kept in a file.
 
-    def __init__(self, line: float = 0.5) -> None:
-        self.line = line - TOLERANCE
+    Without a line nothing says which subjects pass.
+    """
+
+    def __init__(self, line: float | None = 0.5) -> None:
+        self.has_line = line is not None
+        self.line = math.inf if line is None else line - TOLERANCE
         self._lone, self._lone_passed = 0, 0
         self._gone, self._gone_passed = 0, 0
         self._session: str | None = None

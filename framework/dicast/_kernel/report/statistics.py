@@ -13,6 +13,9 @@ Z_95 = 1.959963984540054
 
 CI_METHOD = "normal, 95 %, standard errors clustered by session_id (g/(g-1)), clipped to [0, 1]"
 
+RAW_CI_METHOD = CI_METHOD.partition(", clipped")[0]
+"""Raw values have no bounds to clip an interval to."""
+
 RATE_METHOD = "Wilson, 95 %"
 RATE_METHOD_CLUSTERED = "Wilson, 95 %, n divided by the design effect of sessions"
 
@@ -68,7 +71,7 @@ def _interval(count: int, mean: float, residuals: tuple[int, float], *, bounded:
 
 
 def pass_rate(passes: Passes) -> dict[str, object] | None:
-    """The share of subjects that pass, with n and its 95 % interval; None without any subject.
+    """The share of subjects that pass, with n and its 95 % interval; None without any subject, or without a line to pass.
 
     The interval is Wilson's (Journal of the American Statistical Association 22, 1927, 209-212). Where subjects share a session, n
     in it is the effective sample size ``n / deff`` (Franco, Little, Louis and Slud, Journal of Survey Statistics and Methodology
@@ -77,7 +80,7 @@ def pass_rate(passes: Passes) -> dict[str, object] | None:
     they could not differ: ``deff = sum(size^2) / n``. With fewer than two sessions it has no interval.
     """
     n, passed = passes.count, passes.passed
-    if not n:
+    if not n or not passes.has_line:
         return None
     clusters = list(passes.clusters())
     squares = sum(size * size * times for size, _, times in clusters)

@@ -55,17 +55,23 @@ class Tally:
     passes: Passes = field(factory=Passes)
     bases: Counter[Basis] = field(factory=Counter)
     calibrated: int = 0
-    lowest: float = 1.0
-    highest: float = 0.0
+    held: int = 0
+    lowest: float = math.inf
+    highest: float = -math.inf
 
-    def add(self, verdicts: Sequence[Event]) -> list[float]:
-        """Count ``eval.completed`` events, 1 or more; return their scores."""
+    def add(self, verdicts: Sequence[Event], *, raw: bool = False) -> list[float | None]:
+        """Count ``eval.completed`` events, 1 or more; return their scores, or their *raw* values.
+
+        A raw value is None if the proxies held the subject back.
+        """
         payloads: list[Mapping[str, Any]] = [event.payload for event in verdicts]
-        scores = [payload["score"] for payload in payloads]
+        scores: list[float | None] = [payload["raw" if raw else "score"] for payload in payloads]
         self.total += len(scores)
         self.kinds.update([event.subject_kind for event in verdicts])
-        self.add_scores(scores)
-        self.lowest, self.highest = min(self.lowest, *scores), max(self.highest, *scores)
+        values = [score for score in scores if score is not None]
+        self.add_scores(values)
+        self.held += len(scores) - len(values)
+        self.lowest, self.highest = min(self.lowest, *values, math.inf), max(self.highest, *values, -math.inf)
         self.confidence.add([payload["confidence"] for payload in payloads])
         self.bases.update(
             [
@@ -90,7 +96,7 @@ class Tally:
 
     def mean_confidence(self) -> float | None:
         """The mean confidence, or None without any."""
-        return self.confidence.over(self.scored)
+        return self.confidence.over(self.scored + self.held)
 
     def basis(self) -> Basis | None:
         """The weakest basis of the scores, or None without any."""
@@ -158,7 +164,7 @@ class Group:
 class Watched:
     """All that is known of a label that the run's score, or a clause of its gate, is about.
 
-    *flagged* is False as long as nothing says which subjects pass, as it may be with a criterion.
+    *flagged* is False as long as nothing says which subjects pass, as it may be with a criterion or a raw label.
     """
 
     scores: ScoreFile = field(factory=ScoreFile)

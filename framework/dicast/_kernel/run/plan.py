@@ -22,6 +22,7 @@ from ..classes import frozen
 from ..contract.kinds import parts
 from ..contract.protocols import Ledger
 from ..events import RUN_STARTED
+from ..pipeline.raw_scale import raw_labels, raw_pass_lines
 from ..pipeline.sections import METRICS, Pipeline, Slot
 from ..stream.opening import Opener
 from ..stream.sinks import output
@@ -89,11 +90,11 @@ def counted_labels(pipeline: Pipeline) -> tuple[str, ...]:
     return (METRICS,) if pipeline.metrics else judges
 
 
-def pass_lines(pipeline: Pipeline) -> dict[str, float]:
-    """The least value with which a subject passes, by label."""
-    return {slot.label: slot.pass_at for slot in (*pipeline.judges, *pipeline.metrics)} | {
-        METRICS: pipeline.scoring.pass_at
-    }
+def pass_lines(pipeline: Pipeline) -> dict[str, float | None]:
+    """The least value with which a subject passes, by label; None for a raw label without one."""
+    slots = (*pipeline.judges, *pipeline.metrics)
+    lines = {slot.label: slot.pass_at for slot in slots} | {METRICS: pipeline.scoring.pass_at}
+    return lines | raw_pass_lines(pipeline)
 
 
 def run_started(
@@ -123,6 +124,7 @@ def run_started(
         **decided_by(pipeline),
         "limit": limit,
         "live": live,
+        **({"raw": raw} if (raw := raw_labels(pipeline.metrics)) else {}),
         **_audit(pipeline),
     }
 

@@ -64,13 +64,14 @@ class Verdict:
     *spared* says of each truth metric that the gate kept from running ``{metric, runs, amount, unit}``: in how many
     rollouts, and what these might have cost by its estimate. *fingerprint* digests everything that could change the number.
     Amounts are None when unknown. *basis* is what the score rests on, one of :data:`BASES`; for a ledger that does not say it, what
-    *judge_kind* and *tier* say. *calibrated* says that a model was measured against labels.
+    *judge_kind* and *tier* say. *calibrated* says that a model was measured against labels. Where the label's values are on a scale
+    of their own, *score* is None and *raw* is the value; both are None if the proxies held the subject back.
     """
 
     eval_id: str
     subject_kind: str
     subject_id: str
-    score: float
+    score: float | None
     confidence: float
     judge_kind: str
     judge_model: str | None
@@ -94,6 +95,7 @@ class Verdict:
     spared: tuple[Mapping[str, object], ...] = ()
     basis: Basis = attrs.field(default=attrs.Factory(_basis, takes_self=True))
     calibrated: bool = False
+    raw: float | None = None
 
 
 @frozen

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
 
 from ..classes import field, frozen
 from .errors import InvalidScore
-from .score import Cost, Score
+from .score import Cost, Score, finite_number
 
 _UNDECLARED = "[0, 1]; say on which scale it is with range: [low, high]"
 
@@ -16,7 +15,8 @@ _UNDECLARED = "[0, 1]; say on which scale it is with range: [low, high]"
 class RawScore:
     """One metric's answer on a scale of its own, of which the slot's ``range`` makes a :class:`Score`.
 
-    Without a ``range`` it is one where *value* lies in [0, 1]; anything else is an ``invalid_score``. The other fields are those of a score.
+    Without a ``range`` the value must be in [0, 1], unless the metric's ``needs_range`` is True: then it stays as it is, in
+    :attr:`Score.raw`. The other fields are those of a score.
 
     :raises InvalidScore: when *value* is no finite number.
     """
@@ -29,9 +29,7 @@ class RawScore:
     signals: Mapping[str, object] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        value: object = self.value
-        if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
-            raise InvalidScore(f"a raw score is a finite number, not {self.value!r:.100}")
+        finite_number(self.value, "a raw score")
 
     def on(self, scale: tuple[float, float] | None) -> Score:
         """The score on *scale*, from worst to best, which may fall; without one on that from 0 to 1.
@@ -43,12 +41,11 @@ class RawScore:
         if not low <= self.value <= high:
             advice = f"the declared range [{low:g}, {high:g}]" if scale else _UNDECLARED
             raise InvalidScore(f"{self.value!r} lies outside {advice}")
-        value = (self.value - worst) / (best - worst)
+        return self._score((self.value - worst) / (best - worst))
+
+    def unscaled(self) -> Score:
+        """Return the score without a value in [0, 1]: the number is in ``raw`` alone."""
+        return self._score(None)
+
+    def _score(self, value: float | None) -> Score:
         return Score(value, self.confidence, self.details, self.feedback, self.cost, self.signals, float(self.value))
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return isfinite(value)
-    except OverflowError:  # an integer larger than any float
-        return False

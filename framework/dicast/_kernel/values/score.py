@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from types import UnionType
@@ -149,18 +150,18 @@ def is_text(value: object) -> bool:
 class Score:
     """One metric's answer about one subject.
 
-    :param value: in [0, 1], higher is better.
+    :param value: in [0, 1], higher is better. None for a number on a scale of its own, which is in *raw*.
     :param confidence: in [0, 1], how sure the metric is of *value*.
     :param details: why, for a reader.
     :param feedback: what to change, for an optimiser.
     :param cost: what this answer cost.
     :param signals: JSON-serialisable evidence, keys in snake_case.
-    :param raw: the number before it was brought to [0, 1].
+    :param raw: the number before it was brought to [0, 1]; finite.
     :param basis: one of :data:`BASES`, where the answer rests on something weaker than the metric's tier says: on a judge inside it.
-    :raises InvalidScore: when *value* or *confidence* is anything but a finite number in [0, 1].
+    :raises InvalidScore: when *value* or *confidence* is anything but a finite number in [0, 1], or when there is neither *value* nor *raw*.
     """
 
-    value: float
+    value: float | None
     confidence: float = 1.0
     details: str = ""
     feedback: str = ""
@@ -170,14 +171,14 @@ class Score:
     basis: Basis | None = None
 
     def __attrs_post_init__(self) -> None:
-        _check_unit_interval(self, "value", self.value)
+        if self.value is not None or self.raw is None:
+            _check_unit_interval(self, "value", self.value)
         _check_unit_interval(self, "confidence", self.confidence)
         _check_type("cost", self.cost, Cost)
         if self.basis is not None:
             _check_basis(self.basis)
-        if self.raw is not None and type(self.raw) is not float:
-            _check_type("raw", self.raw, int | float)
-            object.__setattr__(self, "raw", float(self.raw))
+        if self.raw is not None:
+            object.__setattr__(self, "raw", finite_number(self.raw, "raw"))
 
 
 @frozen
@@ -265,6 +266,16 @@ class Judgment:
         if self.judge_kind not in JUDGE_KINDS:
             raise ScoringError(f"unknown judge kind {self.judge_kind!r}; one of {', '.join(JUDGE_KINDS)}")
         _check_basis(self.basis)
+
+
+def finite_number(value: object, what: str) -> float:
+    """Return *value* as a float; *what* names it in the message.
+
+    :raises InvalidScore: when it is no finite number.
+    """
+    if not isinstance(value, bool) and isinstance(value, int | float) and abs(value) <= sys.float_info.max:
+        return float(value)
+    raise InvalidScore(f"{what} must be a finite number, got {value!r:.100}")
 
 
 def _check_basis(basis: object) -> None:

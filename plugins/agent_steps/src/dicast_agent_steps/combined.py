@@ -55,7 +55,7 @@ class Combined:
         """Check plan and synthesis in the output of *subject*."""
         record = Record.of(subject, self.field)
         plan, synthesis = plan_checks(record.values, self._verbs), synthesis_checks(record.values)
-        planned, summed_up = grade(plan).value, grade(synthesis).value
+        planned, summed_up = grade(plan).value or 0.0, grade(synthesis).value or 0.0
         total = self.planning_weight + self.synthesis_weight  # 1, as near as floats are
         value = (self.planning_weight * planned + self.synthesis_weight * summed_up) / total
         checks = [*plan, *synthesis]

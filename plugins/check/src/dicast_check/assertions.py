@@ -79,6 +79,7 @@ class Assertions:
             found = check.score(subject)
             if isinstance(found, Failure):
                 return attrs.evolve(found, message=f"{name}: {found.message}")
+            assert found.value is not None  # checks have no scale of their own
             passed += weight * found.value
             if found.value < 1:
                 failed.append(f"{name}: {found.details or 'it holds, and should not'}")

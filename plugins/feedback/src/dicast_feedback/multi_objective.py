@@ -13,6 +13,7 @@ from dicast import (
     ConfigError,
     Cost,
     Failure,
+    InvalidScore,
     Judgment,
     Metric,
     Problem,
@@ -174,7 +175,14 @@ def _mean(numbers: Mapping[str, float], weights: Mapping[str, float]) -> float:
 
 
 def _value(answer: Score | Judgment) -> float:
-    return answer.value if isinstance(answer, Score) else answer.score
+    """Return the score in [0, 1].
+
+    :raises InvalidScore: for a raw value, which no weighted mean has a place for.
+    """
+    value = answer.value if isinstance(answer, Score) else answer.score
+    if value is None:
+        raise InvalidScore("an objective answers with a raw number, and objectives are scores in [0, 1]")
+    return value
 
 
 def _says(answer: Score | Judgment) -> str:

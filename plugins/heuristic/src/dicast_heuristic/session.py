@@ -115,12 +115,12 @@ class Session:
 
     def _turn_values(self, turns: Sequence[Verdict]) -> dict[str, float]:
         figures = self._figures
-        if not turns:
+        scores = [turn.score for turn in turns if turn.score is not None]
+        if not scores:
             return {MEAN: figures.no_turns, MIN: figures.no_turns}
-        weights = [turn.confidence if figures.by_confidence else 1.0 for turn in turns]
+        weights = [turn.confidence if figures.by_confidence else 1.0 for turn in turns if turn.score is not None]
         if not any(weights):
-            weights = [1.0] * len(turns)
-        scores = [turn.score for turn in turns]
+            weights = [1.0] * len(scores)
         return {MEAN: mean(scores, weights), MIN: min(scores)}
 
 

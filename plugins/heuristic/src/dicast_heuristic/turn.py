@@ -160,7 +160,7 @@ def _said(completed: Mapping[str, object] | None) -> str | None:
 def _low_cycles(children: Sequence[Verdict], threshold: float) -> int | None:
     """How many of the turn's tool cycles scored below *threshold*; None where none was judged."""
     cycles = of_kind("tool_cycle", children) if children else ()
-    return sum(cycle.score < threshold for cycle in cycles) if cycles else None
+    return sum(cycle.score is not None and cycle.score < threshold for cycle in cycles) if cycles else None
 
 
 def _cycle_sign(low_cycles: int | None, signs: Pair) -> list[Sign]:

@@ -46,7 +46,7 @@ class Asking:
 
     def answers(self, recorded: Recorded) -> Answers:
         """What comes of asking the judge of *recorded*, or of what is recorded where there is no leave."""
-        rows, pass_at = labelled(recorded, self.gold), self.pipeline.pass_at[recorded.label]
+        rows, pass_at = labelled(recorded, self.gold), self.pipeline.line(recorded.label)
         chosen = sorted(rows, key=lambda row: _drawn(self.seed, row.subject))[:MOST_REPEATED]
         failing = [
             row for row in sorted(rows, key=lambda row: _drawn(self.seed, row.subject)) if row.said.score < pass_at

@@ -159,7 +159,8 @@ class Wanted:
         """Return the rules with the score from which a verdict passes, and the default of ``agree``."""
         cascade, stages = stages_of(self.judges.judges, self.labels)
         usual: Agree = "winner" if any(stage.is_pairwise for stage in stages) else "pass"
-        return attrs.evolve(self.given, pass_at=(cascade or stages[0].slot).pass_at, agree=self.agree or usual)
+        line = (cascade or stages[0].slot).pass_at or 0.0  # a judge has a line
+        return attrs.evolve(self.given, pass_at=line, agree=self.agree or usual)
 
     def gold(self, source: Path) -> Gold:
         """The labels; of the word ``ledger`` those in it."""

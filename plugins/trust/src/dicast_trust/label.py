@@ -186,7 +186,7 @@ class Work:
         stages: list[Stage] = self.read(self.stages)
         before: list[GoldLabel] = self.read(lambda live: [one for _, one in randomly_given(live)])
         agree: Agree = "winner" if any(stage.is_pairwise for stage in stages) else "pass"
-        rules = attrs.evolve(rules, pass_at=stages[0].slot.pass_at, agree=agree, assume_random=True)
+        rules = attrs.evolve(rules, pass_at=stages[0].slot.pass_at or 0.0, agree=agree, assume_random=True)
 
         def enough(given: Sequence[tuple[Subject, GoldLabel]]) -> str | None:
             labels = {(one.kind, one.subject_id): one for one in (*before, *(label for _, label in given))}

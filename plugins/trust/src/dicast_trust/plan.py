@@ -128,6 +128,9 @@ def make_plan(asked: Asked) -> dict[str, Any]:
     """
     asked.check()
     subject = prospect(asked.file, asked.overrides)
+    if subject.is_raw:
+        message = f"{asked.file}: {subject.label} is on a scale of its own, and a plan is about scores in [0, 1]"
+        raise ConfigError(f"{message}: give the metric a range, as in range: [0, 100]")
     if asked.pilot:
         stopped = subject.pilot(asked.pilot).document["stopped"]
         if stopped is not None and stopped["reason"] not in ("paused", "early_stop"):
