@@ -14,8 +14,8 @@ from .finished_run import Run
 from .forecast import Forecast, forecast
 from .pipeline.build import load_pipeline
 from .pipeline.clauses import Gate
-from .pipeline.read import read_pipeline
 from .pipeline.raw_scale import raw_labels
+from .pipeline.read import read_pipeline
 from .pipeline.sections import METRICS, Pipeline, Slot
 from .pipeline.slots import ledger_at, ledger_slot
 from .resume.named_runs import TOOL

@@ -10,7 +10,7 @@ from .faults import Path as Address
 from .parts import Placed
 from .sections import METRICS, Pipeline, Scoring, Slot
 
-Fault = tuple[Address, str, object]
+Misuse = tuple[Address, str, object]
 """A place, a message, and the value at the place."""
 
 ADVICE = "give it a range, as in range: [0, 100], or weight: 0"
@@ -34,7 +34,7 @@ def _lines(metrics: Sequence[Slot]) -> dict[str, float | None]:
     return {slot.label: slot.pass_at for slot in raw} | ({METRICS: counted[0]} if counted else {})
 
 
-def metric_faults(metrics: Sequence[Placed], scoring: Scoring, task: Slot | None) -> Iterator[Fault]:
+def metric_faults(metrics: Sequence[Placed], scoring: Scoring, task: Slot | None) -> Iterator[Misuse]:
     """Yield what is wrong with raw metrics, each alone and next to the others."""
     raw = [(path, slot) for path, slot in metrics if slot.is_raw]
     for path, slot in raw:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,7 +35,6 @@ RECORD = ""
 PASS_AT = 0.5
 """The score with which a subject passes where nothing else is said."""
 _NOT_NEGATIVE = Within(0, inf, "0 or more")
-_FINITE = Within(-1e100, 1e100, "a number from 0 to 1, or a finite one for a metric on a scale of its own")
 AT_LEAST_ONE = Within(1, inf, "1 or more")
 
 
@@ -144,6 +143,12 @@ class SourceOptions:
     shuffle: int | None = field(default=None, validator=validators.optional(SEED))
 
 
+def _finite(_instance: object, _attribute: Attribute[float | None], value: float | None) -> None:
+    """Refuse what is no finite number; that a score passes from a line in [0, 1] on is checked where the scale is known."""
+    if value is not None and not isfinite(value):
+        raise ValueError(f"invalid value for pass_at, expected a finite number, got {value}")
+
+
 @frozen
 class SlotOptions(CallOptions):
     """What may stand among the options of a metric or a judge: how the kernel treats it."""
@@ -152,7 +157,7 @@ class SlotOptions(CallOptions):
     on: tuple[str, ...] = field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
     range: tuple[float, float] | None = field(default=None)
     on_failure: OnFailure = "fail"
-    pass_at: float | None = field(default=None, validator=_FINITE)
+    pass_at: float | None = field(default=None, validator=_finite)
 
     @range.validator
     def _rising(self, attribute: Attribute[Any], value: tuple[float, float] | None) -> None:
