@@ -102,9 +102,7 @@ def doctor(
         )
     found, gold_labels = pipeline.read_ledger(lambda live: _read(live, pipeline, labels, gold, author), ledger)
     asking = Asking(pipeline, gold_labels, repeat, seed, ask, lambda text: click.echo(one_line(text), err=True))
-    judges = [
-        judge_card(one, gold_labels, pipeline.line(one.label), asking.answers(one), seed, agree) for one in found
-    ]
+    judges = [judge_card(one, gold_labels, pipeline.line(one.label), asking.answers(one), seed, agree) for one in found]
     add_warnings(judges)
     for judge in judges:
         judge["words"] = verdict_words(judge)
