@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dicast import ConfigError
-from dicast._kernel.pipeline import include as composer
 from dicast._kernel.pipeline.read import read_document
 from dicast._kernel.pipeline.yaml_nodes import dotted, split
+from dicast._toolkit import yaml_reader as composer
 
 METRICS = """\
 source: {rows/csv: {path: qa.csv}}
@@ -254,7 +254,7 @@ def test_a_bare_template_says_to_quote_it():
 def test_merge_keys_are_refused():
     found = the_problem("d: &d {a: 1}\nx:\n  <<: *d\n")
     assert at(found) == (3, 3)
-    assert "'include' or 'define'" in found.message
+    assert "write the keys out" in found.message
 
 
 def test_aliases_copy_values_and_stand_where_they_are_used():

@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 import orjson
 
-from .._kernel.pipeline.include import Composer
 from .._kernel.pipeline.yaml_nodes import Node, Place
 from .._kernel.values.errors import ConfigError, DataError, Problem
 from .._toolkit.input_file import InputFile
+from .._toolkit.yaml_reader import Composer
 
 MOST_BYTES = 16 * 2**20
 

@@ -25,6 +25,7 @@ _ANY_DIGIT = bytes.maketrans(b"0123456789", b"0" * 10)
 _LONG = b"0" * 19  # an integer of so many digits may need more than 64 bits
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
 """A text that is a number, as statistics read it."""
+_SHOWN_DIGITS = 40
 _HELD = 17
 """So many significant digits of a number are kept by a double."""
 
@@ -91,6 +92,18 @@ def inexact(text: bytes) -> str | None:
     whole, fractions = list[str](), list[str]()
     json.loads(text, parse_int=whole.append, parse_float=fractions.append)
     return next(iter((*filter(_is_wide, whole), *filter(_is_rounded, fractions))), None)
+
+
+def is_inexact(digits: str) -> bool:
+    """Return True when the JSON number *digits* cannot be recorded as it is written (see :func:`inexact`)."""
+    is_integer = digits.lstrip("+-").isdecimal()
+    return len(digits) >= len(_LONG) and (_is_wide if is_integer else _is_rounded)(digits)
+
+
+def inexact_message(digits: str) -> str:
+    """Return the message about a number that cannot be recorded as it is written, for every format."""
+    shown = digits if len(digits) <= _SHOWN_DIGITS else f"{digits[:_SHOWN_DIGITS]}…"
+    return f"the number {shown} needs more than 64 bits, so it cannot be recorded exactly; write it as a string"
 
 
 def _may_be_long(text: bytes) -> bool:

@@ -16,7 +16,7 @@ from .._kernel.pipeline.builder import Builder
 from .._kernel.pipeline.faults import Invalid, shown
 from .._kernel.pipeline.rubrics import load_rubric
 from .._kernel.pipeline.slots import ledger_slot
-from .._kernel.pipeline.types import dotted
+from .._kernel.pipeline.types import option_path
 from .._kernel.resume.reading import verdict
 from .._kernel.run.run import Request
 from .._kernel.source.source import GivenSubjects, is_live
@@ -104,7 +104,7 @@ class Bench:
             return self.builder().component({name: options}, (kind,)).live
         except Invalid as invalid:
             raise ConfigError(
-                Problem(fault.message, path=dotted(shown(fault.path)), value=fault.value, hint=fault.hint)
+                Problem(fault.message, path=option_path(shown(fault.path)), value=fault.value, hint=fault.hint)
                 for fault in invalid.faults
             ) from invalid
 

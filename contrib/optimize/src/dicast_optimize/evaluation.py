@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import yaml
 
 from dicast import ConfigError, Due, Event, Problem, Run, Subject, nearest, run
+from dicast.toolkit import yaml
 
 from .journal import Journal, digest
 from .spec import Example, Spec
@@ -248,9 +248,9 @@ def _with_intake(spec: Spec, judge: object) -> object:
 def _has_task(spec: Spec) -> bool:
     """Whether the pipeline makes outputs of its own, so that a candidate is what it makes them with."""
     try:
-        data = yaml.safe_load(Path(spec.folder, spec.evaluator["pipeline"]).read_bytes())
-    except (OSError, yaml.YAMLError):
-        return False  # the run says what is wrong with the file
+        data = yaml.read_yaml(Path(spec.folder, spec.evaluator["pipeline"]).read_bytes(), "pipeline", []).plain()
+    except (OSError, ConfigError):
+        return False  # the run reports the problems of the file
     return isinstance(data, dict) and bool({"task", "include"} & data.keys())
 
 

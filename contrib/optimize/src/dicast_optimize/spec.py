@@ -180,7 +180,7 @@ class _Reader:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._problems: list[Problem] = []
+        self._problems: list[Problem] = [*document.problems]
 
     def read(self, needs_model: bool) -> Spec:
         data = self._document.data
@@ -203,7 +203,9 @@ class _Reader:
         return spec
 
     def _report(self, address: Address, message: str, hint: str | None = None, value: object = None) -> None:
-        self._problems.append(self._document.problem(address, message, value, hint))
+        problem = self._document.problem(address, message, value, hint)
+        if not any(problem.path == known.path for known in self._document.problems):  # a value that could not be read
+            self._problems.append(problem)
 
     def _intake_problem(self, address: Address, message: str, value: object) -> None:
         self._report(("intake", *address), message, value=value)

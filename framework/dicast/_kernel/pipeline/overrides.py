@@ -7,9 +7,9 @@ from pathlib import Path
 
 import attrs
 
+from ..._toolkit.yaml_reader import Composer
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
-from .include import Composer
 from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, split
 
 FLAG = "--set"

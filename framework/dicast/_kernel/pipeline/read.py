@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import cast
 
 from ..._toolkit.json_values import MISSING
+from ..._toolkit.yaml_reader import Composer
 from ..classes import define, evolve, field, frozen
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
 from ..values.paths import descriptor
-from .include import Composer
 from .overrides import apply
 from .suite_file import SECTION, Experiment, experiments
 from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, merge

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
+from ..._toolkit.yaml_reader import Composer
 from ..contract.registry import Offer, rubrics
 from ..values import Rubric
 from ..values.errors import ConfigError, PluginError, Problem
 from ..values.names import nearest
-from .include import Composer
 from .yaml_nodes import Node, Place
 
 SUFFIXES = (".yaml", ".yml", ".md")

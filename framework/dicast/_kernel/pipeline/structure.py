@@ -75,7 +75,7 @@ class Structurer:
         """Return an instance of the attrs class *cls*; *of* names it in messages, *beside* are keys that may stand there too."""
         if not isinstance(data, Mapping):
             raise self.mismatch(data, cls)
-        owner, faults, values = of or hints.dotted(shown(self.path)), list[Fault](), dict[str, Any]()
+        owner, faults, values = of or hints.option_path(shown(self.path)), list[Fault](), dict[str, Any]()
         fields = self._fields(cls)
         known = {key: field for field in fields for key in hints.keys(field)}
         for key, value in data.items():
@@ -175,7 +175,7 @@ class Structurer:
         """Return the error for a value that is not of the type *annotation*."""
         # A container may hold a secret, and a scalar where a secret belongs is one.
         plain = not isinstance(value, Mapping | list) and not hints.mentions(annotation, Secret)
-        name = hints.dotted(_last(shown(self.path)))
+        name = hints.option_path(_last(shown(self.path)))
         got = f", got {value!r}" if plain else ""
         message = f"invalid value for {name}, expected {hints.expected(annotation)}{got}"
         hint = nearest(value, hints.literals(annotation)) if isinstance(value, str) and plain else None

@@ -61,7 +61,7 @@ def keys(field: attrs.Attribute[Any]) -> tuple[str, ...]:
     return written
 
 
-def dotted(path: Iterable[str | int]) -> str:
+def option_path(path: Iterable[str | int]) -> str:
     """Render *path* as ``metrics[1].words``."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 

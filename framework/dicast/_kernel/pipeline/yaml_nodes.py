@@ -1,4 +1,4 @@
-"""The pipeline file as a tree of values that remember where they were written."""
+"""Operations on the nodes of a pipeline file: paths, merging, and nodes of plain Python data."""
 
 from __future__ import annotations
 
@@ -6,100 +6,28 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
-from ..classes import evolve, frozen
-from ..values.errors import ConfigError, Problem
+from ..._toolkit.yaml_nodes import COMPONENT, PLAIN_STEP, Address, Node, Place, Scalar, dotted, kind
+from ..._toolkit.yaml_reader import MAX_DEPTH
+from ..classes import evolve
+from ..values.errors import ConfigError
 
-Scalar = str | int | float | bool | None
-Address = tuple[str | int, ...]
+__all__ = [
+    "COMPONENT",
+    "Address",
+    "Node",
+    "Place",
+    "Scalar",
+    "dotted",
+    "from_data",
+    "is_data",
+    "kind",
+    "merge",
+    "split",
+]
 
-MAX_DEPTH = 100
-"""Levels of nesting a pipeline may have; far above any use, far below Python's recursion limit."""
-
-MAX_NODES = 100_000
-"""Values one file may hold, with its aliases expanded: an alias bomb ends here."""
-
-COMPONENT = re.compile(r"[a-z][a-z0-9_]*/[a-z][a-z0-9_]*")
-"""How the name of a component looks; no option and no section has a slash."""
-
-_PLAIN = re.compile(r'[^.\[\]"]+')
-_SEGMENT = re.compile(rf'(?:^|(?!^)\.)(?:("(?:[^"\\]|\\.)*")|({_PLAIN.pattern}))|\[(\d+)\]')
-
-
-@frozen
-class Place:
-    """Where something stands: *line* and *column* count from 1, and are None where the source has none.
-
-    *file* is named as the user wrote it; *base* is the directory that relative paths written there are relative to.
-    """
-
-    file: str
-    line: int | None
-    column: int | None
-    base: Path
-
-    def problem(self, message: str, path: Address = (), value: object = None, hint: str | None = None) -> Problem:
-        """Return a problem at this place."""
-        return Problem(message, self.file, self.line, self.column, dotted(path) or None, value, hint)
-
-    def after(self, text: str) -> Place:
-        """Return the place that follows *text*, which begins a file."""
-        return evolve(self, line=text.count("\n") + 1, column=len(text) - text.rfind("\n"))
-
-
-@frozen
-class Node:
-    """A value, its place, and the place of its key (None in a list and at the top)."""
-
-    value: Scalar | list[Node] | dict[str, Node]
-    place: Place
-    key: Place | None = None
-
-    def find(self, path: Address) -> Node:
-        """Return the node at *path*, or its nearest ancestor."""
-        node = self
-        for step in path:
-            child: Node | None = None
-            if isinstance(node.value, dict) and isinstance(step, str):
-                child = node.value.get(step)
-            elif isinstance(node.value, list) and isinstance(step, int) and 0 <= step < len(node.value):
-                child = node.value[step]
-            if child is None:
-                return node
-            node = child
-        return node
-
-    def plain(self) -> object:
-        """Return mappings, lists and scalars without their places."""
-        if isinstance(self.value, dict):
-            return {name: node.plain() for name, node in self.value.items()}
-        return [node.plain() for node in self.value] if isinstance(self.value, list) else self.value
-
-    def texts(self) -> Iterator[str]:
-        """Yield all texts below, without keys."""
-        if isinstance(self.value, str):
-            yield self.value
-        elif isinstance(self.value, dict | list):
-            for child in self.value.values() if isinstance(self.value, dict) else self.value:
-                yield from child.texts()
-
-    def component(self) -> str | None:
-        """Return the name when this is a component: ``plugin/name`` or ``{plugin/name: …}``."""
-        name = next(iter(self.value)) if isinstance(self.value, dict) and len(self.value) == 1 else self.value
-        return name if isinstance(name, str) and COMPONENT.fullmatch(name) else None
-
-
-def dotted(path: Address) -> str:
-    """Render *path* as messages show it and ``--set`` takes it: ``metrics[1].proxy/format.field``."""
-    text = ""
-    for step in path:
-        if isinstance(step, int):
-            text += f"[{step}]"
-        else:
-            text += ("." if text else "") + (step if _PLAIN.fullmatch(step) else json.dumps(step))
-    return text
+_SEGMENT = re.compile(rf'(?:^|(?!^)\.)(?:("(?:[^"\\]|\\.)*")|({PLAIN_STEP.pattern}))|\[(\d+)\]')
 
 
 def split(path: str) -> tuple[str, ...]:
@@ -114,12 +42,6 @@ def split(path: str) -> tuple[str, ...]:
         names.append(json.loads(quoted) if quoted else plain or index)
         end = match.end()
     return tuple(names)
-
-
-def kind(value: object) -> str:
-    """Name the type of *value* as a user of YAML knows it."""
-    names = {str: "text", bool: "a boolean", int: "a number", float: "a number", dict: "a mapping", list: "a list"}
-    return names.get(type(value), "nothing" if value is None else type(value).__name__)
 
 
 def merge(under: Node, over: Node) -> Node:

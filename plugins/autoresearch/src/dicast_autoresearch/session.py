@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import yaml
 
 from dicast import ConfigError, Problem, nearest
+from dicast.toolkit import yaml
 
 from .decision import DIRECTIONS, Direction, Policy
 from .log import LOG
@@ -83,7 +83,7 @@ def write(root: Path, session: Session) -> None:
     path.parent.mkdir(exist_ok=True)
     values = {name: value for name, value in attrs.asdict(session).items() if value is not None}
     values["scope"] = list(session.scope)
-    path.write_text(yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    path.write_text(yaml.write_yaml(values), encoding="utf-8")
 
 
 def read(root: Path) -> Session:
@@ -93,10 +93,10 @@ def read(root: Path) -> Session:
     """
     path = root / FILE
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = yaml.read_yaml(path.read_bytes(), str(path)).plain()
     except FileNotFoundError as error:
         raise ConfigError(f"there is no session in {root}: begin one with dicast autoresearch init") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path} is a mapping of options, not {type(values).__name__}")

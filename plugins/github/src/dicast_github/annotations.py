@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import attrs
 
-from dicast import Problem, one_line
+from dicast import ConfigError, Problem, one_line
 from dicast.reporting import JudgedSubject, Outcome, answer
 
 Level = Literal["error", "warning", "notice"]
@@ -103,7 +103,7 @@ class Place:
     @classmethod
     def of_file(cls, path: Path, workspace: Path | None) -> Place:
         """Look for the sections in the file at *path*; its name is relative to the *workspace* where it lies in it."""
-        import yaml  # only a run under GitHub Actions needs it
+        from dicast.toolkit import yaml  # only a run under GitHub Actions needs it
 
         if not path.is_file():
             return cls(None, {})
@@ -111,11 +111,11 @@ class Place:
         inside = workspace is not None and root.is_relative_to(workspace.resolve())
         name = str(root.relative_to(workspace.resolve())) if inside and workspace is not None else str(path)
         try:
-            node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-        except (yaml.YAMLError, OSError, UnicodeError):  # the file was changed since it was read
+            node = yaml.read_yaml(path.read_bytes(), name, [])
+        except (ConfigError, OSError):  # the file was changed since it was read
             return cls(name, {})
-        pairs = node.value if isinstance(node, yaml.MappingNode) else ()
-        return cls(name, {str(key.value): key.start_mark.line + 1 for key, _ in pairs})
+        sections = node.value if isinstance(node.value, dict) else {}
+        return cls(name, {section: (child.key or child.place).line or 1 for section, child in sections.items()})
 
     def of(self, section: str) -> tuple[str | None, int | None]:
         """The file, and the line of *section*; the first where it has none."""

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import attrs
 
-from dicast import DataError, InputCheck, InputFile, InputPath, Problem
+from dicast import ConfigError, DataError, InputCheck, InputFile, InputPath
 
 from .fields import check_fields, taker
 from .rows import Items, Numbered, Rows, check_rows, chunks, each_row, open_rows
-from .yaml_values import nodes, value_of
-
-if TYPE_CHECKING:
-    import yaml
 
 
 @attrs.frozen
@@ -57,36 +52,28 @@ class Yaml:
 
 @attrs.frozen
 class _Listing:
-    """How a YAML file is read; what is wrong with an item goes to *items*."""
+    """The reader of a YAML file; problems of an item go to *items*."""
 
     file: InputFile
     items: Items
 
     def rows(self, check: InputCheck | None) -> Numbered:
-        """Yield each mapping with its number; faults go to *check*, or are raised. Behind what is not YAML nothing is read."""
-        import yaml  # 40 ms, which only this source needs
+        """Yield each mapping with its number; faults go to *check*, or are raised. Nothing is read behind invalid YAML."""
+        from dicast.toolkit import yaml  # 40 ms, which only this source needs
 
         self.items.line = 1
+        pieces = chunks(self.file, lambda what: self.items.fault(what, 0, check), check)
         number = 0
         try:
-            for node in nodes(chunks(self.file, lambda what: self.items.fault(what, 0, check), check)):
-                number += 1
-                self.items.line = node.start_mark.line + 1
-                try:
-                    row = value_of(node)
-                except DataError as error:
-                    self.items.fault(error, number, check)
-                    continue
-                if isinstance(row, dict):
+            for number, item in enumerate(yaml.read_items(pieces, self.file.label), 1):
+                self.items.line = item.node.place.line
+                row = item.node.plain()
+                if item.problems:
+                    self.items.fault(DataError(item.problems), number, check)
+                elif isinstance(row, dict):
                     yield number, row
                 else:
-                    wrong = f"it is a {'list' if node.id == 'sequence' else 'single value'}, it must be a mapping"
+                    wrong = f"it is {'a list' if isinstance(row, list) else 'a single value'}, it must be a mapping"
                     self.items.fault(wrong, number, check)
-        except yaml.YAMLError as error:
-            self._not_yaml(error, check)
-
-    def _not_yaml(self, error: yaml.YAMLError, check: InputCheck | None) -> None:
-        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        why = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-        place = {} if mark is None else {"line": mark.line + 1, "column": mark.column + 1}
-        self.items.fault(Problem(f"the file is not YAML from here on: {why}", **place), 0, check)
+        except ConfigError as error:
+            self.items.fault(DataError(error.problems), 0, check)

@@ -10,12 +10,11 @@ from typing import Any, Protocol
 import attrs
 import orjson
 
-from dicast import DataError, InputCheck, InputFile, Problem, inexact, too_deep
+from dicast import ConfigError, DataError, InputCheck, InputFile, Problem, inexact, too_deep
 
 from .places import Path, json_place
 from .shape import Fault, shown
 from .tasks import TASK, TASK_SET
-from .yamls import read_yaml
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
 """What the files of a folder are told by; any may be packed by gzip, as ``.jsonl.gz``."""
@@ -181,8 +180,7 @@ def _parse(suffix: str, data: bytes) -> tuple[Any, Find]:
             Problem(f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8", line=line)
         ) from error
     if suffix in (".yaml", ".yml"):
-        read = read_yaml(text)
-        return read.value, read.place
+        return _yaml(text)
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -192,6 +190,21 @@ def _parse(suffix: str, data: bytes) -> tuple[Any, Find]:
     if (digits := inexact(data)) is not None:
         raise DataError(Problem(f"the number {digits:.40} needs more than 64 bits; write it as a string", line=1))
     return value, lambda path, *, key=False: json_place(text, path, key=key)
+
+
+def _yaml(text: str) -> tuple[Any, Find]:
+    from dicast.toolkit import yaml  # most task sets are JSON
+
+    try:
+        node = yaml.read_yaml(text, "", limit=yaml.MAX_DATA_NODES)
+    except ConfigError as error:
+        raise DataError(error.problems) from error
+
+    def find(path: Path, *, key: bool = False) -> tuple[int, int | None]:
+        place = node.place_of(path, key=key)
+        return place.line or 1, place.column
+
+    return node.plain(), find
 
 
 def _tasks(label: str, value: Any, find: Find, findings: Findings) -> Iterator[Found]:

@@ -85,8 +85,9 @@ class Definition:
             top.data.get("suite_version"),
             top.choice("signal_strength", ("high", "marginal")) or "high",
         )
-        problems += map(document.problem, faults)
-        return None if faults else definition
+        reported = map(document.problem, faults)
+        problems += [problem for problem in reported if problem.path not in document.unread]
+        return None if faults or document.unread else definition
 
 
 def refuse_misspelt(section: Section, keys: tuple[str, ...], path: tuple[str | int, ...], faults: list[Fault]) -> None:

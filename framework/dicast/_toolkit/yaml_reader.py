@@ -1,20 +1,36 @@
-"""YAML text to nodes: the 1.2 core schema, with strict scalars, unique keys and bounded aliases."""
+"""The reader of YAML, for the kernel and all plugins: the 1.2 core schema, strict scalars, unique keys, bounded aliases.
+
+A scalar without quotes is null, a boolean or a number only where the core schema says so: ``no``, ``1_000``, ``12:30:45`` and
+``2001-01-01`` are texts. A number that JSON could not hold exactly is refused, as it is in JSON files.
+"""
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import yaml
 
-from ..classes import define, evolve, field
-from ..values.errors import ConfigError, Problem
-from .yaml_nodes import MAX_DEPTH, MAX_NODES, Address, Node, Place, Scalar, kind
+from .._kernel.classes import define, evolve, field, frozen
+from .._kernel.values.errors import ConfigError, Problem
+from .json_values import inexact_message, is_inexact
+from .yaml_nodes import Address, Node, Place, Scalar, kind
+
+MAX_DEPTH = 100
+"""Levels of nesting; far above any use, far below Python's recursion limit."""
+
+MAX_NODES = 100_000
+"""Values that one file may hold by default, with its aliases expanded: an alias bomb ends here."""
+
+MAX_DATA_NODES = 1_000_000
+"""Values that a file of data, or an item of :func:`read_items`, may hold."""
 
 Opening = yaml.ScalarEvent | yaml.CollectionStartEvent
-"""What begins a value that is not an alias."""
+"""The first event of a value that is not an alias."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's scanner where PyYAML was built with it
 _TAG = "tag:yaml.org,2002:"
@@ -23,10 +39,10 @@ _WORDS: dict[str, Scalar] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-_INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_DECIMAL = re.compile(r"[-+]?[0-9]+")
+_PREFIXED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_LONGEST = 300  # an integer that still has a float; Python itself refuses to read more than 4300 digits
 _TAGS = {_TAG + "null": type(None), _TAG + "bool": bool, _TAG + "int": int, _TAG + "float": float}
 _NO_TAG = "the tag {} does not fit here; remove it"
 _ADVICE = {
@@ -37,17 +53,112 @@ _ADVICE = {
 }
 
 
+def read_yaml(
+    text: str | bytes, file: str | Place, problems: list[Problem] | None = None, limit: int = MAX_NODES
+) -> Node:
+    """Return the only document of *text*; an empty one is a node with the value None.
+
+    *file* names the text in messages, or is the place where it begins. *limit* bounds the number of values.
+
+    :raises ConfigError: with every problem; where *problems* is a list, problems of single values are added to it instead and the
+        rest is still read.
+    """
+    start = Place(file, 1, 1, Path()) if isinstance(file, str) else file
+    found: list[Problem] = [] if problems is None else problems
+    try:
+        node = Composer(start, found, limit).compose(_decoded(text, start) if isinstance(text, bytes) else text)
+    except ConfigError as error:
+        raise ConfigError([*found, *error.problems]) if problems is None and found else error from None
+    if problems is None and found:
+        raise ConfigError(found)
+    return node
+
+
+@frozen
+class Item:
+    """A node of :func:`read_items`, with the problems of its values."""
+
+    node: Node
+    problems: tuple[Problem, ...]
+
+
+def read_items(pieces: Iterator[bytes], file: str, limit: int = MAX_DATA_NODES) -> Iterator[Item]:
+    """Yield the items of each document of *pieces* that is a list, and each other document that is not empty.
+
+    Only one item, and the values that have an anchor, are in memory. *limit* bounds the values of one item.
+
+    :raises ConfigError: where the bytes stop being readable YAML; nothing behind that place is read.
+    """
+    start = Place(file, 1, 1, Path())
+    problems: list[Problem] = []
+    composer = Composer(start, problems, limit)
+    for node in composer.items(_Stream(pieces, start)):
+        yield Item(node, tuple(problems))
+        problems.clear()
+
+
 def resolve(text: str) -> Scalar:
-    """Return the value of a plain scalar; raises ValueError for a number that is not finite, or too long to read."""
+    """Return the value of a plain scalar; raises ValueError for a number that JSON cannot hold."""
     if text in _WORDS:
         return _WORDS[text]
-    if _INTEGER.fullmatch(text):
-        if len(text) > _LONGEST:
-            raise ValueError(f"a number of {len(text)} digits is too long to read; quote it if it is text")
-        return int(text, 0) if text[1:2] in ("o", "x") else int(text)
+    if text[0] not in "+-.0123456789":
+        return text
+    if _DECIMAL.fullmatch(text):
+        _check_exact(text)
+        return int(text)
+    if _PREFIXED.fullmatch(text):
+        if len(text) > len("0o") + 22:  # more octal digits than 64 bits have
+            raise ValueError(inexact_message(text))
+        _check_exact(str(number := int(text, 0)), text)
+        return number
     if _NOT_FINITE.fullmatch(text) or (_FLOAT.fullmatch(text) and not math.isfinite(float(text))):
         raise ValueError(f"{text} is not a finite number; quote it if it is text")
-    return float(text) if _FLOAT.fullmatch(text) else text
+    if _FLOAT.fullmatch(text):
+        _check_exact(text)
+        return float(text)
+    return text
+
+
+def _check_exact(digits: str, text: str | None = None) -> None:
+    if is_inexact(digits):
+        raise ValueError(inexact_message(text or digits))
+
+
+def _decoded(data: bytes, start: Place) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        place = start.after(data[: error.start].decode())
+        message = f"byte {error.start} (0x{data[error.start]:02x}) is not UTF-8; save the file as UTF-8"
+        raise ConfigError(place.problem(message)) from error
+
+
+class _Stream:
+    """The text of *pieces* of UTF-8, as a file object that PyYAML reads."""
+
+    def __init__(self, pieces: Iterator[bytes], start: Place) -> None:
+        self._pieces, self._start = pieces, start
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._rest = ""
+        self._lines, self._is_first = 0, True
+
+    def read(self, size: int = 2**14, /) -> str:
+        """Return at most *size* characters, none at the end."""
+        while not self._rest:
+            piece = next(self._pieces, None)
+            try:
+                self._rest = self._decoder.decode(piece or b"", final=piece is None)
+            except UnicodeDecodeError as error:
+                line = self._lines + error.object[: error.start].count(b"\n") + 1
+                message = f"byte 0x{error.object[error.start]:02x} is not UTF-8; save the file as UTF-8"
+                raise ConfigError(evolve(self._start, line=line, column=None).problem(message)) from error
+            self._lines += (piece or b"").count(b"\n")
+            if self._is_first and self._rest:
+                self._rest, self._is_first = self._rest.removeprefix("\ufeff"), False
+            if piece is None:
+                break
+        text, self._rest = self._rest[:size], self._rest[size:]
+        return text
 
 
 def _tagged(value: Scalar, tag: str | None) -> Scalar:
@@ -61,13 +172,14 @@ def _tagged(value: Scalar, tag: str | None) -> Scalar:
 
 @define
 class Composer:
-    """Composes one YAML text. What is wrong with single values is added to *problems* and the rest is still read.
+    """Builds the nodes of one YAML text. Problems of single values are added to *problems* and the rest is still read.
 
     *start* is the text's first place; without a line there, as on the command line, no place gets one.
     """
 
     start: Place
     problems: list[Problem]
+    limit: int = MAX_NODES
     _events: Iterator[yaml.Event] = field(init=False, factory=lambda: iter(()))
     _anchors: dict[str, Node | None] = field(init=False, factory=dict)
     _count: int = field(init=False, default=0)
@@ -83,10 +195,37 @@ class Composer:
             root = self._node(next(self._events), ())
             next(self._events)
             if not isinstance(event := next(self._events), yaml.StreamEndEvent):
-                self._add(event, "a second YAML document begins here; a pipeline is one: remove the line with ---")
+                self._add(event, "a second YAML document begins here; the file must have one: remove the line with ---")
         except (yaml.YAMLError, UnicodeEncodeError) as error:
             raise ConfigError(self._syntax(error, text)) from error
         return root
+
+    def items(self, stream: _Stream) -> Iterator[Node]:
+        """Yield the items of the documents in *stream*, as :func:`read_items` does."""
+        try:
+            self._events = yaml.parse(stream, Loader=_LOADER)
+            next(self._events)
+            while not isinstance(next(self._events), yaml.StreamEndEvent):  # else a document begins
+                self._anchors = {}
+                event = next(self._events)
+                if isinstance(event, yaml.SequenceStartEvent):
+                    yield from self._listed(event)
+                elif not (isinstance(event, yaml.ScalarEvent) and event.implicit[0] and event.value == ""):
+                    yield self._item(event)
+                next(self._events)
+        except yaml.YAMLError as error:
+            raise ConfigError([*self.problems, self._syntax(error, "")]) from error
+
+    def _listed(self, start: yaml.SequenceStartEvent) -> Iterator[Node]:
+        self._check_tag(start, "seq", ())
+        if start.anchor:
+            self._anchors[start.anchor] = None
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            yield self._item(event)
+
+    def _item(self, event: yaml.Event) -> Node:
+        self._count = 0
+        return self._node(event, ())
 
     def _node(self, event: yaml.Event, path: Address, key: Place | None = None) -> Node:
         self._grow(event, path)
@@ -103,10 +242,13 @@ class Composer:
     def _value(self, event: Opening, path: Address) -> Scalar | list[Node] | dict[str, Node]:
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, path)
-        mapping = isinstance(event, yaml.MappingStartEvent)
-        if event.tag not in {None, _TAG + ("map" if mapping else "seq")}:
+        is_mapping = isinstance(event, yaml.MappingStartEvent)
+        self._check_tag(event, "map" if is_mapping else "seq", path)
+        return self._mapping(path) if is_mapping else self._sequence(path)
+
+    def _check_tag(self, event: yaml.CollectionStartEvent, name: str, path: Address) -> None:
+        if event.tag not in {None, _TAG + name}:
             self._add(event, _NO_TAG.format(event.tag.replace(_TAG, "!!")), path, event.tag)
-        return self._mapping(path) if mapping else self._sequence(path)
 
     def _scalar(self, event: yaml.ScalarEvent, path: Address) -> Scalar:
         if event.implicit[1] or event.tag in {"!", _TAG + "str"}:  # quoted, or marked as text
@@ -141,7 +283,7 @@ class Composer:
         elif not isinstance(key.value, str):
             message = f"a key must be text, not {kind(key.value)}; write {written!r}"
         elif key.value == "<<" and getattr(event, "implicit", (False,))[0]:
-            message = "merge keys (<<) are not YAML 1.2; share values through 'include' or 'define'"
+            message = "merge keys (<<) are not YAML 1.2; write the keys out, or name a whole value with an alias"
         elif key.value in members:
             first = members[key.value].key
             lines = f", in lines {first.line} and {key.place.line}" if first and first.line else ""
@@ -156,7 +298,7 @@ class Composer:
         anchor = str(event.anchor)
         if anchored := self._anchors.get(anchor):
             return evolve(self._copy(anchored, event, path), place=place, key=key)
-        fault = "stands inside the value it names" if anchor in self._anchors else "names no anchor before it"
+        fault = "is inside the value it names" if anchor in self._anchors else "names no anchor before it"
         self._add(event, f"the alias *{anchor} {fault}", path, f"*{anchor}")
         return Node(None, place, key)
 
@@ -173,8 +315,8 @@ class Composer:
 
     def _grow(self, event: yaml.Event, path: Address) -> None:
         self._count += 1
-        if self._count > MAX_NODES:
-            message = f"more than {MAX_NODES:,} values, aliases expanded; keep long lists in files of their own"
+        if self._count > self.limit:
+            message = f"more than {self.limit:,} values, aliases expanded; keep long lists in files of their own"
         elif len(path) > MAX_DEPTH:
             message = f"nested deeper than {MAX_DEPTH} levels"
         else:
@@ -188,10 +330,10 @@ class Composer:
         """Return the place of a *mark* of either parser, C's or Python's."""
         if mark is None or self.start.line is None:
             return self.start
-        return evolve(self.start, line=mark.line + 1, column=mark.column + 1)
+        return Place(self.start.file, mark.line + 1, mark.column + 1, self.start.base)
 
     def _syntax(self, error: yaml.YAMLError | UnicodeEncodeError, text: str) -> Problem:
-        """Say in plain words where and why *text* stopped being YAML."""
+        """Return the problem that ends *text*, with its place and its cause."""
         if not isinstance(error, yaml.MarkedYAMLError):
             code = ord(text[error.start]) if isinstance(error, UnicodeEncodeError) else getattr(error, "character", 0)
             place = self.start if self.start.line is None else self.start.after(text.partition(chr(code))[0])
