@@ -122,7 +122,7 @@ def test_blank_text_is_text_and_empty_text_is_none(tmp_path):
 def test_content_may_be_parts(tmp_path):
     parts = [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {}}, {"type": "text", "text": "b"}]
     (turn,) = turns(tmp_path, user(parts), assistant([{"type": "text", "text": "ok"}]))
-    assert (turn.input, turn.output) == ("a\nb", "ok")
+    assert (turn.input, turn.output) == ("a\n[image]\nb", "ok")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dicast_traces
 from dicast import DataError, Lookahead, TraceEvent
 from dicast.toolkit import sessions
-from dicast_traces.assembly import Assembly
+from dicast.toolkit.assembly import Assembly
 from dicast_traces.live.names import Names
 from dicast_traces.live.watched import Decision
 from dicast_traces.live.windows import GRACE, IDLE, LINGER, Windows

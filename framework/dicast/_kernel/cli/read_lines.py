@@ -7,12 +7,13 @@ from typing import Any
 
 
 def read_lines(done: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one line if anything was marked, dropped or failed where it was recorded."""
+    """Yield one line if anything was marked, dropped or failed where it was recorded, or the source has a note."""
     read = done.get("read")  # runs of earlier versions have none
     if not read:
         return
     parts = [_counts(kind, read[kind]) for kind in ("marked", "dropped") if read[kind]]
     parts += [f"failed: {read['failed']:,} (source_error)"] if read["failed"] else []
+    parts += read.get("notes", ())
     if parts:
         records = [] if read["records"] is None else [f"{read['records']:,} record{'s' * (read['records'] != 1)}"]
         yield f"read: {'; '.join([*records, *parts])}"

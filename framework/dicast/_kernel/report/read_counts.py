@@ -18,7 +18,16 @@ def read_document(report: Report, counts: ReadCounts | None) -> dict[str, Any]:
         "marked": {} if counts is None else dict(sorted(counts.marked.items())),
         "dropped": {} if counts is None else dict(sorted(counts.dropped.items())),
         "failed": report.failed_records if counts is None else counts.failed,
+        **_further(counts),
     }
+
+
+def _further(counts: ReadCounts | None) -> dict[str, Any]:
+    """Return the counts that only some sources have, and their notes."""
+    if counts is None:
+        return {}
+    details = {name: dict(sorted(values.items())) for name, values in counts.details.items()}
+    return {**details, "notes": [*counts.notes]} if counts.notes else details
 
 
 def read_sum(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

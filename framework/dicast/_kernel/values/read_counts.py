@@ -17,6 +17,9 @@ class ReadCounts:
     parts that a visible marker replaced, such as ``image/png``; *dropped* counts by reason the records that gave no subject; *failed* counts
     the records that gave a :class:`Due` with a ``failure``. Whatever was read as the format documents it is in none of these.
 
+    *details* are further counts by name, such as the ``formats`` of the records; they are members of the document's ``read``. *notes* are
+    short phrases for the summary of the run.
+
     :raises PluginError: when a count is no integer from 0 on, or more records were dropped and failed than there are.
     """
 
@@ -24,6 +27,8 @@ class ReadCounts:
     marked: Mapping[str, int] = field(factory=dict)
     dropped: Mapping[str, int] = field(factory=dict)
     failed: int = 0
+    details: Mapping[str, Mapping[str, int]] = field(factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         counts = chain((self.records, self.failed), self.marked.values(), self.dropped.values())

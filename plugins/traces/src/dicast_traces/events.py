@@ -23,9 +23,9 @@ from dicast import (
     Within,
     nearest,
 )
+from dicast.toolkit.assembly import Assembly
 from dicast.toolkit.sessions import Kind, chosen, subjects
 
-from .assembly import Assembly
 from .payloads import check_event, checked_event
 
 STDIN = Path("-")

@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Any, Protocol
 
 from dicast import DataError, Entry, TraceEvent, Trail
+from dicast.toolkit.assembly import Assembly
 
-from .assembly import Assembly
 from .calls import Calls
 
 

@@ -1,4 +1,4 @@
-"""The source ``traces/messages``: one conversation a line."""
+"""The source ``traces/messages``: conversations in the formats of model providers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from dicast import (
     MISSING,
     ConfigError,
     DataError,
+    Due,
+    Failure,
     InputCheck,
     InputFile,
     InputPath,
     Problem,
+    ReadCounts,
     RunContext,
     Subject,
     Within,
@@ -26,9 +29,13 @@ from dicast import (
     lookup,
     nearest,
 )
+from dicast.toolkit.call_matching import NameCall
+from dicast.toolkit.conversations import Expression, Rules
+from dicast.toolkit.dialects import FORMATS, Format
 from dicast.toolkit.sessions import Kind, Session, chosen, subjects
 
-from .chat import Expression, NameCall, Reader
+from .documents import layout_of, records
+from .reading import Reader, Totals
 from .repeats import Repeats
 
 _PLACE = re.compile(r"\{\{\s*([^{}\s]+)\s*\}\}")
@@ -36,19 +43,22 @@ _PLACE = re.compile(r"\{\{\s*([^{}\s]+)\s*\}\}")
 
 @attrs.frozen
 class Layout:
-    """How a line is read as a conversation; the options of :class:`Messages` with these names."""
+    """How a record is read as a conversation: the options of :class:`Messages` with these names."""
 
     id: str | None = None
     tool_error: str | None = None
     trailing: str = "drop"
+    format: Format = "auto"
+    unknown: str = "error"
 
     def reader(self, name_call: NameCall) -> Reader:
-        """What reads a conversation, whose tool calls *name_call* names."""
+        """Return a reader of conversations, whose tool calls *name_call* names."""
         error = None if self.tool_error is None else _expression(self.tool_error)
-        return Reader(error, self.trailing == "keep", name_call)
+        rules = Rules(error, self.trailing == "keep", name_call)
+        return Reader(rules, self.format, self.unknown == "mark")
 
     def session_id(self, line: int, record: Mapping[str, Any]) -> str:
-        """The id of the conversation in *record*: by the template ``id``, else the number of its *line*.
+        """Return the id of the conversation in *record*: by the template ``id``, else its number, *line*.
 
         :raises DataError: (without a place) when the record lacks something that the template names.
         """
@@ -59,26 +69,36 @@ class Layout:
 
 @attrs.frozen
 class Messages:
-    """Chat transcripts, one conversation a line with ``messages`` in the OpenAI format, judged turn by turn.
+    """Conversations in the formats of model providers, judged turn by turn.
 
     A turn is a user message and everything up to the next; ``{session}/{n}`` names it. Its input is the user's text, its
-    output the assistant's last text (empty where there is none); the record's other fields are its context.
+    output the assistant's last text (empty if there is none); the record's other fields are its context.
 
-    :param path: the file, JSON lines; gzip is recognised, ``-`` is standard input. ``dicast watch`` follows a file as it grows, and, with
-        an ``id``, all ``*.jsonl`` files of a directory.
-    :param id: names the session, a template over the record such as ``{{ task_id }}-{{ trial }}``; the line number by default.
-    :param tool_error: a regular expression; a tool message whose text it is found in is a failure of the tool. None by default. It is
-        RE2's, whose time grows with the text alone: Python's syntax without lookaround, backreferences and possessive repeats.
+    :param path: the file: a conversation a line, a JSON array of conversations, or one conversation. gzip is recognised, ``-`` is standard
+        input. ``dicast watch`` follows a file of lines as it grows, and, with an ``id``, all ``*.jsonl`` files of a directory.
+    :param id: names the session, a template over the record such as ``{{ task_id }}-{{ trial }}``; by default the number of the line, or of
+        the item in an array.
+    :param format: the format of the messages: ``openai`` (Chat), ``responses`` (OpenAI Responses), ``anthropic``, ``gemini``, ``sharegpt``
+        or ``langchain``. ``auto`` finds it for each message; the run document says which formats it took.
+    :param unknown: ``error`` refuses a file with a role, part or item that its format does not have, and names each with its line.
+        ``mark`` reads it as a marker such as ``[unknown part "video"]``, and counts it in ``read.marked``.
+    :param tool_error: a regular expression; a result of a tool whose text has a match is a failure, next to those that the format marks
+        as such. None by default. It is RE2's, whose time grows with the text alone: Python's syntax without lookaround, backreferences and
+        possessive repeats.
     :param trailing: ``keep`` makes a turn of a last user message without a reply, ``drop`` leaves it out.
     :param kinds: what to judge (``subjects`` in a pipeline), some of ``turn``, ``tool_cycle``, ``session``. A tool cycle is named by
         its call's id; where that occurs again in the file, the turn's id comes before it.
     :param history: give each tool cycle all earlier calls of its session, as ``execution_history`` in its context: what
         ``proxy/was_repeated`` reads. What is recorded then grows with the square of the calls in a session.
-    :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
+    :param max_line_bytes: the longest line or record that is read, in bytes; 64 MiB by default.
     """
 
     path: InputPath
     id: str | None = None
+    format: Format = attrs.field(default="auto", validator=attrs.validators.in_(FORMATS), metadata={"later": True})
+    unknown: Literal["error", "mark"] = attrs.field(
+        default="error", validator=attrs.validators.in_(("error", "mark")), metadata={"later": True}
+    )
     tool_error: str | None = None
     trailing: Literal["drop", "keep"] = attrs.field(default="drop", validator=attrs.validators.in_(("drop", "keep")))
     kinds: tuple[Kind, ...] = attrs.field(default=("turn",), alias="subjects", converter=chosen)
@@ -96,8 +116,8 @@ class Messages:
 
     @property
     def layout(self) -> Layout:
-        """How its lines are read."""
-        return Layout(self.id, self.tool_error, self.trailing)
+        """How its records are read."""
+        return Layout(self.id, self.tool_error, self.trailing, self.format, self.unknown)
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Conversations]:
@@ -110,7 +130,7 @@ class Messages:
         with self._conversations() as conversations:
             return conversations.check()
 
-    def subjects(self) -> Iterator[Subject]:
+    def subjects(self) -> Iterator[Subject | Due]:
         """Yield the subjects; see :meth:`Conversations.subjects`."""
         with self._conversations() as conversations:
             yield from conversations.subjects()
@@ -122,45 +142,67 @@ class Messages:
 
 
 class Conversations:
-    """An opened file of conversations. *repeats* holds the ids of tool calls that the file uses more than once."""
+    """An open file of conversations. *repeats* holds the ids of tool calls that the file uses more than once."""
 
     def __init__(self, file: InputFile, options: Messages, repeats: Repeats) -> None:
         self.kinds = options.kinds
         self.total: int | None = None
         self._file, self._options, self._repeats = file, options, repeats
+        self._layout = layout_of(file, options.max_line_bytes)
+        self._totals = Totals()
 
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
 
-        :raises DataError: naming the bad lines, or that there is nothing to judge.
+        :raises DataError: naming the bad lines and unknown shapes, or that there is nothing to judge.
         """
         count = 0
-        with InputCheck(self._file) as check:
-            for line, session in self._sessions(self._note_call, check):
-                check.add_id(session.id, line, "session id")
-                count += sum(1 for _ in subjects(session, self.kinds))
+        with InputCheck(self._file, unit="line" if self._layout in ("lines", "lists") else "item") as check:
+            for number, id_, session in self._sessions(self._options.layout.reader(self._note_call), check):
+                check.add_id(id_, number, "session id")
+                count += 1 if isinstance(session, Failure) else sum(1 for _ in subjects(session, self.kinds))
             self._repeats.finish()
             self.total = count
             return check.finish(count)
 
-    def subjects(self) -> Iterator[Subject]:
-        """Yield the subjects of one conversation after the other.
+    def subjects(self) -> Iterator[Subject | Due]:
+        """Yield the subjects of one conversation after the other; a failed record is one subject of the coarsest kind.
 
         :raises DataError: at the first bad line.
         """
         if not self._repeats.known:
             self.check()
-        for _, session in self._sessions(self._name_call, None):
-            yield from subjects(session, self.kinds, history=self._options.history)
+        reader = self._options.layout.reader(self._name_call)
+        self._totals = reader.totals
+        for _, id_, session in self._sessions(reader, None):
+            if isinstance(session, Failure):
+                yield self._failed(id_, session)
+                continue
+            subject = None
+            for subject in subjects(session, self.kinds, history=self._options.history):
+                yield subject
+            if subject is None:
+                reader.note_dropped(session)
 
-    def _sessions(self, name_call: NameCall, check: InputCheck | None) -> Iterator[tuple[int, Session]]:
-        layout = self._options.layout
-        reader = layout.reader(name_call)
-        for line, record in self._file.objects(self._options.max_line_bytes, check):
+    def read_counts(self) -> ReadCounts:
+        """Return the counts of the newest pass over the subjects, so far."""
+        return self._totals.read_counts()
+
+    def _failed(self, session_id: str, failure: Failure) -> Due:
+        kind = self.kinds[-1]
+        id_ = session_id if kind == "session" else f"{session_id}/1"
+        return Due(Subject(kind, id_, session_id=session_id), failure=failure)
+
+    def _sessions(self, reader: Reader, check: InputCheck | None) -> Iterator[tuple[int, str, Session | Failure]]:
+        layout, most = self._options.layout, self._options.max_line_bytes
+        for number, line, record in records(self._file, self._layout, most, check):
             try:
-                yield line, reader.session(layout.session_id(line, record), record)
+                id_ = layout.session_id(number, record)
+                session = reader.session(id_, record)
             except DataError as error:
                 self._file.fault(error, line, check)
+            else:
+                yield number, id_, session
 
     def _note_call(self, turn_id: str, call_id: str) -> str:
         self._repeats.note(call_id)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 import attrs
 
 from dicast import Entry, Event, Subject, TraceEvent
+from dicast.toolkit.assembly import Assembly
 from dicast.toolkit.sessions import KINDS, subjects
 
-from .assembly import Assembly
 from .history import moment
 from .recording import trace_event
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from dicast import DataError, Problem, TraceEvent
+from dicast import DataError, Failure, Problem, TraceEvent
+from dicast.toolkit.assembly import FEEDBACK
 
-from ..assembly import FEEDBACK
 from ..messages import Layout
 from .lines import Line
 from .names import Names
@@ -39,6 +39,8 @@ class Transcripts:
             return None
         id = self._layout.session_id(line.number, record)
         found = self._reader.session(id, record)
+        if isinstance(found, Failure):
+            raise DataError(Problem(f"conversation {id!r} is not judged: {found.message}", path="error"))
         told = [event for event in found.log if event.type not in _APART]
         before = self._log(id)
         known = [event for event in before if event.type not in _APART]

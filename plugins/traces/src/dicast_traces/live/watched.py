@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 
 from dicast import Subject, TraceEvent
+from dicast.toolkit.assembly import Assembly
 from dicast.toolkit.sessions import Session, cycle_subject
 
-from ..assembly import Assembly
 from ..calls import Calls
 
 BUS, FEEDBACK_ARRIVED = "bus", "feedback_arrived"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from dicast import DataError, Lookahead, Problem, Subject, TraceEvent
+from dicast.toolkit.assembly import Assembly, turn_of
 from dicast.toolkit.sessions import Kind, Session, session_subject, turn_subjects
 
-from ..assembly import Assembly, turn_of
 from .identity import identity
 from .names import Names
 from .watched import BUS, FEEDBACK_ARRIVED, Decision, Watched

@@ -1,19 +1,20 @@
-"""One session put together from its events, in the order in which they come."""
+"""A session that is put together from its events, in the order of their arrival."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from dicast import TraceEvent
-from dicast.toolkit.sessions import MESSAGE, Session, Turn
+
+from .sessions import MESSAGE, Session, Turn
 
 FEEDBACK = ("feedback.explicit", "feedback.implicit")
 
 
 class Assembly:
-    """A session as far as it is known: *log* is all that happened, *events* all but messages, *ends* those that end a tool call, by the call's id.
+    """A session that may still grow. *log* has all events, *events* all but the messages, *ends* the ends of tool calls by the call's id.
 
-    *context* is what else is known of it.
+    *context* has the other fields of its record.
     """
 
     def __init__(self, id: str, events: Iterable[TraceEvent] = ()) -> None:
@@ -23,7 +24,7 @@ class Assembly:
         self.events: list[TraceEvent] = []
         self.ends: dict[object, TraceEvent] = {}
         self._turns: dict[str, list[TraceEvent]] = {}
-        self._begun: dict[str, int] = {}  # each turn with the number of those before it
+        self._begun: dict[str, int] = {}  # each turn with the number of turns before it
         self._begins: dict[str, int] = {}  # and of the events before it
         self._ends: dict[str, int] = {}  # each completed turn with the number of events up to its end
         self._after: dict[str, list[int]] = {}
@@ -31,7 +32,7 @@ class Assembly:
             self.add(event)
 
     def add(self, event: TraceEvent) -> None:
-        """Take the next event."""
+        """Add the next event."""
         type_, turn_id = event.type, event.turn_id
         if turn_id is not None and turn_id not in self._begun:
             self._begun[turn_id], self._begins[turn_id] = len(self._begun), len(self.log)
@@ -53,36 +54,36 @@ class Assembly:
                 self._after.setdefault(turn_id, []).append(latest - self._begun.get(turn_id, latest))
 
     def is_completed(self, turn_id: str) -> bool:
-        """Whether the turn has ended."""
+        """Return whether the turn has ended."""
         return turn_id in self._ends
 
     def later(self, turn_id: str) -> int:
-        """How many turns of the session began after this one, which has begun."""
+        """Return the number of turns that started after this one, which has started."""
         return len(self._begun) - 1 - self._begun[turn_id]
 
     def events_of(self, turn_id: str) -> tuple[TraceEvent, ...]:
-        """The events of a turn, as far as they are known."""
+        """Return the events of a turn so far."""
         return tuple(self._turns.get(turn_id, ()))
 
     def turn(self, turn_id: str) -> Turn:
-        """A completed turn, as far as it is known."""
+        """Return a completed turn with its events so far."""
         events, after = tuple(self._turns[turn_id]), tuple(self._after.get(turn_id, ()))
         return Turn(turn_id, events, after, self.begins(turn_id), self.ends_at(turn_id))
 
     def begins(self, turn_id: str) -> int:
-        """How many events of the session there were before the turn."""
+        """Return the number of events of the session before the turn."""
         return self._begins.get(turn_id, 0)
 
     def ends_at(self, turn_id: str) -> int:
-        """How many events of the session there were up to the end of the turn."""
+        """Return the number of events of the session up to the end of the turn."""
         return self._ends.get(turn_id, 0)
 
     def completed(self) -> list[str]:
-        """The ids of the turns that have ended, in the order in which they began or were first spoken of."""
+        """Return the ids of the ended turns, in the order in which they started or were first mentioned."""
         return [turn_id for turn_id in self._turns if turn_id in self._ends]
 
     def session(self) -> Session:
-        """The session, as far as it is known."""
+        """Return the session so far."""
         events = tuple(self.events)
         return Session(
             self.id, [self.turn(turn_id) for turn_id in self.completed()], events, self.context, tuple(self.log)
@@ -90,7 +91,7 @@ class Assembly:
 
 
 def turn_of(event: TraceEvent) -> str | None:
-    """The turn that *event* belongs to: feedback belongs to the turn it is about, not to the one it was given in."""
+    """Return the turn of *event*. Feedback belongs to the turn that it is about, not to the turn in which it came."""
     if event.type not in FEEDBACK:
         return event.turn_id
     about = event.payload.get("subject_turn_id")

@@ -1,0 +1,97 @@
+"""The tool calls of one conversation: unique ids, and the match of each result with its call."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+import orjson
+
+from dicast import MISSING, inexact, too_deep
+
+from .parts import ToolCall, ToolResult
+
+NameCall = Callable[[str, str], str]
+"""Returns the id of a tool call in the trace, from the ids of its turn and of the call in the file."""
+
+
+class CallMatching:
+    """Matches results with calls: by id, else the oldest open call of the same tool, else the oldest open call.
+
+    A result whose id no open call has is matched by order only with calls that have no id.
+    """
+
+    def __init__(self, name_call: NameCall) -> None:
+        self._name_call, self._turn_id = name_call, ""
+        self._used: set[str] = set()
+        self._nameless: set[str] = set()  # calls that have no id in the file
+        self._open: dict[str, tuple[str, str]] = {}  # id in the trace -> (id in the file, tool name), oldest first
+
+    @property
+    def open(self) -> int:
+        """The number of calls without a result."""
+        return len(self._open)
+
+    def start(self, turn_id: str) -> None:
+        """Start the turn *turn_id*, by which calls are named from now on."""
+        self._turn_id = turn_id
+
+    def call(self, call: ToolCall) -> dict[str, object]:
+        """Return the payload of ``tool.called``."""
+        file_id = call.id or f"{self._turn_id}/{len(self._used) + 1}"
+        id_ = self._unique(file_id)
+        self._open[id_] = (file_id, call.name)
+        if not call.id:
+            self._nameless.add(id_)
+        input_, digest, error = _plain(call) if call.is_plain else _arguments(call.arguments)
+        payload = {"tool_use_id": id_, "tool_name": call.name, "input_hash": digest, "input": input_}
+        error = call.error or error
+        return payload if error is None else {**payload, "arguments_error": error}
+
+    def result(self, result: ToolResult) -> tuple[dict[str, object], bool]:
+        """Return the first fields of the event that ends a call, and whether there is such a call."""
+        match = self._match(result)
+        if match is not None:
+            return {"tool_use_id": match, "tool_name": self._open.pop(match)[1]}, True
+        id_ = result.id or self._unique(f"{self._turn_id}/{len(self._used) + 1}")
+        return {"tool_use_id": id_, "tool_name": result.name}, False
+
+    def _match(self, result: ToolResult) -> str | None:
+        calls = self._open
+        if result.id:
+            same_id = next((id_ for id_, call in calls.items() if call[0] == result.id), None)
+            if same_id is not None or not self._nameless:
+                return same_id
+            calls = {id_: call for id_, call in calls.items() if id_ in self._nameless}
+        same_tool = (id_ for id_, call in calls.items() if call[1] == result.name)
+        return next(same_tool, None) or next(iter(calls), None)
+
+    def _unique(self, file_id: str) -> str:
+        """Return a unique id: a provider may use an id twice in a conversation, and the second becomes ``id#2``."""
+        name = id_ = self._name_call(self._turn_id, file_id)
+        times = 1
+        while id_ in self._used:
+            times += 1
+            id_ = f"{name}#{times}"
+        self._used.add(id_)
+        return id_
+
+
+def _plain(call: ToolCall) -> tuple[object, str, None]:
+    text = str(call.arguments)
+    return text, hashlib.sha256(text.encode(errors="replace")).hexdigest(), None
+
+
+def _arguments(value: object) -> tuple[object, str, str | None]:
+    """Return a call's arguments, as JSON if they can be recorded so, the SHA-256 of their canonical form, and why they are no JSON."""
+    error = None
+    if isinstance(value, str):
+        text = value.encode(errors="replace")
+        try:
+            parsed = orjson.loads(text)
+        except orjson.JSONDecodeError as wrong:
+            parsed, error = MISSING, f"not JSON: {wrong}" if text.strip() else None
+        if parsed is MISSING or too_deep(text, parsed) or inexact(text):
+            return value, hashlib.sha256(text).hexdigest(), error
+        value = parsed
+    return value, hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest(), None

@@ -1,0 +1,355 @@
+"""A builder that turns the messages of any tool's format into a session of trace events.
+
+A reader adds messages with their parts in the order of its file, and asks for the session at the end::
+
+    builder = Conversation("s-1", Rules())
+    builder.add("user", [TextPart("Weather in Rome?")])
+    builder.add("assistant", [ToolCall("c1", "weather", {"city": "Rome"})])
+    builder.add("tool", [ToolResult("c1", "22C")])
+    builder.add("assistant", [TextPart("It is 22C.")])
+    session = builder.session({})
+
+A user message starts a turn; a tool result never does. Model calls, feedback and sub-agents are optional.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol, TypeGuard
+
+import attrs
+
+from dicast import TraceEvent
+
+from .assembly import Assembly
+from .call_matching import CallMatching, NameCall
+from .parts import (
+    MediaPart,
+    Part,
+    ReasoningPart,
+    RefusalPart,
+    Spoken,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UnknownPart,
+    part_fields,
+    visible_text,
+)
+from .sessions import MESSAGE, Session, Turn
+
+MAX_TOKENS = "max_tokens"
+_SPOKEN = (TextPart, ReasoningPart, RefusalPart, MediaPart, UnknownPart)
+_ACTIONS = (ToolCall, ToolResult)
+_CUT = ("length", "max_tokens", "max_output_tokens", "max_token")
+"""Stop reasons of replies that the limit of tokens cut off."""
+
+
+class Expression(Protocol):
+    """A compiled regular expression."""
+
+    def search(self, text: str) -> object | None:
+        """Return a match anywhere in *text*, else None."""
+        ...
+
+
+def _same_name(turn_id: str, call_id: str) -> str:
+    return call_id
+
+
+@attrs.frozen
+class Rules:
+    """Rules of reading that do not depend on the format.
+
+    :param tool_error: a result whose text has a match is a failure of the tool.
+    :param keep_trailing: keep a last turn without a reply.
+    :param name_call: returns the id of a tool call in the trace, from the ids of its turn and of the call in the file.
+    """
+
+    tool_error: Expression | None = None
+    keep_trailing: bool = False
+    name_call: NameCall = _same_name
+
+
+@attrs.define
+class Counts:
+    """Counts of the contents of conversations. *parts* counts texts, media, reasoning and refusals, those of tools' results too.
+
+    *unmatched_results* belong to no call, *unmatched_calls* have no result. *dropped* counts the messages of last turns without a reply,
+    *marked* the parts, roles and items that a marker replaced, by kind and name.
+    """
+
+    messages: int = 0
+    parts: int = 0
+    calls: int = 0
+    results: int = 0
+    failed_results: int = 0
+    unmatched_results: int = 0
+    unmatched_calls: int = 0
+    dropped: int = 0
+    marked: Counter[str] = attrs.field(factory=Counter)
+
+    def add(self, other: Counts) -> None:
+        """Add the counts of another conversation."""
+        for field in _NUMBERS:
+            setattr(self, field, getattr(self, field) + getattr(other, field))
+        self.marked.update(other.marked)
+
+
+_NUMBERS = tuple(field.name for field in attrs.fields(Counts) if field.name != "marked")
+
+
+@attrs.define
+class _Step:
+    """One step of a turn: a text with its parts, a tool call, a result, or an event that the reader made."""
+
+    role: str
+    text: str | None = None
+    parts: Sequence[Spoken] | None = None  # of a message that is more than one text
+    action: ToolCall | ToolResult | None = None
+    event: tuple[str, Mapping[str, object]] | None = None
+    time: str | None = None
+
+
+class Conversation:
+    """A conversation while it is read. *id* names its session, *parent_id* the session that started it, for a sub-agent."""
+
+    def __init__(self, id: str, rules: Rules | None = None, *, parent_id: str | None = None) -> None:
+        self.id, self.parent_id = id, parent_id
+        self.counts = Counts()
+        self._rules = Rules() if rules is None else rules
+        self._calls = CallMatching(self._rules.name_call)
+        self._before: list[_Step] = []
+        self._turns: list[list[_Step]] = []
+        self._steps = self._before
+        self._system: str | None = None
+        self._ids: dict[int, str] = {}
+        self._has_feedback = False
+
+    @property
+    def has_turns(self) -> bool:
+        """Whether a turn has started."""
+        return bool(self._turns)
+
+    def add(self, role: str, parts: Sequence[Part], *, time: str | None = None, turn_id: str | None = None) -> None:
+        """Add a message of *role*: ``user``, ``assistant``, ``system``, ``tool``, or a name that the evidence shows as it is.
+
+        Tool calls and results may be in a message of any role. Without *parts* the message is empty. *turn_id* names the turn that a user
+        message starts, by default ``SESSION/N``.
+        """
+        self.counts.messages += 1
+        if len(parts) == 1 and type(parts[0]) is TextPart:  # as most messages are
+            self._say(role, parts, time, turn_id)  # type: ignore[arg-type]  # it is one text
+            return
+        spoken: list[Spoken] = []
+        actions: list[ToolCall | ToolResult] = []
+        for part in parts:
+            if not isinstance(part, _ACTIONS):
+                spoken.append(part)
+            elif role == "user":
+                actions.append(part)
+            else:
+                if spoken:
+                    self._say(role, spoken, time, turn_id)
+                    spoken = []
+                self._act(role, part, time)
+        for action in actions:
+            self._act("tool", action, time)
+        if spoken or not parts:
+            self._say(role, spoken, time, turn_id, is_turn=not actions or bool((visible_text(spoken) or "").strip()))
+
+    def model_call(self, *, model: str | None = None, usage: Mapping[str, object] | None = None, cost_usd: object = None,
+                   stop_reason: str | None = None, time: str | None = None) -> None:  # fmt: skip
+        """Record a call of the model that wrote the next message; nothing is recorded if all values but the stop reason are missing."""
+        known = {"model": model, "usage": usage, "cost_usd": cost_usd}
+        payload = {key: value for key, value in known.items() if value is not None}
+        if payload:
+            stop = {} if stop_reason is None else {"stop_reason": _stop_reason(stop_reason)}
+            self._steps.append(_Step("", event=("llm.call_completed", {**payload, **stop}), time=time))
+
+    def feedback(
+        self, kind: Literal["explicit", "implicit"], payload: Mapping[str, object], time: str | None = None
+    ) -> None:
+        """Record feedback of the user; the payload is that of ``feedback.explicit`` or ``feedback.implicit``."""
+        self._has_feedback = True
+        self._steps.append(_Step("", event=(f"feedback.{kind}", payload), time=time))
+
+    def start_turn(self, turn_id: str | None = None) -> None:
+        """Start a turn whose user message is unknown. *turn_id* is its id in the trace, by default made of the session's id."""
+        if turn_id is not None:
+            self._ids[len(self._turns)] = turn_id
+        self._steps = []
+        self._turns.append(self._steps)
+
+    def session(
+        self, context: Mapping[str, object], disposition: str = "completed", time: str | None = None
+    ) -> Session:
+        """Return the session; *context* has the other fields of the record, *disposition* is that of ``session.ended``."""
+        log, turns, events = self._outside(), list[Turn](), list[TraceEvent]()
+        events += [event for event in log if event.type != MESSAGE]
+        if self._turns and not self._rules.keep_trailing and not _has_reply(self._turns[-1]):
+            self._drop(self._turns.pop())
+        for number, steps in enumerate(self._turns):
+            turn_id = self._ids.get(number) or f"{self.id}/{number + 1}"
+            begins = len(log)
+            log += self._turn_events(turn_id, steps)
+            own = tuple(event for event in log[begins:] if event.type != MESSAGE)
+            turns.append(Turn(turn_id, own, (), begins, len(log)))
+            events += own
+        self.counts.unmatched_calls = self._calls.open
+        ended = TraceEvent("session.ended", {"disposition": disposition}, time, self.id)
+        if self._has_feedback:  # it may be about another turn
+            return attrs.evolve(Assembly(self.id, [*log, ended]).session(), context=context, parent_id=self.parent_id)
+        return Session(self.id, turns, (*events, ended), context, (*log, ended), self.parent_id)
+
+    def _say(
+        self, role: str, parts: Sequence[Spoken], time: str | None, turn_id: str | None, *, is_turn: bool = True
+    ) -> None:
+        text: str | None
+        if len(parts) == 1 and type(parts[0]) is TextPart:
+            text, kept = parts[0].text, None
+            self.counts.parts += 1
+        else:
+            text = visible_text(parts)
+            self.counts.parts += _known(parts)
+            kept = None if all(type(part) is TextPart for part in parts) else parts
+        if role == "system":
+            if text == self._system:
+                return
+            self._system = text
+        if role == "user" and is_turn:
+            self.start_turn(turn_id)
+        self._steps.append(_Step(role, text, kept, time=time))
+
+    def _act(self, role: str, action: ToolCall | ToolResult, time: str | None) -> None:
+        if isinstance(action, ToolCall):
+            self.counts.calls += 1
+        else:
+            self.counts.results += 1
+            self.counts.parts += _known(action.content) if _has_parts(action.content) else 0
+        self._steps.append(_Step(role, action=action, time=time))
+
+    def _drop(self, steps: list[_Step]) -> None:
+        self.counts.dropped += sum(step.event is None for step in steps)
+
+    def _outside(self) -> list[TraceEvent]:
+        """Return the events of the steps before the first turn."""
+        self._calls.start(self.id)
+        return [
+            TraceEvent.of(type_, payload, step.time, self.id, None, {})
+            for step in self._before
+            for type_, payload in self._events_of(step)
+        ]
+
+    def _turn_events(self, turn_id: str, steps: Sequence[_Step]) -> list[TraceEvent]:
+        """Return the events of a turn. A plain text of the user or the assistant is in ``turn.completed`` where nothing else tells its place."""
+        self._calls.start(turn_id)
+        first, last = (steps[0], steps[-1]) if steps else (None, None)
+        events: list[TraceEvent] = []
+        for step in steps:
+            ends = step is last and step.role == "assistant" and step.action is None and step.parts is None
+            if (step is first and step.role == "user") or ends:
+                continue
+            events += [
+                TraceEvent.of(type_, payload, step.time, self.id, turn_id, {})
+                for type_, payload in self._events_of(step)
+            ]
+        if first is not None and first.role == "user" and (events or first.parts):
+            prompt = [TraceEvent.of(*each, first.time, self.id, turn_id, {}) for each in self._events_of(first)]
+            events[:0] = prompt
+        called = sum(event.type == "tool.called" for event in events)
+        time = None if last is None else last.time
+        events.append(TraceEvent.of("turn.completed", _completed(steps, called), time, self.id, turn_id, {}))
+        return events
+
+    def _events_of(self, step: _Step) -> Sequence[tuple[str, Mapping[str, object]]]:
+        if step.event is not None:
+            return (step.event,)
+        action = step.action
+        if isinstance(action, ToolCall):
+            return (("tool.called", self._calls.call(action)),)
+        if isinstance(action, ToolResult):
+            return (self._result(action),)
+        return () if not step.text and step.parts is None else ((MESSAGE, _message(step)),)
+
+    def _result(self, result: ToolResult) -> tuple[str, Mapping[str, object]]:
+        """Return the event of a result."""
+        payload, is_matched = self._calls.result(result)
+        self.counts.unmatched_results += not is_matched
+        text, output, more = _output(result.content)
+        tool_error = self._rules.tool_error
+        if result.is_error or (tool_error is not None and tool_error.search(text)):
+            self.counts.failed_results += 1
+            return "tool.failed", {**payload, "error": text, **more}
+        success = not result.exit_code
+        self.counts.failed_results += not success
+        code = {} if success else {"exit_code": result.exit_code}
+        size = len(text.encode(errors="replace"))
+        return "tool.completed", {**payload, "success": success, "output_size": size, "output": output, **more, **code}
+
+
+def _output(content: object) -> tuple[str, object, Mapping[str, object]]:
+    """Return the content of a result as text, as the event's output, and what the event has next to it."""
+    if isinstance(content, str):
+        return content, content, {}
+    if _has_parts(content):
+        text = visible_text(content) or ""
+        is_plain = all(type(part) is TextPart for part in content)
+        return text, text, {} if is_plain else {"parts": [part_fields(part) for part in content]}
+    if content is None:
+        return "", "", {}
+    import orjson  # most results are texts
+
+    return orjson.dumps(content).decode(), content, {}
+
+
+def _known(parts: Sequence[Spoken]) -> int:
+    """Return the number of parts that no marker replaces."""
+    return sum(type(part) is not UnknownPart for part in parts)
+
+
+def _has_parts(content: object) -> TypeGuard[list[Spoken]]:
+    return isinstance(content, list) and bool(content) and all(isinstance(part, _SPOKEN) for part in content)
+
+
+def _message(step: _Step) -> dict[str, object]:
+    payload: dict[str, object] = {"role": step.role, "text": step.text or ""}
+    if step.parts is not None:
+        payload["parts"] = [part_fields(part) for part in step.parts]
+        if _refuses(step):
+            payload["refusal"] = True
+    return payload
+
+
+def _refuses(step: _Step) -> bool:
+    return step.parts is not None and any(type(part) is RefusalPart for part in step.parts)
+
+
+def _has_reply(steps: Sequence[_Step]) -> bool:
+    return any(step.role in ("assistant", "tool") or step.action is not None for step in steps)
+
+
+def _completed(steps: Sequence[_Step], called: int) -> dict[str, object]:
+    """Return the payload of ``turn.completed``: the texts of the user and of the assistant's last message that has a text."""
+    texts: dict[str, object] = {}
+    said = [step for step in steps if step.event is None]
+    if said and said[0].role == "user" and said[0].text is not None:
+        texts["user_prompt_text"] = said[0].text
+    final = next((step for step in reversed(said) if step.role == "assistant" and step.text), None)
+    if final is not None:
+        texts["final_response_text"] = final.text
+    is_end = final is not None and final is said[-1]
+    payload: dict[str, object] = {"stop_reason": _turn_end(steps) if is_end else "tool_use"}
+    payload |= {"tool_call_count": called, "signals_extra": texts}
+    return {**payload, "refusal": True} if final is not None and _refuses(final) else payload
+
+
+def _turn_end(steps: Sequence[_Step]) -> str:
+    """Return the stop reason of a turn that ends with a text: ``max_tokens`` if its model call says so."""
+    calls = [step.event[1] for step in steps if step.event is not None and step.event[0] == "llm.call_completed"]
+    return MAX_TOKENS if calls and calls[-1].get("stop_reason") == MAX_TOKENS else "end_turn"
+
+
+def _stop_reason(reason: str) -> str:
+    return MAX_TOKENS if reason.lower() in _CUT else reason

@@ -1,0 +1,154 @@
+"""Messages with a role: OpenAI Chat and Anthropic Messages, which differ in the types of their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..conversations import Conversation
+from ..parts import MediaPart, Part, ReasoningPart, RefusalPart, TextPart, ToolCall, ToolResult
+from ..roles import role_of
+from .blocks import Block, BlockReader, is_failure, read_content, result_exit_code, with_reasoning
+from .shapes import Shapes, refuse
+
+_PLAIN = ("user", "system")
+_USUAL = frozenset(("role", "content", "name", "tool_calls", "function_call"))
+_CALL_TYPES = (None, "function", "custom", "tool_call")
+_CALL_FIELDS = frozenset(("model", "usage", "cost_usd", "cost"))
+_ID_TYPES = (str, type(None))
+_NO_CALL = "a tool call has an 'id' and a 'function' with a 'name'"
+_REASONING = ("reasoning_content", "reasoning")
+
+
+def read_message(
+    item: Block, path: str, shapes: Shapes, conversation: Conversation, types: Mapping[str, BlockReader]
+) -> None:
+    """Add the message *item* at *path*, whose parts are of *types*, to *conversation*.
+
+    :raises DataError: (without a line) if it is no message.
+    """
+    name = item.get("role")
+    if not isinstance(name, str):
+        refuse("a message is an object with a 'role'", path)
+    role = role_of(name)
+    content = item.get("content")
+    if type(content) is str and role in _PLAIN:
+        conversation.add(role, [TextPart(content)])
+        return
+    if role == "tool":
+        conversation.add(role, _results(item, path, shapes, types))
+        return
+    if role == "assistant" and type(content) is str and item.keys() <= _USUAL and "<think>" not in content:
+        conversation.add(role, [TextPart(content), *read_calls(item, path, shapes)])
+        return
+    parts = _parts(item, path, shapes, types)
+    if role == "assistant":
+        add_model_call(item, conversation)
+        parts = _thoughts(item) + with_reasoning(parts)
+    elif role is None:
+        parts = [shapes.unknown_role(name, path), *parts]
+    conversation.add(role or name, parts)
+
+
+def _parts(item: Block, path: str, shapes: Shapes, types: Mapping[str, BlockReader]) -> list[Part]:
+    parts = read_content(item.get("content"), f"{path}.content", shapes, types)
+    if isinstance(refusal := item.get("refusal"), str) and refusal:
+        shapes.dialects.add("openai")
+        parts.append(RefusalPart(refusal))
+    if isinstance(audio := item.get("audio"), dict):
+        shapes.dialects.add("openai")
+        parts.append(_audio(audio))
+    return [*parts, *read_calls(item, path, shapes)]
+
+
+def _audio(audio: Block) -> MediaPart:
+    """Return the spoken answer of an assistant; its transcript is the answer's text."""
+    texts = {key: value for key in ("id", "data", "transcript") if isinstance(value := audio.get(key), str)}
+    return MediaPart("audio", data=texts.get("data"), file_id=texts.get("id"), transcript=texts.get("transcript"))
+
+
+def _thoughts(item: Block) -> list[Part]:
+    """Return the reasoning that servers put next to the content."""
+    texts = (item.get(key) for key in _REASONING)
+    text = next((text for text in texts if isinstance(text, str) and text), None)
+    return [] if text is None else [ReasoningPart(text)]
+
+
+def _results(item: Block, path: str, shapes: Shapes, types: Mapping[str, BlockReader]) -> list[Part]:
+    """Return the result that a message with the role of a tool is; its content may hold whole results instead."""
+    id_, name, content = item.get("tool_call_id"), item.get("name"), item.get("content")
+    if not isinstance(id_, str | None):
+        refuse("a message's 'tool_call_id' is a string", path)
+    shapes.dialects.add("openai")
+    failed, code = is_failure(item), result_exit_code(item)
+    if type(content) is str:
+        return [ToolResult(id_, content, name, failed, code)]
+    parts = read_content(content, f"{path}.content", shapes, types)
+    if any(isinstance(part, ToolResult) for part in parts):
+        return parts
+    return [ToolResult(id_, parts or None, name, failed, code)]
+
+
+def read_calls(item: Block, path: str, shapes: Shapes) -> list[ToolCall]:
+    """Return the tool calls in ``tool_calls`` and ``function_call`` of a message.
+
+    :raises DataError: (without a line) if they are no list of calls.
+    """
+    calls = item.get("tool_calls")
+    if calls is None and "function_call" not in item:
+        return []
+    if not isinstance(calls, list | None):
+        refuse("a message's 'tool_calls' is a list", path)
+    found = [read_call(call, f"{path}.tool_calls[{number}]", shapes) for number, call in enumerate(calls or ())]
+    if not found and (call := item.get("function_call")):
+        found = [read_call({"function": call}, path, shapes)]
+    if found:
+        shapes.dialects.add("openai")
+    return found
+
+
+def read_call(call: object, path: str, shapes: Shapes) -> ToolCall:
+    """Return the tool call *call*: a function as an object or as a name with arguments, or a custom tool with a plain input.
+
+    :raises DataError: (without a line) if it has no name, or an id that is no text.
+    """
+    if not isinstance(call, dict) or type(call.get("id")) not in _ID_TYPES:
+        refuse(_NO_CALL, path)
+    function = call.get("function")
+    if call.get("type") == "function" and type(function) is dict and type(name := function.get("name")) is str:
+        return ToolCall(call.get("id"), name, function.get("arguments"))  # as nearly all calls
+    if call.get("type") not in _CALL_TYPES:
+        shapes.unknown("tool call", call.get("type"), f"{path}.type", ("function", "custom"))
+    for key in ("function", "custom"):
+        inner = call.get(key)
+        if isinstance(inner, str):  # a name, with its arguments next to it
+            return _named(call, inner, call, key == "custom")
+        if isinstance(inner, dict) and isinstance(inner.get("name"), str):
+            return _named(call, inner["name"], inner, key == "custom")
+    if "function" not in call and isinstance(call.get("name"), str):
+        return _named(call, call["name"], call, is_plain=False)
+    if shapes.is_marked and call.get("type") not in _CALL_TYPES:
+        return ToolCall(call.get("id"), f'[unknown tool call "{call.get("type")}"]', call)
+    return refuse(_NO_CALL, path)
+
+
+def _named(call: Block, name: str, inner: Block, is_plain: bool) -> ToolCall:
+    keys = ("input", "arguments", "args") if is_plain else ("arguments", "args", "input")
+    arguments: Any = next((inner[key] for key in keys if key in inner), None)
+    error = call.get("error")
+    return ToolCall(call.get("id"), name, arguments, is_plain, error if isinstance(error, str) else None)
+
+
+def add_model_call(item: Block, conversation: Conversation) -> None:
+    """Record the model call of an assistant's message, if the message has its model, usage or cost."""
+    if _CALL_FIELDS.isdisjoint(item):
+        return
+    model, usage = item.get("model"), item.get("usage")
+    cost = next((item[key] for key in ("cost_usd", "cost") if isinstance(item.get(key), int | float | str)), None)
+    stop = item.get("stop_reason") or item.get("finish_reason")
+    conversation.model_call(
+        model=model if isinstance(model, str) else None,
+        usage=usage if isinstance(usage, dict) else None,
+        cost_usd=cost,
+        stop_reason=stop if isinstance(stop, str) else None,
+    )

@@ -1,0 +1,191 @@
+"""Parts of a message: text, media, reasoning, refusals, tool calls and their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+from dicast import one_line
+
+_KB, _MB = 1000, 1_000_000
+_SHOWN = 100  # characters of a name or an address in a marker
+_BASE64 = 4 / 3
+
+
+@attrs.define
+class TextPart:
+    """A text that everyone sees."""
+
+    text: str
+
+
+@attrs.define
+class ReasoningPart:
+    """The thoughts of a model before its answer. *text* is empty if the provider encrypted them."""
+
+    text: str
+
+
+@attrs.define
+class RefusalPart:
+    """A text with which the model refuses to answer."""
+
+    text: str
+
+
+MediaKind = Literal["image", "audio", "file"]
+
+
+@attrs.define
+class MediaPart:
+    """An image, a sound or a file. *url* is an address or a data URL; *data* is base64 without such a prefix.
+
+    *size* is in bytes, None if unknown. *transcript* is the text of a sound: it is shown in place of the marker.
+    """
+
+    kind: MediaKind
+    media_type: str | None = None
+    url: str | None = None
+    data: str | None = None
+    file_id: str | None = None
+    name: str | None = None
+    size: int | None = None
+    transcript: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.url is not None and self.url[:5].lower() == "data:":
+            head, _, data = self.url.partition(",")
+            self.media_type = self.media_type or head[5:].partition(";")[0].lower() or None
+            self.size = _size(data, is_base64=head.endswith(";base64")) if self.size is None else self.size
+        elif self.data is not None and self.size is None:
+            self.size = _size(self.data, is_base64=True)
+
+    @property
+    def marker(self) -> str:
+        """The text that stands for the content, as in ``[image/png, 48 kB]``."""
+        details = [self.media_type or self.kind]
+        details += [_short(self.name)] if self.name else []
+        if self.size is not None:
+            details.append(_size_text(self.size))
+        elif self.url or self.file_id:
+            details.append(_short(self.url or self.file_id or ""))
+        return f"[{', '.join(details)}]"
+
+    @property
+    def text(self) -> str:
+        """The transcript, else the marker."""
+        return self.transcript or self.marker
+
+    def fields(self) -> dict[str, object]:
+        """Return the part as it is recorded."""
+        values = {
+            "type": self.kind,
+            "media_type": self.media_type,
+            "url": self.url,
+            "data": self.data,
+            "file_id": self.file_id,
+            "name": self.name,
+            "bytes": self.size,
+            "transcript": self.transcript,
+        }
+        return {key: value for key, value in values.items() if value is not None}
+
+
+@attrs.define
+class UnknownPart:
+    """A part, a role or an item that the format does not document, replaced by a marker. *kind* is one of these words, *name* its value."""
+
+    kind: str
+    name: str
+
+    @property
+    def text(self) -> str:
+        """The marker, as in ``[unknown part "audio"]``."""
+        return f'[unknown {self.kind} "{_short(self.name)}"]'
+
+
+@attrs.define
+class ToolCall:
+    """A call of a tool. *arguments* are as recorded: a value, or its JSON as a text; with *is_plain* they are a text that is no JSON.
+
+    *error* says why the arguments are no JSON, if the format records it.
+    """
+
+    id: str | None
+    name: str
+    arguments: object = None
+    is_plain: bool = False
+    error: str | None = None
+
+
+@attrs.define
+class ToolResult:
+    """The result of the call *id*; without an id, of the oldest open call of the tool *name*, else of the oldest open call.
+
+    *content* is a text, a list of parts, or any JSON value. *is_error* marks a failure of the tool; *exit_code* is that of its command.
+    """
+
+    id: str | None
+    content: Any
+    name: str | None = None
+    is_error: bool = False
+    exit_code: int | None = None
+
+
+Spoken: TypeAlias = TextPart | ReasoningPart | RefusalPart | MediaPart | UnknownPart
+"""The parts that a message consists of next to tool calls and results."""
+
+Part: TypeAlias = Spoken | ToolCall | ToolResult
+
+
+def visible_text(parts: Sequence[Spoken]) -> str | None:
+    """Return the text of *parts* without reasoning, one part a line; None if there is no text."""
+    texts = [part.text for part in parts if type(part) is not ReasoningPart]
+    return "\n".join(texts) if texts else None
+
+
+def part_fields(part: Spoken) -> Mapping[str, object]:
+    """Return *part* as an event records it."""
+    if isinstance(part, MediaPart):
+        return part.fields()
+    if isinstance(part, UnknownPart):
+        return {"type": "unknown", "kind": part.kind, "name": part.name}
+    return {"type": _TYPES[type(part)], "text": part.text}
+
+
+_TYPES = {TextPart: "text", ReasoningPart: "reasoning", RefusalPart: "refusal"}
+
+
+def split_reasoning(text: str) -> list[Spoken]:
+    """Return *text* as parts, each ``<think>…</think>`` in it as :class:`ReasoningPart`; one without an end is text."""
+    parts: list[Spoken] = []
+    rest: list[str] = []
+    while True:
+        before, opening, behind = text.partition("<think>")
+        thought, closing, after = behind.partition("</think>")
+        if not opening or not closing:
+            break
+        rest += [before] if before.strip() else []
+        parts.append(ReasoningPart(thought.strip()))
+        text = after.lstrip()
+    if not parts:
+        return [TextPart(text)]
+    rest = [part.rstrip() for part in rest] + ([text] if text else [])
+    return [*parts, TextPart("\n".join(rest))]
+
+
+def _size(data: str, *, is_base64: bool) -> int:
+    return int(len(data.rstrip("=")) / _BASE64) if is_base64 else len(data.encode())
+
+
+def _size_text(size: int) -> str:
+    if size < _KB:
+        return f"{size} B"
+    return f"{round(size / _KB)} kB" if size < _MB else f"{size / _MB:.1f} MB"
+
+
+def _short(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"

@@ -1,0 +1,78 @@
+"""Reading a record as a conversation, and the counts of a file of such records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from dicast import DataError, Failure, ReadCounts
+from dicast.toolkit.conversations import Conversation, Counts, Rules
+from dicast.toolkit.dialects import Format, Shapes, failure_of, read_record
+from dicast.toolkit.sessions import Session
+
+
+@attrs.define
+class Totals:
+    """Counts of the records of a file: all *records*, those *dropped* by reason, those *failed*, their *formats* and *contents*."""
+
+    records: int = 0
+    failed: int = 0
+    dropped: Counter[str] = attrs.field(factory=Counter)
+    formats: Counter[str] = attrs.field(factory=Counter)
+    contents: Counts = attrs.field(factory=Counts)
+
+    def read_counts(self) -> ReadCounts:
+        """Return the counts as a run's document has them."""
+        contents = {key: value for key, value in attrs.asdict(self.contents).items() if key != "marked"}
+        contents["trailing_messages"] = contents.pop("dropped")
+        details = {"formats": self.formats, "contents": contents}
+        return ReadCounts(self.records, self.contents.marked, self.dropped, self.failed, details, tuple(self._notes()))
+
+    def _notes(self) -> Iterator[str]:
+        if self.formats.keys() - {"openai"}:
+            yield "formats: " + ", ".join(f"{count:,} {name}" for name, count in sorted(self.formats.items()))
+        if count := self.contents.unmatched_results:
+            yield f"{count:,} tool result{'s' * (count != 1)} without a call"
+
+
+@attrs.define
+class Reader:
+    """Reads records of a *format* by *rules*; with *is_marked* unknown shapes become markers. *totals* counts what it read."""
+
+    rules: Rules
+    format: Format = "auto"
+    is_marked: bool = False
+    totals: Totals = attrs.field(factory=Totals)
+    _has_trailing: bool = attrs.field(default=False, init=False)
+
+    def session(self, session_id: str, record: dict[str, Any]) -> Session | Failure:
+        """Return the session in *record*, whose messages are taken out of it; a Failure ``source_error`` for a failed record.
+
+        :raises DataError: (without a place) naming every unknown shape, or why it is no conversation.
+        """
+        totals = self.totals
+        if (reason := failure_of(record)) is not None:
+            totals.records += 1
+            totals.failed += 1
+            return Failure("source_error", f"the record failed where it was recorded: {reason:.500}")
+        shapes, conversation = Shapes(self.is_marked), Conversation(session_id, self.rules)
+        try:
+            format = read_record(record, self.format, shapes, conversation)
+        except DataError as error:
+            raise DataError([*shapes.problems, *error.problems]) from error
+        shapes.finish()
+        session = conversation.session(record)
+        totals.records += 1
+        totals.formats[format] += 1
+        conversation.counts.marked = shapes.marked
+        totals.contents.add(conversation.counts)
+        self._has_trailing = conversation.counts.dropped > 0
+        return session
+
+    def note_dropped(self, session: Session) -> None:
+        """Count the newest record, *session*, as one that gave no subject, by its reason."""
+        turns = "no_tool_cycle" if session.turns else "trailing" if self._has_trailing else "no_turn"
+        self.totals.dropped[turns] += 1
