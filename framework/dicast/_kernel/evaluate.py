@@ -90,4 +90,5 @@ def _subject(number: int, row: object, fields: Mapping[str, str]) -> Subject:
         given["reference"],
         {**context, **rest},
         session_id=None if session in (None, "") else identifier(session, columns["session_id"]),
+        columns={column: row[column] for name, column in fields.items() if column != name},
     )

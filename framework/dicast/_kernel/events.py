@@ -50,6 +50,7 @@ SUBJECT_READ = "subject.read"
 :param content: ``{input, output, reference, context}``; null in the ledger where an earlier row has the same digest.
 :param events?: where its trace events stand among those of its session, as ranges ``[start, stop]`` from 0.
 :param trail?: how many events of its session came before it.
+:param columns?: the columns of the data that became its parts, by name: the part (``input``), or ``[value]`` of a column that is no whole part.
 :param from_run?: the run that had recorded it, where it is judged again from the ledger.
 :param failure?: ``{kind, message}`` of a record that failed where it was recorded; nothing is asked about it.
 """

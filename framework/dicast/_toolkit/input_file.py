@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from .._kernel.classes import evolve, frozen
 from .._kernel.values.errors import DataError, Problem
 from .._kernel.values.names import json_type, nearest
 from .json_values import MAX_DEPTH, inexact, too_deep
+from .lone_surrogates import with_lone_surrogates
 
 if TYPE_CHECKING:
     import sqlite3
@@ -102,15 +103,22 @@ class InputFile:
                 self.fault(f"the data cannot be read to its end: {error}", number + 1, check)
 
     def objects(
-        self, max_line_bytes: int = MAX_LINE_BYTES, check: InputCheck | None = None
+        self,
+        max_line_bytes: int = MAX_LINE_BYTES,
+        check: InputCheck | None = None,
+        failures: MutableMapping[int, str] | None = None,
     ) -> Numbered[dict[str, Any]]:
-        """Yield the JSON object of each line that is not blank, with the line's physical number; faults as :meth:`lines`."""
+        r"""Yield the JSON object of each line that is not blank, with the line's physical number; faults as :meth:`lines`.
+
+        With *failures* a line whose only fault is a lone surrogate in a text is yielded too, with the surrogate written as its escape
+        (``\ud83d``): *failures* has by its number why that record failed. Take it out before the next line is read.
+        """
         for number, line in self.lines(max_line_bytes, check):
             try:
                 value = orjson.loads(line)
             except orjson.JSONDecodeError as error:
-                if line.strip():
-                    self.fault(_not_json(line, error), number, check)
+                if (found := self._failed(line, error, number, check, failures)) is not None:
+                    yield number, found
                 continue
             if type(value) is not dict:
                 self.fault(f"the line is {json_type(value)}, it must be a JSON object", number, check)
@@ -120,6 +128,31 @@ class InputFile:
                 self.fault(_not_exact(line, digits), number, check)
             else:
                 yield number, value
+
+    def _failed(
+        self,
+        line: bytes,
+        error: orjson.JSONDecodeError,
+        number: int,
+        check: InputCheck | None,
+        failures: MutableMapping[int, str] | None,
+    ) -> dict[str, Any] | None:
+        """Return the object of a *line* that orjson does not read, and put into *failures* why it failed; else report the fault."""
+        if not line.strip():
+            return None
+        found = None if failures is None else with_lone_surrogates(line)
+        if found is None or failures is None:
+            self.fault(_not_json(line, error), number, check)
+        elif type(found.value) is not dict:
+            self.fault(f"the line is {json_type(found.value)}, it must be a JSON object", number, check)
+        elif check is not None and too_deep(line, found.value):
+            self.fault(_TOO_DEEP, number, check)
+        elif check is not None and (digits := inexact(line)):
+            self.fault(_not_exact(line, digits), number, check)
+        else:
+            failures[number] = found.why
+            return found.value
+        return None
 
     def fault(self, what: str | Problem | DataError, line: int, check: InputCheck | None) -> None:
         """Report *what* is wrong with *line* to *check*; with none, raise it as a :class:`~dicast.DataError`."""

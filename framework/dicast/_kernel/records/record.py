@@ -18,12 +18,14 @@ _OWN = ("id", "session_id", "input", "output", "reference")
 
 
 def columns(subject: Subject) -> dict[str, object]:
-    """The row that *subject* was read from, by the names that a record, a template and a command know.
+    """Return the row that *subject* was read from, by the names that a record, a template and a command know.
 
-    Its own values come first, and before others of their names; of these, those that are None are left out.
+    The parts of the subject come first, without those that are None; then its context; then the columns that became its parts, by their
+    names in the data. A part comes before a column of its name, and such a column before a value of the context.
     """
-    own = {name: value for name in _OWN if (value := getattr(subject, name)) is not None}
-    return own | {name: value for name, value in subject.context.items() if name not in own}
+    parts = {name: value for name in _OWN if (value := getattr(subject, name)) is not None}
+    found = parts | {name: value for name, value in subject.context.items() if name not in parts}
+    return found | {name: value for name, value in subject.columns.items() if name not in parts}
 
 
 def responses(record: Record) -> Mapping[str, Mapping[str, Any]]:

@@ -82,6 +82,8 @@ def seal(subject: Subject) -> None:
     if type(subject.reference) not in _SIMPLE:
         put(subject, "reference", read_only(subject.reference))
     put(subject, "context", read_only(subject.context))
+    if subject.columns:
+        put(subject, "columns", read_only(subject.columns))
 
 
 def seal_event(event: TraceEvent) -> None:

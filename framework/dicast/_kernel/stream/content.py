@@ -8,10 +8,13 @@ from typing import Any
 
 import orjson
 
-from ..values import RESERVED_AREAS, Due, Event, TraceEvent
+from ..values import RESERVED_AREAS, Due, Event, Subject, TraceEvent
 from ..values.errors import DataError
 from ..values.names import not_finite
 from .stream import Stream
+
+PARTS = ("id", "input", "output", "reference", "session_id")
+"""The parts of a subject that may be a column of the data."""
 
 
 def trace_events(stream: Stream, traces: Sequence[TraceEvent]) -> list[Event]:
@@ -52,6 +55,26 @@ def content(due: Due, run_id: str) -> dict[str, Any]:
         if wrong := next(filter(None, places), None):
             raise DataError(f"subject {subject.id!r}: {wrong}, which JSON does not have; write None, or a text")
     payload = {"digest": sha256(text).hexdigest(), "content": judged}
+    if subject.columns and (named := _columns(subject)):
+        payload["columns"] = named
     if due.failure is not None:
         payload["failure"] = {"kind": due.failure.kind, "message": due.failure.message}
     return payload if due.from_run in (None, run_id) else {**payload, "from_run": due.from_run}
+
+
+def _columns(subject: Subject) -> dict[str, str | list[object]]:
+    """The columns that became parts of *subject*: the part that each is, or a list of its value where it is none and not in the context.
+
+    :raises DataError: when a value is not JSON.
+    """
+    parts = [(part, getattr(subject, part)) for part in PARTS]
+    found: dict[str, str | list[object]] = {}
+    for name, value in subject.columns.items():
+        part = next((part for part, own in parts if own is value or (type(own) is type(value) and own == value)), None)
+        if part is not None or name not in subject.context or subject.context[name] != value:
+            found[name] = [value] if part is None else part
+    try:
+        orjson.dumps(found)
+    except TypeError as error:
+        raise DataError(f"the columns of subject {subject.id!r} are not JSON: {error}") from error
+    return found

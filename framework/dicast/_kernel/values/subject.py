@@ -84,7 +84,8 @@ class Subject:
     *kind* and *id* name it in every verdict; *input* is what was asked, *output* what is judged, *reference* what would
     have been right (each any JSON value); *context* is everything else the source knew; *events* are the trace events it is
     made of, in order; *session_id* groups subjects for budgets and for the confidence interval; *parent_id* is the id of
-    the subject of the next coarser kind; *trail* is the conversation so far.
+    the subject of the next coarser kind; *trail* is the conversation so far. *columns* are the columns that became the parts above, by
+    their names in the data: templates and records know them by these names, too. They are in no digest and no evidence.
     """
 
     kind: str
@@ -97,6 +98,7 @@ class Subject:
     session_id: str | None = None
     parent_id: str | None = None
     trail: Trail = Trail()
+    columns: Mapping[str, object] = field(factory=dict, eq=False)
 
     @property
     def text(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -18,8 +18,8 @@ import attrs
 
 from dicast import ConfigError, DataError, InputCheck, InputFile, InputPath, Problem, Within, how_to_install
 
-from .fields import check_fields, taker
-from .rows import Items, Numbered, Rows, check_rows, chunks, each_row, open_rows
+from .fields import Fields, check_fields
+from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, open_rows
 
 GZIP = b"\x1f\x8b"
 
@@ -38,7 +38,7 @@ class Parquet:
     """
 
     path: InputPath
-    fields: Mapping[str, str] = attrs.field(factory=dict)
+    fields: Fields = attrs.field(factory=dict)
     kind: str = "row"
     batch_rows: int = attrs.field(default=1000, validator=Within(1, inf, "1 or more"))
 
@@ -59,9 +59,7 @@ class Parquet:
         with InputFile.opened(self.path) as file, ExitStack() as stack:
             items = Items(file, "row")
             batches = _Batches(file, self.batch_rows, items, stack)
-            yield Rows(
-                file, taker(self.kind, self.fields), batches.rows, self.kinds, self.fields, items.fault, items.unit
-            )
+            yield Rows(file, batches.rows, self.kind, self.fields, items.fault, items.unit)
 
 
 @attrs.define
@@ -74,7 +72,7 @@ class _Batches:
     stack: ExitStack
     plain: Path | None = None
 
-    def rows(self, check: InputCheck | None) -> Numbered:
+    def rows(self, check: InputCheck | None, failures: Failures) -> Numbered:
         """Yield each row with its number; faults go to *check*, or are raised."""
         import pyarrow as pa  # type: ignore[import-untyped]  # 40 MB, which only this source needs
         from pyarrow import parquet

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
 from typing import Any
@@ -23,9 +23,10 @@ from dicast import (
     too_deep,
 )
 from dicast.toolkit.scanning import Scanner, TooLong
+from dicast.toolkit.surrogates import with_lone_surrogates
 
-from .fields import check_fields, taker
-from .rows import Items, Numbered, Rows, check_rows, chunks, each_row, names, open_rows
+from .fields import Fields, check_fields
+from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, names, open_rows
 
 _JSON_TYPES = {b"{": "an object", b"[": "an array", b'"': "a string"}
 _SHOWN = 40
@@ -49,7 +50,7 @@ class Json:
 
     path: InputPath
     at: str | None = None
-    fields: Mapping[str, str] = attrs.field(factory=dict)
+    fields: Fields = attrs.field(factory=dict)
     kind: str = "row"
     max_item_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
 
@@ -71,9 +72,7 @@ class Json:
         with InputFile.opened(self.path) as file:
             items = Items(file, "item")
             array = _Array(file, self.at, self.max_item_bytes, items)
-            yield Rows(
-                file, taker(self.kind, self.fields), array.rows, self.kinds, self.fields, items.fault, items.unit
-            )
+            yield Rows(file, array.rows, self.kind, self.fields, items.fault, items.unit)
 
 
 @attrs.frozen
@@ -85,7 +84,7 @@ class _Array:
     most: int
     items: Items
 
-    def rows(self, check: InputCheck | None) -> Numbered:
+    def rows(self, check: InputCheck | None, failures: Failures) -> Numbered:
         """Yield each object with its place in the array; faults go to *check*, or are raised."""
         self.items.line = 1
         broken = False
@@ -99,14 +98,14 @@ class _Array:
         try:
             depth = _descend(scanner, self.at, fault)
             if depth is not None:
-                yield from self._items(scanner, check)
+                yield from self._items(scanner, check, failures)
                 if not broken:
                     self._end(scanner, depth, check)
         except TooLong as long:
             self.items.line = long.line
             self.items.fault(f"a value is longer than max_item_bytes ({self.most:,})", 0, check)
 
-    def _items(self, scanner: Scanner, check: InputCheck | None) -> Numbered:
+    def _items(self, scanner: Scanner, check: InputCheck | None, failures: Failures) -> Numbered:
         number = 0
         while scanner.peek() not in (b"]", b"}", b""):
             number += 1
@@ -119,7 +118,7 @@ class _Array:
             if not item:
                 scanner.skip(b":")
                 self.items.fault(Problem("there is no value", column=column), number, check)
-            elif (row := self._row(item, number, check)) is not None:
+            elif (row := self._row(item, number, check, failures)) is not None:
                 yield number, row
 
     def _expect_comma(self, scanner: Scanner, number: int, check: InputCheck | None) -> None:
@@ -138,23 +137,28 @@ class _Array:
         elif scanner.peek():
             self.items.fault("there is something behind the end of the document", 0, check)
 
-    def _row(self, item: bytes, number: int, check: InputCheck | None) -> dict[str, Any] | None:
-        """The object that *item* is; else what is wrong with it is reported."""
+    def _row(self, item: bytes, number: int, check: InputCheck | None, failures: Failures) -> dict[str, Any] | None:
+        """Return the object that *item* is, and put into *failures* why it failed, if it did; else report its fault."""
         try:
             value = orjson.loads(item)
         except orjson.JSONDecodeError as error:
-            self.items.fault(_not_json(item, error, self.items.line or 1), number, check)
-            return None
+            found = with_lone_surrogates(item)
+            if found is None:
+                self.items.fault(_not_json(item, error, self.items.line or 1), number, check)
+                return None
+            value, failures[number] = found.value, found.why
         if type(value) is not dict:
             wrong = f"it is {_kind(item[:1])}, it must be a JSON object"
         elif check is None:
-            return value
+            row: dict[str, Any] = value
+            return row
         elif too_deep(item, value):
             wrong = "it is nested too deeply to be recorded; flatten it, or keep its deep part as text"
         elif (digits := inexact(item)) is not None:
             wrong = f"the number {digits:.{_SHOWN}} cannot be recorded exactly in 64 bits; write it as a string"
         else:
             return value
+        failures.pop(number, None)
         self.items.fault(wrong, number, check)
         return None
 

@@ -6,66 +6,96 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
 
-from dicast import MISSING, ConfigError, DataError, Failure, Problem, identifier, lookup, nearest
+import attrs
+import orjson
 
-FIELDS = ("id", "input", "output", "reference", "session_id", "context")
+from dicast import MISSING, ConfigError, DataError, Problem, Trail, identifier, lookup, nearest, read_json
+from dicast.toolkit.surrogates import with_lone_surrogates
 
-ERROR = "error"
-"""A field that a row has only where ``fields`` names its column: why the row failed where it was recorded."""
+from .failed import ERROR, WhyFailed
 
-_CONTEXT = 5
+PARTS = ("id", "input", "output", "reference", "session_id", "context")
+FIELDS = (*PARTS, ERROR)
+
+_CONTEXT, _COLUMNS = 5, 10
+_NO_TRAIL = Trail()
+_NO_COLUMNS: Mapping[str, object] = {}
 
 Parts = tuple[Any, ...]
-"""The first arguments of a Subject, from its kind to its session_id."""
+"""The arguments of a Subject, in their order."""
 
 Take = Callable[[int, dict[str, Any]], Parts]
 
 
-def check_fields(fields: Mapping[str, str]) -> None:
+@attrs.frozen
+class Column:
+    """A column, and how its cells are read.
+
+    :param column: its name, or a dotted path.
+    :param json: read a text there as JSON: a list or an object is one then. A blank text has no value.
+    """
+
+    column: str
+    json: bool = False
+
+
+Fields = Mapping[str, str | Column]
+"""The option ``fields``: where each part of a subject is."""
+
+
+def paths_of(fields: Fields) -> dict[str, str]:
+    """Return the column of each of *fields*."""
+    return {name: given if isinstance(given, str) else given.column for name, given in fields.items()}
+
+
+def check_fields(fields: Fields) -> None:
     """Refuse keys that are no parts of a subject, and empty paths.
 
     :raises ConfigError: naming all of them.
     """
     problems = [
         Problem(
-            f"unknown field {name!r}; a row has {', '.join((*FIELDS, ERROR))}",
-            path=f"fields.{name}",
-            hint=nearest(name, (*FIELDS, ERROR)),
+            f"unknown field {name!r}; a row has {', '.join(FIELDS)}", path=f"fields.{name}", hint=nearest(name, FIELDS)
         )
         for name in fields
-        if name not in (*FIELDS, ERROR)
+        if name not in FIELDS
     ]
     problems += [
         Problem(f"the path of the field {name!r} is empty; name a column", path=f"fields.{name}", value=path)
-        for name, path in fields.items()
+        for name, path in paths_of(fields).items()
         if not path
+    ]
+    problems += [
+        Problem(f"the field {name!r} is no JSON; leave json out", path=f"fields.{name}.json")
+        for name in _json_fields(fields)
+        if name in ("id", "session_id", ERROR)
     ]
     if problems:
         raise ConfigError(problems)
 
 
-def taker(kind: str, fields: Mapping[str, str]) -> Take:
-    """Make the function ``(line, row) -> parts``; it takes the row apart, so each row can be taken once.
+def _json_fields(fields: Fields) -> list[str]:
+    return [name for name, given in fields.items() if isinstance(given, Column) and given.json]
+
+
+def taker(kind: str, fields: Fields, *, failed: bool = False) -> Take:
+    """Return the function ``(line, row) -> parts``; it takes the row apart, so each row can be taken once.
 
     It raises DataError (without file and line) when a path named in *fields* is not in the row, or when an id or a session id
-    is neither a string nor a number.
+    is neither a string nor a number. Of a *failed* record only the id has to be there.
     """
-    fields = {name: path for name, path in fields.items() if name != ERROR}
-    paths = {name: fields.get(name, name) for name in FIELDS}
+    given = paths_of(fields)
+    paths = {name: given.get(name, name) for name in PARTS}
+    given.pop(ERROR, None)
+    if failed:
+        return _nested(kind, paths, {name: path for name, path in given.items() if name == "id"})
     plain = len(set(paths.values())) == len(paths) and not any("." in path for path in paths.values())
-    return _flat(kind, paths, fields) if plain else _nested(kind, paths, fields)
+    take = _flat(kind, paths, given) if plain else _nested(kind, paths, given)
+    parsed = {paths[name]: name for name in _json_fields(fields)}
+    return _parsing(take, parsed) if parsed else take
 
 
-def failure_in(row: Mapping[str, Any], path: str) -> Failure | None:
-    """Return the failure that *row* records at *path*; None where the column is absent, null, false or empty."""
-    value = lookup(row, path)
-    if value is MISSING or not value:
-        return None
-    texts = value if isinstance(value, list) else [value]
-    return Failure("source_error", "; ".join(map(str, texts)))
-
-
-def example_taker(kind: str, fields: Mapping[str, str]) -> Take:
+def example_taker(kind: str, fields: Fields) -> Take:
     """The same for a record of a dataset, which may have any fields: its ``id`` counts only where *fields* says so.
 
     All of the record is in the context, as ``example``.
@@ -82,14 +112,58 @@ def example_taker(kind: str, fields: Mapping[str, str]) -> Take:
     return whole
 
 
+def _parsing(take: Take, parsed: Mapping[str, str]) -> Take:
+    """Read the text in the columns *parsed* as JSON before *take*; the columns keep it as it is."""
+
+    def parse(line: int, row: dict[str, Any]) -> Parts:
+        texts = {path: lookup(row, path) for path in parsed}
+        values = {parsed[path]: _json(text, path) for path, text in texts.items() if isinstance(text, str)}
+        parts = [*take(line, row)]
+        for name, value in values.items():
+            if name == "context":
+                context = {key: one for key, one in parts[_CONTEXT].items() if key != "context"}
+                parts[_CONTEXT] = context if value is None else _merged(value, context)
+            else:
+                parts[PARTS.index(name) + 1] = value
+        return tuple(parts)
+
+    return parse
+
+
+def json_failure(fields: Fields) -> WhyFailed | None:
+    """Return the function that finds lone surrogates in texts that *fields* read as JSON; None if they read none."""
+    paths = [path for name, path in paths_of(fields).items() if name in _json_fields(fields)]
+
+    def why(row: Mapping[str, Any]) -> str | None:
+        texts = ((path, text) for path in paths if isinstance(text := lookup(row, path), str) and "\\u" in text)
+        broken = ((path, with_lone_surrogates(text.encode())) for path, text in texts)
+        return next((f"in the JSON of {path!r}, {found.why}" for path, found in broken if found is not None), None)
+
+    return why if paths else None
+
+
+def _json(text: str, path: str) -> Any:
+    """The JSON value that *text* is, None for a blank one.
+
+    :raises DataError: (without file and line) when it is none.
+    """
+    try:
+        return read_json(text) if text.strip() else None
+    except orjson.JSONDecodeError as error:
+        wrong = f"the column {path!r} is not JSON: {error}; write JSON there, or leave json out of fields"
+        raise DataError(Problem(wrong, path=path, value=text)) from error
+
+
 def _flat(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> Take:
     """Every field is a column of its own: no searching, no copying."""
-    id_, input_, output_, reference_, session_, context_ = (paths[name] for name in FIELDS)
+    id_, input_, output_, reference_, session_, context_ = (paths[name] for name in PARTS)
     required = frozenset(fields.values())
+    renamed = [path for name, path in paths.items() if path != name]
 
     def take(line: int, row: dict[str, Any]) -> Parts:
         if not required <= row.keys():
             raise _absent(next(path for path in fields.values() if path not in row), row)
+        columns = {path: row[path] for path in renamed} if renamed else _NO_COLUMNS
         pop = row.pop
         name, session, context = pop(id_, line), pop(session_, None), pop(context_, None)
         if type(name) is not str or not name:
@@ -97,30 +171,39 @@ def _flat(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> Tak
         if session is not None and (type(session) is not str or not session):
             session = _session(session, session_)
         values = pop(input_, None), pop(output_, None), pop(reference_, None)
-        return kind, name, *values, row if context is None else _merged(context, row), (), session
+        rest = row if context is None else _merged(context, row)
+        return kind, name, *values, rest, (), session, None, _NO_TRAIL, columns
 
     return take
 
 
 def _nested(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> Take:
     """Some field lies inside a column, or two fields share one: look all up, then take what was used out of the rest."""
-    take = _flat(kind, {name: name for name in FIELDS}, {})
+    take = _flat(kind, {name: name for name in PARTS}, {})
 
     def rename(line: int, row: dict[str, Any]) -> Parts:
         values = {name: lookup(row, path) for name, path in paths.items()}
         for name, path in fields.items():
             if values[name] is MISSING:
                 raise _absent(path, row)
+        columns = _mapped_columns(row, paths)
         for path in paths.values():
             _drop(row, path)
         given = {name: value for name, value in values.items() if value is not MISSING}
         try:
-            *parts, context, events, session = take(line, given)
+            *parts, context, events, session, parent, trail, _ = take(line, given)
         except DataError as error:
             raise DataError(_moved(problem, paths) for problem in error.problems) from error
-        return *parts, {**context, **row}, events, session
+        return *parts, {**context, **row}, events, session, parent, trail, columns
 
     return rename
+
+
+def _mapped_columns(row: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, Any]:
+    """The columns of *row* that *paths* of other names lead into, whole."""
+    mapped = [path for name, path in paths.items() if path != name]
+    names = dict.fromkeys(path if path in row else path.partition(".")[0] for path in mapped)
+    return {name: row[name] for name in names if name in row}
 
 
 def _moved(problem: Problem, paths: Mapping[str, str]) -> Problem:
@@ -129,14 +212,16 @@ def _moved(problem: Problem, paths: Mapping[str, str]) -> Problem:
 
 
 def _drop(row: dict[str, Any], path: str) -> None:
-    """Take the value at *path* out of *row*, and the objects that it leaves empty."""
+    """Take the value at *path* out of *row*, and the objects that it leaves empty. Objects inside *row* are copied, not changed."""
     if path in row:
         del row[path]
         return
     head, _, rest = path.partition(".")
     inner = row.get(head)
     if rest and isinstance(inner, dict):
+        inner = dict(inner)
         _drop(inner, rest)
+        row[head] = inner
         if not inner:
             del row[head]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from math import inf
@@ -10,10 +10,10 @@ from typing import Literal
 
 import attrs
 
-from dicast import MAX_LINE_BYTES, InputFile, InputPath, Within, dataset_records
+from dicast import MAX_LINE_BYTES, InputCheck, InputFile, InputPath, Within, dataset_records
 
-from .fields import check_fields, example_taker, taker
-from .rows import KEPT, Rows, check_rows, each_row, open_rows
+from .fields import Fields, check_fields
+from .rows import KEPT, Failures, Numbered, Rows, check_rows, each_row, open_rows
 
 MAX_RECORDS = 10_000
 """How many bad lines are named of a dataset."""
@@ -27,8 +27,8 @@ class Jsonl:
     :param fields: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
         ``context``, values dotted paths into the row (``meta.question``); a column of that name by default. A path given here
         must be in every row. Without an ``id`` a row is named by its line number, blank lines counted. All other columns land
-        in the context, after those of an object in ``context``. A further key, ``error``, names a column in which rows say why they
-        failed where they were recorded: a row with a value there is a failed record (``source_error``), and nothing is asked about it.
+        in the context, after those of an object in ``context``. A further key, ``error``, names a column of errors: a row with an
+        error there is a failed record. ``{column: gold, json: true}`` in place of a path reads the texts there as JSON.
     :param kind: the subject kind of the rows.
     :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
     :param protocol: ``evaluator`` reads the file as a dataset of the evaluator protocol: at most 10,000 records, of which every
@@ -37,7 +37,7 @@ class Jsonl:
     """
 
     path: InputPath
-    fields: Mapping[str, str] = attrs.field(factory=dict)
+    fields: Fields = attrs.field(factory=dict)
     kind: str = "row"
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
     protocol: Literal["evaluator"] | None = attrs.field(default=None, metadata={"later": True})
@@ -56,12 +56,18 @@ class Jsonl:
     def _rows(self) -> Iterator[Rows]:
         with InputFile.opened(self.path) as file:
             dataset = self.protocol is not None
+            read = _records if dataset else InputFile.objects
             yield Rows(
                 file,
-                example_taker(self.kind, self.fields) if dataset else taker(self.kind, self.fields),
-                partial(dataset_records if dataset else InputFile.objects, file, self.max_line_bytes),
-                self.kinds,
+                partial(read, file, self.max_line_bytes),
+                self.kind,
                 self.fields,
                 file.fault,
                 kept=MAX_RECORDS if dataset else KEPT,
+                dataset=dataset,
             )
+
+
+def _records(file: InputFile, max_line_bytes: int, check: InputCheck | None, _failures: Failures) -> Numbered:
+    """Yield the records of a dataset; its protocol knows no failed ones."""
+    return dataset_records(file, max_line_bytes, check)

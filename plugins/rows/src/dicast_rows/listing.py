@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import attrs
 
 from dicast import ConfigError, DataError, InputCheck, InputFile, InputPath
+from dicast.toolkit.surrogates import escaped
 
-from .fields import check_fields, taker
-from .rows import Items, Numbered, Rows, check_rows, chunks, each_row, open_rows
+from .fields import Fields, check_fields
+from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, open_rows
 
 
 @attrs.frozen
@@ -27,7 +28,7 @@ class Yaml:
     """
 
     path: InputPath
-    fields: Mapping[str, str] = attrs.field(factory=dict)
+    fields: Fields = attrs.field(factory=dict)
     kind: str = "row"
 
     open, check, subjects = open_rows, check_rows, each_row
@@ -45,9 +46,7 @@ class Yaml:
         with InputFile.opened(self.path) as file:
             items = Items(file, "item")
             listing = _Listing(file, items)
-            yield Rows(
-                file, taker(self.kind, self.fields), listing.rows, self.kinds, self.fields, items.fault, items.unit
-            )
+            yield Rows(file, listing.rows, self.kind, self.fields, items.fault, items.unit)
 
 
 @attrs.frozen
@@ -57,7 +56,7 @@ class _Listing:
     file: InputFile
     items: Items
 
-    def rows(self, check: InputCheck | None) -> Numbered:
+    def rows(self, check: InputCheck | None, failures: Failures) -> Numbered:
         """Yield each mapping with its number; faults go to *check*, or are raised. Nothing is read behind invalid YAML."""
         from dicast.toolkit import yaml  # 40 ms, which only this source needs
 
@@ -71,6 +70,8 @@ class _Listing:
                 if item.problems:
                     self.items.fault(DataError(item.problems), number, check)
                 elif isinstance(row, dict):
+                    if (broken := escaped(row)) is not None:
+                        row, failures[number] = broken.value, broken.why
                     yield number, row
                 else:
                     wrong = f"it is {'a list' if isinstance(row, list) else 'a single value'}, it must be a mapping"

@@ -9,15 +9,18 @@ from typing import Any, Protocol
 
 import attrs
 
-from dicast import DataError, Due, Failure, InputCheck, InputFile, Problem, RunContext, Subject, nearest
+from dicast import DataError, Due, Failure, InputCheck, InputFile, Problem, ReadCounts, RunContext, Subject, nearest
 
-from .fields import ERROR, Take, failure_in
+from .failed import why_failed
+from .fields import Fields, Parts, example_taker, json_failure, paths_of, taker
 
 KEPT = 100
 """How many bad rows are named."""
 
 Numbered = Iterator[tuple[int, dict[str, Any]]]
-Read = Callable[[InputCheck | None], Numbered]
+Failures = dict[int, str]
+"""Why records failed, by number: a reader puts it there before it yields the row."""
+Read = Callable[[InputCheck | None, Failures], Numbered]
 Fault = Callable[[str | Problem | DataError, int, InputCheck | None], None]
 """Reports what is wrong with the row of a number, or raises it where there is no check."""
 
@@ -52,23 +55,30 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
 
 @attrs.define
 class Rows:
-    """An opened source of rows: *read* yields numbers and rows, *take* the parts of their subjects.
+    """An opened source of rows: *read* yields numbers and rows, of which *fields* says where the parts of their subjects are.
 
-    What is wrong with a row goes to *fault* with its number, which counts in *unit*. Of the bad rows *kept* are named. After a
-    check *total* is how many there are, and *no_output* says why none of them has an output, which *fields* may name the
-    column of.
+    Faults of a row go to *fault* with its number, which counts in *unit*. Of the bad rows *kept* are named. After a
+    check *total* is how many there are, and *no_output* says why none of them has an output. The records of a *dataset* are
+    taken whole, and none of them counts as failed.
     """
 
     file: InputFile
-    take: Take
     read: Read
-    kinds: tuple[str, ...]
-    fields: Mapping[str, str]
+    kind: str
+    fields: Fields
     fault: Fault
     unit: str = "line"
     kept: int = KEPT
+    dataset: bool = False
     total: int | None = None
     no_output: Problem | None = None
+    _records: int = 0
+    _failed: int = 0
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The subject kinds this source yields."""
+        return (self.kind,)
 
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
@@ -76,42 +86,58 @@ class Rows:
         :raises DataError: naming the bad rows, or that there are none.
         """
         with InputCheck(self.file, self.kept, self.unit) as check:
-            rows, found = 0, False
+            rows, without, found = 0, False, False
             columns: list[str] = []
-            for number, row in self.read(check):
+            for number, names, parts, failure in self._parts(check):
                 rows += 1
-                columns = columns or list(row)
-                failure = self.failure(row)
-                try:
-                    parts = self.take(number, row)
-                except DataError as error:
-                    self.fault(error, number, check)
-                else:
+                columns = columns or names
+                if parts is not None:
                     check.add_id(parts[_ID], number)
-                    found = found or parts[_OUTPUT] is not None or failure is not None
+                if failure is None:
+                    has = parts is not None and parts[_OUTPUT] is not None
+                    found, without = found or has, without or not has
             self.total = rows
-            self.no_output = None if found else _no_output(self.file.label, self.fields, columns)
+            paths = paths_of(self.fields)
+            self.no_output = _no_output(self.file.label, paths, columns) if without and not found else None
             return check.finish(rows)
 
-    def failure(self, row: Mapping[str, Any]) -> Failure | None:
-        """Return the failure that *row* records in the column that ``fields`` names for it."""
-        path = self.fields.get(ERROR)
-        return None if path is None else failure_in(row, path)
-
     def subjects(self) -> Iterator[Subject | Due]:
-        """Yield the rows in the order of the file, failed records with their failure.
+        """Yield the rows in the order of the file; a record that failed is due with its failure.
 
         :raises DataError: at the first bad row.
         """
-        take = self.take
-        for number, row in self.read(None):
-            failure = self.failure(row)
-            try:
-                subject = Subject(*take(number, row))
-            except DataError as error:
-                self.fault(error, number, None)
+        self._records = self._failed = 0
+        for _, _, parts, failure in self._parts(None):
+            assert parts is not None  # without a check a bad row is raised
+            self._records += 1
+            if failure is None:
+                yield Subject(*parts)
             else:
-                yield subject if failure is None else Due(subject, failure=failure)
+                self._failed += 1
+                yield Due(Subject(*parts), failure=Failure("source_error", failure))
+
+    def read_counts(self) -> ReadCounts:
+        """Return the number of rows in the newest pass, and of failed ones among them."""
+        return ReadCounts(self._records, failed=self._failed)
+
+    def _parts(self, check: InputCheck | None) -> Iterator[tuple[int, list[str], Parts | None, str | None]]:
+        """Yield for each row its number, its columns, the parts of its subject and why it failed; of a bad row no parts."""
+        take = (example_taker if self.dataset else taker)(self.kind, self.fields)
+        take_failed = taker(self.kind, self.fields, failed=True)
+        why, broken = why_failed(paths_of(self.fields)), json_failure(self.fields)
+        failures: Failures = {}
+        for number, row in self.read(check, failures):
+            names = [] if check is None else [*row]
+            failure = failures.pop(number, None) if failures else None
+            if failure is None and not self.dataset:
+                failure = why(row) or (broken and broken(row))
+            try:
+                parts = take(number, row) if failure is None else take_failed(number, row)
+            except DataError as error:
+                self.fault(error, number, check)
+                yield number, names, None, failure
+            else:
+                yield number, names, parts, failure
 
 
 class Openable(Protocol):
@@ -141,7 +167,7 @@ def each_row(self: Openable) -> Iterator[Subject | Due]:
 
 @attrs.define
 class Items:
-    """Says of rows that are numbered *unit*s of a *file* what is wrong with them; *line* is where the one at hand begins."""
+    """Reports the faults of rows that are numbered *unit*s of a *file*; *line* is where the row at hand begins."""
 
     file: InputFile
     unit: str

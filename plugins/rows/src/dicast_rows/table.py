@@ -21,10 +21,11 @@ from dicast import (
     Within,
     nearest,
 )
+from dicast.toolkit.surrogates import escaped
 
 from .encodings import UTF_8, known, texts
-from .fields import check_fields, taker
-from .rows import Numbered, Rows, check_rows, each_row, names, open_rows
+from .fields import Fields, check_fields, paths_of
+from .rows import Failures, Numbered, Rows, check_rows, each_row, names, open_rows
 
 _TABS = ("\t", "\\t", "tab")
 _RETURN = "a carriage return ends no line; save the file with LF or CRLF line ends"
@@ -40,8 +41,8 @@ class Csv:
     :param fields: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
         ``context``, values names of columns; a column of that name by default. A column given here must be in the header.
         Without an ``id`` a row is named by the number of the line it starts on, blank lines counted. All other columns land in
-        the context. A further key, ``error``, names a column in which rows say why they failed where they were recorded: a row with a
-        value there is a failed record (``source_error``), and nothing is asked about it.
+        the context. A further key, ``error``, names a column of errors: a row with an error there is a failed record.
+        ``{column: gold, json: true}`` in place of a name reads the column's texts as JSON.
     :param kind: the subject kind of the rows.
     :param max_line_bytes: the longest line and the longest value that are read, in bytes (in characters, of an encoding such as
         UTF-16); 64 MiB by default.
@@ -54,7 +55,7 @@ class Csv:
     """
 
     path: InputPath
-    fields: Mapping[str, str] = attrs.field(factory=dict)
+    fields: Fields = attrs.field(factory=dict)
     kind: str = "row"
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
     delimiter: str | None = attrs.field(default=None, metadata={"later": True})
@@ -81,8 +82,10 @@ class Csv:
     def _rows(self) -> Iterator[Rows]:
         with InputFile.opened(self.path) as file:
             delimiter, sure = _delimiter(self.delimiter, self.path), self.delimiter is not None
-            table = _Table(file, self.fields, self.max_line_bytes, delimiter, sure, known(self.encoding), self.header)
-            yield Rows(file, taker(self.kind, self.fields), table.rows, self.kinds, self.fields, file.fault)
+            table = _Table(
+                file, paths_of(self.fields), self.max_line_bytes, delimiter, sure, known(self.encoding), self.header
+            )
+            yield Rows(file, table.rows, self.kind, self.fields, file.fault)
 
 
 @attrs.frozen
@@ -97,7 +100,7 @@ class _Table:
     encoding: str
     header: bool | Sequence[str]
 
-    def rows(self, check: InputCheck | None) -> Numbered:
+    def rows(self, check: InputCheck | None, failures: Failures) -> Numbered:
         """Yield each record with the number of the line it starts on; faults go to *check*, or are raised."""
         header: list[str] | None = None
         for line, record in self._records(check):
@@ -108,7 +111,10 @@ class _Table:
                 if self.header is True:
                     continue
             if len(record) == len(header):
-                yield line, dict(zip(header, record, strict=True))
+                row = dict(zip(header, record, strict=True))
+                if self.encoding != UTF_8 and (broken := escaped(row)) is not None:  # which UTF-7 can spell
+                    row, failures[line] = broken.value, broken.why
+                yield line, row
             else:
                 whose = "the header" if self.header is True else "the option header" if self.header else "the first"
                 wrong = f"the record has {_count(record, 'value')}, {whose} has {_count(header, 'column')}"

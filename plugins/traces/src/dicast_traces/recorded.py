@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, time
 from hashlib import sha256
+from typing import Any
 
 import attrs
 
@@ -207,6 +208,9 @@ def _due(read: Entry, history: History) -> Due:
         parents.get(kind),
         history.trail(),
     )
+    told: Any = event.payload.get("columns", {})
+    columns = {name: getattr(subject, part) if isinstance(part, str) else part[0] for name, part in told.items()}
+    subject = attrs.evolve(subject, columns=columns) if columns else subject
     failure = event.payload.get("failure")
     assert failure is None or isinstance(failure, Mapping)
     failed = None if failure is None else Failure(str(failure["kind"]), str(failure["message"]))

@@ -1,0 +1,67 @@
+"""JSON with lone surrogates: half of a character, which JSON can spell and no Unicode text can hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from .._kernel.classes import frozen
+from .._kernel.values.names import not_finite
+
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+@frozen
+class Escaped:
+    """A JSON *value* in whose texts each lone surrogate is written as its escape, and *why* no such value can be recorded."""
+
+    value: Any
+    why: str
+
+
+def with_lone_surrogates(text: bytes) -> Escaped | None:
+    """Return the JSON value that *text* is if lone surrogates are all that is wrong with it, else None."""
+    try:
+        value = json.loads(text.decode(), parse_constant=_refuse)
+        return None if not_finite(value, "") else escaped(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+def escaped(value: Any) -> Escaped | None:
+    """Return *value* with each lone surrogate in its texts, keys included, written as its escape; None if there is none."""
+    places: list[tuple[str, str]] = []
+    found = _escaped(value, "", places)
+    if not places:
+        return None
+    place, surrogate = places[0]
+    more = f", and in {len(places) - 1:,} more" if len(places) > 1 else ""
+    return Escaped(found, f"the text at {place!r}{more} has the lone surrogate {surrogate}, which is not Unicode")
+
+
+def _escaped(value: Any, place: str, places: list[tuple[str, str]]) -> Any:
+    if isinstance(value, str):
+        return _text(value, place, places)
+    if isinstance(value, Mapping):
+        inside = ((_text(str(key), place, places), one) for key, one in value.items())
+        return {key: _escaped(one, f"{place}.{key}".strip("."), places) for key, one in inside}
+    if isinstance(value, list | tuple):
+        return [_escaped(one, f"{place}.{number}".strip("."), places) for number, one in enumerate(value)]
+    return value
+
+
+def _text(text: str, place: str, places: list[tuple[str, str]]) -> str:
+    if text.isascii() or (found := _LONE.search(text)) is None:
+        return text
+    places.append((place, _escape(found)))
+    return _LONE.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")

@@ -1,0 +1,124 @@
+"""Records that failed where they were recorded: how a row shows it, and what its error says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from dicast import MISSING, lookup
+
+WhyFailed = Callable[[Mapping[str, Any]], str | None]
+"""Returns why a row failed where it was recorded, None for a row that did not."""
+
+ERROR = "error"
+
+_STATES = frozenset(("errored", "error", "failed", "incomplete", "canceled", "cancelled", "expired"))
+"""Values of ``type`` or ``status`` next to a missing output that say that there is none."""
+
+_NO_ERROR = frozenset(("", "none", "null", "nan", "false", "no", "n/a", "0", "[]", "{}"))
+"""Texts that tables write where nothing failed."""
+
+_CODES = ("code", "type", "errorCode", "error_code", "status", "name")
+_MESSAGES = ("message", "errorMessage", "error_message", "msg", "detail")
+
+_BAD_STATUS = 400
+_LONGEST = 500
+"""How many characters of an error are recorded."""
+
+
+def why_failed(fields: Mapping[str, str]) -> WhyFailed:
+    """Return the function that recognizes failed records among rows in which *fields* name the columns.
+
+    A row failed if the path ``fields.error`` leads to an error. It failed, too, if its output, or another part that *fields* name, is not
+    there, and there is an error in the column ``error`` or in an object on the way to the missing part: an ``error`` that is not empty, a
+    ``status_code`` of 400 or more, or a ``type`` or ``status`` such as ``errored``. An output that is there is an error message if it lies
+    in an object with such a ``status_code`` and a ``body`` with an ``error``.
+    """
+    named = {part: path for part, path in fields.items() if part in ("input", "output", "reference")}
+    paths = {"output": "output", **named}
+    is_nested = any("." in path for path in paths.values())
+    is_data = ERROR in named.values()  # the column of errors is a part of the subject
+    stated = fields.get(ERROR)
+
+    def why(row: Mapping[str, Any]) -> str | None:
+        if stated is not None and (text := error_text(lookup(row, stated), numbers=True)) is not None:
+            return text
+        if not is_nested and (is_data or ERROR not in row):
+            return None
+        for part, path in paths.items():
+            value = lookup(row, path)
+            if _is_missing(part, value, named):
+                found = None if is_data else error_text(row.get(ERROR))
+                found = found or next(filter(None, (_error_in(inside, at) for at, inside in _objects(row, path))), None)
+            else:
+                bad = (_bad_status(inside, at) for at, inside in _objects(row, path) if _has_error(inside.get("body")))
+                found = next(filter(None, bad), None) if part == "output" else None
+            if found is not None:
+                return found
+        return None
+
+    return why
+
+
+def _is_missing(part: str, value: object, named: Mapping[str, str]) -> bool:
+    """Whether the row lacks a part: one that the user named, or an output that is null or blank."""
+    if value is MISSING:
+        return part in named
+    return part == "output" and (value is None or (isinstance(value, str) and not value.strip()))
+
+
+def _has_error(body: object) -> bool:
+    return isinstance(body, Mapping) and error_text(body.get(ERROR)) is not None
+
+
+def _error_in(inside: Mapping[str, Any], place: str) -> str | None:
+    """The error that the object *inside* at *place* shows."""
+    text = error_text(inside.get(ERROR)) or _bad_status(inside, place)
+    states = (name for name in ("type", "status") if str(inside.get(name)).casefold() in _STATES)
+    return text or next((f"{place}.{name} is {inside[name]!r}" for name in states), None)
+
+
+def _objects(row: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The objects below *row* on the way along *path*, with their paths."""
+    steps = path.split(".")
+    for stop in range(1, len(steps)):
+        place = ".".join(steps[:stop])
+        inside = lookup(row, place)
+        if isinstance(inside, Mapping):
+            yield place, inside
+
+
+def _bad_status(inside: Mapping[str, Any], place: str) -> str | None:
+    status, body = inside.get("status_code"), inside.get("body")
+    if type(status) is not int or status < _BAD_STATUS:
+        return None
+    text = error_text(body.get(ERROR)) if isinstance(body, Mapping) else None
+    return f"{place}.status_code is {status}" + (f": {text}" if text else "")
+
+
+def error_text(value: object, *, numbers: bool = False) -> str | None:
+    """Return what the error *value* says in one text; None if it is no error: null, false, empty, or a number unless *numbers* count."""
+    if value is MISSING or not value:
+        return None
+    if isinstance(value, str):
+        return None if value.strip().casefold() in _NO_ERROR else _cut(value.strip())
+    if isinstance(value, bool):
+        return "the record says that it failed"
+    if isinstance(value, int | float):
+        return f"the record has the error {value}" if numbers else None
+    if isinstance(value, Mapping):
+        code = next(
+            (value[name] for name in _CODES if isinstance(value.get(name), str | int) and value[name] != ""), None
+        )
+        text = next((value[name] for name in _MESSAGES if isinstance(value.get(name), str) and value[name]), None)
+        if text is not None:
+            return _cut(text if code is None else f"{code}: {text}")
+    if isinstance(value, list | tuple):
+        return _cut("; ".join(error_text(one, numbers=True) or str(one) for one in value))
+    return _cut(orjson.dumps(value, default=str).decode())
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
