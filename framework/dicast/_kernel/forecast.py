@@ -55,7 +55,7 @@ async def forecast(pipeline: Pipeline, ledger: Slot, source: Source, visit: Visi
     """
     bill, subjects, unjudged = nothing(), 0, 0
     async with AsyncExitStack() as stack:
-        draft = RunContext(Clock().id(), pipeline.name, pipeline.base)
+        draft = RunContext(Clock().id(), pipeline.name, pipeline.base, trust=pipeline.trust)
         live = await open_component(ledger.component, draft, stack)
         context = attrs.evolve(draft, read=live.read, lookahead=lookahead(pipeline))
         opened = await open_component(source, context, stack)

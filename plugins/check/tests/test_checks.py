@@ -65,6 +65,7 @@ def refused(tmp_path, name, **options):
         (Equals(4), ["4", "4.0", 4], ["four", "44", "", True]),
         (Equals(True), ["true", True], ["True", 1, "1"]),
         (Equals({"a": [1]}), ['{"a": [1]}', {"a": [1]}], ['{"a": [2]}', "no JSON", {"a": [1], "b": 1}]),
+        (Equals({"a": [True]}), ['{"a": [true]}'], ['{"a": [1]}']),
         (Equals("4"), ["4", 4], ["04"]),
         (OneOf(["yes", "no", 7]), ["yes", "7", 7], ["Yes", "maybe", ""]),
     ],

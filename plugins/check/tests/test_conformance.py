@@ -15,6 +15,12 @@ CHECKS = {
     "one_of": {"values": ["a", 1]},
     "is_json": {},
     "contains_json": {},
+    "levenshtein": {"value": "a"},
+    "rouge_n": {"value": "a"},
+    "word_count": {"min": 1, "max": 3},
+    "is_refusal": {},
+    "python": {"file": "checks.py", "function": "short"},
+    "javascript": {"file": "checks.js", "function": "short"},
     "max_latency": {"seconds": 1.5},
     "max_cost": {"usd": 0.5},
     "assertions": {},
@@ -27,8 +33,15 @@ def test_every_check_is_tested_here():
     assert {kind.name for kind in dicast_metrics()} == set(CHECKS)
 
 
+FILES = {
+    "checks.py": "def short(output, row):\n    return len(str(output)) < 9\n",
+    "checks.js": "exports.short = (output, row) => String(output).length < 9;\n",
+}
+
 for _name, _options in CHECKS.items():
-    _class = type(f"Test_{_name}", (MetricConformance,), {"metric": f"check/{_name}", "options": _options})
+    _class = type(
+        f"Test_{_name}", (MetricConformance,), {"metric": f"check/{_name}", "options": _options, "files": FILES}
+    )
     globals()[_class.__name__] = _class
 
 del _class

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     help="Take up the newest unfinished run of this file, or this one.",
 )
 @click.option("--retry-failed", is_flag=True, help="With --resume: judge the failed subjects again.")
+@click.option(
+    "--yes", is_flag=True, help="Run the code that checks name, also where the section trust does not name its file."
+)
 @click.option("--metric-lines", is_flag=True, help="Print METRIC lines to stdout, and nothing else there.")
 @click.option("--primary", metavar="LABEL", help="With --metric-lines: the label whose mean is METRIC score.")
 @as_json
@@ -53,6 +56,7 @@ def run(
     overrides: tuple[str, ...],
     resume: str | None,
     retry_failed: bool,
+    yes: bool,
     metric_lines: bool,
     primary: str | None,
     as_json: bool,
@@ -70,7 +74,7 @@ def run(
         raise click.UsageError("--metric-lines prints METRIC lines alone: leave --json and --head out")
     if primary is not None and not metric_lines:
         raise click.UsageError("--primary is for METRIC lines: add --metric-lines")
-    request = Request(limit if head is None else head, resume, retry_failed)
+    request = Request(limit if head is None else head, resume, retry_failed, trusts_all=yes)
     pipeline = file if switched_off() else read_pipeline(file, overrides)
     if isinstance(pipeline, PipelineFile) and pipeline.experiments:
         if metric_lines:

@@ -101,6 +101,7 @@ class _Building(GateParts):
         scoring, gate = self._section("scoring", Scoring, Scoring()), self._gate()
         budget, disabled = self._section("budget", Budget, Budget()), self._section("disabled", bool, False)
         self._section("plugins", Plugins, None)
+        trust = self._section("trust", tuple[Path, ...], ())
         aggregates, stops = self._labelled("aggregates", "aggregate"), self._labelled("early_stop", "early_stop")
         self._check_criteria(aggregates, self._scored)
         baseline, sinks = self._baseline(), self._labelled("sinks", "sink")
@@ -135,6 +136,7 @@ class _Building(GateParts):
             ledger=ledger,
             executor=executor,
             disabled=disabled or budget.disabled,
+            trust=trust,
             fingerprints=digests(lambda slot: slot.fingerprint, singles, scoring, lists),
             setup=digests(lambda slot: slot.setup, singles, scoring, lists),
             **lists,

@@ -116,6 +116,7 @@ def _sections() -> Schema:
         "executor": _ref("executor"),
         "disabled": {"type": "boolean"},
         "plugins": options_schema(Plugins),
+        "trust": {"type": "array", "items": {"type": "string"}},
     }
 
 

@@ -21,7 +21,7 @@ Tier = Literal["proxy", "truth"]
 
 SECTIONS = (
     "name", "include", "define", "source", "task", "metrics", "scoring", "judges", "extractors", "aggregates", "early_stop",
-    "baseline", "experiments", "budget", "gate", "sinks", "ledger", "executor", "disabled", "plugins",
+    "baseline", "experiments", "budget", "gate", "sinks", "ledger", "executor", "disabled", "plugins", "trust",
 )  # fmt: skip
 """The sections that a pipeline file may have, in the order in which the docs have them; the schema says what each takes."""
 
@@ -217,7 +217,7 @@ class Baseline:
 class Pipeline:
     """A pipeline file, checked and built.
 
-    *file* is named as the user wrote it; *experiment* is which one of a suite; *base* is the file's directory; *source* may be None where subjects come from elsewhere;
+    *file* is named as the user wrote it; *experiment* is which one of a suite; *base* is the file's directory; *trust* has the files of code that may be run; *source* may be None where subjects come from elsewhere;
     *fingerprints* digests, a section or component, what could
     change a number; *setup* likewise what may not change between a run and its resume.
     """
@@ -241,5 +241,6 @@ class Pipeline:
     ledger: Slot | None
     executor: Slot
     disabled: bool
+    trust: tuple[Path, ...]
     fingerprints: Mapping[str, str]
     setup: Mapping[str, str]

@@ -51,7 +51,7 @@ class Request:
     that has *ended*, too, where another gate is to decide it) and *retry_failed* judges its failed subjects again; *source* stands in for
     the file's; *live* says that it is a live one, and takes up an unfinished run of it unless *new*; *suite* says to which suite it
     belongs; a *preview* is nothing to take up or to compare with; *kind* is recorded, one of ``RUN_KINDS``, by default as the other members
-    say; *pause_after* so many subjects the run pauses, and can be taken up; *signals* lets Ctrl-C and SIGTERM end the run in order; *progress* is called now and then.
+    say; *trusts_all* is the consent to run code that the section ``trust`` does not name; *pause_after* so many subjects the run pauses, and can be taken up; *signals* lets Ctrl-C and SIGTERM end the run in order; *progress* is called now and then.
     """
 
     limit: int | None = None
@@ -65,6 +65,7 @@ class Request:
     preview: bool = False
     kind: str | None = None
     pause_after: int | None = None
+    trusts_all: bool = False
     signals: bool = False
     progress: Callable[[Report], None] | None = None
 
@@ -90,7 +91,8 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> RunOutc
         if request.signals:
             parts.enter_context(stop.on_signals())
         draft = RunContext(clock.id(), pipeline.name, pipeline.base)
-        draft = evolve(draft, concurrency=pipeline.executor.component.concurrency)
+        trust = None if request.trusts_all else pipeline.trust
+        draft = evolve(draft, concurrency=pipeline.executor.component.concurrency, trust=trust)
         part = parts.part("ledger")
         live: Ledger = await open_component(ledger.component, draft, part)
         keeps_content = getattr(live, "keeps_content", True)

@@ -242,6 +242,7 @@ class RunContext:
     *ledger_path* is its file, None for one that is none. *pass_at* has for each metric, each judge and all metrics together the least score with which a subject passes.
     For an early stop, *shuffle* is the seed of the random order in which subjects come, ``sizes(label)`` says how many there are for a label to judge where
     they come so, *baseline* has the records that the run is compared with, and ``gate_at(label)`` is the line that the gate holds the label's mean against.
+    *trust* has the files of code that the user consented to run; None, under ``--yes``, stands for all. Ask ``trusts(file)``.
     """
 
     run_id: str
@@ -260,3 +261,8 @@ class RunContext:
     gate_at: Callable[[str], float | None] = _not_known
     ledger_path: Path | None = None
     pass_at: Mapping[str, float] = attrs.field(factory=dict)
+    trust: tuple[Path, ...] | None = ()
+
+    def trusts(self, file: Path) -> bool:
+        """Return whether the user consented to run the code of *file*: it is in the section ``trust``, or ``--yes`` was given."""
+        return self.trust is None or file.resolve() in {path.resolve() for path in self.trust}

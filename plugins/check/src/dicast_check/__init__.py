@@ -5,7 +5,9 @@ from __future__ import annotations
 from dicast import hookimpl
 
 from .assertions import Assertions
+from .code import Javascript, Python
 from .limits import MaxCost, MaxLatency
+from .measures import IsRefusal, Levenshtein, RougeN, WordCount
 from .structure import ContainsJson, IsJson
 from .texts import Contains, ContainsAll, ContainsAny, Equals, Icontains, OneOf, Regex, StartsWith
 
@@ -24,7 +26,13 @@ def dicast_metrics() -> list[type]:
         OneOf,
         IsJson,
         ContainsJson,
+        Levenshtein,
+        RougeN,
+        WordCount,
+        IsRefusal,
         MaxLatency,
         MaxCost,
+        Python,
+        Javascript,
         Assertions,
     ]

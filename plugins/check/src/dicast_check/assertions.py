@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping
-from math import isfinite
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import attrs
 
-from dicast import MISSING, Failure, Score, Subject, Within, columns, lookup, nearest, read_json
+from dicast import (
+    MISSING,
+    ConfigError,
+    Cost,
+    Failure,
+    Judge,
+    RunContext,
+    Score,
+    Subject,
+    Within,
+    columns,
+    estimate,
+    lookup,
+    nearest,
+    read_json,
+    weakest,
+)
 
-from .check import Check, is_template, no_output
-from .limits import Limit, MaxCost, MaxLatency
-from .structure import ContainsJson, IsJson
-from .texts import Contains, ContainsAll, ContainsAny, Equals, Icontains, OneOf, Regex, StartsWith, linear
+from .check import Check, Outcome, no_output
+from .code import Code
+from .items import BadList, Group, code_files, read_items
+from .judged import Judged
+from .limits import Limit
 
-_CHECKS: Mapping[str, type[Check]] = {
-    kind.name: kind
-    for kind in (
-        Contains, Icontains, ContainsAny, ContainsAll, StartsWith, Regex, Equals, OneOf, IsJson, ContainsJson, MaxLatency, MaxCost,
-    )
-}  # fmt: skip
-_VALUES = {
-    "regex": "pattern", "one_of": "values", "contains_any": "values", "contains_all": "values", "is_json": "schema",
-    "contains_json": "schema", "max_latency": "seconds", "max_cost": "usd",
-}  # fmt: skip
-"""The option that ``value`` stands for, where it is not ``value`` itself."""
-
-_LISTS = ("contains_any", "contains_all")
-"""The checks whose list may be a text in commas, as it is in other tools."""
-
-_OWN = ("check", "type", "value", "weight", "negate")
-
-
-class _BadList(Exception):
-    """The row's list is of no use; the message says why."""
+_ROUNDING = 1e-9
+"""How far the rounding of sums may carry a mean out of [0, 1]."""
 
 
 @attrs.frozen
@@ -45,12 +45,26 @@ class Assertions:
     The row's column holds a list of ``{check, value, weight, negate}``, as a list or as its JSON text (a CSV file's): ``check`` is the name
     of a check of this plugin (``contains``, ``equals`` …; hyphens do for underscores, and ``not-contains`` is ``contains`` negated),
     ``value`` what that check compares with (a list for ``contains_any`` and ``contains_all``, or a text that is one in commas),
-    ``weight`` 1 by default. The check's other options may stand there too (``ignore_case``, ``field``). A row without the column is
-    ``missing_input``, and so is one whose list cannot be read (the message says which item), one that has no output, unless all its
-    checks are limits, and one whose pattern RE2 cannot read.
+    ``weight`` 1 by default. The check's other options may stand there too (``ignore_case``, ``field``), and ``metric``, a name under which
+    the mean of the items with that name is in ``signals.metrics``. ``{check: assert_set, assert: [items], threshold}`` is a list of its
+    own: it holds when all its items do, or with a threshold when the weighted mean of their values reaches it.
+
+    The items ``llm_rubric``, ``factuality`` and ``closedqa`` ask the judge that ``judges`` has under that name; the score then rests on a
+    model. The items ``python`` and ``javascript`` (``{check: python, file, function}``) call code, which needs consent as
+    ``check/python`` does.
+
+    A row without the column is ``missing_input``, and so is one whose list cannot be read (the message says which item), one that has
+    no output, unless all its checks are limits, one whose pattern RE2 cannot read, and one that names code without consent or a judge
+    that is not there. A failure of one item is the failure of the row: it is never counted as passed.
 
     :param column: the row's column, a dotted path.
-    :param threshold: the score with which a row passes, in [0, 1]; ``pass_at`` beside the component wins.
+    :param threshold: with it the score is the weighted mean of the items' values (a share of n-grams, a judge's score), and a row passes
+        with this much, in [0, 1]; without it the score is the weighted share of items that hold, and a row passes when all do.
+        ``pass_at`` in the same slot wins.
+    :param judges: judges by the name of the item that asks them: ``llm_rubric``, ``factuality``, ``closedqa``, or a name of your own. The
+        item's value is shown as the reference for ``factuality``, else as the context column ``criterion``.
+    :param code: files that the rows' items ``python`` and ``javascript`` name. The run does not start where one is missing or not
+        trusted, and their digests are part of the fingerprint.
     """
 
     name = "assertions"
@@ -58,117 +72,163 @@ class Assertions:
     needs_output = False
 
     column: str = "assert"
-    threshold: float = attrs.field(default=1.0, validator=Within(0, 1, "in [0, 1]"))
+    threshold: float | None = attrs.field(default=None, validator=attrs.validators.optional(Within(0, 1, "in [0, 1]")))
+    judges: Mapping[str, Judge] = attrs.field(factory=dict)
+    code: Sequence[Path] = ()
 
     @property
     def default_pass_at(self) -> float:
-        """The threshold."""
-        return self.threshold
+        """The threshold; all items where there is none."""
+        return 1.0 if self.threshold is None else self.threshold
 
-    def score(self, subject: Subject) -> Score | Failure:
-        """Ask each check of the row's list."""
+    def reads(self, base: Path) -> dict[str, Path]:
+        """The files of code."""
+        return {str(file): base / file for file in self.code}
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Assertions | LiveAssertions | JudgedAssertions]:
+        """Give the live metric.
+
+        :raises ConfigError: where a file of ``code`` is missing or not trusted.
+        """
+        files = {str(file): Code.of(file, _language(file), run) for file in self.code}
+        if self.judges:
+            yield JudgedAssertions(self, run, files)
+        else:
+            yield LiveAssertions(self, run, files) if files or run.trust != () else self
+
+    @property
+    def score(self) -> Callable[[Subject], Score | Failure | Awaitable[Score | Failure]]:
+        """Ask each check of the row's list. Only judges are waited for."""
+        return self.score_slowly if self.judges else self.score_at_once
+
+    def score_at_once(self, subject: Subject) -> Score | Failure:
+        """Ask the checks that need neither a judge nor code."""
+        group = self._group(subject, {})
+        if isinstance(group, Failure):
+            return group
+        outcomes = []
+        for leaf in group.leaves():
+            assert isinstance(leaf.check, Check)  # others need judges, or a run
+            outcome = leaf.check.outcome(subject)
+            if isinstance(outcome, Failure):
+                return leaf.failure(outcome)
+            outcomes.append(outcome)
+        return self._scored(group, outcomes)
+
+    async def score_slowly(self, subject: Subject, files: Mapping[str, Code] | None = None) -> Score | Failure:
+        """Ask all checks, with *files* of trusted code."""
+        group = self._group(subject, files or {})
+        if isinstance(group, Failure):
+            return group
+        outcomes, costs = list[Outcome](), list[Cost]()
+        for leaf in group.leaves():
+            answer = leaf.check.outcome(subject)
+            outcome = await answer if inspect.isawaitable(answer) else answer
+            costs += [outcome.cost] if isinstance(outcome, Failure) else outcome.costs
+            if isinstance(outcome, Failure):
+                return attrs.evolve(leaf.failure(outcome), cost=_total([cost for cost in costs if not cost.is_zero]))
+            outcomes.append(outcome)
+        return self._scored(group, outcomes)
+
+    def _group(self, subject: Subject, files: Mapping[str, Code]) -> Group | Failure:
         try:
-            items = self._items(subject)
-            made = [_made(number, item) for number, item in enumerate(items, 1)]
-        except _BadList as error:
+            group = read_items(self.items(subject), self.judges, files)
+        except BadList as error:
             return Failure("missing_input", f"{self.column}: {error}")
-        if subject.output is None and not all(isinstance(check, Limit) for _, check, _ in made):
+        if subject.output is None and not all(isinstance(leaf.check, Limit) for leaf in group.leaves()):
             return no_output(subject)
-        passed, failed = 0.0, list[str]()
-        for name, check, weight in made:
-            found = check.score(subject)
-            if isinstance(found, Failure):
-                return attrs.evolve(found, message=f"{name}: {found.message}")
-            assert found.value is not None  # checks have no scale of their own
-            passed += weight * found.value
-            if found.value < 1:
-                failed.append(f"{name}: {found.details or 'it holds, and should not'}")
-        value = min(1.0, passed / sum(weight for _, _, weight in made))
+        return group
+
+    def _scored(self, group: Group, outcomes: Sequence[Outcome]) -> Score | Failure:
+        """Return the score of the row with the *outcomes* of its checks, in their order."""
+        result = group.result(iter(outcomes))
+        value = result.share if self.threshold is None else result.mean
+        if not -_ROUNDING <= value <= 1 + _ROUNDING:
+            return Failure("invalid_score", f"{self.column}: the mean of the items' values is {value:g}, not in [0, 1]")
+        bases = [basis for outcome in outcomes for basis in outcome.bases]
         return Score(
-            value,
-            details="; ".join(failed),
-            feedback="; ".join(failed),
-            signals={"failed": len(failed), "checks": len(made)},
+            min(1.0, max(0.0, value)),
+            min((outcome.confidence for outcome in outcomes), default=1.0),
+            details="; ".join(result.failed),
+            feedback="; ".join(result.failed),
+            cost=_total([cost for outcome in outcomes for cost in outcome.costs if not cost.is_zero]),
+            signals=result.signals(),
+            basis=weakest(["truth", *bases]) if bases else None,
         )
 
-    def _items(self, subject: Subject) -> list[Any]:
-        """The row's list.
+    def items(self, subject: Subject) -> list[Any]:
+        """Return the items of the row's list.
 
-        :raises _BadList: when there is none.
+        :raises BadList: when there is no list.
         """
         row = columns(subject)
-        found = lookup(row, self.column)
-        if found is MISSING:
+        value = lookup(row, self.column)
+        if value is MISSING:
             near = nearest(self.column, row)
-            raise _BadList(
+            raise BadList(
                 "the row has no such column" + (f", did you mean {near!r}?" if near else f"; it has {', '.join(row)}")
             )
-        if isinstance(found, str) and found:
+        if isinstance(value, str) and value:
             try:
-                found = read_json(found)
+                value = read_json(value)
             except ValueError as error:
-                raise _BadList(f"it is not JSON: {error}") from error
-        if found is None or found in ("", []):
-            raise _BadList("this row has no checks there; give it one, or leave the row out")
-        items = [found] if isinstance(found, Mapping) else found
+                raise BadList(f"it is not JSON: {error}") from error
+        if value is None or value in ("", []):
+            raise BadList("this row has no checks there; give it one, or leave the row out")
+        items = [value] if isinstance(value, Mapping) else value
         if not isinstance(items, list | tuple):
-            raise _BadList(f"it is a list of {{check, value, weight, negate}}, not {found!r:.80}")
+            raise BadList(f"it is a list of {{check, value, weight, negate}}, not {value!r:.80}")
         return list(items)
 
 
-def _made(number: int, item: Any) -> tuple[str, Check, float]:
-    """The check that *item* asks for, with its name and weight.
+@attrs.frozen
+class LiveAssertions:
+    """A row's own checks in a run, with the *files* of code that the run trusts."""
 
-    :raises _BadList: saying what is wrong with it.
-    """
-    if not isinstance(item, Mapping) or not isinstance(said := item.get("check", item.get("type")), str):
-        raise _BadList(f"item {number} is no {{check, value, weight, negate}}: {item!r:.80}")
-    name = said.replace("-", "_")
-    negated = name.startswith("not_")
-    name = name.removeprefix("not_")
-    kind = _CHECKS.get(name)
-    if kind is None:
-        near = nearest(name, _CHECKS)
-        raise _BadList(
-            f"item {number}: there is no check {said!r}"
-            + (f", did you mean {near!r}?" if near else f"; there are {', '.join(_CHECKS)}")
-        )
-    weight = item.get("weight", 1)
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not isfinite(weight) or weight <= 0:
-        raise _BadList(f"item {number}: weight is a number above 0, not {weight!r}")
-    options = {key: value for key, value in item.items() if key not in _OWN}
-    if item.get("value") is not None:
-        options[_VALUES.get(name, "value")] = item["value"]
-    if not isinstance(item.get("field", ""), str):
-        raise _BadList(f"item {number}: field is a text, not {item['field']!r:.80}")
-    for key in ("negate", "ignore_case"):
-        if not isinstance(item.get(key, False), bool):
-            raise _BadList(f"item {number}: {key} is true or false, not {item[key]!r:.80}")
-    _fit(f"item {number}: {said}", kind, name, options)
-    try:
-        if name in _LISTS and isinstance(text := options.get("values"), str) and not is_template(text):
-            options["values"] = [one for one in next(csv.reader([text], skipinitialspace=True), ()) if one.strip()]
-        made = kind(**options, negate=item.get("negate", False) is not negated)
-        if isinstance(made, Regex) and not is_template(made.pattern):
-            linear(made.pattern, made.ignore_case)  # Python's re, which may hang, is for patterns of the pipeline file
-    except Exception as error:  # the border: the row's values are anybody's
-        raise _BadList(f"item {number}: {said}: {error}") from error
-    return said, made, float(weight)
+    metric: Assertions
+    run: RunContext
+    files: dict[str, Code] = attrs.field(factory=dict)
+
+    @property
+    def default_timeout(self) -> float:
+        """Ten minutes: judges and functions are waited for one after the other."""
+        return 600.0
+
+    async def score(self, subject: Subject) -> Score | Failure:
+        """Ask each check of the row's list."""
+        try:
+            names = [*code_files(self.metric.items(subject))]
+        except BadList:
+            names = []  # the metric says what is wrong
+        for name in names:
+            if name not in self.files and self.run.trusts(self.run.base / name):
+                try:
+                    self.files[name] = Code.of(Path(name), _language(Path(name)), self.run)
+                except ConfigError as error:
+                    return Failure("missing_input", f"{self.metric.column}: {error}")
+        return await self.metric.score_slowly(subject, self.files)
 
 
-def _fit(what: str, kind: type[Check], name: str, options: Mapping[str, Any]) -> None:
-    """Check that the check *kind*, called *name*, takes these *options*, and lacks none.
+@attrs.frozen
+class JudgedAssertions(LiveAssertions):
+    """A row's own checks in a run, some of which a judge answers."""
 
-    :raises _BadList: saying of *what* something is wrong.
-    """
-    fields = {field.name: field for field in attrs.fields(kind) if field.init}
-    for key in options:
-        if key not in fields:
-            raise _BadList(f"{what} has no {key!r}; it has {', '.join(fields)}")
-    own = _VALUES.get(name, "value")
-    if own in fields and fields[own].default is attrs.NOTHING and own not in options:
-        raise _BadList(f"{what} needs a value")
-    if issubclass(kind, Limit) and (isinstance(options[own], bool) or not isinstance(options[own], int | float)):
-        raise _BadList(f"{what}: {own} is a number, not {options[own]!r:.80}")
-    if name == "regex" and not isinstance(options[own], str):
-        raise _BadList(f"{what}: {own} is a text, not {options[own]!r:.80}")
+    def estimate(self, subject: Subject) -> Cost:
+        """Return the cost of all judges that the row asks, at most; nothing for a list that cannot be read."""
+        try:
+            leaves = [*read_items(self.metric.items(subject), self.metric.judges, self.files).leaves()]
+        except BadList:
+            return Cost.zero()
+        costs = [estimate(leaf.check.judge, subject) for leaf in leaves if isinstance(leaf.check, Judged)]
+        return _total([cost for cost in costs if not cost.is_zero])
+
+
+def _language(file: Path) -> str:
+    return "python" if file.suffix == ".py" else "javascript"
+
+
+def _total(costs: Sequence[Cost]) -> Cost:
+    """Return the sum of *costs* in the unit of the first: two units are never added."""
+    unit = costs[0].unit if costs else "usd"
+    return sum((cost for cost in costs if cost.unit == unit), Cost.zero(unit))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import attrs
 import orjson
 
-from dicast import MISSING, Failure, Score, Subject, check_field, columns, locate, lookup, nearest
+from dicast import MISSING, Basis, Cost, Failure, Score, Subject, check_field, columns, locate, lookup, nearest
 
 _TEMPLATE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _PASSED = Score(1.0)
@@ -22,10 +22,30 @@ class MissingColumn(Exception):
 
 @attrs.frozen
 class Answer:
-    """Whether a check holds, and *why*, in words for either answer: ``contains 'a'``, ``does not contain 'a'``."""
+    """Whether a check holds, and *why*, in words for either answer: ``contains 'a'``, ``does not contain 'a'``.
+
+    *value* is the check's degree, for checks that have one; a list of assertions with a threshold takes the mean of these.
+    """
 
     holds: bool
     why: str
+    value: float | None = None
+
+
+@attrs.frozen
+class Outcome:
+    """The result of a check after ``negate``: whether it holds, its *value* for a mean, and *why* it does not hold.
+
+    *costs* are amounts that were spent on it, *bases* what model judgments it rests on.
+    """
+
+    holds: bool
+    value: float
+    why: str = ""
+    confidence: float = 1.0
+    costs: tuple[Cost, ...] = ()
+    bases: tuple[Basis, ...] = ()
+    signals: Mapping[str, object] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -44,19 +64,30 @@ class Check:
     field: str | None = attrs.field(default=None, validator=check_field)
 
     def score(self, subject: Subject) -> Score | Failure:
-        """Ask whether the check holds for *subject*."""
+        """Return 1 where the check holds for *subject*, else 0."""
+        outcome = self.outcome(subject)
+        if isinstance(outcome, Failure):
+            return outcome
+        return _PASSED if outcome.holds else Score(0.0, details=outcome.why)
+
+    def outcome(self, subject: Subject) -> Outcome | Failure:
+        """Return whether the check holds for *subject*, or why that cannot be decided."""
         if subject.output is None:
             return no_output(subject)
         output = subject.output if self.field is None else locate(subject.output, self.field)
         if output is MISSING:
-            return Score(0.0, details=f"the output has no field {self.field!r}")
+            return Outcome(False, 0.0, f"the output has no field {self.field!r}")
         try:
             answer = self.answer(output, subject)
         except MissingColumn as error:
             return Failure("missing_input", str(error))
-        if isinstance(answer, Failure):
-            return answer
-        return _PASSED if answer.holds is not self.negate else Score(0.0, details=f"the output {answer.why}")
+        return answer if isinstance(answer, Failure) else self.turned(answer)
+
+    def turned(self, answer: Answer) -> Outcome:
+        """Return *answer* as an outcome, reversed under ``negate``."""
+        holds = answer.holds is not self.negate
+        value = float(holds) if answer.value is None else answer.value
+        return Outcome(holds, value, "" if holds else f"the output {answer.why}")
 
     def answer(self, output: Any, subject: Subject) -> Answer | Failure:
         """Whether *output*, of *subject* or of its field, is as it should be."""

@@ -11,7 +11,7 @@ import attrs
 
 from dicast import Answered, Failure, Score, Subject, Within
 
-from .check import Answer, Check
+from .check import Answer, Check, Outcome
 
 
 def _figure(subject: Subject, name: str) -> list[Decimal]:
@@ -28,11 +28,16 @@ class Limit(Check):
     needs_output = False
 
     def score(self, subject: Subject) -> Score | Failure:
-        """Ask whether the limit was kept; the output itself is not read."""
+        """Return 1 where the limit was kept, else 0; the output itself is not read."""
+        outcome = self.outcome(subject)
+        return outcome if isinstance(outcome, Failure) else Score(outcome.value, details=outcome.why)
+
+    def outcome(self, subject: Subject) -> Outcome | Failure:
+        """Return whether the limit was kept; the figure is stated for either answer."""
         answer = self.answer(None, subject)
         if isinstance(answer, Failure):
             return answer
-        return Score(1.0 if answer.holds is not self.negate else 0.0, details=f"the output {answer.why}")
+        return attrs.evolve(self.turned(answer), why=f"the output {answer.why}")
 
 
 @attrs.frozen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -191,7 +191,16 @@ def _equal(output: object, value: object, ignore_case: bool) -> bool:
             output = read_json(output)
         except ValueError:
             return False
-    return output == value and isinstance(output, bool) is isinstance(value, bool)
+    return _same(output, value)
+
+
+def _same(first: object, second: object) -> bool:
+    """Return whether two JSON values are equal; true is not 1, at any depth."""
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() == second.keys() and all(_same(first[key], second[key]) for key in first)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(_same, first, second))
+    return first == second and isinstance(first, bool) is isinstance(second, bool)
 
 
 def _check_pattern(check: Regex, _attribute: attrs.Attribute[str], pattern: str) -> None:

@@ -1,0 +1,49 @@
+"""Items of a row's list that a judge answers."""
+
+from __future__ import annotations
+
+import attrs
+
+from dicast import Failure, Judge, Subject, maybe_await
+
+from .check import Outcome, filled
+
+REFERENCE_CHECKS = ("factuality",)
+"""Names whose value is the reference that the output is compared with."""
+
+CRITERION = "criterion"
+"""The context column in which a judge sees the value of the other items."""
+
+
+@attrs.frozen
+class Judged:
+    """A check that asks *judge* whether the output meets *value*; it holds with a score of at least *threshold*."""
+
+    name: str
+    judge: Judge
+    value: str
+    threshold: float
+    negate: bool
+    number: int
+    is_reference: bool
+
+    async def outcome(self, subject: Subject) -> Outcome | Failure:
+        """Ask the judge about *subject*, under an id of its own, by which its reply is found again when a run is resumed."""
+        value = str(filled(self.value, subject))
+        asked = attrs.evolve(subject, id=f"{subject.id} (assertion {self.number}: {self.name})")
+        if self.is_reference:
+            asked = attrs.evolve(asked, reference=value)
+        else:
+            asked = attrs.evolve(asked, context={**subject.context, CRITERION: value})
+        judgment = await maybe_await(self.judge.judge(asked, ()))
+        if isinstance(judgment, Failure):
+            return judgment
+        holds = (judgment.score >= self.threshold) is not self.negate
+        return Outcome(
+            holds,
+            1 - judgment.score if self.negate else judgment.score,
+            "" if holds else f"the judge scores {judgment.score:g}, the limit is {self.threshold:g}, for {value!r:.80}",
+            judgment.confidence,
+            (judgment.cost,),
+            (judgment.basis,),
+        )

@@ -1,0 +1,66 @@
+"""Calls one function of a file about one output: the process behind ``check/python``. Imports nothing of dicast."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+import json
+import math
+import os
+import sys
+import types
+from pathlib import Path
+
+
+def main() -> None:
+    """Read ``{output, row}`` from stdin and write ``{result}`` or ``{error, kind}`` to stdout."""
+    path, function, digest = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    data = json.loads(sys.stdin.buffer.read())
+    answer = os.dup(1)
+    os.dup2(2, 1)  # prints of the user's code are no answer
+    try:
+        result = call(path, function, digest, data)
+        unfit = isinstance(result, float) and not math.isfinite(result)
+        reply = {"error": f"it returned {result}", "kind": "invalid_score"} if unfit else {"result": result}
+        text = json.dumps(reply, allow_nan=False, default=plain)
+    except Exception as error:  # the border to the user's code
+        text = json.dumps({"error": f"{type(error).__name__}: {error}", "kind": "crashed"})
+    with os.fdopen(answer, "wb") as file:
+        file.write(text.encode(errors="backslashreplace"))
+
+
+def call(path: Path, function: str, digest: str, data: dict[str, object]) -> object:
+    """Return the result of *function* in the file *path*, which has the SHA-256 *digest*."""
+    source = path.read_bytes()
+    if hashlib.sha256(source).hexdigest() != digest:
+        raise RuntimeError("the file has changed since the run started")
+    sys.path[0] = str(path.parent)
+    module = types.ModuleType(path.stem)
+    module.__file__ = str(path)
+    sys.modules[path.stem] = module
+    exec(compile(source, str(path), "exec"), module.__dict__)  # noqa: S102  # the run has consent for this file
+    target = getattr(module, function, None)
+    if not callable(target):
+        names = ", ".join(name for name, value in vars(module).items() if inspect.isfunction(value))
+        raise LookupError(  # noqa: TRY004  # it is missing, as a rule
+            f"the file has no function {function!r}; it has {names or 'none'}"
+        )
+    result = target(data["output"], data["row"])
+    return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result
+
+
+async def _awaited(result: object) -> object:
+    return await result  # type: ignore[misc]  # asked above
+
+
+def plain(value: object) -> object:
+    """Return *value* as plain data, such as a number of another library."""
+    item = getattr(value, "item", None)
+    if callable(item):
+        return item()
+    raise TypeError(f"the result has a {type(value).__name__}, which is not JSON")
+
+
+if __name__ == "__main__":
+    main()
