@@ -230,3 +230,22 @@ def test_a_ledger_that_is_locked_is_answered_from_or_an_error_and_it_recovers(tm
         free.set()
         holder.join()
     assert served.ask("/runs/last/rows")[1]["total"] == 3
+
+
+@pytest.mark.parametrize(
+    ("site", "method", "path", "is_refused"),
+    [
+        ("cross-site", "POST", "/labels", True),
+        ("same-site", "POST", "/labels", True),
+        ("cross-site", "GET", "/runs", True),
+        ("cross-site", "GET", "/", False),
+        ("same-origin", "GET", "/runs", False),
+        ("none", "GET", "/runs", False),
+        (None, "GET", "/runs", False),
+    ],
+)
+def test_a_request_that_the_browser_reports_as_another_sites_is_refused(plain, site, method, path, is_refused):
+    app = application([plain], Tokens(READING, LABELLING), [HOST], "c")
+    headers = {"host": HOST, "authorization": f"Bearer {LABELLING}"} | ({"sec-fetch-site": site} if site else {})
+    answer = TestClient(app).request(method, path, headers=headers, json={} if method == "POST" else None)
+    assert (answer.status_code == 403) is is_refused, answer.text

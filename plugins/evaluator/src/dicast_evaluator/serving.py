@@ -16,7 +16,8 @@ import attrs
 import orjson
 from aiohttp import web
 
-from dicast import ConfigError, Due, Event, RunContext, Subject
+from dicast import Due, Event, RunContext, Subject
+from dicast.toolkit.connections import ACCEPTED_AT_ONCE, WAITING, Connections, connection_limit, listening_socket
 
 from .result import parsed
 from .served import BadPayload, NoScore, result, subject_of
@@ -62,14 +63,10 @@ class Serving:
         runner = web.ServerRunner(_Front(server), shutdown_timeout=CLOSE_SECONDS)
         await runner.setup()
         try:
-            try:
-                site = web.TCPSite(runner, self.host, self.port)
-                await site.start()
-            except OSError as error:
-                at = f"{self.host}:{self.port}"
-                raise ConfigError(
-                    f"cannot listen on {at}: {error.strerror or error}; choose another --port, or 0 for any that is free"
-                ) from error
+            listening = listening_socket(self.host, self.port)
+            site = web.SockSite(runner, listening, backlog=ACCEPTED_AT_ONCE)
+            await site.start()
+            listening.listen(WAITING)
             host, port = runner.addresses[0][:2]
             self.ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
             yield server
@@ -88,23 +85,35 @@ class _Front(web.Server):
         super().__init__(self._handle, access_log=None, logger=quiet)
         self._server = server
         self._silent: set[object] = set()
+        self._transports: dict[web.RequestHandler, asyncio.Transport] = {}
+        self._open = Connections(connection_limit())
 
-    def __call__(self) -> web.RequestHandler:
-        connection = super().__call__()
-        self._silent.add(connection)
-        asyncio.get_running_loop().call_later(HEAD_SECONDS, self._look, connection)
-        return connection
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Count a connection, and wait for the head of its request."""
+        super().connection_made(handler, transport)
+        self._silent.add(handler)
+        self._transports[handler] = transport
+        self._open.add(transport)
+        asyncio.get_running_loop().call_later(HEAD_SECONDS, self._look, handler)
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        """Forget a connection."""
+        super().connection_lost(handler, exc)
+        self._silent.discard(handler)
+        if (transport := self._transports.pop(handler, None)) is not None:
+            self._open.remove(transport)
 
     async def _handle(self, request: web.BaseRequest) -> web.Response:
         self._silent.discard(request.protocol)
+        if (transport := self._transports.get(request.protocol)) is not None:
+            self._open.has_request(transport)
         return await self._server.handle(request)
 
-    def _look(self, connection: web.RequestHandler) -> None:
-        if connection in self._silent:
-            self._silent.discard(connection)
-            connection.force_close()
-            if connection.transport is not None:
-                connection.transport.abort()
+    def _look(self, handler: web.RequestHandler) -> None:
+        if handler in self._silent:
+            self._silent.discard(handler)
+            handler.force_close()
+            self._transports[handler].abort()
 
 
 def is_loopback(host: str) -> bool:

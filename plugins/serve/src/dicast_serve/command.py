@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dicast import ConfigError, read_ledger
+from dicast.toolkit.connections import listening_socket
 
 LEAST_TOKEN = 16
 
@@ -54,14 +55,14 @@ def serve(
         click.echo(answered(paths, once))
         return
     from .guard import Tokens
-    from .listening import hosts_of, listen, listener
+    from .listening import hosts_of, listen
     from .pages import pages
 
     labelling = None if label_token_file is None else _token(label_token_file, "--label-token-file")
     reading = secrets.token_urlsafe(24) if token_file is None else _token(token_file, "--token-file")
     if labelling == reading:
         raise ConfigError("--token-file and --label-token-file hold the same token: who reads could give verdicts, too")
-    with listener(host, port) as socket:
+    with listening_socket(host, port) as socket:
         port = socket.getsockname()[1]
         allowed, hosts = Tokens(reading, labelling), hosts_of(host, port, names)
         app = application(paths, allowed, hosts, f"dicast_{port}", pages(), prepare=True)

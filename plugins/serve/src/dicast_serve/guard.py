@@ -23,6 +23,9 @@ _POLICY = (
     "form-action 'none'",
     "frame-ancestors 'none'",
 )
+OWN_SITES = ("same-origin", "none")
+"""Values of the header Sec-Fetch-Site of requests from the dashboard itself, and from a person who typed the address."""
+
 HEADERS = {
     "content-security-policy": "; ".join(_POLICY),
     "x-content-type-options": "nosniff",
@@ -85,6 +88,8 @@ class Guard:
         origin = request.headers.get("origin")
         if origin is not None and origin.lower() != f"http://{hosts[0].lower()}":
             return error_response(403, "the request comes from the page of another origin")
+        if request.headers.get("sec-fetch-site", "none") not in OWN_SITES and not _is_visit(request):
+            return error_response(403, "the browser reports that the request comes from the page of another site")
         if (given := self._in_address(request)) is not None and self.tokens.may_read(given):
             welcome = RedirectResponse("/", 303)
             welcome.set_cookie(self.cookie, given, httponly=True, samesite="strict", path="/")
@@ -101,6 +106,11 @@ class Guard:
             return None
         given = parse_qs(request.url.query, keep_blank_values=True).get("token", [])
         return given[0] if len(given) == 1 else None
+
+
+def _is_visit(request: Request) -> bool:
+    """Return whether *request* opens the first page, which a link of another site may do."""
+    return request.method == "GET" and request.url.path == "/"
 
 
 def _closed(request: Request) -> Response:

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import h11
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dicast import ConfigError
+from dicast.toolkit.connections import ACCEPTED_AT_ONCE, WAITING, Connections, connection_limit
 
 HEAD_SECONDS = 10
 """How long the head of a request may take to come, and how long a connection may be idle."""
 
 LEAVE_SECONDS = 2
-CONNECTIONS = 2_000
 
 
 class Impatient(H11Protocol):
-    """Closes a connection whose request does not come: whoever may not read could hold :data:`CONNECTIONS` of them."""
+    """Closes a connection whose request does not come: whoever may not read could hold many of them."""
 
+    open_connections: Connections
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Wait for the head of the first request."""
         super().connection_made(transport)
         self._late = self.loop.call_later(HEAD_SECONDS, transport.close)
+        self.open_connections.add(transport)
 
     def data_received(self, data: bytes) -> None:
         """Wait for the rest of a head; read no more of a body whose request was answered already."""
@@ -41,6 +41,7 @@ class Impatient(H11Protocol):
         state = self.conn.their_state
         if state is not h11.IDLE:
             self._stop_waiting()
+            self.open_connections.has_request(self.transport)
         elif self._late is None:
             self._late = self.loop.call_later(HEAD_SECONDS, self.transport.close)
         if state is h11.SEND_BODY and self.cycle.response_complete:
@@ -49,6 +50,7 @@ class Impatient(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         self._stop_waiting()
+        self.open_connections.remove(self.transport)
         super().connection_lost(exc)
 
     def _stop_waiting(self) -> None:
@@ -57,34 +59,28 @@ class Impatient(H11Protocol):
             self._late = None
 
 
-@contextmanager
-def listener(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket that listens.
-
-    :raises ConfigError: when the address cannot be had.
-    """
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind, protocol)  # of TCP's own number alone asyncio sends a short answer at once
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
-        made.listen(1024)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot listen on {host}:{port}: {error.strerror}; choose another --port or --host"
-        ) from error
-    with made:
-        yield made
-
-
 def hosts_of(host: str, port: int, names: Sequence[str]) -> list[str]:
     """What the Host of a request may be."""
     plain = ["localhost", "127.0.0.1", "[::1]", f"[{host}]" if ":" in host else host, *names]
     return [*(f"{name}:{port}" for name in plain), *(plain if port == 80 else ()), *names]
 
 
+class Server(uvicorn.Server):
+    """A server that accepts few connections at once and lets many wait.
+
+    asyncio accepts as many connections in a row as the backlog has, before it looks at the limit.
+    """
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to accept, with the longer queue."""
+        await super().startup(sockets)
+        for one in sockets or ():
+            one.listen(WAITING)
+
+
 def listen(app: ASGIApp, made: socket.socket) -> None:
     """Serve until interrupted."""
+    limit = connection_limit()
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -92,12 +88,13 @@ def listen(app: ASGIApp, made: socket.socket) -> None:
         server_header=False,
         date_header=True,
         lifespan="off",
-        limit_concurrency=CONNECTIONS,
+        limit_concurrency=limit + ACCEPTED_AT_ONCE,
+        backlog=ACCEPTED_AT_ONCE,
         timeout_keep_alive=HEAD_SECONDS,
         timeout_graceful_shutdown=LEAVE_SECONDS,
         h11_max_incomplete_event_size=16_384,
-        http=Impatient,
+        http=type("Protocol", (Impatient,), {"open_connections": Connections(limit)}),
         ws="none",
         proxy_headers=False,
     )
-    uvicorn.Server(config).run([made])
+    Server(config).run([made])

@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -19,6 +20,7 @@ import attrs
 import orjson
 
 from dicast import ConfigError, DataError
+from dicast.toolkit.connections import WAITING, connection_limit
 
 from .lines import Line, body_lines
 
@@ -32,12 +34,15 @@ ANSWER_SECONDS = 60.0
 """How long a request waits until its events are in the ledger."""
 
 MAX_CONNECTIONS = 256
-"""How many there may be at the same time; a further one is refused, and may come again."""
+"""Connections that may be open at the same time. A further one closes the oldest that waits for a request, or is refused with 503."""
 
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 IDLE_SECONDS = 30.0
-"""How long a connection may be silent."""
+"""How long a connection may be silent, and how long the whole head of a request may take."""
+
+PLACE_SECONDS = 0.5
+"""How long a new connection waits for the place of one that is closed for it."""
 
 SENDING_SECONDS = 2.0
 """How long a client that was refused may go on sending."""
@@ -126,16 +131,20 @@ class Listener:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128  # with 5, as is usual, a burst of connections waits for seconds
+    request_queue_size = WAITING  # with 5, as is usual, a burst of connections waits for seconds
 
     def __init__(self, address: Address, handler: type[BaseHTTPRequestHandler]) -> None:
-        self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        limit = min(MAX_CONNECTIONS, connection_limit())
+        self._free = threading.BoundedSemaphore(limit)
+        self._waiting: OrderedDict[Any, float] = OrderedDict()  # connection: start of its wait, the oldest first
+        self._lock = threading.Lock()
         self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         super().__init__((address.host, address.port), handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own, while there are not too many."""
-        if self._free.acquire(blocking=False):
+        """Answer in a thread of its own. Over the limit the oldest connection without a request gives way."""
+        if self._free.acquire(blocking=False) or self._make_place():
+            self.wait_for_head(request)
             super().process_request(request, client_address)
             return
         with suppress(OSError):  # it does not listen
@@ -148,7 +157,41 @@ class _Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.head_has_come(request)
             self._free.release()
+
+    def wait_for_head(self, request: Any) -> None:
+        """Start to count the time that the head of the next request takes."""
+        with self._lock:
+            self._waiting.pop(request, None)
+            self._waiting[request] = time.monotonic()
+
+    def head_has_come(self, request: Any) -> None:
+        """Stop to count the time of a head."""
+        with self._lock:
+            self._waiting.pop(request, None)
+
+    def service_actions(self) -> None:
+        """Close the connections whose head takes too long, a few times a second."""
+        limit = time.monotonic() - IDLE_SECONDS
+        with self._lock:
+            late = [request for request, began in self._waiting.items() if began < limit]
+        for request in late:
+            self._close(request)
+
+    def _make_place(self) -> bool:
+        """Close the oldest connection without a request; return whether its place is free."""
+        with self._lock:
+            oldest = next(iter(self._waiting), None)
+        if oldest is None:
+            return False
+        self._close(oldest)
+        return self._free.acquire(timeout=PLACE_SECONDS)
+
+    def _close(self, request: Any) -> None:
+        self.head_has_come(request)
+        with suppress(OSError):  # the client has closed it
+            request.shutdown(socket.SHUT_RDWR)  # its thread sees the end of the connection and ends
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing of a client that went away before its answer."""
@@ -166,9 +209,21 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "dicast"
     sys_version = ""
     timeout = IDLE_SECONDS
+    server: _Server
     disable_nagle_algorithm = (
         True  # the body follows the head at once: with it each answer would wait 40 ms for the client
     )
+
+    def handle_one_request(self) -> None:
+        """Serve one request, whose head has to come in time."""
+        self.server.wait_for_head(self.connection)
+        super().handle_one_request()
+
+    def parse_request(self) -> bool:
+        """Read the head of a request."""
+        is_whole = super().parse_request()
+        self.server.head_has_come(self.connection)
+        return is_whole
 
     def do_GET(self) -> None:
         if not self._is_allowed("/status"):

@@ -1,0 +1,84 @@
+"""Limits of a server's connections, so that silent clients keep nobody out."""
+
+from __future__ import annotations
+
+import socket
+from asyncio import BaseTransport, Transport
+from collections import OrderedDict
+
+from .._kernel.values.errors import ConfigError
+
+CONNECTIONS = 2_000
+"""Connections that a server keeps open at the same time, where its process may open as many files."""
+
+RESERVED_FILES = 160
+"""Descriptors that are left for ledgers, modules and connections that are being accepted."""
+
+ACCEPTED_AT_ONCE = 16
+"""The backlog for asyncio, which accepts as many in one turn of its loop; a few turns pass before a connection is counted."""
+
+WAITING = 1024
+"""The backlog for the kernel: call ``listen(WAITING)`` on the socket once asyncio listens on it."""
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on *host* and *port*, 0 for any free port.
+
+    :raises ConfigError: if the address is not available.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind, protocol)  # without TCP's own number asyncio delays short answers
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.listen(WAITING)
+    except OSError as error:
+        message = f"cannot listen on {host}:{port}: {error.strerror}; choose another --port or --host"
+        raise ConfigError(message) from error
+    return made
+
+
+def connection_limit() -> int:
+    """Return how many connections may be open, by the number of files that the process may open.
+
+    The soft limit of files is raised to what :data:`CONNECTIONS` need, as far as the hard limit allows.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS + RESERVED_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return CONNECTIONS if soft == resource.RLIM_INFINITY else max(min(CONNECTIONS, soft - RESERVED_FILES), 8)
+
+
+class Connections:
+    """Open connections: how many there are, and which ones have sent no whole head of a request yet.
+
+    A connection over *limit* closes the oldest silent one.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._open = limit, 0
+        self._silent: OrderedDict[BaseTransport, None] = OrderedDict()  # the oldest first
+
+    def add(self, transport: BaseTransport) -> None:
+        """Count a new connection."""
+        self._open += 1
+        self._silent[transport] = None
+        if self._open > self._limit:
+            oldest, _ = self._silent.popitem(last=False)
+            if isinstance(oldest, Transport):
+                oldest.abort()
+
+    def has_request(self, transport: BaseTransport) -> None:
+        """Keep *transport* open, since the head of its request has come."""
+        self._silent.pop(transport, None)
+
+    def remove(self, transport: BaseTransport) -> None:
+        """Forget a connection that is closed."""
+        self._open -= 1
+        self._silent.pop(transport, None)
