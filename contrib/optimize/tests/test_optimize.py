@@ -10,8 +10,10 @@ import threading
 from decimal import Decimal
 
 import pytest
+from click.testing import CliRunner
 
 from dicast import ConfigError, Query, read_ledger
+from dicast_optimize.cli import optimize
 
 WORDS = ("alpha", "beta", "gamma", "alpha")
 
@@ -159,7 +161,7 @@ def test_a_candidate_with_a_failure_has_no_score_and_never_wins(folder, evaluato
     model.replies = ["alpha", "alpha beta gamma"]
     _, report = folder.dicast(folder.spec(optimization={"budget": 40}))
     assert report["best"]["candidate"] == "alpha"
-    assert "HTTP 500" in model.prompts[-1] or report["unscored_candidates"] == 0
+    assert "HTTP 500" in model.prompts[-1] or report["unscored_candidates"] == 1
 
 
 def test_a_seed_that_cannot_be_evaluated_ends_it(folder, evaluator):
@@ -316,3 +318,49 @@ def test_a_text_of_people_is_printed_without_json(folder):
     assert "gain over the seed: 0.5333 [" in done.stdout
     assert done.stdout.endswith("\nalpha beta gamma\n")
     assert "candidate 1: 0.2000 on valset" in done.stderr
+
+
+def test_failed_evaluations_are_counted_and_shown(folder, evaluator, model):
+    folder.data(dataset=WORDS)
+    evaluator.answer = lambda asked: {"score": 7 if "alpha" in asked["candidate"] else 0.5}
+    code, report = folder.dicast(folder.spec(optimization={"budget": 30}))
+    failures = report["failed_evaluations"]
+    assert failures["failed"] > 0
+    assert failures["kinds"] == {"invalid_score": failures["failed"]}
+    assert failures["of"] == report["calls"]
+    assert "between 0.0 and 1.0, got 7" in failures["messages"][0]
+    assert report["evaluator_failure_signal"] == {"kind": "failed_evaluations", **failures}
+    assert report["unscored_candidates"] == 3  # each proposal was tried, and none has a score
+    assert (code, report["best"]["candidate"]) == (3, "nothing")
+    done = CliRunner().invoke(optimize, ["run", "spec.yaml"], standalone_mode=False)
+    assert f"(invalid_score {failures['failed']})" in done.stdout
+
+
+def test_raw_scores_drive_the_search_without_a_range(folder, evaluator, model):
+    folder.data(**SPLITS)
+    evaluator.answer = lambda asked: {"score": -100.0 + 10 * len(asked["candidate"].split())}
+    code, report = folder.dicast(folder.spec(evaluator={"score_range": "any"}, optimization={"budget": 40}))
+    assert (code, report["scale"]) == (0, "raw")
+    assert report["best"] == {"candidate": "alpha beta gamma", "score": -70.0, "on": "valset"}
+    assert report["score_summary"]["delta_best_vs_initial"] == 20.0
+    assert (report["test"]["scale"], report["test"]["score"], report["test"]["gain"]["value"]) == ("raw", -70.0, 20.0)
+    assert report["plateau_detected"] is None
+    assert report["stopped"]["reason"] == "budget"
+
+
+@pytest.mark.parametrize("target", ["spec.yaml", "dataset.jsonl", "link.jsonl", "hard.jsonl"])
+def test_an_output_that_is_an_input_is_refused(folder, target):
+    folder.data(dataset=WORDS)
+    (folder.path / "link.jsonl").symlink_to("dataset.jsonl")
+    (folder.path / "hard.jsonl").hardlink_to(folder.path / "dataset.jsonl")
+    spec = folder.spec()
+    before = (folder.path / target).read_bytes()
+    with pytest.raises(ConfigError, match="the command reads this file as .*Name another file to write"):
+        folder.dicast(spec, "--output", target)
+    assert (folder.path / target).read_bytes() == before
+
+
+def test_an_early_stop_on_raw_scores_names_its_threshold(folder):
+    spec = folder.spec(evaluator={"score_range": "any"}, optimization={"early_stop": True})
+    with pytest.raises(ConfigError, match="no default threshold for raw scores"):
+        folder.dicast(spec)

@@ -74,13 +74,16 @@ class Node:
             return {name: node.plain() for name, node in self.value.items()}
         return [node.plain() for node in self.value] if isinstance(self.value, list) else self.value
 
+    def nodes(self) -> Iterator[Node]:
+        """Yield this node and all below."""
+        yield self
+        if isinstance(self.value, dict | list):
+            for child in self.value.values() if isinstance(self.value, dict) else self.value:
+                yield from child.nodes()
+
     def texts(self) -> Iterator[str]:
         """Yield all texts below, without keys."""
-        if isinstance(self.value, str):
-            yield self.value
-        elif isinstance(self.value, dict | list):
-            for child in self.value.values() if isinstance(self.value, dict) else self.value:
-                yield from child.texts()
+        return (node.value for node in self.nodes() if isinstance(node.value, str))
 
     def component(self) -> str | None:
         """Return the name when this is a component: ``plugin/name`` or ``{plugin/name: …}``."""

@@ -253,7 +253,7 @@ def test_labels_of_another_kind_say_which_kind_was_judged(judged):
 def test_what_a_command_reads_is_not_written_over(judged, arguments, name):
     before = (judged.folder / name).read_bytes()
     message = refused(judged, arguments[0], "pipeline.yaml", "--gold", "gold.jsonl", *arguments[1:], f"./{name}")
-    assert "is what the command reads" in message
+    assert "the command reads this file" in message
     assert (judged.folder / name).read_bytes() == before
 
 

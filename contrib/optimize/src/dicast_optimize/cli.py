@@ -14,6 +14,7 @@ import click
 
 from dicast import ConfigError, one_line
 from dicast.commands import print_json, sigterm_as_ctrl_c
+from dicast.toolkit.overwriting import refuse_overwrite
 
 from .checks import compared, judged, measured, read_baselines, write_baselines
 from .optimization import check, opened, optimized
@@ -120,16 +121,24 @@ def validate(spec: Path, candidate: Path | None, *, as_json: bool) -> int:
 @click.argument("specs", type=_SPEC, nargs=-1, required=True)
 @click.option("--baseline", type=_SPEC, required=True, help="The file with the scores of before.")
 @click.option("--update", is_flag=True, help="Make the scores the baselines, where nothing failed.")
-@click.option("--tolerance", type=click.FloatRange(0), default=0.01, show_default=True, help="How much may be lost.")
+@click.option(
+    "--tolerance", type=click.FloatRange(0), help="How much may be lost; by default 0.01, and none for raw scores."
+)
 @as_json_option
-def score_check(specs: Sequence[Path], baseline: Path, tolerance: float, *, update: bool, as_json: bool) -> int:
+def score_check(specs: Sequence[Path], baseline: Path, tolerance: float | None, *, update: bool, as_json: bool) -> int:
     """Score the text of each of SPECS, and compare with the baselines; exit code 1 where one is lower, or has no score."""
     read = [read_spec(path, needs_model=False) for path in specs]
     names = [one.name for one in read]
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise ConfigError(f"several specs are called {', '.join(twice)}: give each an optimization.name of its own")
+    if tolerance is None and (raw := [one for one in read if one.is_raw]):
+        raise ConfigError(f"{raw[0].document.path}: raw scores have no default tolerance. Add --tolerance.")
+    if update:
+        refuse_overwrite(baseline, {f"the spec {one.name}": one.document.path for one in read})
     before, target = read_baselines(baseline), baseline.absolute()
-    checks = [compared(one.name, *_score(one), before.get(one.name), tolerance) for one in read]
+    checks = [
+        compared(one.name, *_score(one), before.get(one.name), 0.01 if tolerance is None else tolerance) for one in read
+    ]
     ok = all(one["passed"] for one in checks)
     if update and ok:
         write_baselines(target, before, checks, datetime.now(UTC))
@@ -182,13 +191,23 @@ def _check_lines(checks: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+def _failed_lines(failures: Mapping[str, Any]) -> list[str]:
+    """Return how many evaluations failed, and the first reasons; nothing where none did."""
+    if not failures["failed"]:
+        return []
+    kinds = ", ".join(f"{kind} {count}" for kind, count in failures["kinds"].items())
+    counts = f"failed evaluations: {failures['failed']} of {failures['of']} ({kinds})"
+    return [counts, *(f"  {message}" for message in failures["messages"])]
+
+
 def _lines(report: Mapping[str, Any]) -> list[str]:
     """The summary for people; the text itself goes to stdout last."""
     best, test, scores = report["best"], report["test"], report["score_summary"]
     spent = f"{report['calls']} calls, {report['reflections']} reflections, {report['cost']['usd'] or 'unknown'} usd"
     lines = [f"{report['name']}: {spent}; ended: {report['stopped']['message']}"]
     if best is None:
-        return [one_line(lines[0]), "no candidate has a score"]
+        return [*map(one_line, [lines[0], *_failed_lines(report["failed_evaluations"])]), "no candidate has a score"]
+    lines += _failed_lines(report["failed_evaluations"])
     lines.append(f"best on {best['on']}: {_figure(best['score'])} (seed {_figure(scores['initial'])})")
     if test is not None:
         gain = test["gain"]

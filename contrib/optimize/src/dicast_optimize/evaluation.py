@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -45,15 +46,42 @@ class Item:
 
 @attrs.frozen
 class Evaluation:
-    """What was said of a candidate; *score* is None where it has none, and *failure* says why.
+    """The answer about a candidate; *score* is None where there is none, and *failure* says why.
 
-    *metrics* has each label's score, *told* what they say besides.
+    *is_raw* says that the score is on the evaluator's own scale. *metrics* has each label's score, *told* the details and signals.
     """
 
     score: float | None
     failure: str | None = None
     metrics: Mapping[str, float] = attrs.field(factory=dict)
     told: Mapping[str, Any] = attrs.field(factory=dict)
+    is_raw: bool = False
+
+
+@attrs.define
+class Evaluations:
+    """Counts of the evaluations of an optimization: *count* of all, *kinds* of those that failed, *first* reasons."""
+
+    count: int = 0
+    kinds: Counter[str] = attrs.field(factory=Counter)
+    first: list[str] = attrs.field(factory=list)
+
+    def add(self, one: Evaluation) -> None:
+        """Count an evaluation."""
+        self.count += 1
+        if one.failure is not None:
+            self.kinds[one.failure.partition(":")[0]] += 1
+            if len(self.first) < SHOWN and one.failure not in self.first:
+                self.first.append(one.failure)
+
+    def document(self) -> dict[str, Any]:
+        """Return the counts as JSON data: ``{failed, of, kinds, messages}``."""
+        failed = {"failed": self.kinds.total(), "of": self.count, "kinds": dict(sorted(self.kinds.items()))}
+        return {**failed, "messages": list(self.first)}
+
+
+SHOWN = 3
+"""How many different messages of failed evaluations are reported."""
 
 
 def items(split: str, examples: Sequence[Example] | None) -> list[Item]:
@@ -82,6 +110,7 @@ class Evaluator:
         self._made = 0
         self.limit = limit
         self.calls = 0
+        self.counts = Evaluations()
 
     def ask(self, candidate: str, batch: Sequence[Item]) -> list[Evaluation]:
         """The evaluations of *candidate* on each item of *batch*.
@@ -99,7 +128,11 @@ class Evaluator:
         if due:
             self._buy(candidate, [(n, keys[n], batch[n]) for n in due], found)
         by_key = {keys[n]: answer for n, answer in found.items()}
-        return [Evaluation(**found.get(n, by_key[key])) for n, key in enumerate(keys)]
+        answers = [Evaluation(**found.get(n, by_key[key])) for n, key in enumerate(keys)]
+        for one, (_, counts) in zip(answers, asked, strict=True):
+            if counts:
+                self.counts.add(one)
+        return answers
 
     def judge_with(self, candidate: str, batch: Sequence[Item], judges: Sequence[Any]) -> dict[str, list[Evaluation]]:
         """The evaluations by each of *judges*, by label, of a run of their own."""
@@ -268,8 +301,13 @@ def _evaluation(event: Event) -> Evaluation:
     }
     if not scores and payload.get("signals"):
         told[str(payload["judge"])] = {"signals": payload["signals"]}
-    metrics = {score["metric"]: score["value"] for score in scores}
-    return Evaluation(payload["score"], None, metrics, {label: what for label, what in told.items() if what})
+    values = {score["metric"]: score["raw"] if score["value"] is None else score["value"] for score in scores}
+    told = {label: details for label, details in told.items() if details}
+    if payload["score"] is not None:
+        return Evaluation(payload["score"], None, values, told)
+    if payload.get("raw") is None:
+        return Evaluation(None, "held_back: a proxy is below scoring.threshold", values, told, is_raw=True)
+    return Evaluation(payload["raw"], None, values, told, is_raw=True)
 
 
 def _refuse_stopped(done: Run) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -135,14 +136,17 @@ def held_back(spec: Spec, evaluator: Evaluator, best: Candidate) -> dict[str, An
     evaluator.limit = None
     winner = evaluator.ask(best.text, split)
     seed = winner if best.text == spec.seed else evaluator.ask(spec.seed, split)
+    is_raw = any(one.is_raw for one in winner)
+    least, most = (-inf, inf) if is_raw else (-1.0, 1.0)
     both = [
         (one.score, other.score, item.cluster)
         for one, other, item in zip(winner, seed, split, strict=True)
         if one.score is not None and other.score is not None
     ]
     clusters = [cluster for _, _, cluster in both]
-    gain = mean_interval([one - other for one, other, _ in both], clusters, -1.0, 1.0)
+    gain = mean_interval([one - other for one, other, _ in both], clusters, least, most)
     return {
+        **({"scale": "raw"} if is_raw else {}),
         **_mean(winner, [item.cluster for item in split]),
         "ci_method": METHOD,
         "failed": sum(one.score is None for one in winner),
@@ -153,7 +157,8 @@ def held_back(spec: Spec, evaluator: Evaluator, best: Candidate) -> dict[str, An
 
 def _mean(found: Sequence[Evaluation], clusters: Sequence[object]) -> dict[str, Any]:
     scored = [(one.score, cluster) for one, cluster in zip(found, clusters, strict=True) if one.score is not None]
-    return mean_interval([score for score, _ in scored], [cluster for _, cluster in scored])
+    ends = (-inf, inf) if any(one.is_raw for one in found) else (0.0, 1.0)
+    return mean_interval([score for score, _ in scored], [cluster for _, cluster in scored], *ends)
 
 
 def _report(
@@ -162,8 +167,10 @@ def _report(
     best, ledger = search.best, parts.folder / "ledger.db"
     scored = [one for one in search.candidates if one.score is not None]
     scores = [one.score for one in scored if one.score is not None]
+    failures = parts.evaluator.counts.document()
     return {
         "name": spec.name,
+        **({"scale": "raw"} if search.is_raw else {}),
         "best": None if best is None else {"candidate": best.text, "score": best.score, "on": spec.validated_on},
         "test": test,
         "calls": calls,
@@ -174,10 +181,11 @@ def _report(
         "stopped": {"reason": stopped.reason, "message": str(stopped)},
         "early_stopped": stopped.reason == "plateau",
         "score_summary": score_summary(scores),
-        "unscored_candidates": len(search.candidates) - len(scored),
+        "unscored_candidates": search.unscored,
+        "failed_evaluations": failures,
         "top_diagnostics": top_diagnostics({} if best is None else best.metrics, None if best is None else best.score),
-        "plateau_detected": flattened(scores),
-        "evaluator_failure_signal": failure_signal([one.metrics for one in scored], scores),
+        "plateau_detected": None if search.is_raw else flattened(scores),
+        "evaluator_failure_signal": failure_signal([one.metrics for one in scored], scores, failures),
         "budget_utilization": {
             "budget": spec.budget,
             "calls": calls,
@@ -190,8 +198,9 @@ def _report(
 
 
 def _exit_code(stopped: Stopped, search: Search) -> int:
+    """Return 0 for a search that ended in order; 3 where it did not, or where every proposal failed to be scored."""
     if stopped.reason in _DONE and search.best is not None:
-        return 0
+        return 3 if search.has_only_seed else 0
     if stopped.reason == "money" and not search.candidates:
         return 5
     return _EXITS.get(stopped.reason, 3)

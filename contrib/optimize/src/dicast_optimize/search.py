@@ -30,9 +30,14 @@ class Candidate:
 
     @property
     def score(self) -> float | None:
-        """The mean score."""
+        """The mean score, in [0, 1] or on the evaluator's own scale."""
         scores = [one.score for one in self.evaluations if one.score is not None]
         return fsum(scores) / len(scores) if scores and len(scores) == len(self.evaluations) else None
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether the score is on the evaluator's own scale."""
+        return any(one.is_raw for one in self.evaluations)
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -65,6 +70,32 @@ class Search:
         scored = [one for one in self.candidates if one.score is not None]
         return max(scored, key=lambda one: one.score or 0.0, default=None)
 
+    @property
+    def is_raw(self) -> bool:
+        """Whether the evaluator answers on its own scale."""
+        return any(one.is_raw for one in self._latest.values())
+
+    @property
+    def lowest(self) -> float:
+        """The lowest score there is to compare a failed evaluation with: 0, or the lowest raw score until now."""
+        scores = [one.score for one in self._latest.values() if one.score is not None]
+        return min(scores, default=0.0) if self.is_raw else 0.0
+
+    @property
+    def has_only_seed(self) -> bool:
+        """Whether texts were proposed, and not one of them has a score."""
+        proposed = [(text, one) for (_, text), one in self._latest.items() if text != self._spec.seed]
+        return bool(proposed) and all(one.score is None for _, one in proposed)
+
+    @property
+    def unscored(self) -> int:
+        """How many texts lack a score: on an item that candidates are compared on, or on every item that they were tried on."""
+        tried: dict[str, list[Evaluation]] = {}
+        for (_, text), one in self._latest.items():
+            tried.setdefault(text, []).append(one)
+        without = {text for text, found in tried.items() if all(one.score is None for one in found)}
+        return len(without | {one.text for one in self.candidates if one.score is None})
+
     def run(self) -> None:
         """Search until something ends it; :attr:`stopped` says what."""
         from gepa.api import optimize  # takes a while to import
@@ -78,6 +109,7 @@ class Search:
                 custom_candidate_proposer=self._propose,
                 reflection_minibatch_size=self._minibatch,
                 perfect_score=PERFECT,
+                skip_perfect_score=not self._spec.is_raw,
                 seed=int(self._spec.optimization.get("random_seed", 0)),
                 stop_callbacks=cast("Any", [self._ended]),
                 callbacks=cast("Any", [_Watch(self)]),
@@ -146,14 +178,16 @@ class Search:
         calls = self._evaluator.calls
         self._idle = self._idle + 1 if calls == self._calls_then else 0
         self._calls_then = calls
-        self._history.append(0.0 if best is None or best.score is None else best.score)
+        if best is not None or not self.is_raw:
+            self._history.append(0.0 if best is None or best.score is None else best.score)
         needed = 2 * self._minibatch + len(self.compared_on)
-        if best is not None and best.score is not None and best.score >= PERFECT:
+        if best is not None and not best.is_raw and best.score is not None and best.score >= PERFECT:
             return "perfect", "the best candidate has the highest score there is"
         if self._evaluator.limit is not None and calls + needed > self._evaluator.limit:
             return "budget", f"another step may need {needed} calls, {self._evaluator.limit - calls} are left"
         window, threshold = optimization.get("early_stop_window", 10), optimization.get("early_stop_threshold", 0.005)
-        if self._spec.early_stop and standstill(self._history, window, threshold):
+        stops = self._spec.early_stop and (not self.is_raw or "early_stop_threshold" in optimization)
+        if stops and standstill(self._history, window, threshold):
             return "plateau", f"the best score rose by no more than {threshold} over {window} steps"
         if self._idle >= MOST_IDLE:
             return "idle", f"{MOST_IDLE} steps brought nothing new to evaluate"
@@ -169,13 +203,13 @@ class _Adapter:
         self._search = search
 
     def evaluate(self, batch: list[Item], candidate: dict[str, str], capture_traces: bool = False) -> Any:
-        """Evaluations for *batch*. gepa needs a number for each; what has no score counts as 0 there, and there alone."""
+        """Return the evaluations of *batch*. gepa needs a number for each: a failed one is the lowest score there, and there alone."""
         from gepa.core.adapter import EvaluationBatch  # as above
 
         found = self._search.evaluate(batch, candidate[TEXT])
         return EvaluationBatch(
             outputs=[None] * len(found),
-            scores=[0.0 if one.score is None else one.score for one in found],
+            scores=[self._search.lowest if one.score is None else one.score for one in found],
             trajectories=list(zip(batch, found, strict=True)) if capture_traces else None,
         )
 

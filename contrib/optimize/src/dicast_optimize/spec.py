@@ -9,7 +9,8 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, DataError, Problem, nearest, read_dataset
+from dicast import ConfigError, DataError, Problem, nearest, pipeline_judges, read_dataset, scripts
+from dicast.toolkit.overwriting import refuse_overwrite
 
 from .document import Address, Document, read_document
 from .intake import Intake, read_intake
@@ -156,9 +157,23 @@ class Spec:
         return "valset" if self.valset is not None else "candidate" if self.dataset is None else "dataset"
 
     @property
+    def is_raw(self) -> bool:
+        """Whether scores are on the evaluator's own scale."""
+        if self.source == "pipeline":
+            metrics = pipeline_judges(Path(self.folder, self.evaluator["pipeline"])).metrics
+            return any(slot.is_raw and slot.weight for slot in metrics)
+        named = self.evaluator.get("metrics", [])
+        options = [one for metric in named if isinstance(metric, dict) for one in metric.values()]
+        return any(_is_raw(one) for one in (self.evaluator, *options))
+
+    @property
     def source(self) -> str:
         """Which way candidates are evaluated: one of :data:`SOURCES`."""
         return next(name for name in SOURCES if name in self.evaluator)
+
+
+def _is_raw(options: object) -> bool:
+    return isinstance(options, Mapping) and options.get("score_range") == "any" and "range" not in options
 
 
 def read_spec(path: Path, *, needs_model: bool, instead: Mapping[str, Any] | None = None) -> Spec:
@@ -191,6 +206,7 @@ class _Reader:
         intake = read_intake(sections["intake"], self._intake_problem)
         seed = self._seed(optimization)
         self._check_evaluator(evaluator, intake)
+        self._check_raw(evaluator, optimization)
         if needs_model and "reflection" not in model:
             self._report(("model", "reflection"), "model.reflection names the chat model that proposes candidates")
         self._check_flags(optimization)
@@ -250,13 +266,16 @@ class _Reader:
             return
         for name in evaluator.keys() - {given[0], "on", "kind", *_OF.get(given[0], ())}:
             self._report(("evaluator", name), f"evaluator.{name} has no meaning beside evaluator.{given[0]}")
-        if evaluator.get("score_range") == "any" and "range" not in evaluator:
-            wrong = "score_range: any needs range: [lowest, highest], which makes scores of the numbers"
-            self._report(("evaluator", "score_range"), wrong)
         wanted = {"command": "command", "http": "url"}.get(intake.execution_mode or "", given[0])
         if wanted != given[0]:
             wrong = f"intake.execution_mode {intake.execution_mode} needs evaluator.{wanted}, and {given[0]} is given"
             self._report(("intake", "execution_mode"), wrong)
+
+    def _check_raw(self, evaluator: Mapping[str, Any], optimization: Mapping[str, Any]) -> None:
+        """Refuse an early stop without a threshold of its own on a scale that is not [0, 1]."""
+        if _is_raw(evaluator) and optimization.get("early_stop") and "early_stop_threshold" not in optimization:
+            wrong = "early_stop has no default threshold for raw scores: add early_stop_threshold, or give evaluator a range"
+            self._report(("optimization", "early_stop"), wrong)
 
     def _check_flags(self, optimization: Mapping[str, Any]) -> None:
         for name, needs in (
@@ -272,11 +291,38 @@ class _Reader:
             for name in ("dataset", "valset", "test")
             if name in optimization
         }
+        self._check_output(optimization)
         for name in ("dataset", "valset"):
             if "test" in paths and paths.get(name) == paths["test"]:
                 self._report(
                     ("optimization", "test"), f"test is the file of {name}: the held-back split is one of its own"
                 )
+
+    def _check_output(self, optimization: Mapping[str, Any]) -> None:
+        """Refuse an output that is a file which the optimization reads."""
+        if "output" not in optimization:
+            return
+        named = {
+            name: optimization[name] for name in ("seed_file", "dataset", "valset", "test") if name in optimization
+        }
+        evaluator = self._document.data.get("evaluator")
+        pipeline = evaluator.get("pipeline") if isinstance(evaluator, dict) else None
+        inputs = {f"optimization.{name}": self._path(str(path)) for name, path in named.items()}
+        inputs |= {"the spec": self._document.path} | self._scripts(evaluator)
+        inputs |= {"evaluator.pipeline": self._path(pipeline)} if isinstance(pipeline, str) else {}
+        try:
+            refuse_overwrite(self._path(optimization["output"]), inputs)
+        except ConfigError as error:
+            self._report(("optimization", "output"), str(error), value=optimization["output"])
+
+    def _scripts(self, evaluator: object) -> dict[str, Path]:
+        """Return the scripts that the evaluator's command names."""
+        command = evaluator.get("command") if isinstance(evaluator, dict) else None
+        words = tuple(command) if isinstance(command, list) else command
+        if not isinstance(words, str | tuple) or not all(isinstance(word, str) for word in words):
+            return {}
+        folder = evaluator.get("cwd", ".") if isinstance(evaluator, dict) else "."
+        return {f"evaluator.command {name}": path for name, path in scripts(words, self._path(str(folder))).items()}
 
     def _records(self, name: str, optimization: Mapping[str, Any]) -> Sequence[Example] | None:
         if name not in optimization:

@@ -49,8 +49,15 @@ def flattened(scores: Sequence[float]) -> bool:
     return len(scores) >= 3 and max(recent) - min(recent) < 0.01 and scores[-1] - scores[0] < 0.02
 
 
-def failure_signal(subscores: Sequence[Mapping[str, float]], scores: Sequence[float]) -> dict[str, Any] | None:
-    """Signs that the evaluator does not work: figures that are called a failure, or nothing but zeros."""
+def failure_signal(
+    subscores: Sequence[Mapping[str, float]], scores: Sequence[float], failures: Mapping[str, Any] | None = None
+) -> dict[str, Any] | None:
+    """Return a sign that the evaluator does not work: *failures* of evaluations, subscores named like a failure, or zeros only.
+
+    *failures* is :meth:`~.evaluation.Evaluations.document`.
+    """
+    if failures is not None and failures["failed"]:
+        return {"kind": "failed_evaluations", **failures}
     active = _failing(subscores)
     if active:
         return {"kind": "failure_diagnostic_metrics", "metrics": active[:3]}

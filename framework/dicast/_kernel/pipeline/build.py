@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from ..._toolkit.overwriting import is_same_file
 from ..contract.registry import Registry
 from ..values.names import nearest
 from ..values.paths import descriptor
@@ -229,13 +230,22 @@ class _Building(GateParts):
         return (scale[1], scale[0]) if scale is not None and falls else scale
 
     def _check_files(self, placed: Sequence[tuple[Address, Slot | None]]) -> None:
-        """Find a sink that would write over the source, the ledger, the pipeline or another sink."""
-        first: dict[Path, str] = {Path(self._document.file).resolve(): "the pipeline file"}
+        """Find a sink that would write over the source, the ledger, another sink, or any file that the pipeline reads."""
+        own = {file for _, slot in placed if slot is not None and isinstance(file := _path(slot), Path)}
+        first = dict.fromkeys(self._document.files(), "a file of the pipeline")
+        first |= {
+            file: f"{text}, which the run reads," for file, text in self._builder.written.items() if file not in own
+        }
+        first |= {file: f"{file.name}, which the run reads," for file in self._contents.files}
         for path, slot in placed:
-            file = None if slot is None else getattr(slot.component, "path", None)
-            if slot is not None and isinstance(file, Path) and first.setdefault(file.resolve(), slot.path) != slot.path:
-                message = f"{slot.path} would write over {first[file.resolve()]}: {file}; give it a file of its own"
+            file = None if slot is None else _path(slot)
+            if slot is None or not isinstance(file, Path):
+                continue
+            other = next((known for known in first if is_same_file(file, known)), None)
+            if other is not None and path[0] in ("sinks", "ledger"):
+                message = f"{slot.path} would write over {first[other]}: {file}; give it a file of its own"
                 self._fault((*path, Part(slot.name), "path"), message, self._builder.written.get(file))
+            first.setdefault(file, slot.path)
 
     def _check_children(self, judges: Sequence[Placed]) -> None:
         for path, slot in judges:
@@ -243,6 +253,10 @@ class _Building(GateParts):
             if labels and named not in (None, *labels):
                 message = f"{slot.name} reads the verdicts of one of {', '.join(labels)}, not {named!r}"
                 self._fault((*path, Part(slot.name), "children"), message, named, nearest(str(named), labels))
+
+
+def _path(slot: Slot) -> Any:
+    return getattr(slot.component, "path", None)
 
 
 def _slots(placed: Sequence[Placed]) -> tuple[Slot, ...]:

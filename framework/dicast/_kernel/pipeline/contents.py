@@ -25,6 +25,11 @@ class Contents:
         self._base = base
         self._digests: dict[Path, str] = {}
 
+    @property
+    def files(self) -> list[Path]:
+        """The files, and no folders, that were digested."""
+        return [path for path in self._digests if path.is_file()]
+
     def of(self, built: Built, place: Address) -> list[dict[str, str]]:
         """What *built* at *place*, and each component inside it, reads: by its names for it, the digests.
 

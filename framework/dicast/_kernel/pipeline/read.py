@@ -47,6 +47,12 @@ class Document:
     problems: tuple[Problem, ...] = ()
     varied: tuple[str, ...] = ()
 
+    def files(self) -> list[Path]:
+        """Return the pipeline file and those that it includes, as far as its values come from files."""
+        places = {(node.place.base, node.place.file) for node in self.root.nodes()}
+        named = [base / Path(file).name for base, file in places if not file.startswith("<")]
+        return [*([] if self.file.startswith("<") else [Path(self.file)]), *named]
+
     def place(self, path: Address, key: bool = False) -> Place:
         """Return where the value at *path* stands, or with *key* its key; else the nearest ancestor's place."""
         node = self.root.find(path)

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import click
 
-from dicast import ConfigError, one_line
+from dicast import AtomicFile, ConfigError, one_line
 from dicast.commands import as_json, print_json, sigterm_as_ctrl_c
 
 from . import log as logs
@@ -25,7 +25,7 @@ from .measure import Measurement, measure
 from .rounds import Outcome, Rounds
 from .session import FOLDER
 from .snapshot import restore, take
-from .status import document, page, text
+from .status import BEGINS, document, page, text
 
 MOST_FAILURES = 20
 """So many discards and crashes in a row end a loop."""
@@ -190,7 +190,9 @@ def status(to: Path | None, as_json: bool) -> None:
     rounds = _rounds()
     found = rounds.log()
     if to is not None:
-        to.write_text(page(rounds.session, found), encoding="utf-8")
+        with AtomicFile(to, replaces=BEGINS) as file:
+            file.write(page(rounds.session, found).encode())
+            file.commit()
     _say(as_json, document(rounds.session, found), text(rounds.session, found) if to is None else f"{to} is written")
 
 

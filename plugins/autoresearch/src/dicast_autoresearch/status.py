@@ -91,6 +91,9 @@ def trend(experiments: Sequence[Experiment], session: Session) -> str:
     return "".join(_BARS[round((value - low) / (high - low) * (len(_BARS) - 1))] for value in values)
 
 
+BEGINS = b"<!DOCTYPE html>"
+"""The first bytes of a page; no other file is replaced by one."""
+
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">

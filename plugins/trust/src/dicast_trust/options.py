@@ -6,6 +6,9 @@ from pathlib import Path
 
 import click
 
+from dicast import ConfigError
+from dicast.toolkit.overwriting import refuse_overwrite
+
 
 def rate(ctx: click.Context, param: click.Parameter, value: float) -> float:
     """*value*, which has to lie between 0 and 1 and be neither; NaN does not."""
@@ -29,10 +32,11 @@ def names(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
 
 
 def check_out(out: Path | None, *inputs: Path | str) -> None:
-    """See that the file to be written is none of the *inputs*, which it would take the place of.
+    """Refuse to write over one of the *inputs*.
 
-    :raises BadParameter: naming the one that it is.
+    :raises BadParameter: naming the file.
     """
-    for one in inputs:
-        if out is not None and out.resolve() == Path(one).resolve():
-            raise click.BadParameter(f"{out} is what the command reads; name another file to write")
+    try:
+        refuse_overwrite(out, inputs)
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from error
