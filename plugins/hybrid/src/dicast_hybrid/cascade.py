@@ -242,7 +242,7 @@ def _first(answer: Judgment | Failure) -> dict[str, object]:
 def _stage(answer: Judgment | Failure) -> dict[str, object]:
     if isinstance(answer, Failure):
         cap = answer.throttled_reason
-        return {"failure": answer.kind} | ({} if cap is None else {THROTTLED: cap})
+        return {"failure": answer.kind, **({} if cap is None else {THROTTLED: cap})}
     names = ("judge_kind", "judge_model", "score", "confidence")
     numbers = signal_numbers(answer.score, answer.signals)
     return {name: getattr(answer, name) for name in names} | ({"signals": numbers} if numbers else {})

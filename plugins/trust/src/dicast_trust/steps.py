@@ -82,7 +82,7 @@ def take(given: Given, rules: Rules, alpha: float) -> Step:
     if given.later and len(given.labels) < LEFT:
         return _none(given, f"too_few_labels: {len(given.labels)} are left for this step, and it needs {LEFT}")
     if good == 0:
-        failed = "; ".join(causes(one for key in given.labels if (one := given.stage.outcomes.get(key)) is not None))
+        failed = "; ".join(causes(given.stage.outcomes[key] for key in given.labels if key in given.stage.outcomes))
         return _none(given, f"all_failed: every verdict on a labeled subject is a failure: {failed}")
     if rules.signals == "confidence" or (rules.signals == "auto" and (good < LEAST or rules.sequential)):
         return _by_confidence(given, rules, alpha)
