@@ -201,8 +201,22 @@ def test_password_in_the_address_for_litellm_is_in_no_message(ran, shop, scheme)
     assert_nowhere(PASS, shop, told)
 
 
-def test_reasons_are_kept_by_the_cache_and_the_recording_alone(ran, shop):
-    said = ran(("good", *USELESS))
+NONE = FILE.replace("{as: direct,", "{as: direct, capture_rationale: false,").replace(
+    "{as: cached,", "{as: cached, capture_rationale: false,"
+)
+NONE = NONE.replace("{as: replayed,", "{as: replayed, capture_rationale: false,").replace(
+    "{as: pair,", "{as: pair, capture_rationale: false,"
+)
+NONE = NONE.replace("{llm/judge: {model: grader", "{llm/judge: {capture_rationale: false, model: grader")
+SINKS = {"rows.csv", "events.jsonl"}
+
+
+def written_with(text, shop):
+    return {name for name, content in written(shop).items() if text.encode() in content}
+
+
+def test_without_capture_reasons_are_kept_by_the_cache_and_the_recording_alone(ran, shop):
+    said = ran(("good", *USELESS), NONE)
     assert shop.done.json["scored"] == 1
     assert all(REASONS.encode() in written(shop)[name] for name in ("cache.db", "replies.jsonl"))
     assert_nowhere(REASONS, shop, said, but=KEPT)
@@ -212,15 +226,47 @@ def test_reasons_are_kept_by_the_cache_and_the_recording_alone(ran, shop):
     assert [label for label, digest in hashes.items() if digest is None] == ["jury"]
 
 
+def test_reasons_and_failed_replies_are_kept_in_the_ledger_and_given_to_no_sink(ran, shop):
+    said = ran(("good", *USELESS))
+    assert not written_with(REASONS, shop) & SINKS
+    completed = {event["payload"]["judge"]: event for event in shop.events("eval.completed")}
+    assert completed["direct"]["payload"]["signals"]["rationale_redacted"] == REASONS
+    assert completed["direct"]["sensitivity"] == "user_controlled"
+    failed = {(event["subject_id"], event["payload"]["judge"]): event for event in shop.events("eval.failed")}
+    assert REASONS in failed["no-verdict", "direct"]["payload"]["reply"]
+    assert {event["sensitivity"] for event in failed.values() if "reply" in event["payload"]} == {"user_controlled"}
+    printed = dict(zip(COMMANDS, said[2:], strict=True))
+    assert REASONS in printed["show", "good"].out
+    assert f"reply: '{REASONS} So: 0.9'" in printed["verdicts", "--failed"].out
+    replies = [one for one in printed["verdicts", "--failed", "--json"].json["failures"] if one.get("reply")]
+    assert {one["subject_id"] for one in replies} >= {"no-verdict", "too-high", "cut"}
+    assert f"reply: '{REASONS} So: 0.9'" in shop.dicast("show", "no-verdict").out
+
+
+def test_a_sink_that_asks_for_content_gets_reasons(ran, shop):
+    ran(("good", *USELESS), FILE.replace("{path: out/rows.csv}", "{path: out/rows.csv, content: true}"))
+    assert written_with(REASONS, shop) & SINKS == {"rows.csv"}
+
+
+def test_a_ledger_of_digests_keeps_no_reasons_and_no_replies(ran, shop):
+    text = FILE.replace("{path: out/rows.csv}", "{path: out/rows.csv, content: true}")
+    said = ran(("good", *USELESS), f"{text}ledger: {{ledger/sqlite: {{path: ledger.db, content: digest}}}}\n")
+    assert_nowhere(REASONS, shop, said, but=KEPT)
+
+
 def test_reasons_are_told_where_that_was_asked_for_and_nowhere_else(ran, shop):
-    text = FILE.replace("{as: direct, model: grader}", "{as: direct, model: grader, capture_rationale: true}")
+    text = NONE.replace("{as: direct, capture_rationale: false", "{as: direct, capture_rationale: true")
     ran(("good", *USELESS), text)
     for event in shop.events("eval.completed"):
         asked_for = event["payload"]["judge"] == "direct"
         assert event["sensitivity"] == ("user_controlled" if asked_for else "pseudonymous")
         assert event["payload"]["signals"].get("rationale_redacted") == (REASONS if asked_for else None)
         assert (REASONS in json.dumps(event)) is asked_for
-    for event in shop.events("eval.failed", "run.completed"):
+    for event in shop.events("eval.failed"):
+        assert (REASONS in json.dumps(event)) is (
+            event["payload"]["judge"] == "direct" and event["payload"]["failure_mode"] != "refused"
+        )
+    for event in shop.events("run.completed"):
         assert REASONS not in json.dumps(event)
     with open(shop / "out/rows.csv", newline="") as file:
         told = {column for row in csv.DictReader(file) for column, cell in row.items() if REASONS in cell}

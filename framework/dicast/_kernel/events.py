@@ -102,7 +102,7 @@ EVAL_COMPLETED = "eval.completed"
 """
 
 EVAL_FAILED = "eval.failed"
-"""There is no verdict, and why.
+"""There is no verdict, and why. User controlled where it holds a reply.
 
 :param eval_id: as in ``eval.started``.
 :param subject_kind: the subject's kind.
@@ -110,6 +110,8 @@ EVAL_FAILED = "eval.failed"
 :param judge: the label.
 :param failure_mode: the kind of failure.
 :param error_message: the reason in words.
+:param reply?: the model's reply that was no verdict, where judges record it (``capture_rationale``).
+:param rationale_scope?: ``ledger``: sinks get the reply only where they ask for content.
 :param skipped?: the cap that left no room, where the subject was skipped.
 :param throttled_reason?: the cap that left no room for a judge's call.
 :param judge_cost_usd: what was spent all the same, as decimal text or null.

@@ -10,6 +10,7 @@ from .asking import MISSING, Accepted, Fenced, Question, Section, ask, is_free, 
 from .dimensions import CONSTRAINTS, Dimension, collapse, of_option, of_rubric
 from .fence import MESSAGES, RULES, Marks
 from .form import Form, body, closing, has_dimensions, system_message
+from .rationale import Capture, rationale_signals, with_reply
 from .reply import WINNERS, BadReply, Found, find_verdict
 from .rubric_judge import RubricOptions, rubric_judge
 
@@ -21,6 +22,7 @@ __all__ = [
     "WINNERS",
     "Accepted",
     "BadReply",
+    "Capture",
     "Dimension",
     "Fenced",
     "Form",
@@ -38,7 +40,9 @@ __all__ = [
     "is_free",
     "of_option",
     "of_rubric",
+    "rationale_signals",
     "rubric_judge",
     "system_message",
     "total",
+    "with_reply",
 ]

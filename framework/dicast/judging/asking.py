@@ -11,11 +11,14 @@ from .._kernel.contract.define import maybe_await
 from .._kernel.contract.protocols import ChatModel, estimate
 from .._kernel.values import COMPLETE, ChatRequest, Cost, Failure, Message, Reply
 from .fence import Marks
+from .rationale import Capture, with_reply
 from .reply import BadReply
 
 T = TypeVar("T")
 
 MISSING = "(not available)"
+CUT = "max_tokens"
+"""The stop reason of a reply that its token limit has cut."""
 _LEAST = ChatRequest((Message("user", "?"),))
 """What costs nothing only where nothing does."""
 
@@ -56,6 +59,7 @@ class Question:
     :param closing: the last line, after the sections and the seal; it holds nothing of what is judged.
     :param schema: the JSON Schema of the reply.
     :param sealed: whether the prompt has a line ``seal: WORD``, to be shown by the verdict.
+    :param limit: the judge's option that sets *max_output_tokens*, to be named where a reply is cut.
     """
 
     system: str
@@ -65,6 +69,7 @@ class Question:
     max_output_tokens: int = 256
     sealed: bool = True
     logprobs: bool = False
+    limit: str = "max_output_tokens"
 
     def request(self, marks: Marks, attempt: int = 0) -> ChatRequest:
         """The request, fenced and sealed by *marks*."""
@@ -106,12 +111,16 @@ Read = Callable[[Reply, Marks, str], T]
 """
 
 
-async def ask(model: ChatModel, question: Question, retries: int, read: Read[T]) -> Accepted[T] | Failure:
+async def ask(
+    model: ChatModel, question: Question, retries: int, read: Read[T], *, capture: Capture = False
+) -> Accepted[T] | Failure:
     """Put *question* up to *retries* + 1 times, each time as a new call without history, until *read* takes the reply.
 
     A Failure of the model, and a refusal, end it at once; costs are added up in either case.
+
+    :param capture: whether a Failure has the last reply, as the option ``capture_rationale`` says.
     """
-    cost, reason = Cost.zero(), ""
+    cost, reason, text = Cost.zero(), "", ""
     for attempt in range(retries + 1):
         marks = Marks()
         request = question.request(marks, attempt)
@@ -120,15 +129,18 @@ async def ask(model: ChatModel, question: Question, retries: int, read: Read[T])
         if isinstance(reply, Failure):
             return attrs.evolve(reply, cost=cost)
         if reply.stop_reason == "refusal":
-            return Failure("refused", "the model refused to judge", cost=cost)
+            return with_reply(Failure("refused", "the model refused to judge", cost=cost), reply.text, capture)
         try:
-            return Accepted(_take(reply, marks, request, read), reply, attempt + 1, cost)
+            return Accepted(_take(reply, marks, request, question, read), reply, attempt + 1, cost)
         except BadReply as error:
-            reason = str(error)
-    return Failure("judge_output_invalid", _useless(retries + 1, reason), cost=cost)
+            reason, text = str(error), reply.text
+    return with_reply(Failure("judge_output_invalid", _useless(retries + 1, reason), cost=cost), text, capture)
 
 
-def _take(reply: Reply, marks: Marks, request: ChatRequest, read: Read[T]) -> T:
+def _take(reply: Reply, marks: Marks, request: ChatRequest, question: Question, read: Read[T]) -> T:
+    if reply.stop_reason == CUT:
+        limit, most = question.limit, question.max_output_tokens
+        raise BadReply(f"it is not whole: the token limit cut it at {most} tokens; raise {limit} (now {most})")
     if reply.stop_reason not in COMPLETE:
         raise BadReply(f"it is not whole (stop reason {reply.stop_reason!r:.40})")
     if not reply.text.strip():

@@ -147,17 +147,51 @@ def _refuse_splice(text: str, found: Found, message: JudgedMessage) -> None:
         raise BadReply("the judged text ends the verdict; text that is quoted in a string must be escaped")
 
 
+def _keyed_fault(text: str, keys: Sequence[str]) -> str:
+    """Return the reason why no object in *text* has all *keys*."""
+    found = [*objects(text)]
+    if not found:
+        return _json_fault(text)
+    names = {member.key for member in found[-1].members}
+    return f"the object has no {', '.join(repr(key) for key in keys if key not in names)}"
+
+
 def _sealed(text: str, seal: str) -> Found:
     found = [one for one in objects(text, holding=seal) if one.has("seal", seal)]
     if not found:
-        raise BadReply("it holds no JSON object with the seal of this call")
+        raise BadReply(f"it holds no JSON object with the seal of this call: {_sealed_fault(text)}")
     return found[-1]
+
+
+def _sealed_fault(text: str) -> str:
+    """Return the reason why *text* has no sealed object, in words that quote nothing of it."""
+    found = [*objects(text)]
+    if not found:
+        return _json_fault(text)
+    sealed = [one for one in found if any(member.key == "seal" for member in one.members)]
+    return "its seal is another one" if sealed else "the object has no 'seal'"
+
+
+def _json_fault(text: str) -> str:
+    """Return the reason why no JSON object can be read in *text*, with the place of the first error."""
+    begin = _START.search(text)
+    start = text.find("{") if begin is None else begin.start()
+    if start < 0:
+        return "there is no JSON object in it"
+    try:
+        _DECODER.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        what = error.msg.partition(":")[0].removesuffix(" at").removesuffix(" starting")
+        return f"the JSON is broken at line {error.lineno}, column {error.colno} (character {error.pos + 1} of {len(text)}: {what})"
+    except RecursionError:
+        pass
+    return f"the object has more than {_DEPTH} levels"
 
 
 def _own(text: str, keys: Sequence[str], message: JudgedMessage) -> Found:
     complete = [one for one in objects(text) if {member.key for member in one.members}.issuperset(keys)]
     if not complete:
-        raise BadReply(f"it holds no JSON object with {', '.join(keys)}")
+        raise BadReply(f"it holds no JSON object with {', '.join(keys)}: {_keyed_fault(text, keys)}")
     loose = _LOOSE.sub("", message.message)
     quoted = {_essence(one, keys) for one in _everywhere(message.message)}
     for one in reversed(complete):

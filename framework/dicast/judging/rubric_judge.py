@@ -14,6 +14,7 @@ from .._kernel.contract.protocols import ChatModel, Judge
 from .._kernel.contract.registry import Registry
 from .._kernel.values import Cost, Failure, Judgment, Rubric, Subject, Verdict
 from .._kernel.values.bounds import Within
+from .rationale import Capture
 
 _BY_MODEL = "llm/judge"
 _OPTIONS = """\
@@ -24,7 +25,8 @@ _OPTIONS = """\
 :param max_output_tokens: how long the reply may be.
 :param retries: how often the model is asked again after a reply that is no verdict, 0 to 10.
 :param seal: false for a model too small to copy the seal, as with ``llm/judge``.
-:param capture_rationale: keep the model's reasons, as ``signals.rationale_redacted``. They may quote what was judged.
+:param capture_rationale: whether the model's reasons are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote what was
+    judged. ``auto`` keeps them in the ledger where it keeps content, and gives them to sinks that ask for content; ``true`` gives them to all sinks; ``false`` keeps neither.
 :param max_evidence_chars: how many characters are shown; what is cut is said to the model and in ``signals.evidence``.
 :param fallback: the judge that is asked instead where a cap leaves no room for this one."""
 
@@ -91,7 +93,7 @@ def _fields(rubric: str, context: tuple[str, ...]) -> dict[str, Any]:
         "max_output_tokens": attrs.field(type=int, default=256, validator=Within(1, inf, "1 or more")),
         "retries": attrs.field(type=int, default=1, validator=Within(0, 10, "a number from 0 to 10")),
         "seal": attrs.field(type=bool, default=True),
-        "capture_rationale": attrs.field(type=bool, default=False, metadata={"counts": False}),
+        "capture_rationale": attrs.field(type=Capture, default="auto", metadata={"counts": False}),  # type: ignore[call-overload]  # a union; attrs' stubs want a class
         "max_evidence_chars": attrs.field(type=int, default=60_000, validator=Within(1, inf, "1 or more")),
         "fallback": attrs.field(type=Judge | None, default=None),  # type: ignore[arg-type]  # a union; attrs' stubs want a class
         "_asked": attrs.field(type=Judge, init=False, eq=False, repr=False),

@@ -61,7 +61,7 @@ class TestContract(JudgeConformance):
 
 
 def test_without_dimensions_the_models_score_counts():
-    answer = judged(score=0.8, confidence=0.7, rationale=" Good. ")
+    answer = judged(options={"capture_rationale": False}, score=0.8, confidence=0.7, rationale=" Good. ")
     assert (answer.score, answer.confidence, answer.judge_kind, answer.cost) == (0.8, 0.7, "llm", Cost("0.01"))
     assert answer.signals["attempts"] == 1
     assert set(answer.signals) == {"attempts", "rationale_hash"}

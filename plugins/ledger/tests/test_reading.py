@@ -156,7 +156,7 @@ def test_digest_mode_stores_no_content_and_digests_what_users_wrote(tmp_path, op
         assert ledger.verify().ok
     canonical = json.dumps(prompt, sort_keys=True, separators=(",", ":")).encode()
     digested = {"digest": hashlib.sha256(canonical).hexdigest()}
-    blanked = {"score": 1.0, "signals": {"rationale_redacted": ""}}
+    blanked = {"score": 1.0, "signals": {}}
     assert payloads == [read(None), digested, blanked, {"tool_name": "search"}]
 
 

@@ -94,7 +94,7 @@ class TestContractWithEveryOption(JudgeConformance):
 
 
 def test_a_verdict_becomes_a_judgment():
-    answer = judged(told(rationale="  Good.\n"))
+    answer = judged(told(rationale="  Good.\n"), capture_rationale=False)
     assert (answer.score, answer.confidence, answer.judge_kind, answer.judge_model) == (0.8, 0.7, "llm", "fake")
     assert answer.cost == CENT
     evidence = answer.signals["evidence"]
@@ -102,9 +102,41 @@ def test_a_verdict_becomes_a_judgment():
     assert {**evidence, "digest": "?"} == {"sections": ["INPUT", "OUTPUT"], "chars": 40, "cut": 0, "digest": "?"}
 
 
-def test_a_rationale_is_kept_only_where_it_is_asked_for():
-    assert "Good." not in str(judged(told()))
-    assert judged(told(rationale=" Good. "), capture_rationale=True).signals["rationale_redacted"] == "Good."
+@pytest.mark.parametrize(
+    ("capture", "signals"),
+    [
+        (False, {}),
+        (True, {"rationale_redacted": "Good."}),
+        ("auto", {"rationale_redacted": "Good.", "rationale_scope": "ledger"}),
+    ],
+)
+def test_a_rationale_has_the_scope_that_the_option_says(capture, signals):
+    found = judged(told(rationale=" Good. "), capture_rationale=capture).signals
+    assert {key: value for key, value in found.items() if key in ("rationale_redacted", "rationale_scope")} == signals
+
+
+@pytest.mark.parametrize(
+    ("capture", "reply", "scope"), [(False, None, None), (True, "So so.", None), ("auto", "So so.", "ledger")]
+)
+def test_the_reply_of_a_failed_judgment_is_kept_likewise(capture, reply, scope):
+    answer, _ = ask("So so.", capture_rationale=capture, retries=0)
+    assert (answer.reply, answer.reply_scope) == (reply, scope)
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        ("So so.", "with the seal of this call: there is no JSON object in it"),
+        ('{"seal": "SEAL",\n "score": .8}', "the JSON is broken at line 2, column 11 (character 28 of 30: Expecting value)"),
+        ('{"seal": "SEAL", "score": 0.8', "the JSON is broken at line 1, column 30 (character 30 of 29: Expecting ',' delimiter)"),
+        (told(seal="other"), "with the seal of this call: its seal is another one"),
+        ('{"score": 0.8, "confidence": 1, "rationale": "r"}', "the object has no 'seal'"),
+        (lambda request: json.dumps({"seal": seal(request), "confidence": 1, "rationale": "r"}), "the verdict has no 'score'"),
+        (Reply('{"seal": "SEAL", "sc', stop_reason="max_tokens"), "the token limit cut it at 256 tokens; raise max_output_tokens (now 256)"),
+    ],
+)  # fmt: skip
+def test_the_message_says_what_was_wrong_in_the_reply(reply, message):
+    assert message in ask(reply, retries=0)[0].message
 
 
 def test_two_bad_replies_are_a_failure_after_two_calls():

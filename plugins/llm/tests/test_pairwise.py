@@ -214,7 +214,7 @@ def test_a_subject_without_reference_is_missing_input_and_no_call():
 
 def test_rationale_is_a_hash_unless_it_is_to_be_kept():
     model = FakeChatModel(told("tie", rationale=" Both are secretly fine. "))
-    found = judged(model)
+    found = judged(model, capture_rationale=False)
     both = "Both are secretly fine.\n\nBoth are secretly fine."
     assert found.signals["rationale_hash"] == sha256(both.encode()).hexdigest()
     assert "secretly" not in str(found)

@@ -10,6 +10,7 @@ from ..classes import define, field
 from ..events import EVAL_COMPLETED, EVAL_FAILED
 from ..pipeline.sections import Slot
 from ..values import Cost, Failure, Judgment, Rubric, Score, Subject
+from ..values.rationale import SCOPE
 from .call import Children
 from .call_scope import throttled
 from .paid_calls import UNPAID, PaidCalls, Payload, RunServices
@@ -76,6 +77,9 @@ class Unit:
         if isinstance(outcome, Failure):
             if outcome.throttled_reason is not None:
                 payload["throttled_reason"] = outcome.throttled_reason
+            if outcome.reply is not None:
+                payload["reply"] = outcome.reply
+                payload |= {} if outcome.reply_scope is None else {SCOPE: outcome.reply_scope}
             return EVAL_FAILED, payload | {"failure_mode": outcome.kind, "error_message": outcome.message}
         found = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome, subject.kind)
         if isinstance(outcome, Combined) and (spared := self._spared(run, subject, outcome)):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, time
 from pathlib import Path
+from typing import Any
 
 import attrs
 import click
@@ -22,7 +23,7 @@ from ..values.errors import ConfigError
 from .options import as_json, ledger_path
 from .output import MOST, print_json
 from .subjects import verdict_line
-from .summary import failure_line, short_run
+from .summary import failure_line, reply_line, short_run
 
 FAILURE_FIELDS = (
     "eval_id",
@@ -70,13 +71,23 @@ def _print(ledger: Ledger, wanted: Selection, *, failed: bool, as_json: bool) ->
         wanted = attrs.evolve(wanted, run_id=known_run(ledger, wanted.run_id))
     if failed:
         failures = map(failure, wanted.events(ledger, EVAL_FAILED, RECORD_FAILED))
-        items = [({key: told.get(key) for key in FAILURE_FIELDS}, told["run_id"]) for told in failures]
-        lines = [f"{short_run(run_id)}  {failure_line(told)}" for told, run_id in items]
+        items = [(_failed(told), told["run_id"]) for told in failures]
+        lines = [
+            line
+            for told, run_id in items
+            for line in (f"{short_run(run_id)}  {failure_line(told)}", reply_line(told))
+            if line is not None
+        ]
         _list("failures", [told for told, _ in items], lines, as_json=as_json)
     else:
         found = [verdict(event) for event in wanted.events(ledger, EVAL_COMPLETED)]
         lines = [f"{short_run(one.run_id)}  {verdict_line(one)}" for one in found] if not as_json else []
         _list("verdicts", found, lines, as_json=as_json)
+
+
+def _failed(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a failure as JSON data; a reply only where one was kept."""
+    return {key: told.get(key) for key in FAILURE_FIELDS} | ({"reply": told["reply"]} if told.get("reply") else {})
 
 
 def _list(name: str, items: Sequence[object], lines: Iterable[str], *, as_json: bool) -> None:

@@ -15,7 +15,8 @@ from ..resume.named_runs import TOOL, run_kind
 from ..resume.reading import Selection, failure, subject, verdict
 from ..values import Event, Verdict
 from ..values.errors import ConfigError
-from .summary import cut, failure_line, tree
+from ..values.rationale import SCOPE
+from .summary import cut, failure_line, reply_line, tree
 
 _NAMED = 3
 """How many runs are named to choose from."""
@@ -58,7 +59,10 @@ class FoundSubject:
         for one in self.verdicts:
             yield Line(verdict_line(one))
             yield from _grounds(one)
-        yield from (Line(failure_line(one)) for one in self.failures)
+        for failed in self.failures:
+            yield Line(failure_line(failed))
+            if (line := reply_line(failed)) is not None:
+                yield Line(line)
 
 
 @frozen
@@ -131,10 +135,11 @@ def _grounds(verdict: Verdict) -> Iterator[Part]:
         yield Drawing(TextTable(("    metric", "score", "basis", ""), rows, right=("score",)), lines)
     if not verdict.scores:
         by = " ".join(filter(None, (verdict.judge_kind, verdict.judge_model)))
-        told = sorted(verdict.signals.items(), key=lambda signal: len(str(signal[1])))  # a long one is cut, no other
+        signals = [(key, value) for key, value in verdict.signals.items() if key != SCOPE]
+        told = sorted(signals, key=lambda signal: len(str(signal[1])))  # a long one is cut, no other
         yield Line(one_line("    " + cut(", ".join([f"by {by}", *(f"{key}: {value}" for key, value in told)]))))
         if "rationale_hash" in verdict.signals and "rationale_redacted" not in verdict.signals:
-            yield "    its reasons were not kept; capture_rationale: true keeps them"
+            yield "    its reasons were not kept (capture_rationale: false, or a ledger with content: digest)"
 
 
 def _figure(score: Mapping[str, Any]) -> str:

@@ -274,3 +274,9 @@ def failure_line(failure: Mapping[str, Any]) -> str:
     """One failure in one line."""
     subject = f"{failure['subject_kind']} {short_name(failure['subject_id'])}"
     return one_line(f"{subject}  {failure['judge']}: {failure['failure_mode']}: {failure['error_message']}")
+
+
+def reply_line(failure: Mapping[str, Any]) -> str | None:
+    """Return the reply of a failed judgment in one line; None where there is none."""
+    reply = failure.get("reply")
+    return None if not reply else one_line(f"    reply: {cut(repr(reply))}")

@@ -222,7 +222,9 @@ class _Run:
         for slot in self.pipeline.sinks:
             own = evolve(run, continued=output(slot, run.base) in known)
             live = await open_component(slot.component, own, parts.part(slot.path))
-            feeds.append(SinkFeed.of(slot.label, slot.component, live, self._caller.ask_sink))
+            feeds.append(
+                SinkFeed.of(slot.label, slot.component, live, self._caller.ask_sink, keeps_content=run.keeps_content)
+            )
         return feeds
 
     async def _begin(self, stream: Stream, started: Mapping[str, Any], spool: EarlierUnits | None) -> None:

@@ -11,6 +11,7 @@ from ..contract.plugin_errors import is_plugins_own
 from ..contract.protocols import Sink
 from ..pipeline.sections import Slot
 from ..values import Event
+from ..values.rationale import for_sink
 
 ATTEMPTS = 3
 """How often a sink that fails is sent a batch."""
@@ -53,6 +54,8 @@ class SinkFeed:
     wants: frozenset[str]
     rewrites: bool
     ask: Ask
+    content: bool = False
+    """Whether the sink gets rationales and replies that are for the ledger."""
     written: int = 0
     lost: int = 0
     error: str | None = None
@@ -60,14 +63,20 @@ class SinkFeed:
     _silent: bool = False
 
     @classmethod
-    def of(cls, label: str, config: object, live: Sink, ask: Ask) -> SinkFeed:
-        """Feed *live*, the open object of the component *config*, calling it by *ask*."""
+    def of(cls, label: str, config: object, live: Sink, ask: Ask, *, keeps_content: bool) -> SinkFeed:
+        """Feed *live*, the open object of the component *config*, calling it by *ask*.
+
+        :param keeps_content: whether the ledger keeps what was judged; else no sink gets texts that are for the ledger.
+        """
+        content = keeps_content and getattr(live, "content", getattr(config, "content", None)) is True
         wants = frozenset(getattr(live, "wants", getattr(config, "wants", ())))
-        return cls(label, live, wants, bool(getattr(live, "rewrites", getattr(config, "rewrites", False))), ask)
+        rewrites = bool(getattr(live, "rewrites", getattr(config, "rewrites", False)))
+        return cls(label, live, wants, rewrites, ask, content)
 
     async def send(self, events: Sequence[Event]) -> None:
         """Tell the sink those of *events* that it wants."""
-        wanted = [event for event in events if event.type in self.wants] if self.wants else events
+        wanted = [event for event in events if event.type in self.wants] if self.wants else list(events)
+        wanted = [for_sink(event, content=self.content) for event in wanted]
         if wanted and self._silent:
             self.lost += len(wanted)
         elif wanted:

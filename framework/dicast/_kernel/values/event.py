@@ -189,8 +189,13 @@ class Lease:
 
 
 def sensitivity(payload: Mapping[str, Any]) -> str:
-    """How an event with this *payload* is to be handled: ``user_controlled`` where it holds a rationale (document 001, 8.4)."""
+    """Return how an event with this *payload* is to be handled.
+
+    It is ``user_controlled`` where it holds a rationale (document 001, 8.4) or a model's reply, as these may quote what was judged.
+    """
     reply = payload.get("reply")
+    if isinstance(reply, str):
+        return "user_controlled"
     for held in (payload, *payload.get("scores", ()), *([reply] if isinstance(reply, dict) else ())):
         if "rationale_redacted" in (held.get("signals") or ()):
             return "user_controlled"

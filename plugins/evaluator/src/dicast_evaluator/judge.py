@@ -13,6 +13,7 @@ from dicast.judging import (
     CONSTRAINTS,
     Accepted,
     BadReply,
+    Capture,
     Dimension,
     Form,
     Found,
@@ -27,7 +28,7 @@ from dicast.judging import (
     system_message,
 )
 
-from .opinion import REASONS, confidence_of, number_of, rationale_signals, section, value_of
+from .opinion import REASONS, confidence_of, number_of, reasons_of, section, value_of
 
 _VERSION_DIGITS = 12
 _NO, _YES = ("", "false", "no"), ("true", "yes")
@@ -73,7 +74,8 @@ class EvaluatorJudge:
     :param retries: how often the model is asked again after a reply that is no verdict, 0 to 10.
     :param max_output_tokens: how long the reply may be.
     :param max_chars: how many characters of each of these are shown; the middle is left out.
-    :param capture_rationale: keep the model's reasons, as ``signals.rationale_redacted``. They may quote what was judged.
+    :param capture_rationale: whether the model's reasons are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote what was
+        judged. ``auto`` keeps them in the ledger where it keeps content, and gives them to sinks that ask for content; ``true`` gives them to all sinks; ``false`` keeps neither.
     """
 
     name = "judge"
@@ -87,7 +89,7 @@ class EvaluatorJudge:
     retries: int = attrs.field(default=1, validator=Within(0, 10, "a number from 0 to 10"))
     max_output_tokens: int = attrs.field(default=512, validator=Within(1, inf, "1 or more"))
     max_chars: int = attrs.field(default=60_000, validator=Within(1, inf, "1 or more"))
-    capture_rationale: bool = attrs.field(default=False, metadata={"counts": False})
+    capture_rationale: Capture = attrs.field(default="auto", metadata={"counts": False})
     _form: Form = attrs.field(init=False, eq=False, repr=False)
     _system: str = attrs.field(init=False, eq=False, repr=False)
     _rubric: Rubric = attrs.field(init=False, eq=False, repr=False)
@@ -112,7 +114,7 @@ class EvaluatorJudge:
 
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
         """Ask the model, again as long as its reply is no verdict."""
-        asked = await ask(self.model, self._question(subject), self.retries, self._read)
+        asked = await ask(self.model, self._question(subject), self.retries, self._read, capture=self.capture_rationale)
         return asked if isinstance(asked, Failure) else self._judgment(asked)
 
     def estimate(self, subject: Subject) -> Cost:
@@ -133,7 +135,7 @@ class EvaluatorJudge:
     def _read(self, reply: Reply, marks: Marks, message: str) -> Opinion:
         keys = (*self._form.keys, CONSTRAINTS, *REASONS)
         found = find_verdict(reply.text, ("seal",), marks.seal, message, optional=keys)
-        signals = rationale_signals(found, captured=self.capture_rationale)
+        signals = reasons_of(found, self.capture_rationale)
         if self.hard_constraints and _is_violated(found):
             return Opinion(0.0, confidence_of(found), signals | {"hard_constraint_violation": True})
         score, numbers = self._score(found)

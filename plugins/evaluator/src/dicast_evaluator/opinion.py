@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from hashlib import sha256
 
 import orjson
 
-from dicast.judging import BadReply, Found, Section
+from dicast.judging import BadReply, Capture, Found, Section, rationale_signals
 
 _GAP = "\n[...]\n"
 REASONS = ("rationale", "reasoning")
@@ -33,8 +32,8 @@ def confidence_of(found: Found) -> float:
     return 1.0 if value_of(found, "confidence") is None else found.number("confidence")
 
 
-def rationale_signals(found: Found, *, captured: bool) -> dict[str, object]:
-    """The hash of the model's reasons, with *captured* also these.
+def reasons_of(found: Found, capture: Capture) -> dict[str, object]:
+    """Return the signals of the model's reasons: their hash, and by *capture* the text; none where the model gave no reasons.
 
     :raises BadReply: when they stand where what they quote could have become the verdict.
     """
@@ -45,9 +44,7 @@ def rationale_signals(found: Found, *, captured: bool) -> dict[str, object]:
     # What quotes the judged text may be ended by it: as the last key it reaches no number, and find_verdict looks after a rationale.
     if len(given) > 1 or (given == ["reasoning"] and keys[-1] != "reasoning"):
         raise BadReply("the verdict's reasons do not come last")
-    reasons = found.text(given[0]).strip()
-    signals: dict[str, object] = {"rationale_hash": sha256(reasons.encode()).hexdigest()}
-    return signals | ({"rationale_redacted": reasons} if captured else {})
+    return rationale_signals(found.text(given[0]).strip(), capture)
 
 
 def number_of(found: Found, key: str) -> tuple[float, bool]:

@@ -30,6 +30,7 @@ from dicast import (
     maybe_await,
 )
 from dicast.judging import (
+    Capture,
     Dimension,
     Form,
     Marks,
@@ -44,7 +45,7 @@ from dicast.judging import (
 )
 
 from .case import case_text
-from .opinion import REASONS, confidence_of, rationale_signals, section
+from .opinion import REASONS, confidence_of, reasons_of, section
 
 _CHARS_PER_TOKEN = 4
 
@@ -86,7 +87,8 @@ class RubricJudge:
     :param max_verdict_tokens: how long the judge's reply may be.
     :param max_chars: how many characters of the case, of the answer and of the reference the judge is shown each; the middle is left out.
     :param keep_output: keep the answer, as ``signals.output``.
-    :param capture_rationale: keep the judge's reasons, as ``signals.rationale_redacted``. They may quote what was judged.
+    :param capture_rationale: whether the judge's reasons are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote what was
+        judged. ``auto`` keeps them in the ledger where it keeps content, and gives them to sinks that ask for content; ``true`` gives them to all sinks; ``false`` keeps neither.
     """
 
     name = "rubric"
@@ -103,7 +105,7 @@ class RubricJudge:
     max_verdict_tokens: int = attrs.field(default=512, validator=Within(1, inf, "1 or more"))
     max_chars: int = attrs.field(default=60_000, validator=Within(1, inf, "1 or more"))
     keep_output: bool = attrs.field(default=False, metadata={"counts": False})
-    capture_rationale: bool = attrs.field(default=False, metadata={"counts": False})
+    capture_rationale: Capture = attrs.field(default="auto", metadata={"counts": False})
     _form: Form = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -159,14 +161,21 @@ class RubricJudge:
         shown = {"CASE": case or None, "OUTPUT": answer, "REFERENCE": reference}
         sections = [section(title, text, self.max_chars) for title, text in shown.items() if text is not None]
         system = system_message(self.rubric, (), (), self._form)
-        return Question(system, tuple(sections), closing(self._form), self._form.schema, self.max_verdict_tokens)
+        return Question(
+            system,
+            tuple(sections),
+            closing(self._form),
+            self._form.schema,
+            self.max_verdict_tokens,
+            limit="max_verdict_tokens",
+        )
 
     def read(self, reply: Reply, marks: Marks, message: str) -> Opinion:
         """The verdict in *reply*."""
         names = [each.name for each in self.dimensions]
         found = find_verdict(reply.text, ("seal", *names), marks.seal, message, optional=(*self._form.keys, *REASONS))
         scores = {each.name: found.number(each.name, each.low, each.high) for each in self.dimensions}
-        return Opinion(scores, confidence_of(found), rationale_signals(found, captured=self.capture_rationale))
+        return Opinion(scores, confidence_of(found), reasons_of(found, self.capture_rationale))
 
 
 class RubricJudging:
@@ -188,7 +197,8 @@ class RubricJudging:
             return answered
         case = "" if options.model is None and text == subject.text else text
         question = options.question(case, answered.text, subject.reference)
-        asked = await ask(options.judge_model, question, options.retries, options.read)
+        capture = options.capture_rationale
+        asked = await ask(options.judge_model, question, options.retries, options.read, capture=capture)
         cost = answered.cost + asked.cost
         if isinstance(asked, Failure):
             return attrs.evolve(asked, cost=cost)

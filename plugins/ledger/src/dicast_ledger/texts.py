@@ -13,8 +13,11 @@ from dicast import Event
 _IN_FULL = ("eval.", "run.", "spend.")
 """Never digested: verdicts, what the sums are made of, and how the run ended."""
 
-_TEXTS = frozenset(("details", "error_message", "feedback", "rationale_redacted"))
+_TEXTS = frozenset(("details", "error_message", "feedback"))
 """Where components explain themselves to a reader."""
+
+_LEFT_OUT = frozenset(("rationale_redacted", "rationale_scope"))
+"""Texts of models that are not kept, and the members next to them."""
 
 _RECORDS = ("record.completed", "record.failed")
 _KEPT = ("response", "responses", "metrics", "retry", "error")
@@ -36,7 +39,8 @@ def without_texts(event: Event, plain: Callable[[object], object]) -> Mapping[st
         plainly = {key: whole[key] for key in _SAID if key in whole}
         return {"digest": _digest(event, plain), "row": {"id": event.subject_id}, **kept, **plainly}
     if event.type.startswith(_IN_FULL):
-        return {key: _blanked(key, value) for key, value in event.payload.items()}
+        left_out = _LEFT_OUT | {"reply"} if event.type == "eval.failed" else _LEFT_OUT
+        return {key: _blanked(key, value) for key, value in event.payload.items() if key not in left_out}
     if event.sensitivity != "user_controlled":
         return event.payload
     return {"digest": _digest(event, plain)}
@@ -59,7 +63,7 @@ def _blanked(key: str, value: Any) -> object:
     if isinstance(value, str):
         return "" if key in _TEXTS else value
     if isinstance(value, Mapping):
-        return {name: _blanked(name, item) for name, item in value.items()}
+        return {name: _blanked(name, item) for name, item in value.items() if name not in _LEFT_OUT}
     if isinstance(value, list | tuple):
         return [_blanked(key, item) for item in value]
     return value

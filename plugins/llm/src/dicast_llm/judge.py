@@ -28,6 +28,7 @@ from dicast import rubric as installed
 from dicast.judging import (
     CONSTRAINTS,
     Accepted,
+    Capture,
     Dimension,
     Form,
     Found,
@@ -42,7 +43,9 @@ from dicast.judging import (
     is_free,
     of_option,
     of_rubric,
+    rationale_signals,
     system_message,
+    with_reply,
 )
 
 from .choosing import Choice
@@ -103,7 +106,8 @@ class LlmJudge:
         (with dimensions, the geometric mean over their numbers), which the endpoint must tell.
     :param seal: false for a model too small to copy the seal. Then the last whole verdict counts that does not occur in the
         judged text.
-    :param capture_rationale: keep the model's reasons, as ``signals.rationale_redacted``. They may quote what was judged.
+    :param capture_rationale: whether the model's reasons are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote what was
+        judged. ``auto`` keeps them in the ledger where it keeps content, and gives them to sinks that ask for content; ``true`` gives them to all sinks; ``false`` keeps neither.
     :param evidence: ``full`` shows a turn, a tool cycle or a session as a conversation: the system's policy, earlier turns, its
         own messages, tool calls with arguments and results, feedback, and how it ended. ``summary`` shows turns as document 001
         does: prompt, final response, and each tool's name, success and size. Where a source has hashes alone, turns are
@@ -134,7 +138,7 @@ class LlmJudge:
     retries: int = attrs.field(default=1, validator=Within(0, _MOST_RETRIES, f"a number from 0 to {_MOST_RETRIES}"))
     confidence: Literal["stated", "logprob"] = "stated"
     seal: bool = True
-    capture_rationale: bool = attrs.field(default=False, metadata={"counts": False})
+    capture_rationale: Capture = attrs.field(default="auto", metadata={"counts": False})
     evidence: Literal["full", "summary"] = "full"
     max_evidence_chars: int = attrs.field(default=MAX_CHARS, validator=Within(1, inf, "1 or more"))
     context: Sequence[str] = ()
@@ -166,7 +170,8 @@ class LlmJudge:
         evidence = self._prepared.take(subject, partial(gather, subject, self._showing))
         if isinstance(evidence, Failure):
             return evidence
-        asked = await ask(model, self._question(subject, evidence.sections), self.retries, self._read)
+        question = self._question(subject, evidence.sections)
+        asked = await ask(model, question, self.retries, self._read, capture=self.capture_rationale)
         return asked if isinstance(asked, Failure) else self._judgment(subject, asked, evidence)
 
     def estimate(self, subject: Subject) -> Cost:
@@ -223,7 +228,8 @@ class LlmJudge:
             confidence = self._confidence(asked)
         except NoLikelihood as error:
             message = f"confidence: logprob needs the log probabilities of the reply's tokens, and {error}"
-            return Failure("judge_output_invalid", message, cost=asked.cost)
+            failure = Failure("judge_output_invalid", message, cost=asked.cost)
+            return with_reply(failure, asked.reply.text, self.capture_rationale)
         return Judgment(
             opinion.score,
             confidence,
@@ -240,9 +246,7 @@ class LlmJudge:
         return likelihood(asked.reply, asked.value.found, tuple(each.name for each in self._dimensions) or ("score",))
 
     def _signals(self, opinion: Opinion) -> dict[str, object]:
-        signals: dict[str, object] = {"rationale_hash": sha256(opinion.rationale.encode()).hexdigest()}
-        if self.capture_rationale:
-            signals["rationale_redacted"] = opinion.rationale
+        signals = rationale_signals(opinion.rationale, self.capture_rationale)
         if opinion.dimensions:
             signals["dimensions"] = opinion.dimensions
         if opinion.violated:

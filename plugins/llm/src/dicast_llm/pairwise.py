@@ -27,7 +27,7 @@ from dicast import (
     judging,
     mean,
 )
-from dicast.judging import Accepted, BadReply, Marks, Question, ask, find_verdict
+from dicast.judging import Accepted, BadReply, Capture, Marks, Question, ask, find_verdict, rationale_signals
 
 from .evidence import MAX_CHARS, Compared, Evidence, Prepared, Showing
 from .evidence import gather as evidence_of
@@ -114,7 +114,8 @@ class Pairwise:
     :param retries: how often each order is asked again after a reply that is of no use.
     :param seal: ask for a random word in the verdict, so that no judged text can pass for one; false for models too small to
         copy it.
-    :param capture_rationale: keep the rationales of both orders in ``signals.rationale_redacted``.
+    :param capture_rationale: whether the reasons of both orders are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote what was
+        judged. ``auto`` keeps them in the ledger where it keeps content, and gives them to sinks that ask for content; ``true`` gives them to all sinks; ``false`` keeps neither.
     :param fallback: the judge that is asked when a cap leaves no room for this one.
     """
 
@@ -129,7 +130,7 @@ class Pairwise:
     max_output_tokens: int = attrs.field(default=256, validator=Within(1, inf, "1 or more"))
     retries: int = attrs.field(default=1, validator=Within(0, inf, "0 or more"))
     seal: bool = True
-    capture_rationale: bool = attrs.field(default=False, metadata={"counts": False})
+    capture_rationale: Capture = attrs.field(default="auto", metadata={"counts": False})
     evidence: Literal["full", "summary"] = "full"
     max_evidence_chars: int = attrs.field(default=MAX_CHARS, validator=Within(1, inf, "1 or more"))
     context: tuple[str, ...] = ()
@@ -200,7 +201,7 @@ class Pairwise:
             if self._labels
             else partial(_read_json, place, sealed=self.seal)
         )
-        return await ask(self.model, self._question(shown.sections), self.retries, read)
+        return await ask(self.model, self._question(shown.sections), self.retries, read, capture=self.capture_rationale)
 
     def _shown(self, subject: Subject, opponent: str) -> list[Evidence | Failure]:
         return [self._evidence(subject, opponent, at) for at in _PLACES]
@@ -247,14 +248,12 @@ class Pairwise:
         signals: dict[str, object] = {
             "flipped": flipped,
             "winners": winners,
-            "rationale_hash": sha256(rationale.encode(errors="replace")).hexdigest(),
+            **rationale_signals(rationale, self.capture_rationale),
             "attempts": sum(order.attempts for order in orders),
             "evidence": shown.signals,
         }
         if self._earlier is not None:
             signals["opponent_run"] = self._earlier.run_id
-        if self.capture_rationale:
-            signals["rationale_redacted"] = rationale
         confidence = mean([ballot.confidence for ballot in ballots]) * (FLIP if flipped else 1.0)
         score = SCORES["tie" if flipped else winners[0]]
         return Judgment(score, confidence, "llm", orders[0].reply.model, cost, signals, self._rubric)
