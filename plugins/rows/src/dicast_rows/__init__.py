@@ -1,4 +1,4 @@
-"""Rows from files: JSON lines, CSV, JSON, YAML and Parquet."""
+"""Rows from files: JSON lines, CSV, JSON, YAML, Excel workbooks and Parquet."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from .document import Json
 from .jsonl import Jsonl
 from .listing import Yaml
 from .table import Csv
+from .workbook import Xlsx
 
-__all__ = ["Csv", "Json", "Jsonl", "Parquet", "Yaml"]
+__all__ = ["Csv", "Json", "Jsonl", "Parquet", "Xlsx", "Yaml"]
 
 
 @hookimpl
 def dicast_sources() -> list[type[Source]]:
-    """Offer ``rows/jsonl``, ``rows/csv``, ``rows/json``, ``rows/yaml`` and ``rows/parquet``."""
-    return [Jsonl, Csv, Json, Yaml, Parquet]
+    """Offer ``rows/jsonl``, ``rows/csv``, ``rows/json``, ``rows/yaml``, ``rows/xlsx`` and ``rows/parquet``."""
+    return [Jsonl, Csv, Json, Yaml, Xlsx, Parquet]

@@ -70,7 +70,7 @@ class Csv:
         if self.delimiter is not None and not _is_delimiter(self.delimiter):
             what = f"{self.delimiter!r} is no delimiter; it is one character, no quote and no line end, or tab"
             raise ConfigError(Problem(what, path="delimiter", value=self.delimiter))
-        if not isinstance(self.header, bool) and (wrong := [*_header_faults(self.header)]):
+        if not isinstance(self.header, bool) and (wrong := [*header_faults(self.header)]):
             raise ConfigError(attrs.evolve(problem, path="header") for problem in wrong)
 
     @property
@@ -151,7 +151,7 @@ class _Table:
         without = "; has the file no header? Then say header: false" if self.header is True else ""
         problems = [
             attrs.evolve(problem, message=f"{problem.message}{self._other(first) or without}")
-            for problem in _header_faults(header)
+            for problem in header_faults(header)
         ]
         problems += [
             Problem(
@@ -193,7 +193,8 @@ def _delimiter(given: str | None, path: Path) -> str:
     return "\t" if given in _TABS else given
 
 
-def _header_faults(header: Sequence[str]) -> Iterator[Problem]:
+def header_faults(header: Sequence[str]) -> Iterator[Problem]:
+    """Yield the problems of the columns' names: repeated, empty, or none at all."""
     for name, times in Counter(header).items():
         if times > 1 or not name:
             wrong = f"the header names {name!r} twice" if name else "the header has a column without a name"

@@ -1,0 +1,187 @@
+"""The source ``rows/xlsx``: the rows of a sheet of an Excel workbook."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dicast import ConfigError, InputCheck, InputFile, InputPath, Problem, how_to_install, nearest
+
+from .cells import BadCell, Cell, cells_of, column_letter, text_of
+from .fields import check_fields, taker
+from .rows import Items, Numbered, Rows, check_rows, each_row, names, open_rows
+from .table import header_faults
+from .unpacking import unpacked
+
+_OLD = b"\xd0\xcf\x11\xe0"
+_PACKED = b"PK\x03\x04"
+
+
+@attrs.frozen
+class Xlsx:
+    """Rows from a sheet of an Excel workbook (``.xlsx``, ``.xlsm``): each row becomes a subject. It needs openpyxl, of the extra ``xlsx``.
+
+    Numbers and truth values stay so, numbers that are stored as text are texts. Dates and times become texts in ISO 8601, durations
+    ``H:MM:SS``. A formula has the value that was stored with it; one without is an error. Each cell of a merged range has the range's
+    value. An empty cell is null. Blank rows are passed over. An error value (``#N/A``) in a column that ``fields`` uses is an error with
+    the cell's name; elsewhere it stays as text. Hidden rows and columns are read like the others.
+
+    :param path: the file; gzip is recognised, ``-`` is standard input.
+    :param sheet: the sheet's name, or its number from 1. May be left out where only one sheet has values.
+    :param fields: which column holds which part of a row, as for ``rows/csv``. A column given here must be in the header. Without an
+        ``id`` a row is named by its number in the sheet.
+    :param header: whether the first row that is not blank has the columns' names. ``false`` names the columns by their letters ``A``,
+        ``B`` and so on, and a list gives them names.
+    :param kind: the subject kind of the rows.
+    """
+
+    path: InputPath
+    sheet: str | int | None = None
+    fields: Mapping[str, str] = attrs.field(factory=dict)
+    header: bool | tuple[str, ...] = True
+    kind: str = "row"
+
+    open, check, subjects = open_rows, check_rows, each_row
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self.fields)
+        if importlib.util.find_spec("openpyxl") is None:
+            raise ConfigError(f"rows/xlsx needs openpyxl, which is not installed: {how_to_install('xlsx')}")
+        if not isinstance(self.header, bool) and (wrong := [*header_faults(self.header)]):
+            raise ConfigError(attrs.evolve(problem, path="header") for problem in wrong)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The subject kinds this source yields."""
+        return (self.kind,)
+
+    @contextmanager
+    def _rows(self) -> Iterator[Rows]:
+        with InputFile.opened(self.path) as file, ExitStack() as stack:
+            items = Items(file, "row")
+            sheet = _Sheet(file, self, items, stack)
+            yield Rows(file, taker(self.kind, self.fields), sheet.rows, self.kinds, self.fields, items.fault, "row")
+
+
+@attrs.define
+class _Sheet:
+    """The reader of one sheet; problems of a row go to *items*. *plain* is the file without gzip."""
+
+    file: InputFile
+    options: Xlsx
+    items: Items
+    stack: ExitStack
+    plain: Path | None = None
+
+    def rows(self, check: InputCheck | None) -> Numbered:
+        """Yield each row with its number in the sheet; faults go to *check*, or are raised."""
+        if self.plain is None or check is not None:
+            self.plain = unpacked(self.file, lambda what: self.items.fault(what, 0, check), self.stack, check)
+        with self.plain.open("rb") as file:
+            first = file.read(len(_PACKED))
+        if first != _PACKED:
+            why = "is encrypted or in the old .xls format" if first == _OLD else "is no workbook"
+            self.items.fault(f"the file {why}; save it as .xlsx", 0, check)
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # openpyxl's, about formats and validations, which are no values
+            yield from self._rows(self.plain, check)
+
+    def _rows(self, plain: Path, check: InputCheck | None) -> Numbered:
+        from zipfile import BadZipFile
+
+        from openpyxl import load_workbook  # 100 ms, which only this source needs
+        from openpyxl.utils.exceptions import InvalidFileException
+
+        try:
+            with plain.open("rb") as file:
+                book = load_workbook(file, read_only=True, data_only=True)
+                name = self._name(book, check)
+                if name is None:
+                    return
+                formulas = load_workbook(file, read_only=True)[name] if check is not None else None
+                yield from self._records(cells_of(book[name], formulas), check)
+        except (BadZipFile, InvalidFileException, KeyError, ValueError, SyntaxError) as error:
+            self.items.fault(f"the file cannot be read as a workbook: {error}", 0, check)
+
+    def _name(self, book: Any, check: InputCheck | None) -> str | None:
+        """Return the name of the sheet to read; None, and a fault, where it cannot be told."""
+        wanted, there = self.options.sheet, [sheet.title for sheet in book.worksheets]
+        if wanted is None:
+            full = [name for name in there if any(cells for _, cells in cells_of(book[name], None))]
+            if len(full) == 1:
+                return str(full[0])
+            wrong = f"sheets {names(full)} have values; say sheet: NAME" if full else "no sheet has values"
+            self.items.fault(Problem(wrong, path="sheet"), 0, check)
+            return None
+        if isinstance(wanted, int) and 1 <= wanted <= len(there):
+            return str(there[wanted - 1])
+        if wanted in there:
+            return str(wanted)
+        wrong = f"there is no sheet {wanted!r}; the workbook has {names(there)}"
+        self.items.fault(Problem(wrong, path="sheet", value=wanted, hint=nearest(str(wanted), there)), 0, check)
+        return None
+
+    def _records(self, rows: Iterator[tuple[int, Mapping[int, Cell]]], check: InputCheck | None) -> Numbered:
+        header: dict[int, str] | None = None
+        for number, cells in rows:
+            if not cells:
+                continue
+            if header is None:
+                header = self._header(cells)
+                if self._refuse([*header.values()], number, check):
+                    return
+                if self.options.header is True:
+                    continue
+            if (row := self._row(number, cells, header, check)) is not None:
+                yield number, row
+
+    def _header(self, cells: Mapping[int, Cell]) -> dict[int, str]:
+        """Return the columns' names by their places, *cells* being the first row."""
+        option = self.options.header
+        if option is True:
+            return {place: text_of(cell.value).strip() for place, cell in sorted(cells.items())}
+        if option is False:
+            return {place: column_letter(place) for place in range(1, max(cells) + 1)}
+        return dict(enumerate(option, 1))
+
+    def _refuse(self, header: Sequence[str], number: int, check: InputCheck | None) -> bool:
+        problems = [*header_faults(header)] if self.options.header is True else []
+        problems += [
+            Problem(
+                f"the header has no {path!r}; it has {names([*header])}",
+                path=f"fields.{field}",
+                hint=nearest(path, header),
+            )
+            for field, path in self.options.fields.items()
+            if path not in header
+        ]
+        for problem in problems:
+            self.items.fault(problem, number, check)
+        return bool(problems)
+
+    def _row(
+        self, number: int, cells: Mapping[int, Cell], header: Mapping[int, str], check: InputCheck | None
+    ) -> dict[str, Any] | None:
+        """Return the row's columns; None, and a fault, where a cell cannot be read."""
+        used = {self.options.fields.get(field, field) for field in ("id", "input", "output", "reference", "session_id")}
+        wrong = [
+            f"cell {column_letter(place)}{number} has a value, and column {column_letter(place)} has no name in the header"
+            for place in sorted(cells.keys() - header.keys())
+        ]
+        row: dict[str, Any] = {}
+        for place, name in header.items():
+            cell = cells.get(place)
+            try:
+                row[name] = None if cell is None else cell.checked(name in used)
+            except BadCell as error:
+                wrong.append(f"cell {column_letter(place)}{number} {error}")
+        for message in wrong:
+            self.items.fault(message, number, check)
+        return None if wrong else row
