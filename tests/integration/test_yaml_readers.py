@@ -201,7 +201,7 @@ def test_written_text_is_read_back_as_text(text):
 
 
 def test_no_other_module_reads_yaml():
-    """PyYAML is imported by the reader and by the two writers."""
+    """PyYAML is imported by the reader and the two writers."""
     found = {
         str(path.relative_to(ROOT))
         for folder in (ROOT / "framework", *ROOT.glob("plugins/*/src"), *ROOT.glob("contrib/*/src"))
@@ -213,5 +213,5 @@ def test_no_other_module_reads_yaml():
     assert found == {
         "framework/dicast/_init/written.py",
         "framework/dicast/_toolkit/yaml_reader.py",
-        "framework/dicast/_toolkit/yaml_writer.py",
+        "framework/dicast/toolkit/yaml.py",
     }

@@ -91,7 +91,8 @@ def _texts(file: InputFile, check: InputCheck, numbers: list[int]) -> Iterator[s
         try:
             text = line.decode()
         except UnicodeDecodeError as error:
-            file.fault(f"byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8", number, check)
+            wrong = f"byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8"
+            file.undecodable(Problem(wrong), number, check)
             continue
         numbers.append(number)
         yield text

@@ -37,6 +37,7 @@ KEPT = 100
 """How many bad lines are named; the others are counted."""
 
 STDIN = Path("-")
+UTF_8 = "utf-8"
 
 _BATCH = 5000
 _SHOWN = 40
@@ -63,11 +64,20 @@ class InputFile:
 
     @classmethod
     @contextmanager
-    def opened(cls, path: Path | str) -> Iterator[InputFile]:
+    def opened(cls, path: Path | str, encoding: str = UTF_8) -> Iterator[InputFile]:
         """Give the input at *path* for as many passes as are wanted.
 
-        ``-`` (standard input) and pipes, which can be read only once, are copied to a temporary file first.
+        ``-`` (standard input) and pipes, which can be read only once, are copied to a temporary file first. A file in another
+        *encoding* is copied as UTF-8.
+
+        :raises DataError: where the bytes are not in *encoding*.
         """
+        if encoding != UTF_8:
+            with cls.opened(path) as raw, tempfile.TemporaryDirectory(prefix="dicast-") as folder:
+                copy = Path(folder, "input")
+                raw.transcode(copy, encoding)
+                yield cls(copy, raw.label)
+            return
         path = Path(path)
         if path != STDIN and (path.is_file() or path.is_dir() or not path.exists()):
             yield cls(path, str(path))
@@ -141,7 +151,9 @@ class InputFile:
         if not line.strip():
             return None
         found = None if failures is None else with_lone_surrogates(line)
-        if found is None or failures is None:
+        if (wrong := _undecodable(line)) is not None:
+            self.undecodable(wrong, number, check)
+        elif found is None or failures is None:
             self.fault(_not_json(line, error), number, check)
         elif type(found.value) is not dict:
             self.fault(f"the line is {json_type(found.value)}, it must be a JSON object", number, check)
@@ -162,6 +174,36 @@ class InputFile:
             raise DataError(placed)
         for problem in placed:
             check.report(problem)
+
+    def undecodable(self, what: Problem, line: int, check: InputCheck | None) -> None:
+        """Report that bytes of *line* are not in the file's encoding: once for the whole file, with the number of such lines."""
+        if check is None:
+            self.fault(what, line, check)
+        else:
+            check.report_undecodable(evolve(what, file=self.label, line=line))
+
+    def transcode(self, target: Path, encoding: str) -> None:
+        """Write the text of this file, which is in *encoding*, to *target* as UTF-8.
+
+        :raises DataError: at the first byte that is not in *encoding*.
+        """
+        decoder = codecs.getincrementaldecoder(encoding)()
+        line = 1
+        with self.binary() as source, target.open("w", encoding="utf-8", newline="") as copy:
+            while True:
+                piece = source.read(2**18)
+                try:
+                    text = decoder.decode(piece, final=not piece)
+                except UnicodeDecodeError as error:
+                    line += error.object[: error.start].count(b"\n")
+                    wrong = (
+                        f"byte 0x{error.object[error.start]:02x} is not {encoding}; name the encoding that the file has"
+                    )
+                    raise DataError(Problem(wrong, self.label, line)) from error
+                copy.write(text)
+                line += text.count("\n")
+                if not piece:
+                    return
 
     @contextmanager
     def binary(self) -> Iterator[BinaryIO]:
@@ -195,11 +237,7 @@ class InputFile:
 
 
 def _not_json(line: bytes, error: orjson.JSONDecodeError) -> Problem:
-    try:
-        text = line.decode()
-    except UnicodeDecodeError as not_utf8:
-        return _not_utf8(not_utf8)
-    return Problem(f"the line is not JSON: {error.msg}", column=min(error.pos, len(text.rstrip())) + 1)
+    return Problem(f"the line is not JSON: {error.msg}", column=min(error.pos, len(line.decode().rstrip())) + 1)
 
 
 def _not_exact(line: bytes, digits: str) -> Problem:
@@ -208,9 +246,14 @@ def _not_exact(line: bytes, digits: str) -> Problem:
     return Problem(wrong, column=len(line[: line.find(digits.encode())].decode()) + 1, value=shown)
 
 
-def _not_utf8(error: UnicodeDecodeError) -> Problem:
-    byte = error.object[error.start]
-    return Problem(f"byte 0x{byte:02x} is not UTF-8; save the file as UTF-8", column=error.start + 1)
+def _undecodable(line: bytes) -> Problem | None:
+    """Return the problem of a line that is not UTF-8."""
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        return Problem(f"byte 0x{byte:02x} is not UTF-8; save the file as UTF-8", column=error.start + 1)
+    return None
 
 
 def _skip_line(file: BinaryIO, line: bytes) -> None:
@@ -232,6 +275,8 @@ class InputCheck:
         self.digest = hashlib.sha256()
         self.total = 0
         self._problems: list[Problem] = []
+        self._undecodable: Problem | None = None
+        self._undecodable_count = 0
         self._ids: list[tuple[str, str, int]] = []
         self._database: sqlite3.Connection | None = None
 
@@ -247,6 +292,13 @@ class InputCheck:
         self.total += 1
         if len(self._problems) < self.kept:
             self._problems.append(problem)
+
+    def report_undecodable(self, problem: Problem) -> None:
+        """Report bytes that are not in the file's encoding: all such problems are one, the first, with their number."""
+        self._undecodable_count += 1
+        if self._undecodable is None:
+            self._undecodable = problem
+            self.total += 1
 
     def add_id(self, id: str, line: int, kind: str = "id") -> None:
         """Note that *line*, a number in the check's unit, names *id*, which no other line may among those of the same *kind*."""
@@ -265,11 +317,21 @@ class InputCheck:
         if not self.total and not subjects:
             self.report(Problem("there are no subjects in this input", self.file.label))
         if self.total:
-            problems = sorted(self._problems, key=lambda problem: problem.line or 0)[: self.kept]
+            found = [*self._encoding_problem(), *self._problems]
+            problems = sorted(found, key=lambda problem: problem.line or 0)[: self.kept]
             if more := self.total - len(problems):
                 problems.append(Problem(f"… and {more:,} more", self.file.label))
             raise DataError(problems)
         return self.digest.hexdigest()
+
+    def _encoding_problem(self) -> Iterator[Problem]:
+        first, count = self._undecodable, self._undecodable_count
+        if first is not None and count > 1:
+            first = evolve(
+                first, message=f"{first.message} ({count:,} {self.unit}s have such bytes, this is the first)"
+            )
+        if first is not None:
+            yield first
 
     def _spool(self) -> sqlite3.Connection:
         if self._database is None:

@@ -11,9 +11,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import yaml
+
 from .._toolkit.yaml_nodes import Address, Node, Place, Scalar, dotted, kind
 from .._toolkit.yaml_reader import MAX_DATA_NODES, MAX_DEPTH, MAX_NODES, Item, read_items, read_yaml, resolve
-from .._toolkit.yaml_writer import write_yaml
 
 __all__ = [
     "MAX_DATA_NODES",
@@ -31,3 +34,26 @@ __all__ = [
     "resolve",
     "write_yaml",
 ]
+
+
+def write_yaml(data: Mapping[str, object]) -> str:
+    """Return *data* as YAML, keys in their order; :func:`read_yaml` gives it back."""
+    return yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's writer, which knows the words of YAML 1.1, with quotes for those of 1.2."""
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if _is_text(text) else "'")
+
+
+def _is_text(text: str) -> bool:
+    try:
+        return resolve(text) == text
+    except ValueError:  # a number that the reader refuses
+        return False
+
+
+_Dumper.add_representer(str, _text)

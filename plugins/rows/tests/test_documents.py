@@ -24,6 +24,11 @@ from dicast import ConfigError, DataError, RunContext, Subject, run
 from dicast.toolkit.scanning import Scanner
 from dicast_rows import Json, Jsonl, Parquet, Yaml
 
+ADVICE = (
+    "save the file as UTF-8, or say its encoding: cp1252 or iso8859-15 might fit "
+    "(encoding: cp1252; dicast init --encoding cp1252)"
+)
+
 
 @pytest.fixture
 def written(tmp_path):
@@ -145,7 +150,7 @@ def test_scanner_takes_any_bytes_to_their_end(data):
                 ":1: the document is an object, it must be an array; more objects follow: one object a line is read by rows/jsonl"
             ],
         ),
-        (b'[{"a": "\xff"}]', [":1: item 1: byte 0xff is not UTF-8; save the file as UTF-8"]),
+        (b'[{"a": "\xff"}]', [f":1: byte 0xff is not UTF-8; {ADVICE}"]),
         (gzip.compress(random.Random(1).randbytes(10**6).hex().join(['[{"a": "', '"}]']).encode())[:-9], None),
     ],
 )

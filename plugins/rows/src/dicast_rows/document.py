@@ -25,6 +25,7 @@ from dicast import (
 from dicast.toolkit.scanning import Scanner, TooLong
 from dicast.toolkit.surrogates import with_lone_surrogates
 
+from .encodings import UTF_8, encoding_advice, known
 from .fields import Fields, check_fields
 from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, names, open_rows
 
@@ -44,6 +45,7 @@ class Json:
     :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here (``error``
         aside) must be in every row. Without an ``id`` a row is named by its place in the array, counted from 1.
     :param kind: the subject kind of the rows.
+    :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default.
     :param max_item_bytes: the longest item that is read, in bytes; 64 MiB by default. What comes behind a longer one is not looked
         at.
     """
@@ -53,11 +55,13 @@ class Json:
     fields: Fields = attrs.field(factory=dict)
     kind: str = "row"
     max_item_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
+    encoding: str = attrs.field(default=UTF_8, metadata={"later": True})
 
     open, check, subjects = open_rows, check_rows, each_row
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
+        known(self.encoding)
         if self.at is not None and not all(self.at.split(".")):
             what = f"{self.at!r} is no path into a document; write names and places with dots between them: data.rows"
             raise ConfigError(Problem(what, path="at", value=self.at))
@@ -69,7 +73,7 @@ class Json:
 
     @contextmanager
     def _rows(self) -> Iterator[Rows]:
-        with InputFile.opened(self.path) as file:
+        with InputFile.opened(self.path, known(self.encoding)) as file:
             items = Items(file, "item")
             array = _Array(file, self.at, self.max_item_bytes, items)
             yield Rows(file, array.rows, self.kind, self.fields, items.fault, items.unit)
@@ -144,7 +148,7 @@ class _Array:
         except orjson.JSONDecodeError as error:
             found = with_lone_surrogates(item)
             if found is None:
-                self.items.fault(_not_json(item, error, self.items.line or 1), number, check)
+                self._fault(item, error, number, check)
                 return None
             value, failures[number] = found.value, found.why
         if type(value) is not dict:
@@ -162,14 +166,24 @@ class _Array:
         self.items.fault(wrong, number, check)
         return None
 
+    def _fault(self, item: bytes, error: orjson.JSONDecodeError, number: int, check: InputCheck | None) -> None:
+        """Report that *item* is not UTF-8, or not JSON."""
+        first = self.items.line or 1
+        if (wrong := _undecodable(item, first)) is not None:
+            self.items.undecodable(wrong, number, check)
+        else:
+            wrong = Problem(f"it is not JSON: {error.msg}", line=first + error.lineno - 1)
+            self.items.fault(wrong, number, check)
 
-def _not_json(item: bytes, error: orjson.JSONDecodeError, line: int) -> Problem:
+
+def _undecodable(item: bytes, line: int) -> Problem | None:
+    """Return the problem of an item that is not UTF-8."""
     try:
         item.decode()
     except UnicodeDecodeError as wrong:
         before = item[: wrong.start].count(b"\n")
-        return Problem(f"byte 0x{item[wrong.start]:02x} is not UTF-8; save the file as UTF-8", line=line + before)
-    return Problem(f"it is not JSON: {error.msg}", line=line + error.lineno - 1)
+        return Problem(f"byte 0x{item[wrong.start]:02x} is not UTF-8; {encoding_advice(item)}", line=line + before)
+    return None
 
 
 def _descend(scanner: Scanner, at: str | None, fault: Any) -> int | None:

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
-from itertools import chain, pairwise
+from itertools import chain
 
 from dicast import ConfigError, InputCheck, InputFile, Problem, nearest
+from dicast.toolkit.encodings import UTF_8, fitting_encodings, marked_encoding
 
 from .rows import chunks
 
-UTF_8 = "utf-8"
+__all__ = ["UTF_8", "encoding_advice", "known", "texts"]
 
 _COMMON = ("utf-8", "utf-16", "cp1252", "iso8859-15", "latin-1", "cp1251", "gb18030", "shift_jis", "euc_kr", "big5")
-_EASTERN = ("shift_jis", "gb18030", "euc_kr", "cp1251")
-_MARKS = {
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
-"""Byte order marks with their encodings, the longer ones first: one begins with another."""
 
 
 def known(encoding: str) -> str:
@@ -53,15 +46,15 @@ def _split_before(file: InputFile, encoding: str, most: int, check: InputCheck |
     for number, line in file.lines(most, check):
         yield from ("\n" for _ in range(expected, number))
         expected = number + 1
-        if number == 1 and encoding == UTF_8 and (mark := _marked(line)):
-            file.fault(_says(f"the file begins with the byte order mark of {mark.upper()}", mark), 1, check)
+        if number == 1 and encoding == UTF_8 and (mark := marked_encoding(line)):
+            file.fault(f"the file begins with the byte order mark of {mark.upper()}; {_advice(mark)}", 1, check)
             return
         try:
             text = line.decode(encoding)
         except UnicodeDecodeError as error:
             wrong = f"byte 0x{line[error.start]:02x} is not {encoding.upper()}"
-            fault = _says(wrong, *_fitting(line, encoding))
-            file.fault(Problem(fault.message, column=error.start + 1), number, check)
+            problem = Problem(f"{wrong}; {encoding_advice(line, encoding)}", column=error.start + 1)
+            file.undecodable(problem, number, check)
             text = line.decode(encoding, errors="replace")
         yield text
 
@@ -95,30 +88,11 @@ def _split_after(file: InputFile, encoding: str, most: int, check: InputCheck | 
         yield rest
 
 
-def _fitting(line: bytes, encoding: str) -> list[str]:
-    """Encodings in which *line* is text, the likeliest first.
-
-    Western letters beyond ASCII stand alone among others; those of the East and of Cyrillic stand together.
-    """
-    together = sum(first > 127 and second > 127 for first, second in pairwise(line))
-    alone = sum(byte > 127 for byte in line) > 2 * together
-    likely = (("cp1252", "iso8859-15") if alone else _EASTERN) if encoding == UTF_8 else (UTF_8, "cp1252")
-    return [name for name in likely if name != encoding and _is_text(line, name)][:3] or ["latin-1"]
+def encoding_advice(line: bytes, encoding: str = UTF_8) -> str:
+    """Return what to do about a *line* whose bytes are not in *encoding*."""
+    return _advice(*fitting_encodings(line, encoding))
 
 
-def _marked(line: bytes) -> str | None:
-    """The encoding whose byte order mark *line* begins with."""
-    return next((name for mark, name in _MARKS.items() if line.startswith(mark)), None)
-
-
-def _is_text(line: bytes, encoding: str) -> bool:
-    try:
-        text = line.decode(encoding)
-    except UnicodeDecodeError:
-        return False
-    return all(char.isprintable() or char.isspace() for char in text)
-
-
-def _says(wrong: str, *encodings: str) -> Problem:
+def _advice(*encodings: str) -> str:
     fits = f"{' or '.join(encodings)} might fit (encoding: {encodings[0]}; dicast init --encoding {encodings[0]})"
-    return Problem(f"{wrong}; save the file as UTF-8, or say its encoding: {fits}")
+    return f"save the file as UTF-8, or say its encoding: {fits}"

@@ -12,6 +12,7 @@ import attrs
 
 from dicast import MAX_LINE_BYTES, InputCheck, InputFile, InputPath, Within, dataset_records
 
+from .encodings import UTF_8, known
 from .fields import Fields, check_fields
 from .rows import KEPT, Failures, Numbered, Rows, check_rows, each_row, open_rows
 
@@ -31,6 +32,7 @@ class Jsonl:
         error there is a failed record. ``{column: gold, json: true}`` in place of a path reads the texts there as JSON.
     :param kind: the subject kind of the rows.
     :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
+    :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default.
     :param protocol: ``evaluator`` reads the file as a dataset of the evaluator protocol: at most 10,000 records, of which every
         bad line is named. A record may have any fields: rows are named by line numbers unless ``fields`` has an ``id``, and the
         context has the whole record as ``example``, which is what an evaluator is sent.
@@ -40,12 +42,14 @@ class Jsonl:
     fields: Fields = attrs.field(factory=dict)
     kind: str = "row"
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
+    encoding: str = attrs.field(default=UTF_8, metadata={"later": True})
     protocol: Literal["evaluator"] | None = attrs.field(default=None, metadata={"later": True})
 
     open, check, subjects = open_rows, check_rows, each_row
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
+        known(self.encoding)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -54,7 +58,7 @@ class Jsonl:
 
     @contextmanager
     def _rows(self) -> Iterator[Rows]:
-        with InputFile.opened(self.path) as file:
+        with InputFile.opened(self.path, known(self.encoding)) as file:
             dataset = self.protocol is not None
             read = _records if dataset else InputFile.objects
             yield Rows(

@@ -10,6 +10,7 @@ import attrs
 from dicast import ConfigError, DataError, InputCheck, InputFile, InputPath
 from dicast.toolkit.surrogates import escaped
 
+from .encodings import UTF_8, known
 from .fields import Fields, check_fields
 from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, open_rows
 
@@ -25,16 +26,19 @@ class Yaml:
     :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here (``error``
         aside) must be in every row. Without an ``id`` a row is named by its place in the file, counted from 1.
     :param kind: the subject kind of the rows.
+    :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default.
     """
 
     path: InputPath
     fields: Fields = attrs.field(factory=dict)
     kind: str = "row"
+    encoding: str = attrs.field(default=UTF_8, metadata={"later": True})
 
     open, check, subjects = open_rows, check_rows, each_row
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
+        known(self.encoding)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -43,7 +47,7 @@ class Yaml:
 
     @contextmanager
     def _rows(self) -> Iterator[Rows]:
-        with InputFile.opened(self.path) as file:
+        with InputFile.opened(self.path, known(self.encoding)) as file:
             items = Items(file, "item")
             listing = _Listing(file, items)
             yield Rows(file, listing.rows, self.kind, self.fields, items.fault, items.unit)

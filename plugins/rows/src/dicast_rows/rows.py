@@ -187,6 +187,13 @@ class Items:
                 raise DataError(placed)
             check.report(placed)
 
+    def undecodable(self, what: Problem, number: int, check: InputCheck | None) -> None:
+        """Report bytes that are not in the file's encoding: once for the whole file, with the number of such units."""
+        if check is None:
+            self.fault(what, number, check)
+        else:
+            check.report_undecodable(attrs.evolve(what, file=self.file.label, line=what.line or self.line))
+
 
 def chunks(file: InputFile, fault: Callable[[str], None], check: InputCheck | None) -> Iterator[bytes]:
     """Yield the bytes of *file*, which *check* digests, in pieces; what cannot be read to its end is told to *fault*."""

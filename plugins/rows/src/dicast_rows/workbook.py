@@ -14,8 +14,8 @@ import attrs
 from dicast import ConfigError, InputCheck, InputFile, InputPath, Problem, how_to_install, nearest
 
 from .cells import BadCell, Cell, cells_of, column_letter, text_of
-from .fields import check_fields, taker
-from .rows import Items, Numbered, Rows, check_rows, each_row, names, open_rows
+from .fields import Fields, check_fields, paths_of
+from .rows import Failures, Items, Numbered, Rows, check_rows, each_row, names, open_rows
 from .table import header_faults
 from .unpacking import unpacked
 
@@ -43,7 +43,7 @@ class Xlsx:
 
     path: InputPath
     sheet: str | int | None = None
-    fields: Mapping[str, str] = attrs.field(factory=dict)
+    fields: Fields = attrs.field(factory=dict)
     header: bool | tuple[str, ...] = True
     kind: str = "row"
 
@@ -66,7 +66,7 @@ class Xlsx:
         with InputFile.opened(self.path) as file, ExitStack() as stack:
             items = Items(file, "row")
             sheet = _Sheet(file, self, items, stack)
-            yield Rows(file, taker(self.kind, self.fields), sheet.rows, self.kinds, self.fields, items.fault, "row")
+            yield Rows(file, sheet.rows, self.kind, self.fields, items.fault, "row")
 
 
 @attrs.define
@@ -79,7 +79,7 @@ class _Sheet:
     stack: ExitStack
     plain: Path | None = None
 
-    def rows(self, check: InputCheck | None) -> Numbered:
+    def rows(self, check: InputCheck | None, _failures: Failures) -> Numbered:
         """Yield each row with its number in the sheet; faults go to *check*, or are raised."""
         if self.plain is None or check is not None:
             self.plain = unpacked(self.file, lambda what: self.items.fault(what, 0, check), self.stack, check)
@@ -159,7 +159,7 @@ class _Sheet:
                 path=f"fields.{field}",
                 hint=nearest(path, header),
             )
-            for field, path in self.options.fields.items()
+            for field, path in paths_of(self.options.fields).items()
             if path not in header
         ]
         for problem in problems:
@@ -170,7 +170,8 @@ class _Sheet:
         self, number: int, cells: Mapping[int, Cell], header: Mapping[int, str], check: InputCheck | None
     ) -> dict[str, Any] | None:
         """Return the row's columns; None, and a fault, where a cell cannot be read."""
-        used = {self.options.fields.get(field, field) for field in ("id", "input", "output", "reference", "session_id")}
+        paths = paths_of(self.options.fields)
+        used = {paths.get(field, field) for field in ("id", "input", "output", "reference", "session_id")}
         wrong = [
             f"cell {column_letter(place)}{number} has a value, and column {column_letter(place)} has no name in the header"
             for place in sorted(cells.keys() - header.keys())

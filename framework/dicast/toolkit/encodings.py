@@ -1,0 +1,43 @@
+"""Encodings of text: byte order marks, and which encoding bytes that are not UTF-8 may be in."""
+
+from __future__ import annotations
+
+import codecs
+from itertools import pairwise
+
+__all__ = ["UTF_8", "fitting_encodings", "marked_encoding"]
+
+UTF_8 = "utf-8"
+
+_EASTERN = ("shift_jis", "gb18030", "euc_kr", "cp1251")
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""Byte order marks with their encodings, the longer ones first: one begins with another."""
+
+
+def marked_encoding(start: bytes) -> str | None:
+    """Return the encoding whose byte order mark the bytes *start* begin with, UTF-8 aside."""
+    return next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
+
+
+def fitting_encodings(line: bytes, encoding: str = UTF_8) -> list[str]:
+    """Return up to three encodings, not *encoding*, in which *line* is text, the likeliest first.
+
+    Western letters beyond ASCII stand alone among others; letters of the East and Cyrillic ones are next to each other.
+    """
+    together = sum(first > 127 and second > 127 for first, second in pairwise(line))
+    is_western = sum(byte > 127 for byte in line) > 2 * together
+    likely = (("cp1252", "iso8859-15") if is_western else _EASTERN) if encoding == UTF_8 else (UTF_8, "cp1252")
+    return [name for name in likely if name != encoding and _is_text(line, name)][:3] or ["latin-1"]
+
+
+def _is_text(line: bytes, name: str) -> bool:
+    try:
+        text = line.decode(name)
+    except UnicodeDecodeError:
+        return False
+    return all(char.isprintable() or char.isspace() for char in text)
