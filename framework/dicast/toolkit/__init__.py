@@ -1,7 +1,15 @@
 """Building blocks for plugins, one public module each.
 
-==================  ========================================================,
-:mod:`dicast.toolkit.encodings` tells the encoding of text.
+==================  ================================================================
+``conversations``   builds sessions from the messages of any tool's format
+``sessions``        makes the subjects of a session
+``scanning``        reads the values of a JSON document one at a time
+``json_data``       checks JSON data
+``yaml``            reads and writes YAML
+``encodings``       tells the encoding of text
+``surrogates``      reads JSON with texts that are not Unicode
+``connections``     limits the connections of a server
+==================  ================================================================
 """
 
 from __future__ import annotations
