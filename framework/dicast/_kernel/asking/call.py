@@ -15,6 +15,7 @@ from ..classes import evolve, frozen
 from ..contract.define import NeedsOutput
 from ..contract.plugin_errors import is_plugins_own
 from ..contract.protocols import Judge, member
+from ..pipeline.secret_mask import SecretMask
 from ..pipeline.sections import Slot
 from ..stream.sinks import Silence
 from ..timing.awaiting import TimeUp, within
@@ -100,11 +101,14 @@ class Call:
         return self.needs_output == "always" or not (subject.events or children)
 
 
+NO_SECRETS = SecretMask(())
+
+
 class Caller:
     """Calls components under their timers."""
 
-    def __init__(self, timer: Timer, stop: Stop) -> None:
-        self._timer, self._stop = timer, stop
+    def __init__(self, timer: Timer, stop: Stop, mask: SecretMask = NO_SECRETS) -> None:
+        self._timer, self._stop, self._mask = timer, stop, mask
 
     def ticking(self) -> AbstractContextManager[None]:
         """End calls that are over their time while the block runs."""
@@ -123,7 +127,7 @@ class Caller:
             return answer
         try:
             found = await (self.awaited(answer, call.seconds) if call.elsewhere is None else answer)
-            return checked(found, call)
+            return self._checked(found, call)
         except BaseException as error:  # the border: a plugin's fault is counted, not passed on
             return self.failure(call, error)
 
@@ -139,10 +143,13 @@ class Caller:
             if type(answer) is Score:
                 bare = not (answer.signals or answer.details or answer.feedback or call.slot.range)
                 bare = bare and answer.raw is None and not call.slot.is_raw
-                return answer if bare and call.expects is Score else checked(answer, call)
-            return answer if isinstance(answer, Awaitable) else checked(answer, call)
+                return answer if bare and call.expects is Score else self._checked(answer, call)
+            return answer if isinstance(answer, Awaitable) else self._checked(answer, call)
         except BaseException as error:  # the border, as above
             return self.failure(call, error)
+
+    def _checked(self, answer: object, call: Call) -> Any:
+        return self._mask.answer(checked(answer, call))
 
     def timed(self, function: Callable[..., object], given: Sequence[object], seconds: float) -> object:
         """What *function* returns in its time.
@@ -197,16 +204,19 @@ class Caller:
         if not is_plugins_own(error):
             raise error
         if isinstance(error, EndpointUnreachable):
-            self._stop.request("endpoint_unreachable", _readable(str(error)), error.details)
+            self._stop.request("endpoint_unreachable", self._readable(str(error)), self._mask.data(error.details))
         elif isinstance(error, AccessRefused):
-            self._stop.request("refused_by_provider", _readable(str(error)))
+            self._stop.request("refused_by_provider", self._readable(str(error)))
         if isinstance(error, Interrupted | Overtime | AccessRefused) and self._stop:
             raise Interrupted("the run was asked to stop") from error
         if isinstance(error, Overtime | TimeUp):
             return Failure("timeout", f"no answer within {call.seconds:g} s{error}", retryable=True)
         if isinstance(error, InvalidScore):
-            return Failure("invalid_score", str(error))
-        return Failure("crashed", _readable(f"{type(error).__name__}: {_words(error)}{_place(error)}"))
+            return Failure("invalid_score", self._readable(str(error)))
+        return Failure("crashed", self._readable(f"{type(error).__name__}: {_words(error)}{_place(error)}"))
+
+    def _readable(self, text: str) -> str:
+        return self._mask.text(_readable(text))
 
 
 def no_output(subject: Subject) -> Failure:

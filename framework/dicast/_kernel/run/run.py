@@ -14,6 +14,7 @@ from ..classes import evolve, frozen
 from ..contract.protocols import Ledger, Source
 from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
 from ..leases.leases import leased, living
+from ..pipeline.secret_mask import SecretMask
 from ..pipeline.sections import Pipeline, Slot
 from ..records.audit_rate import with_audit_rate
 from ..records.baseline import find_baseline
@@ -36,7 +37,7 @@ from ..timing.stop import Stop
 from ..timing.timer import Timer
 from ..values import Due, Results, RunContext, TraceEvent
 from ..values.clock import Clock
-from ..values.errors import ConfigError, Interrupted, LedgerError
+from ..values.errors import ConfigError, DicastError, Interrupted, LedgerError
 from .end import EARLY_STOP, Stopped, conclude, counted, failed, ledger_json, sinks_json, stopped_after
 from .live_window import LiveWindow
 from .plan import Plan, file_identity, lookahead, make_plan, producer, refuse_experiment, run_started, unchanged_rubrics
@@ -84,6 +85,17 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> RunOutc
     :raises RequestError: when the request is wrong; nothing was judged then.
     :raises LedgerRefused: when the ledger cannot be used.
     """
+    source = None if isinstance(request.source, GivenSubjects) else request.source  # subjects have no secrets
+    mask = SecretMask.of(pipeline, ledger.component, source)
+    try:
+        return await _execute(pipeline, ledger, request, mask)
+    except DicastError as error:
+        if (masked := mask.error(error)) is error:
+            raise
+        raise masked from None  # the original has the secret
+
+
+async def _execute(pipeline: Pipeline, ledger: Slot, request: Request, mask: SecretMask) -> RunOutcome:
     if request.live:
         refuse_experiment(pipeline)
     clock, stop = Clock(), Stop()
@@ -105,7 +117,7 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> RunOutc
         part.enter_context(leased(live, context.run_id))
         if earlier:  # another process may have ended it in between
             _earlier(pipeline, live, evolve(request, resume=earlier.run_id, live=False))
-        return await _Run(pipeline, live, clock, stop, context, earlier, request).carry_out(parts)
+        return await _Run(pipeline, live, clock, stop, context, earlier, request, mask).carry_out(parts)
 
 
 def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.EarlierRun | None:
@@ -131,7 +143,9 @@ class _Run:
         context: RunContext,
         earlier: resume.EarlierRun | None,
         request: Request,
+        mask: SecretMask,
     ) -> None:
+        self._mask = mask
         self.pipeline, self.ledger, self.clock, self.stop = pipeline, ledger, clock, stop
         self.earlier, self.request, self.report = earlier, request, Report()
         self.context = evolve(context, lookahead=lookahead(pipeline), record=self._record)
@@ -139,7 +153,7 @@ class _Run:
         self._source: Source | None = None
         self.baseline: Results | None = None
         self._observers: RecordObservers | None = None
-        self._caller = Caller(Timer(), stop)
+        self._caller = Caller(Timer(), stop, mask)
 
     async def carry_out(self, parts: ComponentStack) -> RunOutcome:
         """Open everything, judge, close, and write down what came of it."""
@@ -289,10 +303,11 @@ class _Run:
         done = document(report, how, pipeline.gate, stopped=stopped, intervals=known, counts=counts) | concluded
         done["broken"] |= uncounted
         done |= plan_and_truth(self.ledger, report.started, done) if over else {}
+        done = self._mask.data(done)
         last = RUN_COMPLETED if over else RUN_STOPPED
         await stream.close_sinks(lambda feed: last not in feed.wants and bool(feed.wants))
         reason = {} if stopped is None else {"reason": stopped["reason"]}
-        event = stream.event(last, {**reason, **done, "sinks": sinks_json(stream, ahead=1)})
+        event = stream.event(last, {**reason, **done, "sinks": self._mask.data(sinks_json(stream, ahead=1))})
         await stream.publish([event])
         await stream.close_sinks()
         stopped = stopped_after(stopped, lambda: self.ledger.append([event]))
@@ -305,5 +320,5 @@ class _Run:
                 feed.lost, feed.error = 1, fault
         broken = {at: f"{at}: {fault}" for at, fault in faults.items()} | done["broken"]
         done["gate"] = as_it_ended(done["gate"], pipeline.gate, stopped)
-        done |= {"stopped": stopped, "sinks": sinks_json(stream, ahead=0), "broken": broken}
+        done |= self._mask.data({"stopped": stopped, "sinks": sinks_json(stream, ahead=0), "broken": broken})
         return RunOutcome(done, exit_code(done))

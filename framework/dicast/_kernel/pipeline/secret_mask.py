@@ -1,0 +1,109 @@
+"""Masking a pipeline's secrets in whatever its components return, raise or report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from copy import copy
+from typing import Any
+
+import attrs
+
+from ..._toolkit.masking import Mask
+from ..classes import evolve
+from ..values import Failure, Judgment, Score, Secret
+from ..values.errors import DicastError, RequestError
+from .sections import Pipeline
+
+
+class SecretMask:
+    """Replaces the values of all Secrets of a pipeline by ``***``; without Secrets it changes nothing."""
+
+    def __init__(self, components: object) -> None:
+        """:param components: any nesting of components, mappings and sequences that may hold Secrets."""
+        values = sorted(set(_secrets(components)))
+        self._mask = Mask(values) if values else None
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, *others: object) -> SecretMask:
+        """Return the mask of all components of *pipeline* and of *others*."""
+        slots = (
+            pipeline.source, pipeline.task, pipeline.ledger, pipeline.executor, *pipeline.metrics, *pipeline.judges,
+            *pipeline.extractors, *pipeline.aggregates, *pipeline.early_stop, *pipeline.sinks,
+            *(pipeline.baseline.compare if pipeline.baseline else ()),
+        )  # fmt: skip
+        return cls([*(slot.component for slot in slots if slot is not None), *others])
+
+    def text(self, text: str) -> str:
+        """Return *text* without the secrets."""
+        return text if self._mask is None else self._mask.message(text)
+
+    def data(self, value: Any) -> Any:
+        """Return JSON-like data without the secrets in its texts and keys; *value* itself where there are none."""
+        return value if self._mask is None else _mapped(value, self._mask.message)
+
+    def answer(self, answer: Any) -> Any:
+        """Return a component's answer without the secrets in its texts and signals."""
+        if self._mask is None:
+            return answer
+        changes: dict[str, Any] = {}
+        for name in _TEXTS.get(type(answer), ()):
+            value = getattr(answer, name)
+            if value and (masked := _mapped(value, self._mask.message)) != value:
+                changes[name] = masked
+        return evolve(answer, **changes) if changes else answer
+
+    def error(self, error: DicastError) -> DicastError:
+        """Return *error* without the secrets in its message; *error* itself where it holds none."""
+        if self._mask is None:
+            return error
+        if isinstance(error, RequestError):
+            problems = [
+                evolve(one, message=self.text(one.message), value=self.data(one.value)) if _is_plain(one.value) else one
+                for one in error.problems
+            ]
+            return error if problems == list(error.problems) else type(error)(problems)
+        text = str(error)
+        if (masked := self.text(text)) == text:
+            return error
+        clean = copy(error)
+        clean.args = (masked,)
+        return clean
+
+
+_TEXTS = {
+    Score: ("details", "feedback", "signals"),
+    Judgment: ("judge_model", "signals"),
+    Failure: ("message", "reply", "retry"),
+}
+"""The members of each kind of answer that a component fills with texts of its own."""
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float | list | dict)
+
+
+def _secrets(value: Any) -> Iterator[str]:
+    """Yield the value of every Secret in *value*, however deep."""
+    if isinstance(value, Secret):
+        if value.value:
+            yield value.value
+    elif attrs.has(type(value)):
+        for attribute in attrs.fields(type(value)):
+            yield from _secrets(getattr(value, attribute.name, None))
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _secrets(item)
+    elif isinstance(value, Sequence | AbstractSet) and not isinstance(value, str | bytes):
+        for item in value:
+            yield from _secrets(item)
+
+
+def _mapped(value: Any, change: Any) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {_mapped(key, change): _mapped(item, change) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_mapped(item, change) for item in value]
+    return value
