@@ -50,7 +50,12 @@ def read_langchain(item: Block, path: str, shapes: Shapes, conversation: Convers
 
     :raises DataError: (without a line) if it is no message.
     """
-    shapes.dialects.add("langchain")
+    dialects = {*shapes.dialects, "langchain"}
+    _read(item, path, shapes, conversation)
+    shapes.dialects = dialects  # the blocks of providers are LangChain's too
+
+
+def _read(item: Block, path: str, shapes: Shapes, conversation: Conversation) -> None:
     type_ = type_of(item)
     inner = next((value for key in ("kwargs", "data") if isinstance(value := item.get(key), dict)), item)
     name = inner.get("role") if type_ == "chat" else type_
