@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicast import Cost, Failure, Judgment, Subject, TraceEvent, Trail
+from dicast import ConfigError, Cost, Failure, Judgment, Subject, TraceEvent, Trail, component
 from dicast.testing import FakeChatModel, run_pipeline
 from dicast_llm import Jury, LlmJudge, Pairwise
+from dicast_llm.conversation import conversation
+from dicast_llm.evidence import EvidenceOptions
 
 SEAL = re.compile(r"^seal: ([0-9a-f]{12})$", re.MULTILINE)
 
@@ -342,3 +344,62 @@ def test_each_item_of_a_list_column_is_a_message_and_all_stays_within_the_room()
     assert shown(row, context=["hits"])["CONTEXT"] == '# 1 hits 1:\nFIRST\n# 2 hits 2:\n{"text":"SECOND"}'
     answer, _ = judged(row, context=["long"], max_evidence_chars=1000)
     assert answer.signals["evidence"]["chars"] <= 1000
+
+
+IMAGE = {"type": "image", "media_type": "image/png", "data": "AAAA", "bytes": 3}
+SEEN = event("message.sent", role="user", text="See\n[image/png, 3 B]", parts=[{"type": "text", "text": "See"}, IMAGE])
+MUSED = event(
+    "message.sent", role="assistant", text="Done.", parts=[{"type": "reasoning", "text": "MUSING-FACT"}, {"type": "text", "text": "Done."}]
+)  # fmt: skip
+DRAWN = event(
+    "tool.completed", tool_use_id="c-1", tool_name="draw", success=True, output="[image/png, 3 B]", parts=[IMAGE]
+)
+WITH_PARTS = (
+    SEEN,
+    event("tool.called", tool_use_id="c-1", tool_name="draw", input={}),
+    DRAWN,
+    MUSED,
+    completed("t-2", "See\n[image/png, 3 B]", "Done."),
+)
+OF_PARTS = Subject("turn", "t-2", "See\n[image/png, 3 B]", "Done.", events=WITH_PARTS[1:3] + WITH_PARTS[4:], session_id="s-1", trail=Trail(WITH_PARTS, 5))  # fmt: skip
+
+
+def test_media_are_markers_for_the_model_and_counted_as_hidden():
+    judgment, (message,) = judged(OF_PARTS)
+    assert message.count("[image/png, 3 B]") == 2
+    assert judgment.signals["evidence"]["hidden"] == {"image": 2}
+    assert "hidden" not in judged(TURN)[0].signals["evidence"]
+
+
+def test_summary_counts_the_media_of_its_own_turn():
+    judgment, _ = judged(OF_PARTS, evidence="summary")
+    assert judgment.signals["evidence"]["hidden"] == {"image": 1}
+
+
+def test_reasoning_is_shown_on_request_alone():
+    assert "MUSING-FACT" not in judged(OF_PARTS)[1][0]
+    assert "MUSING-FACT" not in judged(OF_PARTS, evidence=EvidenceOptions())[1][0]
+    _, (message,) = judged(OF_PARTS, evidence=EvidenceOptions(reasoning=True))
+    assert message.index("assistant (reasoning)") < message.index("MUSING-FACT") < message.index("Done.")
+    assert message.count("Done.") == 1
+
+
+def test_evidence_may_be_a_mapping_in_a_pipeline(tmp_path):
+    model = {"openai/chat": {"base_url": "http://127.0.0.1:1/v1", "model": "m", "price": "free"}}
+    made = component("judge", {"llm/judge": {"model": model, "evidence": {"reasoning": True}}})
+    assert made.evidence == EvidenceOptions("full", reasoning=True)
+    with pytest.raises(ConfigError, match="full"):
+        component("judge", {"llm/judge": {"model": model, "evidence": {"kind": "all"}}})
+
+
+def test_answer_that_is_a_message_of_the_trace_is_left_out_where_two_are_compared():
+    found = conversation(OF_PARTS, [*OF_PARTS.trail], answered=False)
+    assert "Done." not in [said.text for said in found.own]
+    assert "Done." in [said.text for said in conversation(OF_PARTS, [*OF_PARTS.trail]).own]
+
+
+def test_parts_of_a_models_input_that_are_no_text_are_markers():
+    content = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "https://x.example/a.png"}}]
+    call = event("llm.call_completed", model="m", input=[{"role": "user", "content": content}], output="ok")
+    subject = Subject("turn", "t-2", None, "ok", events=(call, completed("t-2", None, "ok")), session_id="s-1")
+    assert "look\n[image, https://x.example/a.png]" in judged(subject)[1][0]

@@ -11,6 +11,11 @@ import attrs
 import orjson
 
 from dicast import Subject, TraceEvent
+from dicast.toolkit.dialects.blocks import ANY, read_block
+from dicast.toolkit.dialects.shapes import Shapes
+from dicast.toolkit.parts import ReasoningPart, ToolCall, ToolResult
+
+from .media import thoughts
 
 ERROR_CHARS = 200  # of each error of a call: what came of it, not its whole traceback
 _WORD_DIGITS = 12
@@ -87,9 +92,14 @@ def hides_content(subject: Subject, events: Sequence[TraceEvent]) -> bool:
     return any(event.type.startswith("tool.") for event in events)
 
 
-def conversation(subject: Subject, events: Sequence[TraceEvent], *, answered: bool = True) -> Conversation:
-    """What was said and done, by all *events* up to *subject*; its answer is left out unless it is *answered*."""
-    reader = _Reader(subject, events, answered)
+def conversation(
+    subject: Subject, events: Sequence[TraceEvent], *, answered: bool = True, reasoning: bool = False
+) -> Conversation:
+    """Return the conversation in all *events* up to *subject*.
+
+    Its answer is left out unless it is *answered*, and the reasoning of the model unless *reasoning* is true.
+    """
+    reader = _Reader(subject, events, answered, reasoning)
     earlier, own = reader.turns()
     feedback = [] if subject.kind == "tool_cycle" else [_opinion(each, subject) for each in reader.feedback]
     return Conversation(
@@ -124,8 +134,8 @@ def _next_call(subject: Subject) -> TraceEvent | None:
 class _Reader:
     """Reads the events of one subject's session, turn by turn. What a model's calls repeat of it is taken once."""
 
-    def __init__(self, subject: Subject, events: Sequence[TraceEvent], answered: bool) -> None:
-        self._subject, self._events, self._answered = subject, events, answered
+    def __init__(self, subject: Subject, events: Sequence[TraceEvent], answered: bool, reasoning: bool) -> None:
+        self._subject, self._events, self._answered, self._reasoning = subject, events, answered, reasoning
         self.policy: dict[str, None] = {}
         self.feedback = [event for event in subject.events if event.type in _FEEDBACK]
         self._seen: set[tuple[str, str]] = set()
@@ -151,6 +161,7 @@ class _Reader:
     def _own(self, events: Sequence[TraceEvent]) -> Iterator[Said]:
         subject = self._subject
         if subject.kind == "turn":
+            events = events if self._answered else _without_answer(events, as_text(subject.output))
             yield from self._turn(events, subject.input, subject.output if self._answered else None)
             return
         ended = ("tool.completed", "tool.failed")
@@ -191,6 +202,10 @@ class _Reader:
         payload = event.payload
         match event.type:
             case "message.sent":
+                if self._reasoning:
+                    yield from (
+                        Said(f"{_line(str(payload.get('role')))} (reasoning)", text) for text in thoughts(event)
+                    )
                 yield from self._spoken(payload.get("role"), payload.get("text"), again=True)
             case "tool.called":
                 yield _called(payload)
@@ -231,13 +246,32 @@ class _Reader:
         return Said(_line(role), text)
 
 
+def _without_answer(events: Sequence[TraceEvent], answer: str) -> Sequence[TraceEvent]:
+    """Return the *events* of a turn without the message that is its *answer*, if the turn ends with one."""
+    for place in range(len(events) - 1, -1, -1):
+        event = events[place]
+        if event.type == "message.sent":
+            is_answer = event.payload.get("role") == "assistant" and event.payload.get("text") == answer
+            return [*events[:place], *events[place + 1 :]] if is_answer else events
+        if event.type.startswith("tool."):
+            break
+    return events
+
+
 def _content(message: Mapping[str, Any]) -> str | None:
-    """The text of a message in a chat format; None where it has none."""
+    """Return the text of a message in a chat format, with a marker for each part that is no text; None if it has none."""
     content = message.get("content")
     if isinstance(content, list):
-        parts = [part["text"] for part in content if isinstance(part, Mapping) and isinstance(part.get("text"), str)]
-        return "\n".join(parts) or None
+        texts = [_part_text(part) for part in content if isinstance(part, Mapping)]
+        return "\n".join(text for text in texts if text is not None) or None
     return content if isinstance(content, str) else None
+
+
+def _part_text(part: Mapping[str, Any]) -> str | None:
+    if isinstance(text := part.get("text"), str):
+        return text
+    found = read_block(part, "content", Shapes(is_marked=True), ANY)
+    return None if isinstance(found, ReasoningPart | ToolCall | ToolResult) else found.text
 
 
 def _called(payload: Mapping[str, object]) -> Said:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 import attrs
 import orjson
@@ -14,6 +14,7 @@ from dicast import MISSING, Failure, Subject, TraceEvent, lookup
 from . import room
 from .conversation import KINDS, Conversation, Said, as_text, conversation, has_trace, hides_content, log, transcript
 from .material import Hints, activity, summary, with_context
+from .media import hidden_media
 from .room import Shown
 from .section import Section
 
@@ -22,10 +23,32 @@ _SMALL = 8  # what stands beside the conversation has at most this part of the r
 
 
 @attrs.frozen
+class EvidenceOptions:
+    """What a judge is shown of a subject of a trace.
+
+    :param kind: ``full`` or ``summary``, as the option ``evidence`` itself.
+    :param reasoning: show the reasoning of the judged model too, where the trace has it.
+    :param media: ``mark`` shows an image, a sound or a file as a marker with its type and size; ``signals.evidence.hidden`` counts them.
+    """
+
+    kind: Literal["full", "summary"] = "full"
+    reasoning: bool = False
+    media: Literal["mark"] = "mark"
+
+
+EvidenceKind: TypeAlias = Literal["full", "summary"] | EvidenceOptions
+
+
+def evidence_options(value: EvidenceKind) -> EvidenceOptions:
+    """Return the option ``evidence``, which may be its kind alone, as options."""
+    return EvidenceOptions(value) if isinstance(value, str) else value
+
+
+@attrs.frozen
 class Showing:
     """How much is shown: the options of a judge, as :class:`~dicast_llm.LlmJudge` explains them."""
 
-    evidence: Literal["full", "summary"] = "full"
+    evidence: EvidenceOptions = EvidenceOptions()
     max_evidence_chars: int = MAX_CHARS
     context: Sequence[str] = ()
     max_chars: int | None = None
@@ -43,9 +66,10 @@ class Compared:
 
 @attrs.frozen
 class Evidence:
-    """What is shown of one subject."""
+    """What is shown of one subject; *hidden* counts the images, sounds and files that a marker stands for."""
 
     shown: tuple[Shown, ...]
+    hidden: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -62,11 +86,13 @@ class Evidence:
         """What a verdict records: which sections there were, how many characters they had, how many were cut, and a digest."""
         there = [each for each in self.shown if each.section.text is not None]
         digested = [[each.section.title, *each.section.cut, _plain(each.section)] for each in self.shown]
+        hidden = {"hidden": self.hidden} if self.hidden else {}
         return {
             "sections": [each.section.title.partition(" (")[0] for each in there],
             "chars": sum(each.chars for each in there),
             "cut": sum(max(0, each.whole - each.chars) for each in self.shown),
             "digest": sha256(orjson.dumps(digested)).hexdigest(),
+            **hidden,
         }
 
 
@@ -105,18 +131,27 @@ def gather(subject: Subject, showing: Showing, compared: Compared | None = None)
         return _row(subject, showing, compared)
     events = log(subject)  # a session's log is long, and is read once
     hidden = hides_content(subject, events)
-    if showing.evidence == "full" and not hidden:
-        return _traced(subject, events, showing, compared)
+    if showing.evidence.kind == "full" and not hidden:
+        return _with_media(_traced(subject, events, showing, compared), events)
     if subject.kind != "turn":
         why = "the source has hashes and sizes alone" if hidden else "evidence: summary shows turns alone"
         return Failure("missing_input", f"of {subject.kind} {subject.id} nothing can be shown: {why}")
-    return _row(subject, showing, compared)
+    messages = (event for event in events if event.turn_id == subject.id and event.type == "message.sent")
+    return _with_media(_row(subject, showing, compared), messages)
+
+
+def _with_media(evidence: Evidence | Failure, events: Iterable[TraceEvent]) -> Evidence | Failure:
+    """Return *evidence* with the number of media in the *events* that it shows."""
+    if isinstance(evidence, Failure):
+        return evidence
+    media = hidden_media(events)
+    return attrs.evolve(evidence, hidden=media) if media else evidence
 
 
 def _traced(
     subject: Subject, events: Sequence[TraceEvent], showing: Showing, compared: Compared | None
 ) -> Evidence | Failure:
-    found = conversation(subject, events, answered=compared is None)
+    found = conversation(subject, events, answered=compared is None, reasoning=showing.evidence.reasoning)
     if not found.own and compared is None:
         return Failure(
             "missing_input", f"of {subject.kind} {subject.id} nothing can be shown: nothing was said or done"

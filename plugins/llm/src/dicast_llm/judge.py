@@ -49,7 +49,7 @@ from dicast.judging import (
 )
 
 from .choosing import Choice
-from .evidence import MAX_CHARS, Evidence, Prepared, Showing, gather
+from .evidence import MAX_CHARS, Evidence, EvidenceKind, Prepared, Showing, evidence_options, gather
 from .likelihood import NoLikelihood, likelihood
 from .material import Hints, is_turn
 from .section import Section
@@ -111,7 +111,9 @@ class LlmJudge:
     :param evidence: ``full`` shows a turn, a tool cycle or a session as a conversation: the system's policy, earlier turns, its
         own messages, tool calls with arguments and results, feedback, and how it ended. ``summary`` shows turns as document 001
         does: prompt, final response, and each tool's name, success and size. Where a source has hashes alone, turns are
-        shown so in any case, and tool cycles and sessions are ``missing_input``.
+        shown so in any case, and tool cycles and sessions are ``missing_input``. A mapping ``{kind, reasoning, media}`` says more:
+        ``reasoning: true`` shows the reasoning of the judged model too. Images, sounds and files are shown as markers such as
+        ``[image/png, 48 kB]``, and ``signals.evidence.hidden`` counts them.
     :param max_evidence_chars: how many characters of evidence are shown. Earlier turns are cut first, from the oldest on, then
         the longest messages, in their middle; the model is told what is cut, and ``signals.evidence`` says how much.
     :param context: columns of the row's context to show, by name or dotted path. Of a list, each item is shown as a message of its own.
@@ -139,7 +141,7 @@ class LlmJudge:
     confidence: Literal["stated", "logprob"] = "stated"
     seal: bool = True
     capture_rationale: Capture = attrs.field(default="auto", metadata={"counts": False})
-    evidence: Literal["full", "summary"] = "full"
+    evidence: EvidenceKind = "full"
     max_evidence_chars: int = attrs.field(default=MAX_CHARS, validator=Within(1, inf, "1 or more"))
     context: Sequence[str] = ()
     max_chars: int | None = attrs.field(default=None, validator=Within(1, inf, "1 or more"))
@@ -156,7 +158,9 @@ class LlmJudge:
         dimensions = _dimensions(self.rubric, self.dimensions)
         object.__setattr__(self, "_dimensions", dimensions)
         hints = Hints(tuple(self.grounding_tokens), tuple(self.forbidden_grounding))
-        showing = Showing(self.evidence, self.max_evidence_chars, tuple(self.context), self.max_chars, hints)
+        showing = Showing(
+            evidence_options(self.evidence), self.max_evidence_chars, tuple(self.context), self.max_chars, hints
+        )
         object.__setattr__(self, "_showing", showing)
         object.__setattr__(self, "_form", Form(dimensions, bool(self.hard_constraints), self.seal))
         object.__setattr__(self, "_turn", self._brief(_TURN))
@@ -188,7 +192,7 @@ class LlmJudge:
         if chosen.data and not chosen.text.startswith("---") and not has_dimensions(chosen):
             message = f"rubric {chosen.id} is figures in YAML, for a heuristic; one for a model is Markdown, or has dimensions"
             raise ConfigError(Problem(message, path="rubric", value=chosen.id))
-        has_messages = bool(self.context) or (self.evidence == "full" and default == _TURN)
+        has_messages = bool(self.context) or (evidence_options(self.evidence).kind == "full" and default == _TURN)
         if not body(chosen):
             raise ConfigError(Problem(f"rubric {chosen.id} has no text to judge by", path="rubric", value=chosen.id))
         return Briefing(

@@ -29,7 +29,7 @@ from dicast import (
 )
 from dicast.judging import Accepted, BadReply, Capture, Marks, Question, ask, find_verdict, rationale_signals
 
-from .evidence import MAX_CHARS, Compared, Evidence, Prepared, Showing
+from .evidence import MAX_CHARS, Compared, Evidence, EvidenceKind, Prepared, Showing, evidence_options
 from .evidence import gather as evidence_of
 from .labels import Labels, Side
 from .opponent import EarlierRun, reference
@@ -107,7 +107,7 @@ class Pairwise:
     :param system_prompt: stands in place of the built-in instructions on how to compare; those on fences and on the form of
         the reply follow it all the same.
     :param evidence: ``full`` shows what came before a turn's or a tool call's output as a conversation, as with ``llm/judge``;
-        ``summary`` its input alone.
+        ``summary`` its input alone. A mapping ``{kind, reasoning, media}`` says more, as with ``llm/judge``.
     :param max_evidence_chars: how many characters are shown of that and the two outputs; earlier turns are cut first.
     :param context: columns of the row's context to show, by name or dotted path. Of a list, each item is shown as a message of its own.
     :param max_output_tokens: where a reply ends at the latest.
@@ -131,7 +131,7 @@ class Pairwise:
     retries: int = attrs.field(default=1, validator=Within(0, inf, "0 or more"))
     seal: bool = True
     capture_rationale: Capture = attrs.field(default="auto", metadata={"counts": False})
-    evidence: Literal["full", "summary"] = "full"
+    evidence: EvidenceKind = "full"
     max_evidence_chars: int = attrs.field(default=MAX_CHARS, validator=Within(1, inf, "1 or more"))
     context: tuple[str, ...] = ()
     fallback: Judge | None = None
@@ -145,7 +145,9 @@ class Pairwise:
     def __attrs_post_init__(self) -> None:
         if self.labels is not None and len(self.labels) != 2:
             raise ConfigError(f"labels are two texts, for the first and the second output, not {len(self.labels)}")
-        object.__setattr__(self, "_showing", Showing(self.evidence, self.max_evidence_chars, self.context))
+        object.__setattr__(
+            self, "_showing", Showing(evidence_options(self.evidence), self.max_evidence_chars, self.context)
+        )
         own = self.system_prompt
         version = "" if own is None else sha256(own.encode()).hexdigest()[:12]
         rubric = _RUBRIC if own is None else Rubric("system-prompt", version, own)
@@ -236,7 +238,11 @@ class Pairwise:
     def _instructions(self, how: str) -> str:
         """The system message: the same for all subjects."""
         criteria = "What makes an output better:\n" + "\n".join(f"- {one}" for one in self.criteria)
-        rules = f"{judging.RULES}\n\n{judging.MESSAGES}" if self.evidence == "full" else judging.RULES
+        rules = (
+            f"{judging.RULES}\n\n{judging.MESSAGES}"
+            if evidence_options(self.evidence).kind == "full"
+            else judging.RULES
+        )
         form = _LABELLED.format(*self.labels) if self.labels else _SEALED if self.seal else _UNSEALED
         return "\n\n".join((how, criteria, rules, form) if self.criteria else (how, rules, form))
 
