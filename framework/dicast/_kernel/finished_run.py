@@ -62,7 +62,7 @@ class Run:
     exit_code: int
     disabled: bool = False
     plan: Mapping[str, Any] | None = None
-    warnings: Sequence[Mapping[str, str]] = ()
+    warnings: Sequence[Mapping[str, Any]] = ()
     models: Mapping[str, Sequence[str]] = field(factory=dict)
     read_counts: Mapping[str, Any] = field(factory=dict, alias="read")
     experiments: Mapping[str, Run] = field(factory=dict)

@@ -2,6 +2,7 @@
 
 ==================  ================================================================
 ``conversations``   builds sessions from the messages of any tool's format
+``dialects``        reads the messages of model providers
 ``sessions``        makes the subjects of a session
 ``scanning``        reads the values of a JSON document one at a time
 ``json_data``       checks JSON data

@@ -403,3 +403,14 @@ def test_parts_of_a_models_input_that_are_no_text_are_markers():
     call = event("llm.call_completed", model="m", input=[{"role": "user", "content": content}], output="ok")
     subject = Subject("turn", "t-2", None, "ok", events=(call, completed("t-2", None, "ok")), session_id="s-1")
     assert "look\n[image, https://x.example/a.png]" in judged(subject)[1][0]
+
+
+def test_document_warns_once_a_label_of_hidden_media_and_cut_evidence():
+    judges = {"a": LlmJudge(FakeChatModel(verdict)), "b": LlmJudge(FakeChatModel(verdict), max_evidence_chars=30)}
+    subjects = [OF_PARTS, attrs.evolve(OF_PARTS, id="t-3", session_id="s-2")]
+    done = run_pipeline("judges: [a, b]", subjects=subjects, components=judges).document
+    found = {(each["kind"], each["label"]): each for each in done["warnings"]}
+    assert found["hidden_media", "a"]["hidden"] == {"image": 4}
+    assert found["hidden_media", "a"]["message"] == "a saw markers in place of 4 images"
+    assert ("cut_evidence", "a") not in found
+    assert found["cut_evidence", "b"]["verdicts"] == 2

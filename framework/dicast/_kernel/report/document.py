@@ -71,7 +71,7 @@ def document(
         "retry_summary": report.rows.retry_summary(),
         "security_level": report.started.get("security_level"),
         "determinism_level": report.started.get("determinism_level"),
-        "warnings": _warnings(report, stopped, intervals),
+        "warnings": [*_warnings(report, stopped, intervals), *report.evidence.warnings()],
         "aggregates": {},
         "comparison": None,
         "baseline": None,

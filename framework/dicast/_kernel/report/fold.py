@@ -21,6 +21,7 @@ from ..events import (
 from ..pipeline.sections import METRICS
 from ..values import Basis, Cost, Event
 from .corrected import Corrections
+from .evidence import EvidenceNotes
 from .spool import BATCH, Passes
 from .tally import Group, Rows, Tally, Watched, nothing
 
@@ -39,6 +40,7 @@ class Report:
         self.failures: Counter[str] = Counter()
         self.subject_kinds: Counter[str] = Counter()
         self.failed_records = 0
+        self.evidence = EvidenceNotes()
         self.tiers: Counter[str] = Counter(truth=0, proxy=0)
         self.metrics: dict[str, Tally] = {}
         self.judges: dict[str, Tally] = {}
@@ -146,6 +148,7 @@ class Report:
     def _complete(self, event: Event) -> None:
         self._completed.append(event)
         label = str(event.payload["judge"])
+        self.evidence.note(label, event.payload)
         group = self._grouped(event, label)
         group.counted = group.counted or label in self._counted
 
