@@ -94,7 +94,9 @@ def test_metis_asks_a_model_about_unsure_turns_alone_and_judges_cycles_and_sessi
     run(EXAMPLES / "metis" / "pipeline.yaml")
     with (tmp_path / "examples" / "metis" / "out" / "verdicts.csv").open(newline="", encoding="utf-8") as file:
         rows = {row["subject_id"]: row for row in csv.DictReader(file)}
-    scores = {name: float(row["score"]) for name, row in rows.items()}
+    labels = {"turn": "turn", "tool_cycle": "heuristic_tool_cycle", "session": "heuristic_session"}
+    scores = {name: float(row[f"judge_{labels[row['subject_kind']]}_score"]) for name, row in rows.items()}
+    assert {row["score"] for row in rows.values()} == {""}  # three labels, and no gate names one
     asked_about = {name for name, row in rows.items() if row["judge_turn_kind"] == "hybrid"}
     assert asked_about == {"flaky/1", "flaky/2", "flaky/3", "lost/1"}
     assert (scores["flaky/2"], scores["flaky/3"], scores["rename/2"]) == (0.0, 1.0, 1.0)

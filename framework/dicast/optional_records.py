@@ -54,6 +54,14 @@ class HasNeedsLine(Protocol):
         """True where it goes by the line of the gate (``RunContext.gate_at``), as it has none of its own: the file is refused where its gate has none on the label. Without it, False."""
 
 
+class HasNeedsScore(Protocol):
+    """Early stops."""
+
+    @property
+    def needs_score(self) -> bool:
+        """True where it watches the run's score: the file is refused where its score has no label. One with ``needs_shuffle`` gets that label as ``on``. Without it, False."""
+
+
 class HasObservesFailures(Protocol):
     """Early stops and aggregates; on the live object."""
 

@@ -80,7 +80,7 @@ def test_the_shortest_file_has_the_documented_defaults():
     assert made.budget.run == ()
     assert made.budget.session == (Cost("0.10"),)
     assert made.budget.day == (Cost("1.00"),)
-    assert (made.gate.clauses[0].min_coverage, made.scoring.threshold, made.scoring.rollouts) == (0.95, 0.5, 1)
+    assert (made.gate.clauses, made.scoring.threshold, made.scoring.rollouts) == ((), 0.5, 1)
     assert (made.ledger, made.sinks, made.judges, made.disabled) == (None, (), (), False)
     assert made.executor.component.concurrency == 32
 
@@ -117,7 +117,7 @@ disabled: true
     assert made.scoring.audit == Audit(0.05, 7)
     assert made.budget.session == (Cost("0.50"), Cost(5, "msat"))
     assert made.budget.day == (Cost(0),)
-    assert made.gate == Gate((Clause("metrics", min_score=0.8, min_coverage=0.9),), given=True)
+    assert made.gate == Gate((Clause("metrics", min_score=0.8, min_coverage=0.9),))
     assert [sink.label for sink in made.sinks] == ["t/null", "second"]
     assert made.executor.component.concurrency == 4
     assert made.disabled
@@ -322,12 +322,12 @@ def test_a_least_score_needs_one_label_that_it_is_about():
     several = "judges: [{t/any_kind: {as: a}}, {t/any_kind: {as: b}}]\n"
     problem = the_problem(f"{several}gate: {{min_score: 0.5}}\n", metrics="")
     assert (problem.line, problem.path, problem.value) == (3, "gate.min_score", 0.5)
-    assert problem.message == (
-        "there is no one score to hold min_score against, with several judges and no metrics: set gate.on (a or b)"
-    )
+    assert problem.message == "min_score is about one label, and the file has several: set on to a or b"
     for enough in ("gate: {min_score: 0.5, on: b}\n", "gate: {min_coverage: 0.5}\n"):
-        assert build(several + enough, metrics="").gate.given
-    assert build(f"{several}gate: {{min_score: 0.5}}\n").gate.clauses[0].min_score == 0.5
+        assert len(build(several + enough, metrics="").gate.clauses) == 1
+    problem = the_problem("judges: [t/any_kind]\ngate: [{on: metrics, min_score: 0.5}, {min_pass_rate: 0.5}]\n")
+    assert (problem.line, problem.path) == (4, "gate[1].min_pass_rate")
+    assert problem.message.endswith("set on to metrics or t/any_kind")
     assert build("judges: [t/any_kind]\ngate: {min_score: 0.5}\n", metrics="").gate.clauses[0].min_score == 0.5
 
 

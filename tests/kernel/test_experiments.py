@@ -147,7 +147,7 @@ def test_metrics_and_judges_judge_what_the_task_made():
     assert [subject.output for subject in metric.asked] == ["0.5"] * 4
     assert [subject.output for subject in judge.asked] == ["0.5"] * 4
     assert [subject.id for subject in metric.asked] == list("0123")
-    assert done.document["score"]["mean"] == 1.0
+    assert done.document["labels"]["metrics"]["mean"] == 1.0
     types = [event.type for event in done.events if event.subject_id == "2" and event.type != "task.replied"]
     kinds = ["subject.read", "eval.started", "eval.started", "record.completed", "eval.completed", "eval.completed"]
     assert [type_ for type_ in types if not type_.startswith("spend")] == kinds

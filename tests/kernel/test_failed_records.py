@@ -167,7 +167,9 @@ def test_the_failure_of_a_record_is_a_source_error(failure):
 
 def test_a_run_whose_records_all_failed_is_undecided():
     done = run_pipeline("metrics: [proxy/format]", subjects=[BROKEN])
-    assert (done.document["coverage"], done.document["gate"]["passed"], done.exit_code) == (0.0, None, 3)
+    document = done.document
+    assert (document["coverage"], document["gate"], done.exit_code) == (0.0, None, 3)
+    assert document["undecided"] == ["nothing was scored"]
 
 
 def test_a_source_in_random_order_keeps_its_failures():

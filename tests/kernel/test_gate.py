@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from dicast import Cost, Failure, Judgment, Score, Subject
 from dicast._kernel.pipeline.clauses import Clause, Gate
 from dicast._kernel.report.fold import Report
-from dicast._kernel.report.gate import as_it_ended, gate_document
+from dicast._kernel.report.gate import answered, as_it_ended
+from dicast._kernel.report.labels import Ending
 from dicast._kernel.report.spool import BATCH, Passes
 from dicast._kernel.report.statistics import pass_rate
 from dicast._kernel.values.endpoint_errors import AccessRefused
@@ -48,8 +49,10 @@ def truths(gate, values, *, proxies=None, sessions=None, slot=None, **sections):
 
 
 def passed(done):
-    assert done.exit_code == {True: 0, False: 1, None: 3}[done.document["gate"]["passed"]]
-    return done.document["gate"]["passed"]
+    gate, undecided = done.document["gate"], done.document["undecided"]
+    assert done.exit_code == (3 if undecided else 0 if gate is None or gate["passed"] else 1)
+    assert gate is None or (gate["passed"] is None) == bool(undecided)
+    return None if undecided else gate is None or gate["passed"]
 
 
 # What a clause is about
@@ -118,9 +121,9 @@ def test_a_judge_s_own_clause_stands_beside_the_one_that_counts():
     def run(gate):
         return run_pipeline(json.dumps({**text, "gate": gate}), subjects=rows(2), components=components)
 
-    done = run([{"min_score": 1}, {"on": "j", "min_score": 0.3}])
+    done = run([{"on": "metrics", "min_score": 1}, {"on": "j", "min_score": 0.3}])
     assert passed(done) is None  # half of what the judge was to judge failed
-    assert (done.document["coverage"], done.document["score"]["label"]) == (1.0, "metrics")
+    assert (done.document["coverage"], done.document["score"]["label"]) == (0.5, "metrics")
     assert done.document["gate"]["reasons"][0] == "j: coverage 0.5 is below min_coverage 0.95"
 
 
@@ -276,36 +279,39 @@ def test_a_run_that_was_refused_after_good_replies_is_undecided(good, subjects, 
     text = f"judges: [j]\nexecutor: {{dicast/async: {{concurrency: 1}}}}\n{gate}"
     done = run_pipeline(text, subjects=rows(subjects), components={"j": Closing(good)})
     assert (done.exit_code, done.document["scored"], done.document["coverage"]) == (3, good, 1.0)
-    assert done.document["gate"]["passed"] is None
-    assert done.document["gate"]["reasons"] == ["the run did not end in order: refused_by_provider"]
-    assert {clause["passed"] for clause in done.document["gate"]["clauses"]} == {None}
+    assert done.document["undecided"] == ["the run did not end in order: refused_by_provider"]
+    if gate:
+        assert done.document["gate"]["passed"] is None
+        assert {clause["passed"] for clause in done.document["gate"]["clauses"]} == {None}
 
 
 def test_a_run_that_was_refused_from_the_first_call_is_a_wrong_request():
     done = run_pipeline("judges: [j]", subjects=rows(60), components={"j": Closing(0)})
-    assert (done.exit_code, done.document["gate"]["passed"]) == (2, None)
+    assert (done.exit_code, done.document["gate"]) == (2, None)
 
 
-FOUND = {"passed": True, "reasons": [], "clauses": [{"on": "j", "passed": True}]}
+FOUND = {"gate": {"passed": True, "reasons": [], "clauses": [{"on": "j", "passed": True}]}, "undecided": []}
+NO_GATE = {"gate": None, "undecided": []}
 
 
 @pytest.mark.parametrize("reason", ["interrupted", "refused_by_provider", "endpoint_unreachable", "ledger_failed"])
 def test_a_run_that_did_not_end_in_order_is_undecided(reason):
-    found = as_it_ended(FOUND, Gate(), {"reason": reason})
-    assert (found["passed"], found["clauses"]) == (None, [{"on": "j", "passed": None}])
-    assert as_it_ended(found, Gate(), {"reason": reason}) == found
+    found = as_it_ended(FOUND, {"reason": reason})
+    assert (found["gate"]["passed"], found["gate"]["clauses"]) == (None, [{"on": "j", "passed": None}])
+    assert found["undecided"] == found["gate"]["reasons"] == [f"the run did not end in order: {reason}"]
+    assert as_it_ended(found, {"reason": reason}) == found
+    assert as_it_ended(NO_GATE, {"reason": reason}) == {"gate": None, "undecided": found["undecided"]}
 
 
 def test_an_early_stop_is_in_order_and_a_pause_where_there_is_no_gate():
-    assert as_it_ended(FOUND, Gate(given=True), {"reason": "early_stop"}) == FOUND
-    assert as_it_ended(FOUND, Gate(), {"reason": "paused"}) == FOUND
-    assert as_it_ended(FOUND, Gate(given=True), {"reason": "paused"})["passed"] is None
+    assert as_it_ended(FOUND, {"reason": "early_stop"}) == FOUND
+    assert as_it_ended(NO_GATE, {"reason": "paused"}) == NO_GATE
+    assert as_it_ended(FOUND, {"reason": "paused"})["gate"]["passed"] is None
 
 
 def test_before_anything_is_judged_a_gate_on_any_label_is_undecided():
-    gate = Gate((Clause("j", min_score=0.5),), given=True)
-    found = gate_document(gate, Report(), None, None, None)
-    assert (found["passed"], found["reasons"]) == (None, ["nothing was scored"])
+    found = answered(Gate((Clause("j", min_score=0.5),)), Report(), None, Ending(None, {}))
+    assert (found["gate"]["passed"], found["undecided"]) == (None, ["nothing was scored"])
 
 
 # Criteria
@@ -433,4 +439,4 @@ def test_money_that_was_spent_makes_a_refused_run_no_wrong_request():
     )
     text = "judges: [j]\nexecutor: {dicast/async: {concurrency: 1}}\n"
     done = run_pipeline(text, subjects=rows(2), components={"j": judge})
-    assert (done.exit_code, done.document["gate"]["passed"]) == (3, None)
+    assert (done.exit_code, done.document["gate"], bool(done.document["undecided"])) == (3, None, True)

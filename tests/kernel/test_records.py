@@ -29,15 +29,18 @@ def records(text, **components):
     return done.document["aggregates"]["seen"]
 
 
-def test_the_score_is_that_of_the_first_judge_and_missing_where_it_failed():
-    strict = FakeJudge([Judgment(0.25), Failure("refused", "no")])
-    found = records("judges: [strict, kind]", strict=strict, kind=FakeJudge(Judgment(1.0)))
+def test_of_several_labels_no_score_is_the_record_s_unless_the_gate_names_one():
+    strict, kind = [Judgment(0.25), Failure("refused", "no")], FakeJudge(Judgment(1.0))
+    found = records("judges: [strict, kind]", strict=FakeJudge(strict), kind=kind)
+    assert found == {"a": {"scores": {"strict": 0.25, "kind": 1.0}}, "b": {"scores": {"kind": 1.0}}}
+    found = records("judges: [strict, kind]\ngate: {on: strict}", strict=FakeJudge(strict), kind=kind)
     assert found == {"a": {"scores": {"strict": 0.25, "kind": 1.0}, "score": 0.25}, "b": {"scores": {"kind": 1.0}}}
 
 
 def test_no_judges_score_stands_in_for_metrics_that_failed():
     metric = FakeMetric([Score(0.5), Failure("refused", "no")])
-    found = records("metrics: [checked]\njudges: [kind]", checked=metric, kind=FakeJudge(Judgment(1.0)))
+    text = "metrics: [checked]\njudges: [kind]\ngate: {on: metrics}"
+    found = records(text, checked=metric, kind=FakeJudge(Judgment(1.0)))
     assert found["a"]["score"] == 0.5
     assert found["b"] == {"scores": {"kind": 1.0}}
 

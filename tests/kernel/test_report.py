@@ -36,13 +36,17 @@ def clustered(pairs):
         return None
     variance = g / (g - 1) * sum(math.fsum(residuals) ** 2 for residuals in clusters.values()) / n**2
     half = 1.959963984540054 * math.sqrt(variance)
+    if half < 1e-9:
+        share = 1 - 0.05 ** (1 / g)
+        return mean - mean * share, mean + (1 - mean) * share
     return max(0.0, mean - half), min(1.0, mean + half)
 
 
 def interval(pairs):
     spool = ScoreFile()
     spool.add(pairs)
-    return confidence_interval(spool, math.fsum(score for _, score in pairs) / len(pairs))
+    found = confidence_interval(spool, math.fsum(score for _, score in pairs) / len(pairs))
+    return None if found is None else (found.low, found.high)
 
 
 def test_the_interval_of_an_example_worked_by_hand():
@@ -284,7 +288,9 @@ def test_a_subject_that_no_counted_judge_accepts_is_not_in_the_coverage():
 
 def test_the_label_of_the_gate_counts():
     done = run([(None, "refused", 0, 0.75, None)], on="j")
-    assert (done.document["scored"], done.document["score"]["mean"], done.exit_code) == (1, 0.75, 0)
+    assert (done.document["scored"], done.document["coverage"]) == (0, 0.0)  # the metrics have not scored it
+    assert (done.document["labels"]["j"]["scored"], done.document["labels"]["metrics"]["failed"]) == (1, 1)
+    assert (done.document["score"]["mean"], done.exit_code) == (0.75, 0)
     assert done.document["score"]["by_tier"] == {"truth": 1, "proxy": 0}
 
 
@@ -328,9 +334,9 @@ def test_the_gate_says_every_reason_and_the_exit_code_the_first(gate, values, co
 
 
 BASE = {"disabled": False, "stopped": None, "scored": 1, "failed": 0, "unaffordable": 0, "failures": {}, "sinks": {},
-        "coverage": 1.0, "gate": {"passed": True}, "metrics": {}, "judges": {}, "cost": {}, "spend_lost": {}}  # fmt: skip
+        "coverage": 1.0, "gate": {"passed": True}, "undecided": [], "metrics": {}, "judges": {}, "cost": {}, "spend_lost": {}}  # fmt: skip
 
-UNDECIDED = {"gate": {"passed": None}}
+UNDECIDED = {"gate": {"passed": None}, "undecided": ["coverage"]}
 
 
 @pytest.mark.parametrize(
@@ -338,7 +344,9 @@ UNDECIDED = {"gate": {"passed": None}}
     [
         ({}, 0),
         ({"gate": {"passed": False}}, 1),
-        ({"coverage": 0.94, "gate": {"passed": None}}, 3),
+        ({"coverage": 0.94, **UNDECIDED}, 3),
+        ({"gate": None}, 0),
+        ({"gate": None, "coverage": 0.94, "undecided": ["coverage"]}, 3),
         ({"sinks": {"s": {"lost": 1}}, "coverage": 0.1}, 4),
         ({"stopped": {"reason": "ledger_failed"}, "scored": 0, "coverage": None}, 4),
         ({"scored": 0, "failed": 2, "failures": {"throttled_no_heuristic": 2}, "sinks": {"s": {"lost": 1}}}, 5),
@@ -401,7 +409,7 @@ def test_events_of_other_types_change_nothing():
 def test_nothing_judged_is_no_coverage_and_no_pass():
     found = observed(started(), event("subject.read", {}))
     assert (found["coverage"], found["subjects"], found["skipped"]) == (None, 1, 1)
-    assert (found["gate"]["passed"], found["gate"]["reasons"]) == (None, ["nothing was scored"])
+    assert (found["gate"], found["undecided"]) == (None, ["nothing was scored"])
 
 
 def test_a_throttled_call_is_counted_by_its_reason():

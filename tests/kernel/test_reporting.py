@@ -108,7 +108,7 @@ def test_numbers_for_readers_and_for_programs():
 
 
 def test_a_label_that_another_clause_of_the_gate_is_on_decides_too():
-    text = "metrics: [cheap, other]\njudges: [dear]\ngate: [{min_score: 0.3}, {on: dear, min_pass_rate: 0.9}, {on: cheap, min_score: 0.1}]\n"
+    text = "metrics: [cheap, other]\njudges: [dear]\ngate: [{on: metrics, min_score: 0.3}, {on: dear, min_pass_rate: 0.9}, {on: cheap, min_score: 0.1}]\n"
     cheap, other = FakeMetric([Score(1.0), Score(1.0), Score(0.2)]), FakeMetric(Score(1.0))
     dear = FakeJudge([Judgment(score, 0.8, "llm", "m", Cost.zero()) for score in (0.9, 0.1, 0.9)])
     found, reader, _ = read(text, rows("a", "b", "c"), cheap=cheap, other=other, dear=dear)

@@ -17,6 +17,13 @@ export function Mark({ outcome, word }) {
 export const answer = (passed) =>
   passed === true ? ["pass", "passed"] : passed === false ? ["fail", "failed"] : ["none", "undecided"];
 
+/** What a run's document answers: its gate's answer, or without a gate that there is none, or that the run is undecided. */
+export function gateOf(document) {
+  if (document.gate) return { reasons: document.gate.reasons, outcome: answer(document.gate.passed)[0], word: `gate ${answer(document.gate.passed)[1]}`, clauses: document.gate.clauses ?? [] };
+  const reasons = document.undecided ?? [];
+  return { reasons, outcome: reasons.length ? "none" : "open", word: reasons.length ? "undecided" : "no gate", clauses: [] };
+}
+
 const ON = {
   human: "humans",
   truth: "truth",

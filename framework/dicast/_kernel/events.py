@@ -20,7 +20,9 @@ RUN_STARTED = "run.started"
 :param task: the task's name, or null.
 :param extractors: the extractors' labels.
 :param outputs: where the sinks write: the ``path`` of each, or the digest of its options.
-:param counted: the labels that decide whether a subject is scored.
+:param labels?: the labels of the file: ``metrics`` for all metrics together, each judge's, each criterion of the task.
+:param score_label?: the label of the run's score, or null.
+:param counted: the labels with verdicts that decide whether a subject is scored.
 :param gated: the labels that the gate looks at.
 :param pass_at: the least score with which a subject passes, by label; null where nothing says it, as may be for a raw label.
 :param raw?: the labels whose values are on a scale of their own.

@@ -21,8 +21,11 @@ T = TypeVar("T")
 class Run:
     """A finished run: the fields of ``dicast run --json``, and the verdicts.
 
-    *score* is None with several judges and no ``gate.on``; every mean is over what was scored, which *coverage* is the share
-    of; *read_counts* is the document's ``read``; ``gate["passed"]`` is None where it is undecided; amounts of money are decimal strings, None when unknown; *exit_code* is what ``dicast run`` would return.
+    *labels* has the figures of each label of the file: all metrics together, each judge, each criterion. *score* has those of the only
+    label, or of several those of the first clause's ``on``; else it is None. Means are over scored subjects, and *coverage* is the share
+    of subjects that every accepting label scored. *gate* is None where the file has none, ``gate["passed"]`` where it is undecided;
+    *undecided* has the reasons, with or without a gate. *read_counts* is the document's ``read``. Amounts of money are decimal strings,
+    None when unknown; *exit_code* is what ``dicast run`` would return.
 
     Of a suite *experiments* has the run of each experiment by its name, in the order in which they ran. Its counts and costs are
     the sums of theirs, its gate passed where all of theirs did, *baseline* names the experiment that others are compared with,
@@ -45,7 +48,7 @@ class Run:
     spend_lost: Mapping[str, str | None]
     overruns: int
     throttled: Mapping[str, int]
-    gate: Mapping[str, Any]
+    gate: Mapping[str, Any] | None
     stopped: Mapping[str, Any] | None
     row_count: int
     retry_summary: Mapping[str, int] | None
@@ -63,6 +66,8 @@ class Run:
     disabled: bool = False
     plan: Mapping[str, Any] | None = None
     warnings: Sequence[Mapping[str, Any]] = ()
+    undecided: Sequence[str] = ()
+    labels: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     models: Mapping[str, Sequence[str]] = field(factory=dict)
     read_counts: Mapping[str, Any] = field(factory=dict, alias="read")
     experiments: Mapping[str, Run] = field(factory=dict)

@@ -16,11 +16,12 @@ from .contract.kinds import parts
 from .contract.protocols import Ledger, Source
 from .events import PLAN_MADE
 from .pipeline.build import load_pipeline
+from .pipeline.labels import pipeline_labels, score_label
 from .pipeline.raw_scale import raw_labels
 from .pipeline.sections import METRICS, Pipeline, Slot
 from .pipeline.slots import ledger_slot
 from .report.tally import nothing
-from .run.plan import counted_labels, file_identity, lookahead, make_plan
+from .run.plan import file_identity, lookahead, make_plan
 from .run.run import Request, RunOutcome, execute
 from .source.source import data_digest, is_live, read
 from .stream.opening import open_component
@@ -109,9 +110,13 @@ class Prospect:
 
     @property
     def label(self) -> str | None:
-        """The label of the score; None with several."""
-        labels = counted_labels(self._pipeline)
-        return labels[0] if len(labels) == 1 else None
+        """The label of the score: the first clause's of the gate, or the only one; else None."""
+        return score_label(self._pipeline.gate, self.labels)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the file."""
+        return pipeline_labels(self._pipeline)
 
     @property
     def is_raw(self) -> bool:
@@ -121,7 +126,7 @@ class Prospect:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of subjects that the score is about; empty for all."""
-        slots = self._pipeline.metrics if self.label == METRICS else self._pipeline.judges
+        slots = (*self._pipeline.metrics, *(() if self.label == METRICS else self._pipeline.judges))
         mine = [slot.on for slot in slots if self.label in (METRICS, slot.label)]
         return tuple({kind for kinds in mine for kind in kinds}) if all(mine) else ()
 

@@ -132,6 +132,7 @@ class PipelineJudges:
             metrics=tuple(slot for slot in whole.metrics if label in (METRICS, slot.label)),
             judges=tuple(slot for slot in whole.judges if label == slot.label),
             gate=Gate(),
+            criteria=(),
             extractors=(),
             aggregates=(),
             early_stop=(),

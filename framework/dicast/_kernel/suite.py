@@ -22,6 +22,7 @@ from .pipeline.slots import ledger_slot
 from .records.baseline import find_baseline
 from .report.document import document as decide
 from .report.document import exit_code, stopped_document
+from .report.gate import all_passed
 from .report.read_counts import read_sum
 from .resume.named_runs import started_runs
 from .resume.reading import document
@@ -73,19 +74,18 @@ def in_sum(suite: Suite) -> dict[str, Any]:
         done[name] = {unit: _total(one[name][unit] for one in documents.values()) for unit in done[name]}
     done["read"] = read_sum(documents.values())
     due = done["scored"] + done["failed"] + done["unaffordable"]
-    gates = {name: one["gate"] for name, one in documents.items()}
+    gates = {name: one["gate"] for name, one in documents.items() if one["gate"] is not None}
     passed = {gate["passed"] for gate in gates.values()}
     reasons = [f"{name}: {reason}" for name, gate in gates.items() for reason in gate["reasons"]]
+    undecided = [f"{name}: {reason}" for name, one in documents.items() for reason in one["undecided"]]
     stopped = next((one["stopped"] for one in documents.values() if one["stopped"]), None)
     if suite.error is not None:
         stopped, passed = {"reason": "not_begun", "message": str(suite.error)}, passed | {None}
+        undecided.append(f"not started: {suite.error}")
     return done | {
         "coverage": done["scored"] / due if due else None,
-        "gate": {
-            "passed": False if False in passed else None if None in passed else True,
-            "reasons": reasons,
-            "clauses": [],
-        },
+        "gate": {"passed": all_passed(passed), "reasons": reasons, "clauses": []} if gates else None,
+        "undecided": undecided,
         "baseline": suite.baseline and {"run": suite.baseline, "run_id": None, "name": suite.baseline},
         "stopped": stopped,
         "ledger": None,
@@ -228,7 +228,10 @@ def _ended(ledger: Ledger, earlier: EarlierRun, pipeline: Pipeline) -> RunOutcom
     told: dict[str, Any] = {**(document(ledger, earlier.run_id) or {}), "ledger": ledger_json(ledger)}
     report = standing(ledger, earlier.run_id, {**earlier.payload, **decided_by(pipeline)})
     now = decide(report, pipeline.scoring.aggregation, pipeline.gate, stopped=told["stopped"])
-    parts = ({name: one[name] for name in ("gate", "score", "metrics", "judges")} for one in (told, now))
+    parts = (
+        {name: one[name] for name in ("gate", "undecided", "score", "labels", "metrics", "judges")}
+        for one in (told, now)
+    )
     before, after = (orjson.loads(orjson.dumps(part)) for part in parts)
     return RunOutcome(told, exit_code(told)) if before == after else None
 

@@ -22,6 +22,7 @@ from .._kernel.events import (
     SUBJECT_READ,
     VERDICT_ENDS,
 )
+from .._kernel.pipeline.labels import recorded_score_label
 from .._kernel.values import Event
 from .._kernel.values.errors import DicastError
 from .flat import METRICS, ROW, Columns, Place, leaves, names
@@ -181,13 +182,14 @@ class RunTable:
 
 @frozen
 class _Verdicts:
-    """The columns of verdicts: *metrics* and *judges* have columns of their own; *counted* labels make the score.
+    """The columns of verdicts: *metrics* and *judges* have columns of their own; *label* is that of the run's score.
 
-    *raw* labels have a column for their values on a scale of their own, next to an empty score.
+    *counted* labels may fail; *raw* labels have a column for their values on a scale of their own, next to an empty score.
     """
 
     metrics: tuple[str, ...]
     judges: tuple[str, ...]
+    label: str | None
     counted: tuple[str, ...]
     places: tuple[Place, ...]
     raw: frozenset[str] = frozenset()
@@ -202,7 +204,8 @@ class _Verdicts:
             columns += (f"metric_{name}", *([f"metric_{name}_raw"] if label in raw else []))
         for name in column_names(judges):
             columns += (f"judge_{name}_{what}" for what in ("score", "confidence", "kind", "failure"))
-        return cls(labels, judges, tuple(started["counted"]), tuple((VERDICT, column) for column in columns), raw)
+        places = tuple((VERDICT, column) for column in columns)
+        return cls(labels, judges, recorded_score_label(started), tuple(started["counted"]), places, raw)
 
     def cells(self, row: Row) -> list[object]:
         """The cells of *row*; what is missing is None."""
@@ -223,12 +226,24 @@ class _Verdicts:
         return cells
 
     def _outcome(self, row: Row) -> tuple[object, object, object]:
-        """Score, tier and failure; of several counted labels that judged the subject none is *the* score."""
-        counted = [row.ended[label] for label in self.counted if label in row.ended]
-        if len(counted) == 1:
-            only = counted[0]
-            return only.get("score"), only.get("tier"), only.get("failure_mode")
-        return None, None, next((mode for ended in counted if (mode := ended.get("failure_mode"))), None)
+        """Return score, tier and failure: of the label of the run's score, where there is one; else the first failure alone."""
+        label = self.label
+        if label is not None and label in row.ended:
+            ended = row.ended[label]
+            return ended.get("score"), ended.get("tier"), ended.get("failure_mode")
+        combined = row.ended.get("metrics", {})
+        value = combined.get("signals", {}).get("metrics", {}).get(label)
+        if value is not None:
+            return value, _tier(combined["scores"], label), None
+        if label is not None and isinstance(scores := row.record.get("metrics", {}).get("scores"), Mapping):
+            value = scores.get(label)
+        modes = (row.ended[label].get("failure_mode") for label in self.counted if label in row.ended)
+        return value, None, next(filter(None, modes), None)
+
+
+def _tier(scores: Sequence[Mapping[str, Any]], metric: object) -> object:
+    """Return the tier of *metric* among the *scores* of a combined verdict."""
+    return next((item["tier"] for item in scores if item["metric"] == metric), None)
 
 
 class _Spool:

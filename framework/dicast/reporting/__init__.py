@@ -6,8 +6,9 @@ summary on a terminal.
 
 from __future__ import annotations
 
+from .._kernel.report.older import current_document
 from .criteria import criteria
-from .figures import answer, exact, figure, money, share
+from .figures import answer, exact, figure, gate_answer, money, run_answer, share
 from .markdown import code, fenced, table
 from .outcomes import ALL_METRICS, RECORD, JudgedSubject, Outcome, OutcomeReader, facts
 from .run_markdown import run_markdown
@@ -21,11 +22,14 @@ __all__ = [
     "answer",
     "code",
     "criteria",
+    "current_document",
     "exact",
     "facts",
     "fenced",
     "figure",
+    "gate_answer",
     "money",
+    "run_answer",
     "run_markdown",
     "share",
     "table",

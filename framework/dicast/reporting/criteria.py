@@ -23,7 +23,7 @@ def criteria(done: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
                 told = {name: figures[name] for name in known if name in figures}
                 counts = {"scored": figures["count"], "total": figures["count"] + figures["missing"]}
                 found.setdefault(str(label), told | counts)
-    for clause in done["gate"].get("clauses", ()):
+    for clause in (done["gate"] or {}).get("clauses", ()):
         if clause["rule"] in _RULES and clause["on"] is not None:
             found.setdefault(clause["on"], {})[_RULES[clause["rule"]]] = clause["value"]
     judging = {"metrics", *done["metrics"], *done["judges"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 
 def figure(value: float | None) -> str:
@@ -24,6 +25,18 @@ def money(amounts: Mapping[str, str | None]) -> str:
     """Amounts by unit, all digits; ``nothing`` where all are 0."""
     told = (f"{'unknown' if value is None else value} {unit}" for unit, value in amounts.items() if value != "0")
     return ", ".join(told) or "nothing"
+
+
+def run_answer(done: Mapping[str, Any]) -> str:
+    """Return what the document *done* of a run answers: its gate's answer; without a gate that there is none, or that the run is undecided."""
+    if done["gate"] is None:
+        return "undecided, no gate" if done["undecided"] else "no gate"
+    return gate_answer(done["gate"])
+
+
+def gate_answer(gate: Mapping[str, Any] | None) -> str:
+    """Return the answer of the gate of a run's document in a word; ``none`` without a gate."""
+    return "none" if gate is None else answer(gate["passed"])
 
 
 def answer(passed: bool | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from .._kernel.events import EVAL_STARTED, RECORD_ENDS, RUN_STARTED, SUBJECT_READ, VERDICT_ENDS
+from .._kernel.pipeline.labels import recorded_score_label
 from .._kernel.report.spool import TOLERANCE
 from .._kernel.values import Event, weakest
 from .._toolkit.table_texts import TableTexts
@@ -119,11 +120,14 @@ class OutcomeReader:
 
     @property
     def counted(self) -> list[str]:
-        """The labels that decide whether a subject passes: those that count and those of the gate; where nothing judges, its record and all criteria."""
+        """The labels that decide whether a subject passes: those of the gate and of the score, else all; where nothing judges, its record and all criteria."""
         if self.started is None:
             return []
+        label, gated = recorded_score_label(self.started), self.started.get("gated", ())
         counted = [*self.started["counted"]] or self.labels
-        return [*dict.fromkeys([*counted, *self.started.get("gated", ())])]
+        if self.started["counted"] and (label is not None or gated):
+            counted = [] if label is None else [label]
+        return [*dict.fromkeys([*counted, *gated])]
 
     @property
     def _judging(self) -> list[str]:

@@ -11,7 +11,7 @@ from .._kernel.values import BASES
 from .._toolkit.comparison_text import comparison_lines
 from .._toolkit.terminal import plain_lines
 from .criteria import criteria
-from .figures import answer, figure, money, share
+from .figures import answer, figure, money, run_answer, share
 from .markdown import code, fenced, table
 from .outcomes import JudgedSubject, Outcome
 
@@ -48,14 +48,14 @@ def _parts(done: Document) -> Iterator[str]:
         yield f"## {code(done['name'])}: {why}"
         return
     gate = done["gate"]
-    yield f"## {code(done['name'])}: {answer(gate['passed'])}"
-    if gate["reasons"]:
-        yield "\n".join(f"- {code(reason)}" for reason in gate["reasons"])
+    yield f"## {code(done['name'])}: {run_answer(done)}"
+    if reasons := done["undecided"] if gate is None else gate["reasons"]:
+        yield "\n".join(f"- {code(reason)}" for reason in reasons)
     yield _lines(table(("", ""), [*_figures(done)]))
-    if clauses := gate.get("clauses"):
+    if clauses := (gate or {}).get("clauses"):
         heads = ("gate on", "clause", "value", "95 % interval", "answer")
         yield _lines(table(heads, [_clause(clause) for clause in clauses], right=("value",)))
-    if labels := {**done["metrics"], **done["judges"], **criteria(done)}:
+    if labels := {**done["metrics"], **done["labels"], **criteria(done)}:
         heads = ("label", "mean", "pass rate", "scored", "basis")
         rows = [_label(name, tally) for name, tally in labels.items()]
         yield _lines(table(heads, rows, right=("mean", "pass rate", "scored")))

@@ -139,7 +139,7 @@ def test_several_counted_judges_make_no_single_score(tmp_path):
     ]  # fmt: skip
     _, both, one, broken = write(tmp_path, events)
     assert both[3:6] == ["", "", ""]
-    assert one[3:6] == ["0.75", "truth", ""]
+    assert one[3:6] == ["", "", ""]
     assert broken[3:6] == ["", "", "crashed"]
 
 

@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from "../html.js";
 import { Figure, percent, score } from "../figures.js";
 import { Interval } from "../charts.js";
-import { answer as gateAnswer, Mark, restingOn } from "../marks.js";
+import { answer as gateAnswer, gateOf, Mark, restingOn } from "../marks.js";
 import { address, ask, useAnswer } from "./api.js";
 import { Answer, Gate, LABELS, Problem, Spent, when } from "./parts.js";
 import { alter, ofRun, ofSubject, place } from "./router.js";
@@ -63,11 +63,11 @@ export function Run({ id, live, query }) {
 
 function Outcome({ run, document, at }) {
   if (document === null) return html`<p class="note">Began ${when(run.started_at)} UTC, ${run.state}: <${Figure} value=${run.scored} path=${at("run.scored")} /> of <${Figure} value=${run.subjects} path=${at("run.subjects")} /> subjects are scored. Its rows are below.</p>`;
-  const [outcome, word] = gateAnswer(document.gate.passed);
+  const { outcome, word, reasons, clauses } = gateOf(document);
   const total = document.score;
-  return html`${run.state === "running" ? html`<p class="note">It goes on. What stands here is as of its last pause; its rows are all below.</p>` : null}<div class=${`gate ${document.gate.clauses.length ? outcome : "open"}`}><p class="verdict"><${Mark} outcome=${document.gate.clauses.length ? outcome : "open"} word=${document.gate.clauses.length ? `gate ${word}` : "no gate"} /></p>
-      ${document.gate.reasons.length ? html`<ul class="reasons">${document.gate.reasons.map((one) => html`<li dir="auto">${one}</li>`)}</ul>` : null}
-      ${document.gate.clauses.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Gate"><table><thead><tr><th scope="col">on</th><th scope="col">rule</th><th scope="col" class="num">line</th><th scope="col" class="num">value</th><th scope="col">outcome</th></tr></thead><tbody>${document.gate.clauses.map((one, number) => html`<tr><td dir="auto">${one.on ?? "all"}</td><td>${one.rule}</td><td class="num"><${Figure} value=${one.line} path=${at(`document.gate.clauses[${number}].line`)} /></td><td class="num"><${Figure} value=${one.value} path=${at(`document.gate.clauses[${number}].value`)} /></td><td><${Mark} outcome=${gateAnswer(one.passed)[0]} word=${gateAnswer(one.passed)[1]} /></td></tr>`)}</tbody></table></div>` : null}</div>
+  return html`${run.state === "running" ? html`<p class="note">It goes on. What stands here is as of its last pause; its rows are all below.</p>` : null}<div class=${`gate ${outcome}`}><p class="verdict"><${Mark} outcome=${outcome} word=${word} /></p>
+      ${reasons.length ? html`<ul class="reasons">${reasons.map((one) => html`<li dir="auto">${one}</li>`)}</ul>` : null}
+      ${clauses.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Gate"><table><thead><tr><th scope="col">on</th><th scope="col">rule</th><th scope="col" class="num">line</th><th scope="col" class="num">value</th><th scope="col">outcome</th></tr></thead><tbody>${clauses.map((one, number) => html`<tr><td dir="auto">${one.on ?? "all"}</td><td>${one.rule}</td><td class="num"><${Figure} value=${one.line} path=${at(`document.gate.clauses[${number}].line`)} /></td><td class="num"><${Figure} value=${one.value} path=${at(`document.gate.clauses[${number}].value`)} /></td><td><${Mark} outcome=${gateAnswer(one.passed)[0]} word=${gateAnswer(one.passed)[1]} /></td></tr>`)}</tbody></table></div>` : null}</div>
     <dl class="figures">
       ${total ? html`<div><dt>score</dt><dd><${Figure} value=${total.mean} path=${at("document.score.mean")} form=${score} /> ${total.ci_low === null ? null : html`<span class="soft">(<${Figure} value=${total.ci_low} path=${at("document.score.ci_low")} form=${score} /> to <${Figure} value=${total.ci_high} path=${at("document.score.ci_high")} form=${score} />)</span>`}</dd></div>
         <div><dt>pass</dt><dd><${Figure} value=${total.pass_rate} path=${at("document.score.pass_rate")} form=${percent} /></dd></div>` : null}

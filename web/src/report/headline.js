@@ -2,14 +2,14 @@
 import { html } from "../html.js";
 import { at, Figure, Num, percent, plain, score } from "../figures.js";
 import { Interval, Shares } from "../charts.js";
-import { answer, Mark, restingOn } from "../marks.js";
+import { answer, gateOf, Mark, restingOn } from "../marks.js";
 
 export function Headline({ run }) {
   const done = run.document;
   const at_ = (...keys) => at(run.prefix, ...keys);
   return html`<section class="headline" aria-labelledby=${`result-${run.key}`}>
     <h2 class="hidden" id=${`result-${run.key}`}>Result</h2>
-    <${Gate} gate=${done.gate} at_=${at_} />
+    <${Gate} done=${done} at_=${at_} />
     <div class="tiles">
       <${ScoreTile} run=${run} at_=${at_} />
       <${PassTile} run=${run} at_=${at_} />
@@ -20,12 +20,11 @@ export function Headline({ run }) {
   </section>`;
 }
 
-function Gate({ gate, at_ }) {
-  const [outcome, word] = answer(gate.passed);
-  const clauses = gate.clauses ?? [];
+function Gate({ done, at_ }) {
+  const { outcome, word, reasons, clauses } = gateOf(done);
   return html`<div class=${`gate ${outcome}`}>
-    <p class="verdict"><${Mark} outcome=${outcome} word=${`gate ${word}`} /></p>
-    ${gate.reasons.length ? html`<ul class="reasons">${gate.reasons.map((reason) => html`<li dir="auto">${reason}</li>`)}</ul>` : null}
+    <p class="verdict"><${Mark} outcome=${outcome} word=${word} /></p>
+    ${reasons.length ? html`<ul class="reasons">${reasons.map((reason) => html`<li dir="auto">${reason}</li>`)}</ul>` : null}
     ${clauses.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Clauses of the gate"><table class="clauses">
       <thead><tr><th scope="col">answer</th><th scope="col">on</th><th scope="col">clause</th><th scope="col" class="num">asked</th>
         <th scope="col" class="num">found</th><th scope="col">95 % interval</th></tr></thead>

@@ -4,7 +4,7 @@ import { at, Figure, percent, score } from "../figures.js";
 import { Interval } from "../charts.js";
 import { criteria } from "./criteria.js";
 import { MANY } from "./first_of.js";
-import { answer, Mark } from "../marks.js";
+import { gateOf, Mark } from "../marks.js";
 
 const means = (done) => [
   ...Object.entries(done.metrics).map(([label, one]) => [label, one.mean, ["metrics", label, "mean"]]),
@@ -21,7 +21,7 @@ export function Sides({ runs, chosen, onChoose }) {
         <th scope="col" class="num">coverage</th>${labels.map((label) => html`<th scope="col" class="num" dir="auto">${label}</th>`)}<th scope="col" class="num">usd</th></tr></thead>
       <tbody>${runs.map((run, number) => {
         const done = run.document;
-        const [outcome, word] = answer(done.gate.passed);
+        const { outcome, word } = gateOf(done);
         const own = new Map(means(done).map(([label, ...rest]) => [label, rest]));
         const of = done.score;
         return html`<tr class=${number === chosen ? "chosen" : ""}><th scope="row" dir="auto"><button type="button" class="link" onClick=${() => onChoose(number)}>${run.title}</button></th>

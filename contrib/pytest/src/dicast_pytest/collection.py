@@ -6,18 +6,21 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from dicast import RequestError, Subject, one_line, subjects
+from dicast.commands import pipeline_text
 
 from .sharing import Told, shared, told_of
 
 GATE = "gate"
-"""The name of the item that is the gate."""
+"""The name of the item of a whole run, where the file has a gate."""
+COVERAGE = "coverage"
+"""Its name without a gate: then the coverage alone can leave a run undecided."""
 _LONGEST = 80
 _FOLDER = "dicast_folder"
 
@@ -67,7 +70,7 @@ class PipelineFile(pytest.File):
                 raise self.CollectError("\n".join(one_line(str(problem)) for problem in error.problems)) from error
             for subject in listed:
                 yield SubjectItem.from_parent(self, name=item_name(subject), subject=subject)
-        yield GateItem.from_parent(self, name=GATE)
+        yield GateItem.from_parent(self, name=GATE if _has_gate(self.path) else COVERAGE)
 
     def selected(self) -> list[Subject]:
         """The subjects whose items are going to be run, and the parts that they are judged by."""
@@ -138,20 +141,33 @@ class SubjectItem(_PipelineItem):
 
 
 class GateItem(_PipelineItem):
-    """The gate of the whole run; it passes where ``dicast run`` ends with 0."""
+    """The gate of the whole run, or its coverage where the file has no gate; it passes where ``dicast run`` ends with 0."""
 
     def runtest(self) -> None:
-        """Say what the gate says.
+        """Fail where the run did.
 
-        :raises Failed: when it failed or is undecided, or a sink lost data.
+        :raises Failed: when the gate failed, the run is undecided, or a sink lost data.
         """
         told = self.parent.told()
         if told.is_disabled:
             pytest.skip("disabled: nothing was judged")
         if told.is_part:
-            pytest.skip(f"the gate is about all subjects, and {len(self.parent.selected()):,} of them were judged")
+            pytest.skip(
+                f"the {self.name} is about all subjects, and {len(self.parent.selected()):,} of them were judged"
+            )
         if told.gate:
             raise Failed(f"{told.gate}\n\ndicast show {told.run_id}")
+
+
+def _has_gate(file: Path) -> bool:
+    """Return whether the pipeline in *file* has a gate, of its own or in an experiment; True where that cannot be read."""
+    try:
+        sections = pipeline_text(file)
+    except RequestError:
+        return True
+    experiments = sections.get("experiments")
+    each = [sections, *(experiments.values() if isinstance(experiments, Mapping) else ())]
+    return any(isinstance(one, Mapping) and one.get("gate") is not None for one in each)
 
 
 def item_name(subject: Subject) -> str:

@@ -13,7 +13,7 @@ import attrs
 
 import dicast
 from dicast import Event, RequestError, Run, Subject
-from dicast.reporting import JudgedSubject, OutcomeReader, answer
+from dicast.reporting import JudgedSubject, OutcomeReader, gate_answer
 
 _BATCH = 1_000
 _TEXT = 600
@@ -116,13 +116,17 @@ def _gate(run: Run) -> str | None:
     """Why ``dicast run`` would not end with 0; None where it would."""
     if run.exit_code == 0:
         return None
-    reasons = [*run.gate["reasons"]]
+    reasons = [*(run.undecided if run.gate is None else run.gate["reasons"])]
     reasons += [
         f"sink {label} lost {sink['lost']:,} events: {sink.get('error')}"
         for label, sink in run.sinks.items()
         if sink["lost"]
     ]
-    return "\n  ".join([f"gate {answer(run.gate['passed'])} (exit code {run.exit_code})", *map(str, reasons)])
+    return "\n  ".join([f"{_answer(run)} (exit code {run.exit_code})", *map(str, reasons)])
+
+
+def _answer(run: Run) -> str:
+    return "undecided" if run.gate is None else f"gate {gate_answer(run.gate)}"
 
 
 def _subject(one: JudgedSubject, counted: Sequence[str]) -> dict[str, Any]:

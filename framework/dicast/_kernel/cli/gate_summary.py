@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..._toolkit.terminal import Drawing
@@ -10,12 +10,12 @@ from ..._toolkit.text_table import TextTable
 
 Document = Mapping[str, Any]
 
-_USUAL = 0.95
-"""The coverage that a gate asks for where the file does not say it."""
 
-
-def gate_parts(gate: Document) -> Iterator[str | Drawing]:
-    """What the gate says and why, and each of its clauses where it has more than a coverage to ask for."""
+def gate_parts(gate: Document | None, undecided: Sequence[str]) -> Iterator[str | Drawing]:
+    """Yield the gate's answer with its reasons, and its clauses where there are others than coverage; without a gate ``none``."""
+    if gate is None:
+        yield "gate: none" + (f"; undecided: {'; '.join(undecided)}" if undecided else "")
+        return
     yield f"gate: {gate_answer(gate)}" + (": " if gate["reasons"] else "") + "; ".join(gate["reasons"])
     clauses = gate.get("clauses", ())  # earlier versions had none
     if any(clause["rule"] != "min_coverage" for clause in clauses):
@@ -33,13 +33,6 @@ def gate_parts(gate: Document) -> Iterator[str | Drawing]:
 def gate_answer(gate: Document) -> str:
     """What the gate says, in a word."""
     return {True: "passed", False: "failed"}.get(gate["passed"], "undecided")
-
-
-def listed_gate(gate: Document) -> str | None:
-    """Likewise, and None where the file has none: what a run does without one is to look at its coverage."""
-    clauses = gate.get("clauses", ())
-    usual = bool(clauses) and all(one["rule"] == "min_coverage" and one["line"] == _USUAL for one in clauses)
-    return gate_answer(gate) if gate.get("given", not usual) else None  # earlier versions did not say it
 
 
 def _clause_row(clause: Document) -> tuple[str, str, str, str, str]:

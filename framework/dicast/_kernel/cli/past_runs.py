@@ -17,9 +17,10 @@ from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STOPPED
 from ..leases.leases import living
 from ..leases.leasing import Leasing
+from ..report.older import current_document
 from ..resume.named_runs import run_kind, started_runs
 from ..values import BASES, Event, Query
-from .gate_summary import listed_gate
+from .gate_summary import gate_answer
 from .options import as_json, ledger_path
 from .output import MOST, print_json
 from .records import utc
@@ -71,7 +72,7 @@ def _listed(begun: Event, end: Event | None, *, held: bool) -> Listed:
         state = "dead"
     else:
         state = "completed" if end.type == RUN_COMPLETED else "stopped"
-    done: Any = {} if end is None else end.payload
+    done: Any = {} if end is None else current_document(end.payload)
     score = done.get("score") or {}
     return {
         "run_id": begun.run_id,
@@ -84,7 +85,7 @@ def _listed(begun: Event, end: Event | None, *, held: bool) -> Listed:
         "scored": done.get("scored"),
         "score": score.get("mean"),
         "basis": _basis(score),
-        "gate": listed_gate(done["gate"]) if done else None,
+        "gate": None if not done or done["gate"] is None else gate_answer(done["gate"]),
         "cost": done.get("cost"),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..._toolkit.printable import one_line
 from ..values import BASES
 
 Document = Mapping[str, Any]
@@ -18,20 +19,28 @@ _MODEL = 2
 
 def score_lines(done: Document) -> Iterator[str]:
     """The mean of the score, how sure it is, and what it rests on."""
-    score, scored = done["score"], done["scored"]
+    score = done["score"]
     if score is None and not done["judges"] and not done["metrics"]:
         return
     if score is None:
-        yield "score: none for the whole run; gate: {on: LABEL} says which judge counts"
+        yield f"score: none, as there are {len(done['labels'])} labels; gate: {{on: LABEL}} names the one that counts"
     elif score["mean"] is not None:
-        over = f"over {scored:,} of {scored + done['failed'] + done['unaffordable']:,} subjects"
+        of = f" of {one_line(score['label'])}" if len(done["labels"]) > 1 else ""
         scale = " (raw scale)" if score.get("scale") == "raw" else ""
-        yield f"score: mean {score['mean']:.4f}{scale}, {_aggregate(score)}{over}"
+        yield f"score: mean {score['mean']:.4f}{of}{scale}, {_aggregate(score)}{_over(done, score)}"
         if score["ci_low"] is not None:
             yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
         bases = score.get("by_basis") or {basis: n for basis, n in score["by_tier"].items() if n}  # of earlier versions
         yield from corrected_lines(done)
         yield "  resting " + ", ".join(_resting(bases, score.get("calibrated", 0)))
+
+
+def _over(done: Document, score: Document) -> str:
+    """Of how many subjects the score is the mean."""
+    own = done["labels"].get(score["label"]) or done["metrics"].get(score["label"]) or {}
+    due = done["scored"] + done["failed"] + done["unaffordable"]
+    scored, total = own.get("scored", done["scored"]), own.get("total", due)
+    return f"over {scored:,} of {total:,} subjects"
 
 
 def _resting(bases: Mapping[str, int], calibrated: int) -> Iterator[str]:

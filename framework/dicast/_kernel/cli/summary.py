@@ -56,8 +56,11 @@ def _parts(done: Document) -> Iterator[str | Drawing]:
     yield _headline(done)
     yield from read_lines(done)
     yield from score_lines(done)
+    if len(done["labels"]) > 1:
+        yield _labels(done["labels"], done["judges"])
     yield from _tallies("metrics", done["metrics"])
-    yield from _tallies("judges", done["judges"])
+    if len(done["labels"]) <= 1:
+        yield from _tallies("judges", done["judges"])
     yield from _worst_lines(done)
     yield from _failed_lines(done)
     yield from _findings_lines(done)
@@ -78,6 +81,27 @@ def _headline(done: Document) -> str:
         f"{skipped:,} {unjudged}" if skipped else "",
     ]
     return f"{done['subjects']:,} subject{'s' * (done['subjects'] != 1)}: " + ", ".join(part for part in parts if part)
+
+
+def _labels(labels: Document, judges: Document) -> Drawing:
+    """Every label of the file with its mean, its interval and its pass rate; a judge's with what else there is of it."""
+    heads = ("labels:", "mean", "95 % interval", "passed", "scored", "")
+    rows = [(f"  {label}", *_label_row(figures, judges.get(label, {}))) for label, figures in labels.items()]
+    width = max(len(row[0]) for row in rows)
+    lines = ["labels: mean (95 % interval), passed, scored"]
+    for label, mean, interval, passed, scored, extra in rows:
+        ends = f" ({interval})" if interval else ""
+        more = ", ".join(part for part in (f"{scored} scored", passed and f"{passed} passed", extra) if part)
+        lines.append(f"{label:<{width}}  {mean:>6}{ends}: {more}")
+    return _drawing(heads, rows, lines, right=heads[1:2])
+
+
+def _label_row(figures: Document, judge: Document) -> tuple[str, str, str, str, str]:
+    mean, counts, sure, extra = _tally_row("", {**judge, **figures})[1:]
+    interval = "" if figures["ci_low"] is None else f"{figures['ci_low']:.4f} to {figures['ci_high']:.4f}"
+    passes = figures.get("passes")
+    passed = "" if passes is None else f"{passes['passed']:,} of {passes['n']:,}"
+    return mean, interval, passed, counts, ", ".join(part for part in (sure and f"confidence {sure}", extra) if part)
 
 
 def _tallies(title: str, tallies: Document) -> Iterator[str | Drawing]:
@@ -255,7 +279,7 @@ def _ending_lines(done: Document) -> Iterator[str | Drawing]:
         if stopped["reason"] != "early_stop":  # which is an end like any other
             yield f"  what was judged is kept; {goes_on}{new}"
     yield from (f"warning: {warning['message']}" for warning in done.get("warnings", ()))  # earlier versions had none
-    yield from gate_parts(done["gate"])
+    yield from gate_parts(done["gate"], done["undecided"])
     if (ledger := done["ledger"]) and ledger["head"]:
         yield f"ledger: {ledger['path']}, row {ledger['head']['seq']:,}, {ledger['head']['digest']}"
 

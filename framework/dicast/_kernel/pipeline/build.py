@@ -15,10 +15,11 @@ from .builder import Built
 from .faults import Part
 from .faults import Path as Address
 from .gate import GateParts
+from .labels import file_labels
 from .misplaced import belongs
 from .parts import Placed
 from .problems import refusal
-from .raw_scale import metric_faults
+from .raw_scale import metric_faults, raw_labels
 from .read import Document, PipelineFile, Source, read_pipeline
 from .sections import (
     METRICS,
@@ -111,8 +112,9 @@ class _Building(GateParts):
         for at, message, value in metric_faults(metrics, scoring, task):
             self._fault(at, message, value)
         scored, open_ended = (_slots(metrics), _slots(judges)), bool(extractors) and not self._scored
+        stops = self._with_label(stops, gate, file_labels(*scored, self._criteria))
         self._check_gate(gate, *scored, () if task or extractors else (*stops, *sinks), open_ended=open_ended)
-        self._check_stops(stops, gate, source, scored)
+        self._check_stops(stops, gate, source, file_labels(*scored, self._criteria), raw_labels(scored[0]))
         self._check_children(judges)
         self._check_files([(("source",), source), (("ledger",), ledger), *sinks])
         self._builder.check_unused(self.faults)
@@ -140,6 +142,7 @@ class _Building(GateParts):
             trust=trust,
             fingerprints=digests(lambda slot: slot.fingerprint, singles, scoring, lists),
             setup=digests(lambda slot: slot.setup, singles, scoring, lists),
+            criteria=self._criteria,
             **lists,
         )
 

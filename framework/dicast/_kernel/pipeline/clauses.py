@@ -16,6 +16,9 @@ _NOT_NEGATIVE = Within(0, inf, "0 or more")
 
 Bound = Literal["point", "interval", "anytime"]
 
+MIN_COVERAGE = 0.95
+"""The coverage below which a run is undecided where the file does not set another."""
+
 CARD_BARS = (
     *("min_labels", "min_class", "min_kappa", "max_flips", "min_consistency", "max_moved", "min_canaries"),
     "max_failures",
@@ -27,12 +30,13 @@ CARD_BARS = (
 class Clause:
     """What one label of the run must reach.
 
-    :param on: the label of a metric, a judge or a criterion; ``metrics``, or else the only judge, by default. The first clause's says
-        what the run's score is about.
+    :param on: the label of a metric, a judge or a criterion; by default the only label of the file. A file with several labels needs
+        it, unless the clause has ``min_coverage`` alone. Of several labels the first clause's is that of the run's score.
     :param min_score: the least mean.
     :param max_score: the greatest mean.
     :param min_pass_rate: the least share of subjects that pass, of all that the label was to judge.
-    :param min_coverage: the least share of subjects of which something is known; below it the gate is undecided.
+    :param min_coverage: the least share of subjects that were scored, by the clause's label, without one by every label that accepts
+        them; below it the gate is undecided.
     :param min_basis: the weakest basis that any of the scores may rest on: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
     :param bound: what is compared: ``point`` the figure itself, ``interval`` its whole 95 % interval, ``anytime`` what the early stop
         ``trust/anytime`` on this label says; astride, or without a decision, the gate is undecided.
@@ -53,7 +57,7 @@ class Clause:
     min_score: float | None = None
     max_score: float | None = field(default=None)
     min_pass_rate: float | None = field(default=None, validator=SHARE)
-    min_coverage: float = field(default=0.95, validator=SHARE)
+    min_coverage: float = field(default=MIN_COVERAGE, validator=SHARE)
     min_basis: Basis | None = None
     bound: Bound = "point"
     corrected: bool = False
@@ -75,7 +79,6 @@ class Clause:
 
 @frozen
 class Gate:
-    """What the run must reach: all *clauses*; *given* says that the file has a gate."""
+    """The *clauses* that a run must reach, all of them; a file without the section ``gate`` has none."""
 
-    clauses: tuple[Clause, ...] = (Clause(),)
-    given: bool = False
+    clauses: tuple[Clause, ...] = ()

@@ -10,6 +10,7 @@ import attrs
 from ..values import ONLY
 from ..values.names import nearest
 from .faults import Part
+from .labels import scored_criteria
 from .parts import Placed, SectionBuilder
 from .sections import Baseline, Label, Slot
 from .slots import clash, named, names, scored
@@ -21,6 +22,8 @@ _MAKERS = ("define", "task", "extractors")
 class ExperimentParts(SectionBuilder):
     """Builds the sections ``extractors`` and ``baseline`` of one pipeline."""
 
+    _criteria: tuple[str, ...] = ()
+    """The criteria of the task for which an extractor writes a score."""
     _scored: Sequence[str] = ()
     """The names that scores may have; none where the file does not say."""
 
@@ -31,6 +34,8 @@ class ExperimentParts(SectionBuilder):
                 message = f"{slot.label} and {other.label} ({other.path}) both write metrics.{leaf}; give one of them "
                 self._fault((*path, Part(slot.name)), f"{message}another place, or other criteria")
         criteria = names(getattr(task and task.component, "criteria", None))
+        if criteria is not None:
+            self._criteria = scored_criteria(criteria, [slot.component for _, slot in placed])
         if criteria is not None and not any(path.startswith(_MAKERS) for path in self._document.varied):
             self._check_criteria(placed, criteria or (ONLY,))
             self._scored = scored([slot.component for _, slot in placed], criteria or (ONLY,))

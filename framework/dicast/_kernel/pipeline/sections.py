@@ -219,7 +219,8 @@ class Pipeline:
 
     *file* is named as the user wrote it; *experiment* is which one of a suite; *base* is the file's directory; *trust* has the files of code that may be run; *source* may be None where subjects come from elsewhere;
     *fingerprints* digests, a section or component, what could
-    change a number; *setup* likewise what may not change between a run and its resume.
+    change a number; *setup* likewise what may not change between a run and its resume. *criteria* are those of the task that an
+    extractor scores.
     """
 
     name: str
@@ -244,3 +245,4 @@ class Pipeline:
     trust: tuple[Path, ...]
     fingerprints: Mapping[str, str]
     setup: Mapping[str, str]
+    criteria: tuple[str, ...] = ()

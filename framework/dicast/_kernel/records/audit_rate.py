@@ -11,7 +11,7 @@ from ..contract.protocols import Ledger
 from ..contract.registry import correction
 from ..events import RUN_COMPLETED, RUN_STARTED
 from ..pipeline.audit import AutoRate
-from ..pipeline.sections import Pipeline
+from ..pipeline.sections import METRICS, Pipeline
 from ..resume.resume import EarlierRun
 from ..values import Query
 from ..values.errors import ConfigError, Problem
@@ -52,13 +52,20 @@ def _pilot(pipeline: Pipeline, ledger: Ledger) -> Mapping[str, Any]:
     """
     for entry in ledger.read(Query(types=(RUN_COMPLETED,), newest_first=True)):
         payload: Mapping[str, Any] = entry.event.payload
-        known = (payload.get("score") or {}).get("audit") or {}
+        known = _audit(payload)
         if known.get("best_rate") is not None and _is_alike(pipeline, ledger, entry.event.run_id):
             return known
     message = (
         "there is no run of these metrics with audits to go by: run once with a number, such as audit: {rate: 0.2}"
     )
     raise ConfigError(Problem(f"{message}, or buy a pilot: dicast plan FILE --pilot 40", path=AT, value="auto"))
+
+
+def _audit(done: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the figures of the audits of a run's document; documents without ``labels`` have them in ``score``."""
+    label = (done.get("labels") or {}).get(METRICS) or done.get("score") or {}
+    found: Mapping[str, Any] = label.get("audit") or {}
+    return found
 
 
 def _is_alike(pipeline: Pipeline, ledger: Ledger, run_id: str) -> bool:

@@ -12,6 +12,7 @@ import orjson
 
 from ..contract.protocols import Source
 from ..pipeline.gate import gate_line
+from ..pipeline.labels import pipeline_labels
 from ..pipeline.sections import METRICS, Pipeline, Slot
 from ..source.shuffle import ShuffledSource
 from ..stream.opening import ComponentStack, open_component
@@ -44,7 +45,7 @@ class RecordObservers:
         if isinstance(source, ShuffledSource) and pipeline.source is not None:
             sizes = partial(_sizes, pipeline, source)
             run = attrs.evolve(run, shuffle=pipeline.source.shuffle, sizes=sizes)
-        run = attrs.evolve(run, gate_at=partial(gate_line, pipeline.gate, pipeline.metrics, pipeline.judges))
+        run = attrs.evolve(run, gate_at=partial(gate_line, pipeline.gate, pipeline_labels(pipeline)))
 
         async def opened(slots: Sequence[Slot]) -> list[tuple[Slot, Any]]:
             return [(slot, await open_component(slot.component, run, parts.part(slot.path))) for slot in slots]

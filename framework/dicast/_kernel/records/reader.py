@@ -17,6 +17,7 @@ from ..events import (
     SUBJECT_READ,
     VERDICT_ENDS,
 )
+from ..pipeline.labels import recorded_labels, recorded_score_label
 from ..pipeline.sections import METRICS
 from ..values import Event, Query, Record, Results, Subject
 from .record import columns
@@ -39,7 +40,8 @@ class RecordReader:
 
     def __init__(self, started: Mapping[str, Any], *, late: bool = False) -> None:
         self.types = TYPES[:2] if started.get("extractors") else TYPES
-        self._counted: Sequence[str] = started.get("counted", ())
+        self._label = recorded_score_label(started)
+        self._counts_all = len(recorded_labels(started)) > 1
         self._metrics = {label: started.get("on", {}).get(label) for label in started.get("metrics", ())}
         self.is_bare = not (started.get("task") or started.get("extractors"))  # verdicts alone make the records
         self._late, self._rows = late, dict[tuple[str, str], Mapping[str, Any]]()
@@ -87,22 +89,30 @@ class RecordReader:
         if {"score", "scores"}.isdisjoint(metrics) and any(event.type in VERDICT_ENDS for event in told):
             scored_by, found, missing = self._scores(told)
             if any(event.type == EVAL_COMPLETED for event in told):
-                record = {**(record or {"row": row or named}), "scored_by": scored_by, "metrics": {**metrics, **found}}
+                by = {} if scored_by is None else {"scored_by": scored_by}
+                record = {**(record or {"row": row or named}), **by, "metrics": {**metrics, **found}}
         return (kind, subject_id, session), record, missing
 
-    def _scores(self, told: Sequence[Event]) -> tuple[str, dict[str, object], Mapping[str, None]]:
-        """The first label that counts, what the events *told* of a subject say as a record's metrics, and what has no score: no ``score`` where that label failed."""
+    def _scores(self, told: Sequence[Event]) -> tuple[str | None, dict[str, object], Mapping[str, None]]:
+        """Return the label of the score, the scores that the events *told* of a subject hold as a record's metrics, and the labels without one.
+
+        A run of several labels has no ``score`` unless one of them is the run's.
+        """
         newest = {str(event.payload["judge"]): event for event in told if event.type in VERDICT_ENDS}
         verdicts: dict[str, Any] = {label: one.payload for label, one in newest.items() if one.type == EVAL_COMPLETED}
         kind, scores = told[0].subject_kind, dict[str, object]()
         for label, verdict in verdicts.items():
             signals = verdict["signals"]
             scores |= signals["metrics"] | signals.get("raw", {}) if label == METRICS else {label: verdict["score"]}
+        if self._counts_all and METRICS in verdicts and (combined := value_of(verdicts[METRICS])) is not None:
+            scores[METRICS] = combined
         metrics = [label for label, on in self._metrics.items() if METRICS in newest and (not on or kind in on)]
         missing = {label: None for label in (*newest, *metrics) if label not in (METRICS, *scores)}
-        first = next(label for label in (*self._counted, *newest) if label in newest)
-        value = value_of(verdicts[first]) if first in verdicts else None
-        return first, {"scores": scores} | ({} if value is None else {"score": value}), missing
+        label = self._label
+        if label is None and not self._counts_all:
+            label = next(iter(newest))
+        value = value_of(verdicts[label]) if label in verdicts else scores.get(label) if label else None
+        return label, {"scores": scores} | ({} if value is None else {"score": value}), missing
 
 
 def value_of(verdict: Mapping[str, Any]) -> float | None:

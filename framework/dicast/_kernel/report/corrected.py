@@ -67,10 +67,10 @@ class Corrections:
             of_all = dict.fromkeys((METRICS, *self._truths))
             found = {"corrected": of_all, "reasons": dict.fromkeys(of_all, self._reason), "cost": {}}
         else:
-            found = self._live.finish({METRICS: done["score"] and done["score"]["mean"], **_means(done["metrics"])})
-        score = done["score"]
+            found = self._live.finish({METRICS: done["labels"][METRICS]["mean"], **_means(done["metrics"])})
+        score, audit = done["score"], {"audit": found["audit"]} if "audit" in found else {}
+        done["labels"][METRICS] |= {**_entry(found, METRICS), **audit}
         if score is not None and score["label"] == METRICS:
-            audit = {"audit": found["audit"]} if "audit" in found else {}
             done["score"] = {**score, **_entry(found, METRICS), **audit}
         metrics = {
             label: {**tally, **_entry(found, label)}

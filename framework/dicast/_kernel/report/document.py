@@ -6,18 +6,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-import attrs
-
 from ..pipeline.clauses import Gate
 from ..pipeline.sections import METRICS
 from ..values import Cost, ReadCounts
 from ..values.aggregation import Aggregation
 from ..values.score import UNITS
 from .fold import Report
-from .gate import gate_document
+from .gate import answered
+from .labels import Ending, label_figures, raw_scale, score_figures
 from .read_counts import read_document
-from .spool import Passes
-from .statistics import CI_METHOD, RAW_CI_METHOD, aggregate_all, confidence_interval, pass_rate
 from .tally import Tally
 
 Document = dict[str, Any]
@@ -40,12 +37,9 @@ def document(
     *intervals* are those that hold whenever the run is looked at, by label; *counts* are those of a source that counts.
     """
     report.close()
-    score = _score(report, aggregation)
-    if score is not None and stopped is not None and stopped.get("on") == score["label"]:
-        score |= _as_stopped(score, intervals.get(score["label"]))
+    ending = Ending(stopped, intervals)
     due = report.scored + report.failed + report.unaffordable
     coverage = report.scored / due if due else None
-    label = None if score is None else score["label"]
     done = {
         "run_id": report.run_id,
         "name": report.started.get("name"),
@@ -57,8 +51,9 @@ def document(
         "unaffordable": report.unaffordable,
         "coverage": coverage,
         "failures": dict(sorted(report.failures.items())),
-        "score": score,
-        "metrics": _metrics(report, stopped),
+        "score": score_figures(report, aggregation, ending),
+        "labels": {label: label_figures(report, label, ending) for label in report.labels},
+        "metrics": _metrics(report, ending),
         "judges": _judges(report),
         "models": {label: sorted(models) for label, models in sorted(report.models.items())},
         "cost": _amounts(report.spent),
@@ -66,6 +61,7 @@ def document(
         "overruns": report.overruns,
         "throttled": dict(sorted(report.throttled.items())),
         "gate": None,
+        "undecided": [],
         "stopped": None if stopped is None else dict(stopped),
         "row_count": report.rows.count,
         "retry_summary": report.rows.retry_summary(),
@@ -82,14 +78,12 @@ def document(
     }
     if report.corrections is not None:
         done = report.corrections.document(done)
-    done["gate"] = gate_document(gate, report, label, coverage, stopped, intervals, done)
-    return done
+    return done | answered(gate, report, coverage, ending, done)
 
 
 def disabled_document(name: str) -> Document:
-    """The document of a run that the kill switch kept from beginning."""
-    done = stopped_document(name, None)
-    return done | {"gate": {"passed": True, "reasons": [], "clauses": []}, "disabled": True}
+    """Return the document of a run that the kill switch prevented."""
+    return stopped_document(name, None) | {"undecided": [], "disabled": True}
 
 
 def stopped_document(name: str, reason: str | None) -> Document:
@@ -97,43 +91,6 @@ def stopped_document(name: str, reason: str | None) -> Document:
     stopped = None if reason is None else {"reason": reason}
     done = document(Report(), "median", Gate(), stopped=stopped)
     return done | {"run_id": None, "name": name, "ledger": None}
-
-
-def _score(report: Report, aggregation: Aggregation) -> Document | None:
-    counted = report.started.get("counted", ())
-    if len(counted) != 1:
-        return None
-    watched = report.watched[counted[0]]
-    mean = report.judges[counted[0]].mean()
-    is_raw = counted[0] in report.raw
-    interval = None if mean is None else confidence_interval(watched.scores, mean, bounded=not is_raw)
-    low, high = interval or (None, None)
-    return {
-        "label": counted[0],
-        "mean": mean,
-        **raw_scale(report, counted[0], watched.passes),
-        **_passes(watched.passes),
-        "aggregation": aggregation if isinstance(aggregation, str) else attrs.asdict(aggregation),
-        "aggregate": aggregate_all(watched.scores, aggregation),
-        "ci_low": low,
-        "ci_high": high,
-        "ci_method": (RAW_CI_METHOD if is_raw else CI_METHOD) if interval else None,
-        "by_tier": dict(report.tiers),
-        "by_basis": report.judges[counted[0]].by_basis(),
-        **({"calibrated": calibrated} if (calibrated := report.judges[counted[0]].calibrated) else {}),
-    }
-
-
-def _as_stopped(score: Document, interval: Mapping[str, Any] | None) -> Document:
-    """The interval of the mean after a stop that depended on the scores; one for a fixed number of them would not hold, and the pass rate has none."""
-    if interval is None:
-        return {}
-    ends = {"ci_low": interval["low"], "ci_high": interval["high"], "ci_method": interval["method"]}
-    return {**ends, "passes": _without_ends(score["passes"])}
-
-
-def _without_ends(passes: Document | None) -> Document | None:
-    return passes and {**passes, "ci_low": None, "ci_high": None, "ci_method": None}
 
 
 def _warnings(report: Report, stopped: Mapping[str, object] | None, intervals: Mapping[str, object]) -> list[Document]:
@@ -154,14 +111,14 @@ def _warnings(report: Report, stopped: Mapping[str, object] | None, intervals: M
     return found
 
 
-def _metrics(report: Report, stopped: Mapping[str, object] | None) -> Document:
+def _metrics(report: Report, ending: Ending) -> Document:
     judged = report.judges.get(METRICS, Tally()).kinds
     on = report.started.get("on", {})
-    found = {
+    return {
         label: {
             "mean": tally.mean(),
+            **ending.passes(label, tally.passes),
             **raw_scale(report, label, tally.passes),
-            **_passes(tally.passes),
             "basis": tally.basis(),
             "scored": tally.scored,
             "total": sum(count for kind, count in judged.items() if not on.get(label) or kind in on[label]),
@@ -171,22 +128,6 @@ def _metrics(report: Report, stopped: Mapping[str, object] | None) -> Document:
         }
         for label, tally in report.metrics.items()
     }
-    if stopped is not None and "decision" in stopped and (watched := found.get(str(stopped["on"]))) is not None:
-        watched["passes"] = _without_ends(watched["passes"])
-    return found
-
-
-def raw_scale(report: Report, label: str, passes: Passes) -> Document:
-    """Return what marks the figures of a raw *label*, and why it has no pass rate; nothing for any other label."""
-    if label not in report.raw:
-        return {}
-    return {"scale": "raw"} | ({} if passes.has_line else {"reasons": ["raw_scale"]})
-
-
-def _passes(passes: Passes) -> Document:
-    """How many pass, and of how many, as a rate with its interval."""
-    found = pass_rate(passes)
-    return {"pass_rate": None if found is None else found.pop("value"), "passes": found}
 
 
 def _amounts(sums: Mapping[str, Cost]) -> Document:
@@ -222,16 +163,22 @@ def exit_code(done: Document) -> int:
     if reason in REFUSED and not _began(done):
         return 2
     throttled = set(done["failures"]) <= {"throttled_no_heuristic"} and (done["failed"] or done["unaffordable"])
-    if not done["scored"] and throttled:
+    if throttled and not _judged(done):
         return 5
     if reason == "ledger_failed" or any(sink["lost"] for sink in done["sinks"].values()):
         return 4
-    passed = done["gate"]["passed"]
-    return 3 if passed is None else 0 if passed else 1
+    if done["undecided"]:
+        return 3
+    return 0 if done["gate"] is None or done["gate"]["passed"] else 1
 
 
 def _began(done: Document) -> bool:
     """Whether anything was judged, or spent."""
-    judged = done["scored"] or any(one["scored"] for one in (*done["metrics"].values(), *done["judges"].values()))
     spent = [done[sums][unit] for sums in ("cost", "spend_lost") for unit in UNITS if unit in done[sums]]
-    return bool(judged) or any(Cost(amount).amount != 0 for amount in spent)
+    return _judged(done) or any(Cost(amount).amount != 0 for amount in spent)
+
+
+def _judged(done: Document) -> bool:
+    """Return whether any label has a score of any subject."""
+    tallies = (*done["metrics"].values(), *done["judges"].values())
+    return bool(done["scored"]) or any(tally["scored"] for tally in tallies)

@@ -18,7 +18,8 @@ from ..events import (
     SPEND_SETTLED,
     SUBJECT_READ,
 )
-from ..pipeline.sections import METRICS
+from ..pipeline.labels import recorded_labels, recorded_score_label
+from ..pipeline.sections import METRICS, RECORD
 from ..values import Basis, Cost, Event
 from .corrected import Corrections
 from .evidence import EvidenceNotes
@@ -49,13 +50,16 @@ class Report:
         self.watched: dict[str, Watched] = {}
         self.criteria: tuple[str, ...] = ()
         self.raw: frozenset[str] = frozenset()
+        self._due_criteria: tuple[str, ...] = ()
         self.rows = Rows()
         self.corrections: Corrections | None = None
         self.models: dict[str, set[str]] = {}
         self.failed_shown: list[Mapping[str, object]] = []
         self._worst: list[tuple[float, int, str, str]] = []
+        self._ranked = 0
+        self.labels: tuple[str, ...] = ()
+        self.score_label: str | None = None
         self._counted: frozenset[str] = frozenset()
-        self._single = False
         self._group: Group | None = None
         self._completed: list[Event] = []
         self._observers: dict[str, Callable[[Event], None]] = {
@@ -106,14 +110,15 @@ class Report:
         return [{"subject_kind": kind, "subject_id": id_, "score": -score} for score, _, kind, id_ in lowest]
 
     def mean(self, label: str) -> float | None:
-        """The mean of the scores of *label*; None without any, and of a criterion."""
-        tally = self.metrics.get(label) or self.judges.get(label)
-        return None if tally is None else tally.mean()
+        """Return the mean of the scores of *label*; None without any."""
+        if label in self.criteria:
+            scores = self.watched[label].scores
+            return scores.trimmed(0) if scores.count else None
+        return self.tally(label).mean()
 
     def basis(self, label: str) -> Basis | None:
-        """The weakest that the scores of *label* rest on; None where that is not known, as of a criterion."""
-        tally = self.metrics.get(label) or self.judges.get(label)
-        return None if tally is None else tally.basis()
+        """Return the weakest basis of the scores of *label*; None where it is not known, as for a criterion."""
+        return self.tally(label).basis()
 
     def _start(self, event: Event) -> None:
         said: Mapping[str, Any] = event.payload
@@ -124,11 +129,14 @@ class Report:
         self.metrics = {label: Tally(passes=those) for label, those in passes.items()}
         self.judges = {label: Tally() for label in [*self._labels("judges"), METRICS]}
         self._counted = frozenset(self._labels("counted"))
-        self._single = len(self._counted) == 1
+        self.labels, self.score_label = recorded_labels(said), recorded_score_label(said)
         self.corrections = Corrections(said) if said.get("audit") else None
-        of_gate: Sequence[str] = said.get("gated", ())
-        self.criteria = tuple(label for label in of_gate if label not in self.metrics and label not in self.judges)
-        for label in {*of_gate, *(self._counted if self._single else ())}:
+        watched = dict.fromkeys(
+            [*self.labels, *said.get("gated", ()), *([self.score_label] if self.score_label else ())]
+        )
+        self.criteria = tuple(label for label in watched if label not in self.metrics and label not in self.judges)
+        self._due_criteria = tuple(label for label in self.criteria if label in said.get("labels", ()))
+        for label in watched:
             mine = passes.get(label) or Passes(line.get(label, 0.5))
             self.watched[label] = Watched(
                 passes=mine, flagged=label not in self.criteria and line.get(label, 0.5) is not None
@@ -160,7 +168,7 @@ class Report:
         self._completed.clear()
         for label, events in together.items():
             sessions = [event.session_id for event in events]
-            scores = self.judges[label].add(events, raw=label in self.raw)
+            scores = self.judges.setdefault(label, Tally()).add(events, raw=label in self.raw)
             for told in [event.payload["models"] for event in events if "models" in event.payload]:
                 self._note_models(told)
             if label == METRICS:
@@ -171,8 +179,9 @@ class Report:
                 watched.add(sessions, scores)
                 if label in self.raw:
                     watched.scores.spare([at for at, score in zip(sessions, scores, strict=True) if score is None])
-            if self._single and label in self._counted:
-                self._count_scores(events, scores)
+            if label == self.score_label:
+                self.tiers.update([str(event.payload["tier"]) for event in events])
+                self._note_worst([(event.subject_kind, event.subject_id) for event in events], scores)
 
     def _note_models(self, told: Any) -> None:
         for label, models in told.items():
@@ -207,6 +216,10 @@ class Report:
         values = [said.get(place, {}).get(label) for said in signals]
         tally.passes.add(sessions, values)
         tally.add_scores([value for value in values if value is not None])
+        if label == self.score_label:
+            scored = [(event, value) for event, value in zip(events, values, strict=True) if value is not None]
+            self.tiers.update([_tier(event.payload, label) for event, _ in scored])
+            self._note_worst([(event.subject_kind, event.subject_id) for event, _ in scored], [v for _, v in scored])
         if (watched := self.watched.get(label)) is not None:
             watched.scores.add([(at, value) for at, value in zip(sessions, values, strict=True) if value is not None])
             watched.scores.spare(
@@ -217,26 +230,32 @@ class Report:
                 ]
             )
 
+    def tally(self, label: str) -> Tally:
+        """Return the running sums of *label*, a metric's or a verdict's; empty for a criterion."""
+        return self.metrics.get(label) or self.judges.get(label) or Tally()
+
     def _judged_by(self, label: str, events: Sequence[Event]) -> Sequence[Event]:
         """Those of *events* whose subjects are of a kind that the metric *label* judges."""
         on = self.started.get("on", {}).get(label)
         return [event for event in events if event.subject_kind in on] if on else events
 
-    def _count_scores(self, events: Sequence[Event], scores: Sequence[float | None]) -> None:
-        """Count the tiers, and keep the lowest scores; raw values have no known best, and none are kept."""
-        worst, before = self._worst, self.tiers.total()
-        self.tiers.update([str(event.payload["tier"]) for event in events])
-        for place, score in enumerate(() if METRICS in self.raw else scores):
+    def _note_worst(self, subjects: Sequence[tuple[str | None, str | None]], scores: Sequence[float | None]) -> None:
+        """Keep the lowest *scores* with their *subjects*, of equal ones the earlier; raw values have no known best, and none are kept."""
+        worst = self._worst
+        for place, score in enumerate(() if self.score_label in self.raw else scores):
             if score is not None and (len(worst) < WORST or -score > worst[0][0]):
-                event = events[place]
-                entry = (-score, -(before + place), str(event.subject_kind), str(event.subject_id))
+                kind, id_ = subjects[place]
+                entry = (-score, -(self._ranked + place), str(kind), str(id_))
                 (heapq.heappush if len(worst) < WORST else heapq.heapreplace)(worst, entry)
+        self._ranked += len(scores)
 
     def _fail(self, event: Event) -> None:
         payload: Mapping[str, Any] = event.payload
-        label = payload["judge"]
-        self.judges[label].total += 1
-        self.judges[label].kinds[event.subject_kind] += 1
+        label = str(payload["judge"])
+        tally = self.judges.setdefault(label, Tally())
+        tally.total += 1
+        tally.failed += "skipped" not in payload
+        tally.kinds[event.subject_kind] += 1
         if label == METRICS:
             for name, tally in self.metrics.items():
                 failed = self._judged_by(name, [event])
@@ -245,44 +264,63 @@ class Report:
             watched.add([event.session_id], [None])
         group = self._grouped(event, label)
         if "skipped" in payload:
-            group.skipped = label in self._counted
+            group.skipped = group.skipped or label in self._counted
             return
-        self._show_failed(event, label, payload["error_message"])
+        self._show_failed(event, label, str(payload["failure_mode"]), payload["error_message"])
         if label in self._counted:
             group.counted = True
             group.failure = group.failure or payload["failure_mode"]
 
     def _record(self, event: Event) -> None:
-        """Count a record; where there are verdicts they say what is scored."""
+        """Count a record: its subject is scored where every criterion of the file has a score."""
         self.rows.add(event)
         for label in self.criteria:
-            self.watched[label].add_record(event.session_id, event.payload["metrics"], label)
-        if not self._counted:
+            score = self.watched[label].add_record(event.session_id, event.payload["metrics"], label)
+            if label == self.score_label and score is not None:
+                self._note_worst([(event.subject_kind, event.subject_id)], [score])
+            if score is None and label in self._due_criteria:
+                message = f"the record has no score of {label}"
+                self._fail_criterion(event, label, "invalid_score", message)
+        if self._due_criteria:
+            self._grouped(event, RECORD).counted = True
+        elif not self._counted:
             self.judged += 1
             self.scored += 1
 
     def _fail_record(self, event: Event) -> None:
         self.rows.fail(event)
+        mode = str(event.payload["failure_mode"])
         for label in self.criteria:
             self.watched[label].add_record(event.session_id, {}, label)
-        if not self._counted:
+        if self._due_criteria:
+            group = self._grouped(event, RECORD)
+            group.counted, group.failure = True, group.failure or mode
+        elif not self._counted:
             self.judged += 1
             self.failed += 1
-            self.failures[str(event.payload["failure_mode"])] += 1
-            self._show_failed(event, "record", event.payload["error"])
+            self.failures[mode] += 1
+        if not self._counted:
+            self._show_failed(event, "record", mode, event.payload["error"])
 
-    def _show_failed(self, event: Event, label: object, message: object) -> None:
+    def _fail_criterion(self, event: Event, label: str, mode: str, message: str) -> None:
+        """Count the subject of *event* as failed, as its record lacks the score of the criterion *label*."""
+        group = self._grouped(event, RECORD)
+        group.counted, group.failure = True, group.failure or mode
+        self._show_failed(event, label, mode, message)
+
+    def _show_failed(self, event: Event, label: str, mode: str, message: object) -> None:
         if len(self.failed_shown) < FAILED_SHOWN:
-            told = {"subject_kind": event.subject_kind, "subject_id": event.subject_id, "judge": label}
-            self.failed_shown.append({**told, "failure_mode": event.payload["failure_mode"], "error_message": message})
+            subject = {"subject_kind": event.subject_kind, "subject_id": event.subject_id, "judge": label}
+            self.failed_shown.append({**subject, "failure_mode": mode, "error_message": message})
 
     def _grouped(self, event: Event, label: str) -> Group:
         key = (event.subject_kind, event.subject_id)
         group = self._group
-        if group is None or group.key != key or label in group.labels:
+        if group is None or group.key != key or (label in group.labels and group.event is not event):
             self.close()
             group = self._group = Group(key)
         group.labels.add(label)
+        group.event = event
         return group
 
     def _settle(self, event: Event) -> None:
@@ -298,3 +336,8 @@ class Report:
     def _add(self, sums: dict[str, Cost], payload: Mapping[str, Any]) -> None:
         unit = payload["unit"]
         sums[unit] = Cost(payload["amount"], unit) + sums[unit]
+
+
+def _tier(payload: Mapping[str, Any], metric: str) -> str:
+    """Return the tier of *metric* in the *payload* of a verdict that lists its value."""
+    return next(str(item["tier"]) for item in payload["scores"] if item["metric"] == metric)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +14,7 @@ from ..pipeline.sections import METRICS
 from ..values import Basis, reaches
 from .card import why_not
 from .fold import Report
+from .labels import Ending
 from .spool import TOLERANCE
 from .statistics import confidence_interval, pass_rate, possible_means
 from .tally import Watched
@@ -40,58 +41,72 @@ class Finding:
     high: float | None = None
 
 
-def gate_document(
-    gate: Gate,
-    report: Report,
-    label: str | None,
-    coverage: float | None,
-    stopped: Mapping[str, object] | None,
-    intervals: Mapping[str, Mapping[str, Any]] = NONE,
-    done: Mapping[str, Any] = NONE,
+def answered(
+    gate: Gate, report: Report, coverage: float | None, ending: Ending, done: Mapping[str, Any] = NONE
 ) -> Document:
-    """What *gate* says of the run, whose score is about *label* and has this *coverage*; *done* has what is corrected.
+    """Return what *gate* says of the run, as ``gate``, and why the run is undecided, as ``undecided``; *done* has what is corrected.
 
-    All clauses have to hold: one that failed fails the gate, and else one that is undecided leaves it so.
+    A file without a gate has the answer None, and is undecided by its *coverage* alone.
     """
-    found, open_ends, answers = list[Finding](), list[tuple[Answer, str]](), list[Answer]()
+    if gate.clauses:
+        found = _gate_answer(gate, report, coverage, ending, done)
+        answer: Document = {"gate": found, "undecided": found["reasons"] if found["passed"] is None else []}
+    else:
+        rule = _coverage(Clause(), None, coverage)
+        reasons = ["nothing was scored"] if not report.scored else [] if rule.passed else [rule.reason]
+        answer = {"gate": None, "undecided": reasons}
+    return as_it_ended(answer, ending.stopped)
+
+
+def _gate_answer(
+    gate: Gate, report: Report, coverage: float | None, ending: Ending, done: Mapping[str, Any]
+) -> Document:
+    """Return the answer of all clauses: one that failed fails the gate, and else one that is undecided leaves it so."""
+    findings, unmet, answers, is_empty = list[Finding](), list[tuple[Answer, str]](), list[Answer](), True
+    only = report.labels[0] if len(report.labels) == 1 else None
     for clause in gate.clauses:
-        on = clause.on or label
+        on = clause.on or only
         rules = [
-            _corrected(clause, _at_any_time(clause, one, intervals.get(str(on))), done)
-            for one in _rules(clause, on, report, coverage)
+            _corrected(clause, _at_any_time(clause, rule, ending.intervals.get(str(on))), done)
+            for rule in _rules(clause, on, report, coverage)
         ]
-        decided = rules[0].passed is not None and report.scored > 0  # the first is coverage
-        found += rules if decided else [attrs.evolve(rule, passed=None) for rule in rules]
-        open_ends += ((rule.passed if decided else None, rule.reason) for rule in rules if not rule.passed)
+        has_scores = _has_scores(report, on)
+        is_empty = is_empty and not has_scores
+        decided = rules[0].passed is not None and has_scores  # the first is coverage
+        findings += rules if decided else [attrs.evolve(rule, passed=None) for rule in rules]
+        unmet += ((rule.passed if decided else None, rule.reason) for rule in rules if not rule.passed)
         answers += (rule.passed if decided else None for rule in rules)
-    reasons = [
-        reason for _, reason in sorted(open_ends, key=lambda one: one[0] is not False)
-    ]  # what failed comes first
-    if not report.scored:
+    reasons = [reason for _, reason in sorted(unmet, key=lambda item: item[0] is not False)]  # failed ones come first
+    if is_empty:
         reasons = ["nothing was scored"]
-    done = {"passed": _all(answers), "reasons": reasons, "clauses": [_told(one) for one in found], "given": gate.given}
-    return as_it_ended(done, gate, stopped)
+    return {"passed": all_passed(answers), "reasons": reasons, "clauses": [_told(one) for one in findings]}
 
 
-def as_it_ended(done: Document, gate: Gate, stopped: Mapping[str, object] | None) -> Document:
-    """*done*, undecided where the run did not end in order.
+def _has_scores(report: Report, on: str | None) -> bool:
+    """Return whether anything has a score of *on*, or where that is None or no label of any event, by every label."""
+    watched = None if on is None else report.watched.get(on)
+    return report.scored > 0 if watched is None else watched.scores.count + watched.scores.spared > 0
 
-    An early stop is an end like any other, since the file asks for it; a pause is one where the file has no gate.
+
+def as_it_ended(answer: Document, stopped: Mapping[str, object] | None) -> Document:
+    """Return *answer*, undecided where the run did not end in order.
+
+    An early stop is an end like any other, as the file asks for it; so is a pause where the file has no gate.
     """
-    reason = None if stopped is None else stopped["reason"]
-    if reason in (None, EARLY_STOP) or (reason == "paused" and not gate.given):
-        return done
-    said = f"the run did not end in order: {reason}"
-    clauses = [{**clause, "passed": None} for clause in done["clauses"]]
-    return {
-        **done,
-        "passed": None,
-        "reasons": [said, *(one for one in done["reasons"] if one != said)],
-        "clauses": clauses,
-    }
+    reason, gate = None if stopped is None else stopped["reason"], answer["gate"]
+    if reason in (None, EARLY_STOP) or (reason == "paused" and gate is None):
+        return answer
+    message = f"the run did not end in order: {reason}"
+    before = answer["undecided"] if gate is None else gate["reasons"]
+    reasons = [message, *(one for one in before if one != message)]
+    if gate is not None:
+        clauses = [{**clause, "passed": None} for clause in gate["clauses"]]
+        gate = {**gate, "passed": None, "reasons": reasons, "clauses": clauses}
+    return {"gate": gate, "undecided": reasons}
 
 
-def _all(answers: list[Answer]) -> Answer:
+def all_passed(answers: Collection[Answer]) -> Answer:
+    """Return the answer of a gate whose parts have these *answers*."""
     return False if False in answers else None if None in answers else True
 
 
@@ -139,8 +154,6 @@ def _mean(
     scores = watched.scores
     if not scores.count + scores.spared:
         return Finding(on, name, line, None, None, f"{on} has no score to hold {name} {line:g} against")
-    if mean is None and scores.count:  # a criterion's, of which no sum is kept
-        mean = scores.trimmed(0)
     if scores.spared and not bounded:
         held = f"the proxies held back {scores.spared:,} subjects, whose raw values nothing bounds: {name} is {line:g}"
         return Finding(on, name, line, mean, None, held)
@@ -148,7 +161,7 @@ def _mean(
         (least, low), (most, high) = possible_means(scores, mean or 0.0)
     else:
         least = most = mean or 0.0
-        low, high = confidence_interval(scores, least, bounded=bounded) or (None, None)
+        low, high, _ = confidence_interval(scores, least, bounded=bounded) or (None, None, None)
     held = f" (the proxies held back {scores.spared:,} subjects)" if scores.spared else ""
     passed, why = _held_against(clause, f"the mean of {on}", (least, most), (low, high), (name, line, above))
     return Finding(on, name, line, mean, passed, why + held, low, high)
@@ -183,10 +196,10 @@ def _corrected(clause: Clause, found: Finding, done: Mapping[str, Any]) -> Findi
     if not clause.corrected or found.rule not in ("min_score", "max_score"):
         return found
     line, above = float(found.line), found.rule == "min_score"
-    entry = (done.get("score") or NONE) if found.on == METRICS else done["metrics"][found.on]
+    entry = done["labels"][METRICS] if found.on == METRICS else done["metrics"][found.on]
     corrected = entry.get("corrected")
     if corrected is None:
-        why = entry.get("reasons", NONE).get("corrected", NONE).get("message", "the score is another label's")
+        why = entry.get("reasons", NONE).get("corrected", NONE).get("message", "no reason is recorded")
         reason = f"the corrected mean of {found.on} is not known ({why}): {found.rule} is {line:g}"
         return attrs.evolve(found, value=None, passed=None, reason=reason, low=None, high=None)
     mean, low, high = corrected["mean"], corrected["ci_low"], corrected["ci_high"]

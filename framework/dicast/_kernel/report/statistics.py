@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from ..values.aggregation import Aggregation, TrimmedMean
-from .spool import Clusters, Passes, ScoreFile
+from .spool import TOLERANCE, Clusters, Passes, ScoreFile
 
 Z_95 = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
@@ -15,9 +16,21 @@ CI_METHOD = "normal, 95 %, standard errors clustered by session_id (g/(g-1)), cl
 
 RAW_CI_METHOD = CI_METHOD.partition(", clipped")[0]
 """Raw values have no bounds to clip an interval to."""
+CI_METHOD_NO_VARIANCE = (
+    "rule of three, 95 %: no variance seen, so a share of at most 1-0.05^(1/g) of g sessions or subjects deviates"
+)
+"""The method where all g clusters have the same mean: a normal interval would be a point."""
 
 RATE_METHOD = "Wilson, 95 %"
 RATE_METHOD_CLUSTERED = "Wilson, 95 %, n divided by the design effect of sessions"
+
+
+class Interval(NamedTuple):
+    """The ends of a 95 % interval, and the method that made it."""
+
+    low: float
+    high: float
+    method: str
 
 
 def aggregate_all(scores: ScoreFile, method: Aggregation) -> float | None:
@@ -41,8 +54,10 @@ def _median(scores: ScoreFile) -> float:
     return math.fsum(middle) / len(middle)
 
 
-def confidence_interval(scores: ScoreFile, mean: float, *, bounded: bool = True) -> tuple[float, float] | None:
-    """The 95 % interval of *mean*; None below two clusters. Without *bounded* it may leave [0, 1].
+def confidence_interval(scores: ScoreFile, mean: float, *, bounded: bool = True) -> Interval | None:
+    """Return the 95 % interval of *mean*; None below two clusters. Without *bounded* it may leave [0, 1].
+
+    Where no cluster's mean differs from *mean*, the interval is that of :func:`without_variance`; a scale without bounds has none then.
 
     The variance of the mean is ``g/(g-1) * sum(residuals of a cluster)^2 / n^2`` over the g clusters (the sandwich estimator
     with the usual small-sample factor; Cameron and Miller 2015, eq. 12, for a mean). Subjects that were spared are left out.
@@ -57,17 +72,30 @@ def possible_means(scores: ScoreFile, mean: float) -> tuple[tuple[float, float |
     for spared in (0.0, 1.0):
         whole = (mean * scores.count + spared * scores.spared) / count
         interval = _interval(count, whole, scores.cluster_residuals(whole, spared), bounded=True)
-        found.append((whole, interval and interval[int(spared)]))
+        found.append((whole, None if interval is None else interval.high if spared else interval.low))
     return found[0], found[1]
 
 
-def _interval(count: int, mean: float, residuals: tuple[int, float], *, bounded: bool) -> tuple[float, float] | None:
+def _interval(count: int, mean: float, residuals: tuple[int, float], *, bounded: bool) -> Interval | None:
     clusters, squares = residuals
     if clusters < 2:
         return None
-    error = math.sqrt(clusters / (clusters - 1) * squares) / count
-    low, high = mean - Z_95 * error, mean + Z_95 * error
-    return (max(0.0, low), min(1.0, high)) if bounded else (low, high)
+    half = Z_95 * (math.sqrt(clusters / (clusters - 1) * squares) / count)
+    if half < TOLERANCE:
+        return without_variance(mean, clusters) if bounded else None
+    low, high = mean - half, mean + half
+    return Interval(max(0.0, low), min(1.0, high), CI_METHOD) if bounded else Interval(low, high, RAW_CI_METHOD)
+
+
+def without_variance(mean: float, clusters: int) -> Interval:
+    """Return the 95 % interval of a *mean* in [0, 1] that each of so many *clusters* has.
+
+    Had a share q of all clusters another mean, none of g would show it with probability ``(1-q)^g``. So with 95 % confidence q is at
+    most ``1-0.05^(1/g)``, about 3/g (the rule of three; Hanley and Lippman-Hand, JAMA 249, 1983, 1743-1745). That share may have any
+    mean from 0 to 1.
+    """
+    share = -math.expm1(math.log(0.05) / clusters)
+    return Interval(mean * (1 - share), mean + (1 - mean) * share, CI_METHOD_NO_VARIANCE)
 
 
 def pass_rate(passes: Passes) -> dict[str, object] | None:

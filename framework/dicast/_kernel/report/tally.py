@@ -43,6 +43,7 @@ class Tally:
     """Running sums over the verdicts of one label; *bases* counts what its scores rest on, *calibrated* those that a calibration has kept."""
 
     scored: int = 0
+    failed: int = 0
     total: int = 0
     escalated: int = 0
     skipped: int = 0
@@ -158,6 +159,7 @@ class Group:
     counted: bool = False
     failure: str | None = None
     skipped: bool = False
+    event: Event | None = None
 
 
 @define
@@ -167,6 +169,7 @@ class Watched:
     *flagged* is False as long as nothing says which subjects pass, as it may be with a criterion or a raw label.
     """
 
+    subjects: int = 0
     scores: ScoreFile = field(factory=ScoreFile)
     passes: Passes = field(factory=Passes)
     flagged: bool = True
@@ -181,12 +184,15 @@ class Watched:
         count = self.passes.count
         return (self.scores.count + self.scores.spared) / count if count else None
 
-    def add_record(self, session: str | None, metrics: Any, criterion: str) -> None:
-        """Take what a record's *metrics* say of a *criterion* into account; one that failed says nothing."""
+    def add_record(self, session: str | None, metrics: Any, criterion: str) -> float | None:
+        """Count a record's *metrics* for a *criterion*, and return its score; None without a finite number. A failed record has none."""
+        self.subjects += 1
         scores, flags = (metrics.get(key) or {} for key in ("scores", "score_flags"))
         score: Any = scores.get(criterion)
         flag = flags.get(criterion)
         self.passes.add([session], [None if flag is None else float(flag)])
         self.flagged = self.flagged or flag is not None
-        if type(score) in (int, float) and math.isfinite(score):
-            self.scores.add([(session, score)])
+        if type(score) not in (int, float) or not math.isfinite(score):
+            return None
+        self.scores.add([(session, score)])
+        return float(score)

@@ -24,6 +24,7 @@ from ..events import (
     VERDICT_ENDS,
 )
 from ..pipeline.plain_values import structure
+from ..report.older import current_document
 from ..values import KINDS, Event, Query, Verdict
 from ..values.errors import ConfigError, LedgerError, Problem
 from ..values.names import nearest
@@ -121,10 +122,12 @@ def _latest(events: Iterable[Event]) -> Iterable[Event]:
 
 
 def document(ledger: Ledger, run_id: str) -> Mapping[str, Any] | None:
-    """The document of a run that was completed or stopped, as it stood then; None for one that ended without a word."""
+    """Return the document of a run that was completed or stopped, in today's shape; None for a run without an end."""
     query = Query(run_id=run_id, types=(RUN_COMPLETED, RUN_STOPPED), newest_first=True, limit=1)
     payload = next((entry.event.payload for entry in ledger.read(query)), None)
-    return None if payload is None else {key: value for key, value in payload.items() if key != "reason"}
+    if payload is None:
+        return None
+    return current_document({key: value for key, value in payload.items() if key != "reason"})
 
 
 def subject(ledger: Ledger, subject_id: str, run_id: str) -> Mapping[str, Any] | None:

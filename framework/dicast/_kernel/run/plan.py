@@ -22,6 +22,7 @@ from ..classes import frozen
 from ..contract.kinds import parts
 from ..contract.protocols import Ledger
 from ..events import RUN_STARTED
+from ..pipeline.labels import file_labels, pipeline_labels, score_label
 from ..pipeline.raw_scale import raw_labels, raw_pass_lines
 from ..pipeline.sections import METRICS, Pipeline, Slot
 from ..stream.opening import Opener
@@ -80,14 +81,8 @@ _COMBINED_PLAN = {"rubric_id": RUBRIC_ID, "rubric_version": RUBRIC_VERSION, "jud
 
 
 def counted_labels(pipeline: Pipeline) -> tuple[str, ...]:
-    """The labels that decide whether a subject is scored, which have verdicts.
-
-    What the first clause of the gate is ``on``, for a metric ``metrics``; else ``metrics``, else every judge.
-    """
-    on, judges = pipeline.gate.clauses[0].on, tuple(slot.label for slot in pipeline.judges)
-    if on in judges:
-        return (on,)
-    return (METRICS,) if pipeline.metrics else judges
+    """Return the labels with verdicts that decide whether a subject is scored: all metrics together, and every judge."""
+    return file_labels(pipeline.metrics, pipeline.judges, ())
 
 
 def pass_lines(pipeline: Pipeline) -> dict[str, float | None]:
@@ -149,6 +144,8 @@ def inside(pipeline: Pipeline) -> dict[str, Any]:
 def decided_by(pipeline: Pipeline) -> dict[str, Any]:
     """What ``run.started`` says of how scores are counted, which may be another thing when the run is taken up."""
     return {
+        "labels": list(labels := pipeline_labels(pipeline)),
+        "score_label": score_label(pipeline.gate, labels),
         "counted": list(counted_labels(pipeline)),
         "gated": list(dict.fromkeys(clause.on for clause in pipeline.gate.clauses if clause.on is not None)),
         "pass_at": pass_lines(pipeline),

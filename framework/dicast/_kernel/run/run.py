@@ -319,6 +319,6 @@ class _Run:
             if (fault := faults.pop(slot.path, None)) and not feed.lost:  # else it is said already
                 feed.lost, feed.error = 1, fault
         broken = {at: f"{at}: {fault}" for at, fault in faults.items()} | done["broken"]
-        done["gate"] = as_it_ended(done["gate"], pipeline.gate, stopped)
+        done |= as_it_ended({"gate": done["gate"], "undecided": done["undecided"]}, stopped)
         done |= self._mask.data({"stopped": stopped, "sinks": sinks_json(stream, ahead=0), "broken": broken})
         return RunOutcome(done, exit_code(done))

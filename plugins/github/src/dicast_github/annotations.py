@@ -13,7 +13,7 @@ from typing import Any, Literal
 import attrs
 
 from dicast import ConfigError, Problem, one_line
-from dicast.reporting import JudgedSubject, Outcome, answer
+from dicast.reporting import JudgedSubject, Outcome, gate_answer
 
 Level = Literal["error", "warning", "notice"]
 
@@ -59,9 +59,10 @@ def of_run(
     """What a run says: its gate where it did not pass, then the first of the subjects that did not, :data:`MOST` in all of a level."""
     title, gate = f"dicast {done['name']}", done["gate"]
     found = []
-    if gate["passed"] is not True:
-        level: Level = "error" if gate["passed"] is False else "warning"
-        message = f"gate {answer(gate['passed'])}: {'; '.join(gate['reasons'])}"
+    if done["undecided"] or (gate is not None and gate["passed"] is False):
+        level: Level = "warning" if done["undecided"] else "error"
+        said = "undecided" if gate is None else f"gate {gate_answer(gate)}"
+        message = f"{said}: {'; '.join(done['undecided'] if gate is None else gate['reasons'])}"
         found.append(Annotation(level, message, title, *place.of("gate")))
     room = MOST - sum(one.level == "warning" for one in found)
     shown = failing if of_failing <= room else failing[: room - 1]

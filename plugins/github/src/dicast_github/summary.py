@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from dicast import AtomicFile, Event, RunContext, output_path
-from dicast.reporting import JudgedSubject, Outcome, OutcomeReader, answer, code, run_markdown
+from dicast.reporting import JudgedSubject, Outcome, OutcomeReader, code, run_answer, run_markdown
 
 from .annotations import MOST, Place, of_run
 
@@ -102,7 +102,7 @@ class SummaryFile:
         """The run as Markdown, in *room* bytes: without its subjects where they do not fit, or in a line."""
         shown = [subject for subject, _ in self._failing[: self._options.rows]]
         counted, content = self._reader.counted, self._options.content
-        brief = f"## {code(done['name'])}: {answer(done['gate']['passed'])}\n\nThe summary of this step is full.\n"
+        brief = f"## {code(done['name'])}: {run_answer(done)}\n\nThe summary of this step is full.\n"
         whole = run_markdown(done, shown, self._of_failing, counted=counted, content=content)
         texts = (whole, run_markdown(done), brief)
         return next((text for text in texts if len(text.encode(errors="backslashreplace")) <= room), "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dicast.reporting import answer, criteria, exact
+from dicast.reporting import criteria, exact, gate_answer
 
 from .cases import Counts, add_properties, as_xml_text
 
@@ -41,15 +41,14 @@ def _count(element: Any, counts: Counts) -> None:
 
 def _of_the_run(done: Mapping[str, Any]) -> dict[str, object]:
     cost = {f"run_cost_{unit}": amount for unit, amount in done["cost"].items()}
-    gate = answer(done["gate"]["passed"])
-    return {"run_id": done["run_id"], "gate": gate, "coverage": exact(done["coverage"]), **cost}
+    return {"run_id": done["run_id"], "gate": gate_answer(done["gate"]), "coverage": exact(done["coverage"]), **cost}
 
 
 def _of_the_label(label: str, done: Mapping[str, Any]) -> dict[str, object]:
     """What the document says of *label*: of all metrics together, or the only judge, it is the run's score."""
     score = done["score"] or {}
     told = (
-        score if score.get("label") == label else {**done["metrics"], **done["judges"], **criteria(done)}.get(label, {})
+        score if score.get("label") == label else {**done["metrics"], **criteria(done), **done["labels"]}.get(label, {})
     )
     numbers = {name: exact(told.get(name)) for name in ("mean", "pass_rate", "ci_low", "ci_high")}
     bases = ", ".join(f"{basis} {count}" for basis, count in (told.get("by_basis") or {}).items())

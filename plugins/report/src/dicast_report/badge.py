@@ -13,11 +13,11 @@ from xml.sax.saxutils import escape
 import attrs
 
 from dicast import AtomicFile, DataError, Event, RunContext, nearest, one_line, output_path
-from dicast.reporting import answer, criteria, figure
+from dicast.reporting import criteria, current_document, figure, gate_answer
 
 from .markdown import ENDS
 
-_COLOURS = {"passed": "#1a7f37", "failed": "#cf222e", "undecided": "#7d5400"}
+_COLOURS = {"passed": "#1a7f37", "failed": "#cf222e", "undecided": "#7d5400", "none": "#424a53"}
 """Each gives white text a contrast of 4.5 to 1 or more (WCAG 2.1, 1.4.3)."""
 _LONGEST = 60
 _WIDE = 7.0
@@ -31,7 +31,8 @@ class Badge:
     Its title and its ``aria-label`` say the same in words. It has neither script nor link, and loads nothing.
 
     :param path: the file to write; folders above it are made.
-    :param on: what it shows: ``gate`` (``passed``, ``failed`` or ``undecided``), ``score`` (the run's mean), or the label of a metric or judge, whose mean it shows. Of a criterion
+    :param on: what it shows: ``gate`` (``passed``, ``failed``, ``undecided``, or ``no gate`` for a file without one), ``score`` (the run's mean, or
+        ``2 labels`` where the file has several and names none of them for its score), or the label of a metric or judge, whose mean it shows. Of a criterion
         it shows the mean that a clause of the gate holds against a line, or ``stats/score_stats`` has.
     :param text: what stands before it; the run's name by default.
     :param base_path: a folder that *path* must lie in, links resolved; any by default.
@@ -76,9 +77,9 @@ class BadgeFile:
         """
         for event in events:
             if event.type in ENDS:
-                done: Mapping[str, Any] = event.payload
+                done = current_document(event.payload)
                 title = self._text or str(done["name"])
-                self._drawn = badge(title, shown(done, self._on), _COLOURS[answer(done["gate"]["passed"])])
+                self._drawn = badge(title, shown(done, self._on), _COLOURS[_colour(done)])
         return sum(event.type in ENDS for event in events)
 
     def close(self) -> int:
@@ -91,17 +92,25 @@ class BadgeFile:
         return 0
 
 
+def _colour(done: Mapping[str, Any]) -> str:
+    return "undecided" if done["undecided"] else gate_answer(done["gate"])
+
+
 def shown(done: Mapping[str, Any], on: str) -> str:
     """What the document *done* says of *on*.
 
     :raises DataError: when it has no such label.
     """
+    if on == "gate" and done["gate"] is not None:
+        return gate_answer(done["gate"])
     if on == "gate":
-        return answer(done["gate"]["passed"])
+        return "undecided" if done["undecided"] else "no gate"
     score = done["score"]
+    if on == "score" and score is None and len(done["labels"]) > 1:
+        return f"{len(done['labels'])} labels"
     if on == "score" or (score is not None and on == score["label"]):
         return figure(None if score is None else score["mean"])
-    labels = {**done["metrics"], **done["judges"], **criteria(done)}
+    labels = {**done["metrics"], **done["labels"], **criteria(done)}
     if on not in labels:
         hint = nearest(on, ["gate", "score", *labels])
         more = f", did you mean {hint!r}?" if hint else ""

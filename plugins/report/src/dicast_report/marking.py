@@ -29,13 +29,15 @@ class Marking:
     counted: tuple[str, ...]
     pass_at: Mapping[str, float]
     gated: tuple[str, ...] = ()
+    label: str | None = None
 
     @classmethod
     def of(cls, started: Mapping[str, Any]) -> Self:
         """Read the payload of ``run.started``."""
         names = "metrics", "judges", "counted", "gated"
         metrics, judges, counted, gated = (tuple(started.get(name) or ()) for name in names)
-        return cls(metrics, judges, counted, started.get("pass_at") or {}, gated)
+        label = started.get("score_label", counted[0] if len(counted) == 1 else None)
+        return cls(metrics, judges, counted, started.get("pass_at") or {}, gated, label)
 
     def line(self, label: str) -> float:
         """The least value with which a subject passes *label*."""
@@ -43,6 +45,8 @@ class Marking:
 
     def deciding(self, told: Told) -> tuple[str, ...]:
         """The labels that decide on *told*: those that count, and where none of these has judged it, all that have."""
+        if self.label in told.ended:
+            return (str(self.label),)
         mine = tuple(label for label in self.counted if label in told.ended)
         return mine or tuple(told.ended)
 

@@ -135,7 +135,7 @@ class _Findings:
             "reliability": self.reliability.json(),
             "flips": None if self.baseline is None else self.baseline.json(),
             "main_kind": next((kind for kind, _ in self.kinds.most_common(1)), None),
-            "main_label": self.marking.counted[0] if len(self.marking.counted) == 1 else None,
+            "main_label": self.marking.label,
         }
 
 

@@ -35,6 +35,11 @@ class Plateau:
     window: int = attrs.field(validator=COUNT)
     threshold: float = attrs.field(default=0.0, validator=Within(0, inf, "a difference, from 0"))
 
+    @property
+    def needs_score(self) -> bool:
+        """Whether it watches the run's score."""
+        return self.metric == "score"
+
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Climb]:
         """Begin with no record; at the end, warn of a metric that none had."""

@@ -66,6 +66,11 @@ class Threshold:
     min_rows: int = attrs.field(default=1, validator=COUNT)
     label: str | None = None
 
+    @property
+    def needs_score(self) -> bool:
+        """Whether it watches the run's score."""
+        return self.metric == "score"
+
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Watch]:
         """Begin with no record; at the end, warn of a metric that none had."""

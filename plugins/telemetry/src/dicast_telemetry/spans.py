@@ -168,7 +168,7 @@ class Spans:
         told |= {
             f"dicast.cost.{unit}": amount for unit, amount in payload.get("cost", {}).items() if unit in ("usd", "msat")
         }
-        told["dicast.gate.passed"] = payload.get("gate", {}).get("passed")
+        told["dicast.gate.passed"] = (payload.get("gate") or {}).get("passed")
         if payload.get("reason") is not None:  # an early stop is an end like any other, and has one
             told["dicast.stopped.reason"] = payload["reason"]
             if payload.get("reason") in _FAULTS:

@@ -15,7 +15,7 @@ from dicast import ConfigError, Problem, Record, Results, RunContext, Sizes, Wit
 from .betting import METHOD, BettingTest
 
 METRICS = "metrics"
-"""The label of the combined verdict of all metrics."""
+"""The label of all metrics together, which a record's score is of where it names no label."""
 
 _LEFT = ("population", "file")
 
@@ -31,7 +31,7 @@ class Anytime:
 
     :param at: the line, between 0 and 1, exclusive; by default the gate's for this label (``min_score``, else ``max_score``). Where *paired*, the least
         difference, between -1 and 1, by default 0.
-    :param on: the label of a metric, a judge or a criterion; ``metrics`` is the combined score.
+    :param on: the label of a metric, a judge or a criterion, ``metrics`` for all metrics together; by default that of the run's score.
     :param alpha: how often a decision ``above`` may be wrong where the mean is below, and the other way around; between 0 and 1.
     :param target: ``file`` is about the mean of the subjects in the source, and the whole file always decides; ``population`` about the mean of
         where these come from. By default ``file``.
@@ -42,7 +42,7 @@ class Anytime:
     needs_shuffle = True
 
     at: float | None = None
-    on: str = METRICS
+    on: str | None = None
     alpha: float = attrs.field(default=0.05, validator=Within(0, 1, "a number between 0 and 1", open=True))
     target: Literal["file", "population"] | None = None
     paired: bool = False
@@ -55,7 +55,12 @@ class Anytime:
     @property
     def label_options(self) -> Mapping[str, Sequence[str]]:
         """The label that is watched, where one is named."""
-        return {} if self.on == METRICS else {"on": (self.on,)}
+        return {} if self.on is None else {"on": (self.on,)}
+
+    @property
+    def needs_score(self) -> bool:
+        """Whether it watches the run's score."""
+        return self.on is None
 
     @property
     def needs_line(self) -> bool:
@@ -85,7 +90,8 @@ class Anytime:
 
         :raises ConfigError: where the subjects are in no random order, or there is nothing that pairs are made with.
         """
-        sizes = run.sizes(self.on)
+        on = self.on or METRICS  # the kernel has named it where the file has labels
+        sizes = run.sizes(on)
         if run.shuffle is None or sizes is None:
             raise ConfigError(
                 Problem(
@@ -95,20 +101,18 @@ class Anytime:
             )
         if self.paired and run.baseline is None:
             raise ConfigError(Problem("paired needs a run to compare with: add baseline: {run: last}", path="baseline"))
-        with closing(Earlier(self.on, run.baseline if self.paired else None)) as earlier:
-            watch = Watch(self._with_line(run), sizes, earlier)
+        with closing(Earlier(on, run.baseline if self.paired else None)) as earlier:
+            watch = Watch(attrs.evolve(self._with_line(run, on), on=on), sizes, earlier)
             yield watch
         if not watch.scored:
-            logging.getLogger(__name__).warning(
-                "trust/anytime could not stop the run: no record has a score of %s", self.on
-            )
+            logging.getLogger(__name__).warning("trust/anytime could not stop the run: no record has a score of %s", on)
 
-    def _with_line(self, run: RunContext) -> Anytime:
+    def _with_line(self, run: RunContext, on: str) -> Anytime:
         """The same with the gate's line, where it has none of its own.
 
         :raises ConfigError: where that is no line between 0 and 1.
         """
-        line = run.gate_at(self.on) if self.needs_line else None
+        line = run.gate_at(on) if self.needs_line else None
         return self if line is None else attrs.evolve(self, at=line)
 
 
@@ -130,7 +134,7 @@ class Watch:
         if self._reason is not None or (self._sizes.kinds and record["subject_kind"] not in self._sizes.kinds):
             return self._reason
         self._seen += 1
-        value = score(record, self._options.on)
+        value = score(record, self._options.on or METRICS)
         if value is not None and self._options.paired:
             before = self._earlier.score(record["subject_kind"], record["subject_id"])
             value = None if before is None else value - before
@@ -172,7 +176,8 @@ def score(record: Record, label: str) -> float | None:
     :raises TypeError: where it is no number.
     """
     metrics = record.get("metrics") or {}
-    found = metrics.get("score") if label == METRICS else (metrics.get("scores") or {}).get(label)
+    is_whole = label == record.get("scored_by", METRICS)
+    found = metrics.get("score") if is_whole else (metrics.get("scores") or {}).get(label)
     if found is not None and (isinstance(found, bool) or not isinstance(found, int | float)):
         raise TypeError(f"the score of {label} is {found!r:.100}, not a number")
     return found

@@ -1,0 +1,98 @@
+"""The figures of each label of a run, and of the label that its score is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from ..classes import frozen
+from ..values.aggregation import Aggregation
+from .fold import Report
+from .spool import Passes
+from .statistics import aggregate_all, confidence_interval, pass_rate
+
+Document = dict[str, Any]
+
+
+@frozen
+class Ending:
+    """How a run ended: why it *stopped*, None at the end of its source, and the *intervals* by label that hold whenever a run is looked at."""
+
+    stopped: Mapping[str, object] | None
+    intervals: Mapping[str, Mapping[str, Any]]
+
+    def decided(self, label: str) -> bool:
+        """Return whether an early stop ended the run by the scores of *label*."""
+        return self.stopped is not None and self.stopped.get("on") == label
+
+    def interval(self, report: Report, label: str) -> Document:
+        """Return the ends of the 95 % interval of the mean of *label* with their method.
+
+        After a stop that the scores decided it is the interval of the stop: one for a fixed number of scores would not hold.
+        """
+        known = self.intervals.get(label)
+        if self.decided(label) and known is not None:
+            return {"ci_low": known["low"], "ci_high": known["high"], "ci_method": known["method"]}
+        scores, mean = report.watched[label].scores, report.mean(label)
+        is_bounded = label not in report.criteria and label not in report.raw
+        found = None if mean is None else confidence_interval(scores, mean, bounded=is_bounded)
+        if found is None:
+            return {"ci_low": None, "ci_high": None, "ci_method": None}
+        return {"ci_low": found.low, "ci_high": found.high, "ci_method": found.method}
+
+    def passes(self, label: str, passes: Passes) -> Document:
+        """Return how many subjects pass *label*, and of how many, as a rate with its interval, which a decided stop takes away."""
+        found = pass_rate(passes)
+        rate = None if found is None else found.pop("value")
+        if found is not None and self.decided(label):
+            found = {**found, "ci_low": None, "ci_high": None, "ci_method": None}
+        return {"pass_rate": rate, "passes": found}
+
+
+def raw_scale(report: Report, label: str, passes: Passes) -> Document:
+    """Return what marks the figures of a raw *label*, and why it has no pass rate; nothing for any other label."""
+    if label not in report.raw:
+        return {}
+    return {"scale": "raw"} | ({} if passes.has_line else {"reasons": ["raw_scale"]})
+
+
+def label_figures(report: Report, label: str, ending: Ending) -> Document:
+    """Return the figures of *label*, one of the file's: its mean, its pass rate, and how many subjects it scored."""
+    tally, watched = report.tally(label), report.watched[label]
+    if label in report.criteria:
+        scored, total = watched.scores.count, watched.subjects
+        counts = {"scored": scored, "failed": total - scored, "total": total}
+    else:
+        counts = {"scored": tally.scored, "failed": tally.failed, "total": tally.total}
+    passes = ending.passes(label, watched.passes) if watched.flagged else {"pass_rate": None, "passes": None}
+    return {
+        "mean": report.mean(label),
+        **raw_scale(report, label, watched.passes),
+        **passes,
+        **ending.interval(report, label),
+        "basis": tally.basis(),
+        **counts,
+    }
+
+
+def score_figures(report: Report, aggregation: Aggregation, ending: Ending) -> Document | None:
+    """Return the figures of the run's score; None where the file has several labels and names none of them."""
+    label = report.score_label
+    if label is None:
+        return None
+    watched, tally = report.watched[label], report.tally(label)
+    passes = ending.passes(label, watched.passes) if watched.flagged else {"pass_rate": None, "passes": None}
+    return {
+        "label": label,
+        "mean": report.mean(label),
+        **raw_scale(report, label, watched.passes),
+        **passes,
+        "aggregation": aggregation if isinstance(aggregation, str) else attrs.asdict(aggregation),
+        "aggregate": aggregate_all(watched.scores, aggregation),
+        **ending.interval(report, label),
+        "by_tier": dict(report.tiers),
+        "by_basis": tally.by_basis(),
+        **({"calibrated": tally.calibrated} if tally.calibrated else {}),
+    }

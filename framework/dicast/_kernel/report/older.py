@@ -1,0 +1,47 @@
+"""Documents of runs that older versions recorded, in the shape that they have now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..pipeline.clauses import MIN_COVERAGE
+from ..values import BASES
+
+Document = Mapping[str, Any]
+
+
+def current_document(done: Document) -> Document:
+    """Return the document *done* of a run with ``gate``, ``undecided`` and ``labels`` as a new run would have them.
+
+    An older run without a gate section has a gate that looks at coverage alone; here it is None. The labels of an older run are not
+    known: ``labels`` has its score and its judges, with the figures that were recorded.
+    """
+    if "undecided" in done:
+        return done
+    gate = done.get("gate")
+    reasons = list(gate["reasons"]) if gate is not None and gate["passed"] is None else []
+    given = gate is not None and gate.get("given", not _is_usual(gate))
+    return {**done, "gate": gate if given else None, "undecided": reasons, "labels": _labels(done)}
+
+
+def _is_usual(gate: Document) -> bool:
+    """Return whether *gate* is that of a file without one, in documents that do not state it."""
+    clauses = gate.get("clauses", ())
+    return not clauses or all(one["rule"] == "min_coverage" and one["line"] == MIN_COVERAGE for one in clauses)
+
+
+def _labels(done: Document) -> dict[str, Document]:
+    score = done.get("score")
+    own = {} if score is None else {score["label"]: {**score, "basis": _basis(score), **_counts(done)}}
+    return own | {label: judge for label, judge in (done.get("judges") or {}).items() if label not in own}
+
+
+def _basis(score: Document) -> str | None:
+    bases = [basis for basis, count in (score.get("by_basis") or score.get("by_tier") or {}).items() if count]
+    return max(bases, key=BASES.index, default=None)
+
+
+def _counts(done: Document) -> Document:
+    scored, failed = done["scored"], done["failed"]
+    return {"scored": scored, "failed": failed, "total": scored + failed + done.get("unaffordable", 0)}
