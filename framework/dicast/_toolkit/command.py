@@ -55,6 +55,7 @@ async def call_command(
     env: Mapping[str, str] | None = None,
     most: int = MAX_OUTPUT_BYTES,
     receive: Callable[[bytes], object] | None = None,
+    receive_errors: Callable[[bytes], object] | None = None,
 ) -> CommandEnd:
     """Run the program *words*, without a shell, in a session of its own, and wait for its end.
 
@@ -67,12 +68,15 @@ async def call_command(
     :param most: bytes that it may write to stdout.
     :param receive: takes what it writes to stdout and stderr, which are one pipe then, in the order in which it was written. Nothing is
         kept and *most* does not count. What it raises ends the program, and is raised.
+    :param receive_errors: takes stderr, which is a pipe of its own then, so that the end's ``errors`` are stderr's alone.
     :raises OSError: when it could not be started.
     :raises OutputTooLong: when it wrote more than *most* bytes to stdout.
     """
     tree = ProcessTree()
-    process = await _start(words, folder, {**(env or {}), **tree.env}, merged=receive is not None)
-    pipes = _Pipes(process, most, receive)
+    process = await _start(
+        words, folder, {**(env or {}), **tree.env}, merged=receive is not None and receive_errors is None
+    )
+    pipes = _Pipes(process, most, receive, receive_errors)
     done = False
     try:
         async with asyncio.TaskGroup() as group:
@@ -97,8 +101,14 @@ async def call_command(
 class _Pipes:
     """Feeds a program and reads what it writes; *fault* is why it was ended, where it was."""
 
-    def __init__(self, process: Process, most: int, receive: Callable[[bytes], object] | None) -> None:
-        self._process, self._most, self._receive = process, most, receive
+    def __init__(
+        self,
+        process: Process,
+        most: int,
+        receive: Callable[[bytes], object] | None,
+        receive_errors: Callable[[bytes], object] | None,
+    ) -> None:
+        self._process, self._most, self._receive, self._receive_errors = process, most, receive, receive_errors
         self.output, self.errors = bytearray(), bytearray()
         self.fault: Exception | None = None
 
@@ -125,7 +135,8 @@ class _Pipes:
 
     def _take(self, chunk: bytes) -> None:
         if self._receive is not None:
-            _keep_tail(self.errors, chunk)
+            if self._receive_errors is None:
+                _keep_tail(self.errors, chunk)
             self._receive(chunk)
             return
         self.output += chunk
@@ -133,10 +144,17 @@ class _Pipes:
             raise OutputTooLong(f"it wrote more than {self._most:,} bytes")
 
     async def read_errors(self) -> None:
-        """Keep the last of stderr; all of it is read, so that the program need not wait."""
+        """Keep the last of stderr, and pass all of it on; all of it is read, so that the program need not wait."""
         stderr = self._process.stderr
         while stderr is not None and (chunk := await stderr.read(_CHUNK)):
             _keep_tail(self.errors, chunk)
+            if self._receive_errors is not None:
+                try:
+                    self._receive_errors(chunk)
+                except Exception as error:  # the border to the caller's code
+                    self.fault = error
+                    _kill(self._process)
+                    return
 
 
 def _keep_tail(kept: bytearray, chunk: bytes) -> None:

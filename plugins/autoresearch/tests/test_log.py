@@ -101,3 +101,9 @@ def test_a_kept_change_needs_no_reason_to_roll_back():
 )
 def test_units_are_read_from_names(name, unit):
     assert log.unit_of(name) == unit
+
+
+def test_the_commit_of_a_discarded_entry_of_older_logs_is_its_ref():
+    entry = {"experiment": 1, "status": "discard", "primary_metric": 2.0, "commit": "abc"}
+    (one,) = log.read_lines([json.dumps(entry)]).experiments
+    assert (one.commit, one.discarded_ref) == (None, "abc")

@@ -70,10 +70,9 @@ def test_exactly_the_good_changes_are_kept_and_the_log_says_why(repository):
     assert log == ["attempt 16", "attempt 6", "attempt 1", "first"]
     assert '"status": "keep"' in repository.git("log", "-1", "--format=%b")
     for entry in entries:
-        if entry["status"] != "keep" and entry["commit"]:
-            assert (
-                repository.git("rev-parse", f"refs/dicast/discarded/{entry['experiment']}").strip() == entry["commit"]
-            )
+        assert (entry["commit"] is not None) == (entry["status"] == "keep")
+        if ref := entry["discarded_ref"]:
+            assert repository.git("rev-parse", f"refs/dicast/discarded/{entry['experiment']}").strip() == ref
     assert ", 95" in repository.git("show", "refs/dicast/discarded/2:slow.py")
     assert all(entry[name] for entry in entries for name in ("hypothesis", "learned", "next_action_hint"))
 
@@ -325,3 +324,54 @@ def test_a_script_behind_a_link_and_a_module_are_what_measures(repository):
         )  # fmt: skip
         repository.loop("Path('bench.py').write_text('print(\"METRIC cost=1\")')", 1)
         assert "what measures was changed: bench.py" in repository.entries()[-1]["rollback_reason"]
+
+
+def test_a_discarded_change_has_a_ref_and_no_commit(repository):
+    repository.init()
+    repository.loop("Path('slow.py').write_text(source(80 if n == 1 else 90))", 2)
+    _, kept, discarded = repository.entries()
+    assert (kept["status"], kept["discarded_ref"]) == ("keep", None)
+    assert repository.git("rev-parse", "HEAD").strip() == kept["commit"]
+    assert (discarded["status"], discarded["commit"]) == ("discard", None)
+    assert repository.git("rev-parse", "refs/dicast/discarded/2").strip() == discarded["discarded_ref"]
+
+
+def test_a_proposer_that_fails_is_a_crash_with_its_exit_code_and_stderr(repository):
+    repository.init()
+    repository.loop(
+        "print('ASI hypothesis=none'); print('not this'); print('first', file=sys.stderr)\n"
+        "print('no such model', file=sys.stderr); sys.exit(7)",
+        1,
+    )
+    entry = repository.entries()[-1]
+    assert (entry["status"], entry["reason"], entry["exit_code"]) == ("crash", "proposer_failed", 7)
+    assert entry["stderr"] == "first\nno such model"
+    assert "the exit code is 7: first\nno such model" in entry["rollback_reason"]
+    assert (entry["hypothesis"], entry["commit"], entry["discarded_ref"]) == ("none", None, None)
+
+
+def test_regressions_of_secondary_metrics_are_named_in_learned(repository):
+    repository.write(
+        "measure.py",
+        "import slow\n_, cost = slow.work(10)\nprint(f'METRIC cost={cost}')\n"
+        "print('METRIC latency_ms=%d' % (100 if cost > 80 else 400))\nprint('METRIC clarity=%g' % (9 if cost > 80 else 5))\n",
+    )
+    repository.git("add", "-A")
+    repository.commit("measure")
+    repository.init()
+    repository.loop("print('ASI learned=it is cheaper'); Path('slow.py').write_text(source([95, 90, 70][n - 1]))", 3)
+    first, *_, last = repository.entries()[1:]
+    assert first["learned"] == "it is cheaper"
+    assert last["learned"] == (
+        "it is cheaper; regressions: latency_ms 100 -> 400 (worse by 300, noise 0), clarity 9 -> 5 (worse by 4, noise 0)"
+    )
+
+
+def test_the_session_takes_the_names_of_the_protocol(repository):
+    repository.init()
+    path = repository.root / ".auto/session.yaml"
+    path.write_text(path.read_text().replace("primary:", "primary_metric:"))
+    assert "primary_metric: cost" in path.read_text()
+    assert repository.json("status")["primary"] == "cost"
+    path.write_text(path.read_text() + "primary: size_kb\n")
+    assert "one option, with two values" in repository.dicast("status", code=2).stderr

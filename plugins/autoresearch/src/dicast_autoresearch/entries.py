@@ -14,6 +14,7 @@ from .decision import Decision, confidence
 from .git import Git
 from .log import LOG, Experiment
 from .measure import Measurement
+from .regressions import regressions
 from .session import Session
 
 REASONS = {
@@ -70,12 +71,13 @@ class Entries:
         description: str,
         commit: str | None = None,
     ) -> Experiment:
-        """The entry of the log for what was *found*."""
+        """Return the entry of the log for the measurement *found*; *commit* is that of a kept or a discarded state."""
         log = self.log()
         before = log.before()
         value = found.metrics.get(self.session.primary)
         values = [*before.values, *([] if value is None else [value])]
         kept = [*before.kept, *([value] if status == "keep" and value is not None else [])]
+        learned = words.get("learned") or self._learned(value, status, decision)
         cost: dict[str, object] = {"seconds": round(found.seconds, 3)}
         if "cost_usd" in found.metrics:
             cost["usd"] = found.metrics["cost_usd"]
@@ -85,9 +87,10 @@ class Entries:
             hypothesis=words.get("hypothesis", ""),
             primary_metric=value,
             secondary_metrics=found.secondary(self.session),
-            commit=commit,
+            commit=commit if status == "keep" else None,
+            discarded_ref=None if status == "keep" else commit,
             description=description,
-            learned=words.get("learned") or self._learned(value, status, decision),
+            learned="; ".join(filter(None, (learned, regressions(found.metrics, log.current, self.session)))),
             rollback_reason=None if status == "keep" else words.get("rollback_reason") or REASONS[decision.reason],
             next_action_hint=words.get("next_action_hint", "") or "(none was given)",
             timestamp=logs.now(),

@@ -28,7 +28,9 @@ class Experiment:
 
     :ivar experiment: its number, from 0 for the baseline, over all segments.
     :ivar primary_metric: None where nothing was measured.
-    :ivar commit: of a kept change; of a discarded one the commit under ``refs/dicast/discarded/``.
+    :ivar commit: the SHA of a kept change; None for any other.
+    :ivar discarded_ref: the SHA of the state that was discarded, under ``refs/dicast/discarded/``.
+    :ivar exit_code: of a proposer that failed, with the last lines of its ``stderr``.
     :ivar segment: counts how often the session was begun anew; baseline and best value belong to one.
     :ivar cost: seconds and, where it is known, money.
     """
@@ -39,6 +41,7 @@ class Experiment:
     primary_metric: float | None
     secondary_metrics: Mapping[str, float] = attrs.field(factory=dict)
     commit: str | None = None
+    discarded_ref: str | None = None
     description: str = ""
     learned: str = ""
     rollback_reason: str | None = None
@@ -49,6 +52,8 @@ class Experiment:
     cost: Mapping[str, object] = attrs.field(factory=dict)
     reason: str = ""
     asi: Mapping[str, object] = attrs.field(factory=dict)
+    exit_code: int | None = None
+    stderr: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -119,7 +124,9 @@ def _header(config: Config) -> dict[str, object]:
 
 
 def _entry(one: Experiment) -> dict[str, object]:
-    return {name: value for name, value in attrs.asdict(one).items() if name not in {"reason", "asi"} or value}
+    found = attrs.asdict(one)
+    without: dict[str, object] = {"reason": "", "asi": {}, "exit_code": None, "stderr": ""}
+    return {name: value for name, value in found.items() if name not in without or value != without[name]}
 
 
 def check_side_information(entry: Mapping[str, object]) -> None:
@@ -202,12 +209,17 @@ def _experiment(entry: Mapping[str, Any], number: int, segment: int) -> Experime
     own = entry.get("segment")
     status = entry.get("status")
     texts = {name: _text(entry.get(name, asi.get(name))) for name in ASI}
+    status = status if status in STATUSES else "keep"
+    commit, ref = _text(entry.get("commit")) or None, _text(entry.get("discarded_ref")) or None
+    if status != "keep" and not original:  # older logs have the discarded state there
+        commit, ref = None, ref or commit
     return Experiment(
         experiment=_whole(entry.get("run") if original else entry.get("experiment"), number),
-        status=status if status in STATUSES else "keep",
+        status=status,
         primary_metric=0.0 if value is None and original else value,
         secondary_metrics=_numbers(entry.get("metrics") if original else entry.get("secondary_metrics")),
-        commit=entry.get("commit") if isinstance(entry.get("commit"), str) else None,
+        commit=commit,
+        discarded_ref=ref,
         description=_text(entry.get("description")),
         hypothesis=texts["hypothesis"],
         learned=texts["learned"],
@@ -219,6 +231,8 @@ def _experiment(entry: Mapping[str, Any], number: int, segment: int) -> Experime
         cost=entry["cost"] if isinstance(entry.get("cost"), dict) else {},
         reason=_text(entry.get("reason")),
         asi=asi,
+        exit_code=_whole(entry.get("exit_code"), 0) if "exit_code" in entry else None,
+        stderr=_text(entry.get("stderr")),
     )
 
 

@@ -48,16 +48,20 @@ def run_within(
     receive: Callable[[bytes], object],
     data: bytes = b"",
     env: Mapping[str, str] | None = None,
+    receive_errors: Callable[[bytes], object] | None = None,
 ) -> CommandEnd | None:
-    """How a command ended whose output *receive* took; None when it took longer than *seconds*.
+    """Return how a command ended whose output *receive* took; None when it took longer than *seconds*.
 
+    :param receive_errors: takes its stderr, where that is not one stream with stdout.
     :raises OSError: when it cannot be started.
     """
 
     async def run() -> CommandEnd | None:
         try:
             async with asyncio.timeout(seconds):
-                return await call_command(words, data, folder=folder, env=env, receive=receive)
+                return await call_command(
+                    words, data, folder=folder, env=env, receive=receive, receive_errors=receive_errors
+                )
         except TimeoutError:
             return None
 

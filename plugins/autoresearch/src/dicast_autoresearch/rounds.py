@@ -34,6 +34,18 @@ class Outcome:
     decision: Decision
 
 
+@attrs.frozen
+class ProposerFailure:
+    """How a proposer failed: in words, its exit code if it ended by itself, and the last lines of its stderr."""
+
+    said: str
+    exit_code: int | None = None
+    stderr: str = ""
+
+
+_LAST_LINES = 10
+
+
 class Rounds:
     """The rounds of one session in one repository."""
 
@@ -141,14 +153,16 @@ class Rounds:
         return os.path.lexists(self.git.root / ".git")
 
     def _round(self, command: str, before: Snapshot, stand: Place, own: Mapping[Path, bytes | None]) -> Outcome:
-        said, proposed = self._run_proposer(command)
+        failed, proposed = self._run_proposer(command)
         if not self._is_there():
             raise ConfigError("the proposer removed the repository itself: restore it from a clone")
         self.git.go_back(stand)  # commits and branches are not the proposer's to make
         cheats = self._guard.put_back(own)
         change = take(self.git, before)
         changed = before.changed(change)
-        refused = self._guard.refusal(before, change, changed, cheats) or (said and f"proposer_failed: {said}")
+        refused = self._guard.refusal(before, change, changed, cheats)
+        if failed is not None:
+            refused = f"proposer_failed: {failed.said}" + (f"; {refused}" if refused and cheats else "")
         found = Measurement(asi=proposed.asi)
         decision = Decision("discard", refused.partition(":")[0]) if refused else None
         if decision is None:
@@ -161,27 +175,37 @@ class Rounds:
                 refused, decision = touched, Decision("discard", touched.partition(":")[0])
         words = self._entries.words(proposed, command)
         if decision.decision != "keep":
-            return self._discard(before, change, changed, found, decision, words, refused)
+            return self._discard(before, change, changed, found, decision, words, refused, failed)
         mine = {path: entry for path, entry in change.files.items() if self._guard.in_scope(path)}
         others = {path: entry for path, entry in before.files.items() if not self._guard.in_scope(path)}
         wanted = attrs.evolve(change, files={**mine, **others})
         restore(self.git, wanted, take(self.git, change))
         return self._keep(changed, stand, found, decision, words)
 
-    def _run_proposer(self, command: str) -> tuple[str, Measurements]:
-        """Why the proposer failed, nothing where it did not, and its ASI lines."""
-        lines = MetricLines()
+    def _run_proposer(self, command: str) -> tuple[ProposerFailure | None, Measurements]:
+        """Return how the proposer failed, None where it did not, and its ASI lines."""
+        lines, errors = MetricLines(), MetricLines()
         try:
             data = json.dumps(self._entries.report("before")).encode()
             end = run_within(
-                shlex.split(command), self.git.root, self.session.propose_timeout, lines.feed, data, self._env
+                shlex.split(command),
+                self.git.root,
+                self.session.propose_timeout,
+                lines.feed,
+                data,
+                self._env,
+                errors.feed,
             )
         except OSError as error:
             raise ConfigError(f"the proposer {command!r} could not be started: {error.strerror or error}") from error
-        found = lines.result()
+        asi = {**lines.result().asi, **errors.result().asi}
+        found = attrs.evolve(lines.result(), asi=asi)
         if end is None:
-            return f"it took longer than {self.session.propose_timeout:g} s", found
-        return (f"{end.how}" if end.code else ""), found
+            return ProposerFailure(f"it took longer than {self.session.propose_timeout:g} s"), found
+        if not end.code:
+            return None, found
+        last = "\n".join(end.errors.decode(errors="replace").strip().splitlines()[-_LAST_LINES:])
+        return ProposerFailure(end.how + (f": {last}" if last else ""), end.code, last), found
 
     def _measured(self, proposed: Measurements) -> tuple[Measurement, Decision]:
         """Measure the tree, again where noise cannot be told yet, and decide."""
@@ -222,14 +246,19 @@ class Rounds:
         decision: Decision,
         words: Mapping[str, str],
         refused: str,
+        failed: ProposerFailure | None,
     ) -> Outcome:
-        status = decision.reason if decision.reason in {"checks_failed", "crash"} else "discard"
+        status = {"checks_failed": "checks_failed", "crash": "crash", "proposer_failed": "crash"}.get(
+            decision.reason, "discard"
+        )
         commit = self._keep_apart(change, changed, words["description"]) if changed else None
         why = refused.partition(": ")[2] or found.said
         reason = REASONS[decision.reason] + (f": {why}" if why else "")
         entry = self._entries.entry(
             found, status, decision, {"rollback_reason": reason, **words}, words["description"], commit
         )
+        if failed is not None:
+            entry = attrs.evolve(entry, exit_code=failed.exit_code, stderr=failed.stderr)
         # before the files go back: what was learned outlives a kill; from here on the log is no longer to be put back
         state.save(self.git.root, state.Pending(before, self.git.stand(), self._tree.mark))
         self._entries.append(entry)
@@ -266,6 +295,6 @@ class Rounds:
             self._entries.append(entry := attrs.evolve(entry, commit=commit))
             return entry
         apart = self._keep_apart(take(self.git), changed, entry.description) if changed else None
-        self._entries.append(entry := attrs.evolve(entry, commit=apart))
+        self._entries.append(entry := attrs.evolve(entry, discarded_ref=apart))
         self.git.restore_paths(changed, head)
         return entry

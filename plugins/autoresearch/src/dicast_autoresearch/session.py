@@ -26,13 +26,15 @@ OWN = (FOLDER, LOG)
 class Session:
     """A session's file.
 
-    :param primary: the METRIC that decides.
+    :param primary: the METRIC that decides. ``primary_metric`` is another name of this option.
     :param command: prints METRIC lines; a text that is taken apart as a shell would.
     :param checks: has to exit with 0 before anything is measured.
     :param scope: files and folders, relative to the repository, that a change may touch.
     :param runs: how many experiments the segment may have, the baseline not counted; *minutes* how long a loop may take, *money* what
         the runs may cost in USD, by the METRIC ``cost_usd``.
     :param timeout: seconds for the command, *checks_timeout* for the checks, *propose_timeout* for a proposer.
+    :param secondary_directions: which way other METRICs are better, by name, where the name does not show it; a regression of one is
+        named in ``learned``.
     :param validation: the secondary METRIC that may not fall by more than ``max_validation_drop``.
     """
 
@@ -57,6 +59,7 @@ class Session:
     checks_timeout: float = 300.0
     propose_timeout: float = 600.0
     goal: str = ""
+    secondary_directions: Mapping[str, Direction] = attrs.field(factory=dict)
 
     @property
     def policy(self) -> Policy:
@@ -83,6 +86,8 @@ def write(root: Path, session: Session) -> None:
     path.parent.mkdir(exist_ok=True)
     values = {name: value for name, value in attrs.asdict(session).items() if value is not None}
     values["scope"] = list(session.scope)
+    if not session.secondary_directions:
+        del values["secondary_directions"]
     path.write_text(yaml.write_yaml(values), encoding="utf-8")
 
 
@@ -109,8 +114,21 @@ def make(values: Mapping[str, Any], file: str) -> Session:
     :raises ConfigError: naming all that is wrong.
     """
     known = {field.name: field for field in attrs.fields(Session)}
-    problems = [
-        Problem(f"unknown option {key!r}", file, path=str(key), value=key, hint=nearest(str(key), list(known)))
+    problems = []
+    if "primary_metric" in values:
+        if "primary" in values and values["primary"] != values["primary_metric"]:
+            message = "primary and primary_metric are one option, with two values here. Keep one of them."
+            problems.append(Problem(message, file, path="primary_metric", value=values["primary_metric"]))
+        values = {"primary": values["primary_metric"], **values}
+        values = {name: value for name, value in values.items() if name != "primary_metric"}
+    problems += [
+        Problem(
+            f"unknown option {key!r}",
+            file,
+            path=str(key),
+            value=key,
+            hint=nearest(str(key), [*known, "primary_metric"]),
+        )
         for key in values
         if key not in known
     ]
@@ -125,7 +143,13 @@ def make(values: Mapping[str, Any], file: str) -> Session:
     if problems:
         raise ConfigError(problems)
     own = {key: value for key, value in values.items() if key in known}
-    return Session(**{**own, "direction": DIRECTIONS[own["direction"]], "scope": tuple(own["scope"])})
+    secondary = {name: DIRECTIONS[way] for name, way in (own.get("secondary_directions") or {}).items()}
+    shaped = {
+        "direction": DIRECTIONS[own["direction"]],
+        "scope": tuple(own["scope"]),
+        "secondary_directions": secondary,
+    }
+    return Session(**{**own, **shaped})
 
 
 def _wrong(values: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -150,6 +174,9 @@ def _wrong(values: Mapping[str, Any]) -> list[tuple[str, str]]:
         number = values.get(name)
         expect(name, "a whole number of 0 or more", holds=type(number) is int and number >= 0)
     expect("money", "an amount of USD, such as '2.50'", holds=_is_amount(values.get("money")))
+    ways = values.get("secondary_directions")
+    named = isinstance(ways, Mapping) and all(isinstance(n, str) and str(way) in DIRECTIONS for n, way in ways.items())
+    expect("secondary_directions", "higher_is_better or lower_is_better by the name of a METRIC", holds=named)
     scope = values.get("scope")
     expect(
         "scope",
