@@ -8,7 +8,7 @@ from decimal import Decimal
 import attrs
 import pytest
 
-from dicast import ChatModel, ChatRequest, Cost, Failure, Judgment, Reply, Score, Subject
+from dicast import ChatModel, ChatRequest, Cost, Failure, Judge, Judgment, Reply, Score, Subject
 from dicast.testing import run_pipeline, sample
 
 PRICE = Cost("0.002")
@@ -125,3 +125,42 @@ def test_a_class_says_for_its_live_object_that_no_output_is_needed():
     subjects = [Subject("row", "1", input="a"), Subject("row", "2")]
     done = run_pipeline('{"metrics": ["m"]}', subjects=subjects, components={"m": OpenedMetric()})
     assert [verdict.score for verdict in done.verdicts] == [1.0, 0.0]
+
+
+@attrs.frozen
+class OwnPrice:
+    """A judge with a price of its own that asks a model once."""
+
+    model: ChatModel = attrs.field(factory=OpenedModel)
+    includes_replies: bool = False
+
+    def estimate(self, subject):
+        return Cost("0.022")
+
+    async def judge(self, subject, children):
+        reply = await self.model.complete(ChatRequest("", "how good?"))
+        cost = Cost("0.020") + (reply.cost if self.includes_replies else Cost.zero())
+        return Judgment(float(reply.text), cost=cost, includes_replies=self.includes_replies)
+
+
+@attrs.frozen
+class Wrapper:
+    """A judge that returns the judgment of another one."""
+
+    judge_inside: Judge = attrs.field(factory=OwnPrice)
+
+    async def judge(self, subject, children):
+        return await self.judge_inside.judge(subject, children)
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [OwnPrice(), OwnPrice(includes_replies=True), Wrapper(), Wrapper(Wrapper(OwnPrice(includes_replies=True)))],
+    ids=["added", "included", "wrapped", "wrapped twice"],
+)
+def test_a_judges_own_price_and_its_replies_are_both_booked_once(judge):
+    text = '{"judges": ["j"], "budget": {"run": "1 usd", "day": "1 usd"}}'
+    done = run_pipeline(text, subjects=rows(10), components={"j": judge})
+    assert Decimal(done.document["cost"]["usd"]) == Decimal("0.220")
+    assert {verdict.judge_cost_usd for verdict in done.verdicts} == {Decimal("0.022")}
+    assert done.document["overruns"] == 0

@@ -100,4 +100,13 @@ def _judgment(verdict: Verdict) -> Judgment:
     cost = Cost.unknown() if usd is None else Cost(usd, "usd", verdict.judge_pricing_version)
     kind, model = verdict.judge_kind, verdict.judge_model
     assert verdict.score is not None  # a judge's has one
-    return Judgment(verdict.score, verdict.confidence, kind, model, cost, verdict.signals, basis=verdict.basis)
+    return Judgment(
+        verdict.score,
+        verdict.confidence,
+        kind,
+        model,
+        cost,
+        verdict.signals,
+        basis=verdict.basis,
+        includes_replies=True,
+    )

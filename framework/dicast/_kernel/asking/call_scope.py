@@ -149,11 +149,14 @@ class CallScope:
         if self.cut and (held := self.held.get(wire.spent.unit)) is not None:  # made for one try alone
             self.held[wire.spent.unit] = evolve(held, projected=held.projected + wire.spent)
 
-    def owed(self, said: Cost) -> dict[str, Cost]:
-        """What is still to be settled in each unit, where the component itself has *said* what the whole call cost.
+    def owed(self, said: Cost, *, has_own_price: bool = False) -> dict[str, Cost]:
+        """Return what is still to be settled in each unit, for a component that reports the cost *said*.
 
-        Its replies are counted whether it says so or not; what it says beyond them, it had elsewhere.
+        With *has_own_price* that is the component's own price, which is added to the cost of its replies. Otherwise it is the cost of
+        the whole call: the replies are counted in any case, and what *said* has beyond them.
         """
+        if has_own_price:
+            return self.received if said.is_zero else {**self.received, said.unit: self.received[said.unit] + said}
         inside, received = self.settled[said.unit].amount, self.received[said.unit].amount
         if inside is None or received is None or (said.amount is not None and said.amount - inside <= received):
             return self.received

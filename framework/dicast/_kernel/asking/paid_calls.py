@@ -201,7 +201,8 @@ class PaidCalls(Asker):
         if scope.held and _is_unheard(answer, scope):
             self._budget.forfeit(*scope.held.values())  # which was for what came back, too
             return answer
-        owed, said = scope.owed(answer.cost), answer.cost.unit
+        has_own_price = isinstance(answer, Judgment) and not answer.includes_replies
+        owed, said = scope.owed(answer.cost, has_own_price=has_own_price), answer.cost.unit
         whole = (owed[unit] + scope.settled[unit] for unit in dict.fromkeys((said, *owed)))
         scope.spent = tuple(cost for cost in whole if not cost.is_zero)
         answer = _costing(answer, next(iter(scope.spent), Cost.zero(said)))
@@ -236,7 +237,9 @@ def _kept(answer: Answered, scope: CallScope) -> Payload:
     if isinstance(answer, Failure):
         return also
     model = scope.model or (answer.judge_model if isinstance(answer, Judgment) else None)
-    return {"model": model, "reply": unstructure(_without_text(answer)), **also}
+    reply = unstructure(_without_text(answer))
+    reply.pop("includes_replies", None)  # the cost is whole by now
+    return {"model": model, "reply": reply, **also}
 
 
 _UNHEARD = ("timeout", "crashed", "invalid_score")
@@ -259,6 +262,8 @@ def _without_text(answer: Answered) -> Answered:
 
 
 def _costing(answer: Answered, cost: Cost) -> Answered:
+    if isinstance(answer, Judgment) and not answer.includes_replies and not cost.is_zero:
+        return evolve(answer, cost=cost, includes_replies=True)  # a judge around this one may return it as its own
     return answer if answer.cost == cost else evolve(answer, cost=cost)
 
 

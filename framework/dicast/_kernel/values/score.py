@@ -244,7 +244,8 @@ class Judgment:
     *score* and *confidence* are in [0, 1]; *judge_kind* is one of :data:`JUDGE_KINDS`; *judge_model* is the model that
     answered, if one did; *rubric* is what was judged by (default: the judge itself and its distribution's version). *basis* is one
     of :data:`BASES`: a judge that asks others says what their answers rest on (default: what *judge_kind* says). *calibrated* says
-    that the score was accepted because labels had shown how often such a score is right.
+    that the score was accepted because labels had shown how often such a score is right. *cost* is the judge's own price; the kernel adds
+    the cost of the replies and judges that it asked for, unless *includes_replies* says that *cost* has them.
 
     :raises InvalidScore: when *score* or *confidence* is anything but a finite number in [0, 1].
     """
@@ -258,6 +259,7 @@ class Judgment:
     rubric: Rubric | None = None
     basis: Basis = attrs.field(default=attrs.Factory(_basis, takes_self=True))
     calibrated: bool = False
+    includes_replies: bool = False
 
     def __attrs_post_init__(self) -> None:
         _check_unit_interval(self, "score", self.score)

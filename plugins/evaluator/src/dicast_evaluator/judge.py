@@ -155,7 +155,16 @@ class EvaluatorJudge:
 
     def _judgment(self, asked: Accepted[Opinion]) -> Judgment:
         opinion, signals = asked.value, {**asked.value.signals, "attempts": asked.attempts}
-        return Judgment(opinion.score, opinion.confidence, "llm", asked.reply.model, asked.cost, signals, self._rubric)
+        return Judgment(
+            opinion.score,
+            opinion.confidence,
+            "llm",
+            asked.reply.model,
+            asked.cost,
+            signals,
+            self._rubric,
+            includes_replies=True,
+        )
 
 
 def _is_violated(found: Found) -> bool:

@@ -206,7 +206,16 @@ class RubricJudging:
         signals = {**opinion.signals, "dimensions": dict(opinion.dimensions), "attempts": asked.attempts}
         signals |= {"output": answered.text} if options.keep_output else {}
         score = collapse(options.dimensions, opinion.dimensions)
-        return Judgment(score, opinion.confidence, "llm", asked.reply.model, cost, signals, options.rubric)
+        return Judgment(
+            score,
+            opinion.confidence,
+            "llm",
+            asked.reply.model,
+            cost,
+            signals,
+            options.rubric,
+            includes_replies=True,
+        )
 
     def estimate(self, subject: Subject) -> Cost:
         """What the judgment may cost at most."""

@@ -197,7 +197,9 @@ class Calibrated:
             names = ("score", "confidence", "judge_model")
             found |= {**{name: getattr(answer, name) for name in names}, "loss": loss}
             self._count(step, drawn, loss=loss)
-        return attrs.evolve(kept, cost=total([kept, answer]), signals={**kept.signals, "audit": found})
+        return attrs.evolve(
+            kept, cost=total([kept, answer]), includes_replies=True, signals={**kept.signals, "audit": found}
+        )
 
     def _count(self, step: Step, drawn: Waiting, *, loss: bool) -> None:
         """Let the evidence grow; revoke the calibration where it is enough."""

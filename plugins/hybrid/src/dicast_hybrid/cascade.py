@@ -194,13 +194,14 @@ class Cascade:
         if len(self.stages) > 2 or self.ask_all or isinstance(answers[0], Failure):
             signals["stages"] = [_stage(answer) for answer in answers]
         if isinstance(last, Failure):
-            return attrs.evolve(decided, cost=cost, signals={**signals, **_why(last)})
+            return attrs.evolve(decided, cost=cost, includes_replies=True, signals={**signals, **_why(last)})
         if SKIPPED in decided.signals:  # a stand-in for a stage that could not be asked
-            return attrs.evolve(decided, cost=cost, signals=signals)
+            return attrs.evolve(decided, cost=cost, includes_replies=True, signals=signals)
         return attrs.evolve(
             decided,
             judge_kind="hybrid",
             cost=cost,
+            includes_replies=True,
             signals={**signals, "escalated": True},
             rubric=self.rubric_for(subject.kind),
         )

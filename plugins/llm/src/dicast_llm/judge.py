@@ -242,6 +242,7 @@ class LlmJudge:
             asked.cost,
             self._signals(opinion) | {"attempts": asked.attempts, "evidence": evidence.signals},
             self._briefing(subject.kind).rubric,
+            includes_replies=True,
         )
 
     def _confidence(self, asked: Accepted[Opinion]) -> float:

@@ -159,7 +159,7 @@ class Jury:
             signals["weights"] = [float(weight) for weight in self._measured.mean]
             rubric = attrs.evolve(_RUBRIC, version=f"{_RUBRIC.version}+{self._measured.digest}")
         basis, cost = weakest(one.basis for one, _ in votes), _total(answers.values())
-        return Judgment(float(score), confidence, "jury", None, cost, signals, rubric, basis)
+        return Judgment(float(score), confidence, "jury", None, cost, signals, rubric, basis, includes_replies=True)
 
 
 async def _ask(judge: Judge, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:

@@ -262,7 +262,8 @@ class Pairwise:
             signals["opponent_run"] = self._earlier.run_id
         confidence = mean([ballot.confidence for ballot in ballots]) * (FLIP if flipped else 1.0)
         score = SCORES["tie" if flipped else winners[0]]
-        return Judgment(score, confidence, "llm", orders[0].reply.model, cost, signals, self._rubric)
+        model = orders[0].reply.model
+        return Judgment(score, confidence, "llm", model, cost, signals, self._rubric, includes_replies=True)
 
 
 def _read_json(place: Side, reply: Reply, marks: Marks, judged: str, *, sealed: bool) -> Ballot:
