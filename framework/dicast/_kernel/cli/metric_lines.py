@@ -1,59 +1,108 @@
-"""``dicast run --metric-lines``: what a run came to as METRIC lines, for loops that read these."""
+"""``dicast run --metric-lines``: the figures of a run as METRIC lines, for loops that read them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from math import fsum, isfinite
 from typing import Any
 
 from ..classes import frozen
-from ..pipeline.sections import Pipeline
+from ..contract.protocols import Ledger
+from ..events import EVAL_COMPLETED
+from ..pipeline.labels import pipeline_labels, score_label
+from ..pipeline.sections import METRICS, Pipeline
+from ..values import Query
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.]")
 SCORE = "score"
 
+DETAILS = ("dimensions", "secondary_metrics")
+"""The signals that hold numbers by name: a judge's dimensions, and the secondary metrics of ``evaluator/metric_lines``."""
+
+Figure = tuple[str, str, float]
+"""A label, the name of one of its details, and the mean."""
+
 
 @frozen
 class RunLines:
-    """The METRIC lines of a run; ``score`` is the mean of the label *primary*, by default the run's own."""
+    """The METRIC lines of a run; ``score`` is the mean of the label *primary*, by default of the run's score."""
 
     primary: str | None = None
 
     def check(self, pipeline: Pipeline) -> None:
-        """Refuse a *primary* that no metric or judge of *pipeline* has as its label.
+        """Refuse a *primary* that is no label of *pipeline*, and a file with several labels of which none is named.
 
-        :raises ConfigError: naming the nearest.
+        :raises ConfigError: listing the labels.
         """
-        labels = [slot.label for slot in (*pipeline.metrics, *pipeline.judges)]
-        if self.primary is not None and self.primary not in labels:
-            message = f"--primary: no metric or judge has the label {self.primary!r}; there are {', '.join(labels)}"
-            raise ConfigError(Problem(message, value=self.primary, hint=nearest(self.primary, labels)))
+        labels = pipeline_labels(pipeline)
+        known = list(dict.fromkeys((*labels, *(slot.label for slot in (*pipeline.metrics, *pipeline.judges)))))
+        if self.primary is None and score_label(pipeline.gate, labels) is None and labels:
+            message = f"the file has several labels ({', '.join(labels)}): say with --primary which one METRIC score is"
+            raise ConfigError(Problem(message, path="--primary"))
+        if self.primary is not None and self.primary not in known:
+            message = f"--primary: no metric or judge has the label {self.primary!r}; there are {', '.join(known)}"
+            raise ConfigError(Problem(message, value=self.primary, hint=nearest(self.primary, known)))
 
-    def text(self, document: Mapping[str, Any]) -> str:
-        """The lines of the run's *document*, each with its newline; what has no mean has no line."""
-        found, taken = list[str](), set[str]()
-        for label, mean in self._means(document):
-            name = _unique(_NO_NAME.sub("_", label), taken)
-            taken.add(name)
-            if mean is not None:
-                found.append(
-                    f"METRIC {name}={Decimal(repr(mean)):f}\n"
-                )  # without an exponent, which strict readers do not take
-        return "".join(found)
+    def text(self, document: Mapping[str, Any], details: Iterable[Figure] = ()) -> str:
+        """Return the lines of the run's *document* and the *details* of its labels, each with its newline.
 
-    def _means(self, document: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
-        labels = {**(document.get("metrics") or {}), **(document.get("judges") or {})}
+        A figure without a mean has no line. Of equal names the later ones are ``LABEL.name``.
+        """
+        lines, taken = list[str](), set[str]()
+        for name, label, mean in self._figures(document, details):
+            free = _free(_NO_NAME.sub("_", name), _NO_NAME.sub("_", label), taken)
+            taken.add(free)
+            if mean is not None:  # a decimal without an exponent, which strict readers do not take
+                lines.append(f"METRIC {free}={Decimal(repr(mean)):f}\n")
+        return "".join(lines)
+
+    def _figures(
+        self, document: Mapping[str, Any], details: Iterable[Figure]
+    ) -> Iterator[tuple[str, str, float | None]]:
+        sections = [document.get(section) or {} for section in ("labels", "metrics", "judges")]
+        combined = {METRICS: sections[0][METRICS]} if METRICS in sections[0] else {}
+        labels = combined | sections[1] | sections[2] | sections[0]
         own = document.get("score") if self.primary is None else labels.get(self.primary)
-        yield SCORE, (own or {}).get("mean")
+        yield SCORE, "", (own or {}).get("mean")
         for label, figures in labels.items():
-            yield label, figures["mean"]
+            yield label, "", figures["mean"]
+        for label, name, mean in details:
+            yield name, label, mean
 
 
-def _unique(name: str, taken: set[str]) -> str:
-    """*name*, or with a number behind it where that is another label's."""
+def detail_figures(ledger: Ledger, run_id: str) -> list[Figure]:
+    """Return the means of the details of the run's verdicts, by label and name, in the order of their first occurrence."""
+    seen, found = set[tuple[object, ...]](), dict[str, dict[str, list[float]]]()
+    entries = list[tuple[str, Mapping[str, Any]]]()
+    for entry in ledger.read(Query(run_id, (EVAL_COMPLETED,), newest_first=True)):
+        key = (entry.event.payload["judge"], entry.event.subject_kind, entry.event.subject_id)
+        if (mine := list(_details(entry.event.payload))) and key not in seen:
+            seen.add(key)
+            entries += mine
+    for label, numbers in reversed(entries):
+        for name, value in numbers.items():
+            if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+                found.setdefault(label, {}).setdefault(str(name), []).append(value)
+    return [(label, name, fsum(each) / len(each)) for label, named in found.items() for name, each in named.items()]
+
+
+def _details(payload: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the label and the numbers of each mapping of details: of a judge's verdict, or of each metric in it."""
+    parts = [(str(payload["judge"]), payload.get("signals"))]
+    parts += [(str(item["metric"]), item.get("signals")) for item in payload.get("scores") or ()]
+    for label, signals in parts:
+        for key in DETAILS:
+            if isinstance(signals, Mapping) and isinstance(numbers := signals.get(key), Mapping):
+                yield label, numbers
+
+
+def _free(name: str, label: str, taken: set[str]) -> str:
+    """Return *name*; if that is taken, with its *label* in front, or else with a number behind."""
+    name = f"{label}.{name}" if name in taken and label else name
     number, free = 1, name
     while free in taken:
         number += 1

@@ -18,7 +18,7 @@ from ..pipeline.slots import ledger_slot
 from ..run.run import Request, RunOutcome
 from ..timing.event_loop import in_loop
 from .head import Row, head_rows
-from .metric_lines import RunLines
+from .metric_lines import Figure, RunLines, detail_figures
 from .options import as_json, overrides
 from .output import MOST, only_document, print_json
 from .progress import Progress
@@ -107,6 +107,7 @@ def run_and_print(
     as_json: bool,
 ) -> int:
     """Run *file*, read already or not, as *ask* says, print what came of it, with *head* its rows, too, or as *lines*; return the exit code."""
+    details: list[Figure] = []
     with only_document(as_json or lines is not None), Progress() as progress:
         if not isinstance(file, PipelineFile) and switched_off():
             outcome = not_run(file)
@@ -119,13 +120,22 @@ def run_and_print(
                 lines.check(pipeline)
             request = attrs.evolve(ask(pipeline), signals=True, progress=progress.update)
             outcome = in_loop((try_rows if head else run_unless_disabled)(pipeline, request))
+            details = [] if lines is None else in_loop(_details(pipeline, outcome.document["run_id"]))
     if as_json:
         print_json(outcome.document)
     elif lines is not None:
-        click.echo(lines.text(outcome.document), nl=False)
+        click.echo(lines.text(outcome.document, details), nl=False)
     else:
         print_lines(run_parts(outcome.document))
     return outcome.exit_code
+
+
+async def _details(pipeline: Pipeline, run_id: str | None) -> list[Figure]:
+    """Return the dimensions and secondary metrics of a run that the ledger has."""
+    if run_id is None:
+        return []
+    async with ledger_slot(pipeline).component.open(None, create=False) as ledger:
+        return detail_figures(ledger, run_id)
 
 
 async def try_rows(pipeline: Pipeline, request: Request) -> RunOutcome:
