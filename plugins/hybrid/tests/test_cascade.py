@@ -53,6 +53,7 @@ def test_doubtful_verdict_is_replaced_by_the_next_stage():
             "escalated": True,
         },
         Rubric("turn-hybrid-v1", "1.0.0"),
+        includes_replies=True,
     )
 
 
