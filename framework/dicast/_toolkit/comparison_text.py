@@ -33,7 +33,7 @@ def comparison_lines(label: str, found: Figures) -> Iterator[str | Drawing]:
     for (figure, why), names in _reasons(criteria).items():
         yield f"{_MARGIN}{figure} of {', '.join(names)}: {why}"
     said = {name: one.get("words") for name, one in criteria.items() if isinstance(one, Mapping)}
-    if [*said.values()] != [found.get("words")]:  # of one criterion both are the same
+    if "sentences" not in found and [*said.values()] != [found.get("words")]:  # else they come at the end
         yield from (f"{_MARGIN}{name}: {words}" for name, words in said.items() if words is not None)
     for side, text in (("baseline", "only in A"), ("variant", "only in B")):
         if alone := found.get(f"only_in_{side}"):

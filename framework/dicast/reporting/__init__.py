@@ -6,6 +6,7 @@ summary on a terminal.
 
 from __future__ import annotations
 
+from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_passes, pair_runs, pass_counts
 from .._kernel.report.older import current_document
 from .criteria import criteria
 from .figures import answer, exact, figure, gate_answer, money, run_answer, share
@@ -19,6 +20,9 @@ __all__ = [
     "JudgedSubject",
     "Outcome",
     "OutcomeReader",
+    "PairedPasses",
+    "PassChange",
+    "PassCounts",
     "answer",
     "code",
     "criteria",
@@ -29,6 +33,9 @@ __all__ = [
     "figure",
     "gate_answer",
     "money",
+    "pair_passes",
+    "pair_runs",
+    "pass_counts",
     "run_answer",
     "run_markdown",
     "share",

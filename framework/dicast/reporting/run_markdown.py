@@ -124,7 +124,9 @@ def _findings(done: Document) -> Iterator[str]:
         for label, found in done["comparison"].items():
             yield fenced(plain_lines(comparison_lines(label, found or {})), 20_000)
             if found and "criteria" in found and "words" in found:
-                yield code(found["words"])
+                yield "\n".join(f"- {code(words)}" for words in found.get("sentences") or [found["words"]])
+        if counts := baseline.get("passes"):  # older documents have none
+            yield "\n".join(f"- {code(one['words'])}" for one in counts.values())
     for label, found in done["aggregates"].items():
         yield f"### {code(label)}"
         yield fenced(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode(), 20_000)

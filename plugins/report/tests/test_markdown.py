@@ -171,7 +171,10 @@ def test_a_comparison_is_shown_as_on_a_terminal(tmp_path, monkeypatch):
     text = (tmp_path / "run.md").read_text()
     assert f"### Compared with `sizes`, run `{done.baseline['run_id']}`" in text
     assert "```text\nstats/paired" in text
-    assert f"```\n\n`{done.comparison['stats/paired']['words']}`\n" in text
+    (sentence,) = done.comparison["stats/paired"]["sentences"]
+    assert f"```\n\n- `{sentence}`\n" in text
+    (counts,) = done.baseline["passes"].values()
+    assert f"- `{counts['words']}`\n" in text
     assert "### `stats/pass_rate`" in text
 
 

@@ -9,7 +9,11 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import attrs
 import pytest
+
+import dicast
+from dicast import Judgment, Subject
 
 from . import random_ledgers
 from .serving import DICAST, LABELLING, READING, Server
@@ -182,12 +186,43 @@ def test_the_first_page_has_each_tile_and_the_floor(chromium, server):
             *("Last run", "Quality by model", "Pending", "As it comes", "Agreement", "Cost of judging")
         ]
         assert page.locator(".floor p").count() == 1
-        assert page.locator(".floor").inner_text().startswith("small is under the floor")
+        assert page.locator(".floor").inner_text().startswith("Under the floor: turns written by small have a mean of")
+        assert page.locator(".floor").inner_text().endswith("Consider a stronger model.")
         paths = " ".join(path for path, _ in page.evaluate(NUMBERS))
     for wanted in ("/analytics/quality", "/analytics/agreement?", "/analytics/agreement/days", "/analytics/backlog"):
         assert wanted in paths
     for wanted in ("/analytics/cost#", "/analytics/cost?include_eval=true", "/analytics/savings", "/runs?"):
         assert wanted in paths
+
+
+@attrs.frozen
+class Strict:
+    """A judge that a model answers for, and that likes nothing."""
+
+    name = "strict"
+    judge_kind = "llm"
+
+    def judge(self, subject, children):
+        return Judgment(0.2, 0.9, "llm", judge_model="gpt-big")
+
+
+def test_the_banner_does_not_blame_the_judges_model_for_rows_that_another_wrote(chromium, tmp_path):
+    ledger = {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}}
+    rows = [Subject("row", str(number), "q", "a", context={"model": "qwen3-8b"}) for number in range(3)]
+    dicast.run({"name": "rows", "judges": [Strict()], "ledger": ledger}, subjects=rows)
+    server = Server(tmp_path)
+    try:
+        with Tab(chromium, server, wait=".floor") as page:
+            settled(page)
+            banner = page.locator(".floor").inner_text()
+            tile = (
+                page.locator("#quality").inner_text() if page.locator("#quality").count() else page.inner_text("main")
+            )
+    finally:
+        server.end()
+    assert banner.startswith("Under the floor: rows judged by gpt-big have a mean of 0.200,")
+    assert "stronger model" not in banner
+    assert "judge's model" in tile.lower()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 import dicast
 from dicast import ConfigError, Judgment, LedgerRefused, RequestError, Results, Subject
+from dicast.reporting import pair_passes, pass_counts
 from dicast.testing import run_pipeline
 from dicast_stats.command import COMPARISONS, Pair, compare
-from dicast_stats.flips import flips, passes_alone
+from dicast_stats.flips import flips
 from dicast_stats.text import lines
 
 ANSWER = """
@@ -90,8 +91,9 @@ def test_each_criterion_has_its_sentence_in_the_text(ask):
         document(ask, "plain", "warm")["comparisons"]["stats/paired"],
     )
     for criterion in ("clear", "kind"):
-        assert f"  {criterion}: {found['criteria'][criterion]['words']}" in text.splitlines()
-    assert text.splitlines()[-1] == found["words"]
+        assert text.splitlines().count(f"{criterion}: {found['criteria'][criterion]['words']}") == 1
+    assert text.splitlines()[-2:] == found["sentences"]
+    assert found["words"] == ". ".join(found["sentences"])
 
 
 def test_a_sentence_stands_once_where_one_criterion_is_all(results):
@@ -144,14 +146,14 @@ def test_wrong_options_of_a_comparison_are_refused(ask, given, said):
         ask("plain", "warm", "--compare", given)
 
 
-def test_flips_are_listed_by_criterion(ask):
+def test_flips_are_listed_by_label(ask):
     found = document(ask, "plain", "warm", "--compare", "paired")["flips"]
     clear = {
         "subject_kind": "row",
         "subject_id": "1",
         "a": False,
         "b": True,
-        "criterion": "clear",
+        "label": "clear",
         "score_a": 0.375,
         "score_b": 0.625,
     }
@@ -190,21 +192,23 @@ def test_the_text_has_n_intervals_and_effect_sizes_beside_every_p(ask):
     for head in ("pairs", "interval", "bootstrap", "effect", "Wilcoxon", "McNemar", "adjusted", "delta"):
         assert head in text
     assert max(map(len, text.splitlines())) <= 80
-    assert "pass in B alone: 1" in text
-    assert "  1  clear  0.3750 -> 0.6250" in text
-    assert "no subject passes in one run and not in the other, of 5" in ask(
+    assert "clear: 1 pass in B alone, 0 in A alone, of 5" in text
+    assert "  in B alone: 1  0.3750 -> 0.6250" in text
+    assert "kind: no subject passes in one run and not in the other, of 5" in text
+    assert "clear: no subject passes in one run and not in the other, of 5" in ask(
         "plain.jsonl", "plain", "--allow-incomparable"
     )
 
 
-def test_a_comparison_ends_in_a_sentence_with_an_interval(ask):
-    """Which is on the mean of the criteria: five pairs, of which one does not differ."""
-    words = "better: +0.15, 95 % 0.05 to 0.25"
-    assert ask("plain", "warm").splitlines()[-1] == words
-    assert document(ask, "plain", "warm")["words"] == words
-    assert ask("warm", "plain", "--compare", "score_delta").splitlines()[-1] == "worse: -0.15, 95 % -0.25 to -0.05"
-    same = ask("plain.jsonl", "plain", "--allow-incomparable").splitlines()[-1]
-    assert same == "no difference: all 5 pairs agree"
+def test_a_comparison_ends_in_a_sentence_with_an_interval_for_each_label(ask):
+    """Five pairs, of which one does not differ."""
+    words = ["clear: better: +0.20, 95 % 0.06 to 0.34", "kind: better: +0.10, 95 % 0.03 to 0.17"]
+    assert ask("plain", "warm").splitlines()[-2:] == words
+    assert document(ask, "plain", "warm")["sentences"] == words
+    worse = ask("warm", "plain", "--compare", "score_delta").splitlines()[-2:]
+    assert worse == ["clear: worse: -0.20, 95 % -0.34 to -0.06", "kind: worse: -0.10, 95 % -0.17 to -0.03"]
+    same = ask("plain.jsonl", "plain", "--allow-incomparable").splitlines()[-2:]
+    assert same == ["clear: no difference: all 5 pairs agree", "kind: no difference: all 5 pairs agree"]
 
 
 def test_a_run_prints_of_its_baseline_what_compare_prints(ask, made):
@@ -215,19 +219,25 @@ def test_a_run_prints_of_its_baseline_what_compare_prints(ask, made):
     show = [sys.executable, "-m", "dicast", "show", str(run.run_id)]
     shown = subprocess.run(show, capture_output=True, text=True, check=True).stdout
     compared = ask("plain", run.run_id, "--compare", "paired", "--compare", "score_delta")
-    tables = [line for line in compared[compared.index("stats/paired") :].split("pass in B")[0].splitlines() if line]
+    tables = [
+        line for line in compared[compared.index("stats/paired") :].split("clear: 1 pass")[0].splitlines() if line
+    ]
     lines = [line for line in shown.splitlines() if line]
-    first = lines.index(tables[0])
-    assert lines[first : first + len(tables) + 1] == [*tables, compared.splitlines()[-1]]
-    assert run.comparison["stats/paired"]["words"] == compared.splitlines()[-1]
+    first, sentences = lines.index(tables[0]), compared.splitlines()[-2:]
+    assert lines[first : first + len(tables) + 2] == [*tables, *sentences]
+    assert run.comparison["stats/paired"]["sentences"] == sentences
+    counts = [line for line in compared.splitlines() if " of 5" in line]
+    assert lines[first + len(tables) + 2 :][:2] == counts
+    assert [one["words"] for one in run.baseline["passes"].values()] == counts
 
 
 def test_without_flags_a_score_from_one_half_on_passes(results):
     one, other = results({"a": [0.4, 0.5, None, 0.9]}), results({"a": [0.5, 0.49, 1, 0.6]})
-    found = [(flip["subject_id"], flip["a"], flip["b"], flip["criterion"]) for flip in flips(one, other)[0]]
-    assert found == [("0", False, True, None), ("1", True, False, None)]
-    assert flips(one, other)[1] == 3
-    assert flips(one, Results("r", "n", lambda: iter(()))) == ([], 0)
+    pairs = pair_passes(one, other)
+    found = [(flip["subject_id"], flip["a"], flip["b"], flip["label"]) for flip in flips(pairs, one, other)]
+    assert found == [("0", False, True, "a"), ("1", True, False, "a")]
+    assert pairs.counts("a").known == 3
+    assert pass_counts(one, Results("r", "n", lambda: iter(()))) == {}
 
 
 records = st.dictionaries(
@@ -239,36 +249,18 @@ records = st.dictionaries(
 )
 
 
-def whole(one, other):
-    """Who passes in one run alone: by all flags, or where neither run has any by the mean of the scores."""
-    counts = {"a": 0, "b": 0, "of": 0}
-    for subject in one.keys() & other.keys():
-        sides = one[subject], other[subject]
-        flags = [[flag for flag in flags.values() if flag is not None] for _, flags in sides]
-        scores = [[score for score in scores.values() if score is not None] for scores, _ in sides]
-        if not any(flags) and all(scores):
-            passes = [sum(side) / len(side) >= 0.5 for side in scores]
-        elif all(flags):
-            passes = [all(side) for side in flags]
-        else:
-            continue
-        counts["of"] += 1
-        counts["a"] += passes == [True, False]
-        counts["b"] += passes == [False, True]
-    return counts
-
-
-def test_who_passes_alone_is_about_whole_subjects_and_flips_about_criteria(results):
-    one = results({"a": [1, 1, 0], "b": [0, 1, 1]}, {"a": [True, True, False], "b": [False, True, True]})
-    other = results({"a": [0, 1, 1], "b": [1, 0, 1]}, {"a": [False, True, True], "b": [True, False, True]})
-    found = Pair(one, other).document(["stats/paired"])
-    assert (len(found["flips"]), found["flips_of"]) == (4, 3)
-    assert found["passes_alone"] == {"a": 1, "b": 1, "of": 3}
-    text = [line for line in lines(one, other, found) if isinstance(line, str)]
-    assert text[text.index("pass in B alone: 1, in A alone: 1, of 3 subjects, by all criteria together") + 1 :][0] == (
-        "criteria that pass in A alone: 2 (dicast show ID says why)"
-    )
-    assert "criteria that pass in B alone: 2 (dicast show ID says why)" in text
+def answers(records):
+    """Who passes by label: by flags; or by an only score, from one half on, where no flag of the run names the label. And those labels."""
+    flagged = {name for _, flags in records.values() for name, flag in flags.items() if flag is not None}
+    found, assumed = {}, set()
+    for subject, (scores, flags) in records.items():
+        known = {name: flag for name, flag in flags.items() if flag is not None}
+        found |= {(subject, name): flag for name, flag in known.items()}
+        if not known and len(scores) == 1 and None not in scores.values():
+            ((name, score),) = scores.items()
+            found[subject, name] = None if name in flagged else score >= 0.5
+            assumed |= {name} - flagged
+    return found, assumed
 
 
 @given(records, records)
@@ -279,25 +271,21 @@ def test_flips_are_those_that_looking_at_each_subject_finds(one, other):
         }
         return Results("r", "n", lambda: iter(rows.items()))
 
-    assert passes_alone(run(one), run(other)) == whole(one, other)
-    found, known = flips(run(one), run(other))
-    told = {(flip["subject_id"], flip["criterion"]): (flip["a"], flip["score_a"], flip["score_b"]) for flip in found}
-    expected, seen = {}, set()
-    for subject in one.keys() & other.keys():
-        (scores, flags), (theirs, others) = one[subject], other[subject]
-        both = [name for name in "ab" if flags.get(name) is not None and others.get(name) is not None]
-        for name in both:
-            if flags[name] is not others[name]:
-                expected[subject, name] = (flags[name], scores.get(name), theirs.get(name))
-        means = [
-            sum(there) / len(there) if (there := [score for score in side.values() if score is not None]) else None
-            for side in (scores, theirs)
-        ]
-        if not both and None not in means and (means[0] >= 0.5) is not (means[1] >= 0.5):
-            expected[subject, None] = (means[0] >= 0.5, *means)
-        if both or None not in means:
-            seen.add(subject)
-    assert (told, known, len(found)) == (expected, len(seen), len(expected))
+    pairs = pair_passes(run(one), run(other))
+    found = flips(pairs, run(one), run(other))
+    told = {(flip["subject_id"], flip["label"]): (flip["a"], flip["score_a"], flip["score_b"]) for flip in found}
+    expected, ((before, ours), (after, theirs)) = {}, (answers(one), answers(other))
+    for subject, name in before.keys() & after.keys():
+        was, now = before[subject, name], after[subject, name]
+        if None not in (was, now) and was is not now and name not in ours ^ theirs:
+            expected[subject, name] = (was, one[subject][0].get(name), other[subject][0].get(name))
+    assert (told, len(found)) == (expected, len(expected))
+    for label, counts in pairs.counted().items():
+        changed = [was for (_, name), (was, *_) in expected.items() if name == label]
+        assert (counts.a, counts.b) == (sum(changed), len(changed) - sum(changed))
+        paired = counts.known + counts.open
+        assert paired + counts.unpaired_a == len([*pairs.a.subjects(label)])
+        assert paired + counts.unpaired_b == len([*pairs.b.subjects(label)])
     assert [flip["subject_id"] for flip in found] == sorted((flip["subject_id"] for flip in found), key=[*one].index)
 
 
@@ -311,7 +299,7 @@ def test_a_name_whose_runs_scored_nothing_is_told_from_one_that_nobody_has(made,
         CliRunner().invoke(compare, ["plain", "brokn"], catch_exceptions=False)
 
 
-def test_the_records_of_a_run_are_read_once_for_all_comparisons_of_scores():
+def test_the_records_of_a_run_are_read_once_for_all_comparisons_of_scores_and_once_for_passes():
     read = []
 
     def records(name):
@@ -320,7 +308,7 @@ def test_the_records_of_a_run_are_read_once_for_all_comparisons_of_scores():
 
     pair = Pair(Results("1", "a", lambda: records("a")), Results("2", "b", lambda: records("b")))
     pair.document([name for name in COMPARISONS if name != "stats/category_effects"])  # which needs the rows, too
-    assert read == ["a", "b"]
+    assert read == ["a", "b", "a", "b"]
 
 
 def test_two_files_of_records_need_no_ledger(ask, made, tmp_path, monkeypatch):

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from dicast import ConfigError, Results
 from dicast_stats import CliffsDelta, Paired, ScoreDelta, Significance
-from dicast_stats.flips import flips
 
 ALL = (ScoreDelta(), CliffsDelta(), Significance(), Paired())
 TOO_LARGE = "the scores are too large"
@@ -490,15 +489,6 @@ def test_scores_that_differ_by_rounding_alone_are_tied(results):
     assert only(CliffsDelta().compare(*sides))["delta"] == 0
     found = only(Paired().compare(*sides))
     assert (found["mean_difference"], found["sign_p"], found["wilcoxon_p"]) == (0, 1, 1)
-
-
-def test_mean_of_scores_that_is_the_cut_passes():
-    """(.6 + .7 + .2)/3 is .5."""
-    low, high = (
-        {"metrics": {"scores": dict(zip("abc", scores, strict=True))}} for scores in ((0.1, 0.2, 0.3), (0.6, 0.7, 0.2))
-    )
-    runs = [Results("run", "name", lambda found=found: iter([("1", found)])) for found in (low, high)]
-    assert [(one["a"], one["b"]) for one in flips(*runs)[0]] == [(False, True)]
 
 
 def test_significance_says_in_words_what_its_interval_and_adjusted_p_say(results):

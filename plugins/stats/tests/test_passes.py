@@ -137,7 +137,7 @@ def test_who_flips_is_told_by_the_line_of_each_run(run):
         ("b", False, True),
         ("e", True, False),
     ]
-    assert found["flips_of"] == 5
+    assert found["passes"]["long"]["known"] == 5
     paired = found["comparisons"]["stats/paired"]["criteria"]["long"]
     assert (paired["n_pass_pairs"], paired["passes_gained"], paired["passes_lost"], paired["mcnemar_p"]) == (
         5,

@@ -15,7 +15,8 @@ from dicast_stats.words import pairs_needed, sentence
 
 
 def words(results, one, other, **options):
-    return Paired(**options).compare(results({"a": one}), results({"a": other}))["words"]
+    (sentence,) = Paired(**options).compare(results({"a": one}), results({"a": other}))["sentences"]
+    return sentence.removeprefix("a: ")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_of_different_criteria_each_has_its_own(results):
     other = results({"a": [0.1, 0.2], "b": [0.5, 0.5], "c": [1, 1]})
     assert Paired().compare(one, other)["words"] == "a: no difference: all 2 pairs agree. b: all 2 pairs differ by +0.5"
     assert Paired(criteria=("b",)).compare(one, other)["words"] == "b: all 2 pairs differ by +0.5"
-    assert Paired().compare(results({"x": [1]}), other)["words"] == "no criterion is in both runs"
+    assert Paired().compare(results({"x": [1]}), other)["words"] == "no label is in both runs"
 
 
 @pytest.mark.parametrize("deviation", [0.05, 0.1, 0.2, 0.5])

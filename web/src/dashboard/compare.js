@@ -35,15 +35,24 @@ function Side({ word, name, runs, value }) {
 }
 
 function Found({ document, at, all, onAll }) {
-  return html`${document.words ? html`<p class="lead words" dir="auto">${document.words}</p>` : null}
+  const passes = Object.entries(document.passes);
+  return html`${(document.sentences ?? []).map((text) => html`<p class="lead words" dir="auto">${text}</p>`)}
     ${document.differs.length ? html`<p class="warnings">They differ in more than the task: <span dir="auto">${document.differs.join(", ")}</span></p>` : null}
     ${Object.entries(document.comparisons).map(([name, found]) => html`<${Comparison} name=${name} found=${found} at=${(path) => at(`comparisons[${JSON.stringify(name)}].${path}`)} />`)}
-    <h2>Flips</h2><p class="count"><${Figure} value=${document.passes_alone.b} path=${at("passes_alone.b")} /> pass in B alone, <${Figure} value=${document.passes_alone.a} path=${at("passes_alone.a")} /> in A alone, of <${Figure} value=${document.passes_alone.of} path=${at("passes_alone.of")} /> subjects</p>
-    ${document.flips.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Flips"><table class="list"><thead><tr><th scope="col">subject</th><th scope="col">by</th><th scope="col">now</th><th scope="col" class="num">was</th><th scope="col" class="num">is</th></tr></thead>
-      <tbody>${document.flips.slice(0, all ? undefined : FLIPS).map((one, number) => html`<tr><th scope="row" dir="auto"><a href=${ofSubject(one.subject_kind, one.subject_id)}>${one.subject_id}</a></th><td dir="auto">${one.criterion ?? "score"}</td><td><${Mark} outcome=${one.b ? "pass" : "fail"} word=${one.b ? "passes" : "does not pass"} /></td>
+    <h2>Flips</h2>${passes.length === 0 ? html`<p class="empty">No label says in both runs who passes.</p>` : html`<${Counts} passes=${passes} at=${at} />`}
+    ${document.flips.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Flips"><table class="list"><thead><tr><th scope="col">subject</th><th scope="col">label</th><th scope="col">now</th><th scope="col" class="num">was</th><th scope="col" class="num">is</th></tr></thead>
+      <tbody>${document.flips.slice(0, all ? undefined : FLIPS).map((one, number) => html`<tr><th scope="row" dir="auto"><a href=${ofSubject(one.subject_kind, one.subject_id)}>${one.subject_id}</a></th><td dir="auto">${one.label}</td><td><${Mark} outcome=${one.b ? "pass" : "fail"} word=${one.b ? "passes" : "does not pass"} /></td>
         <td class="num"><${Figure} value=${one.score_a} path=${at(`flips[${number}].score_a`)} form=${score} /></td><td class="num"><${Figure} value=${one.score_b} path=${at(`flips[${number}].score_b`)} form=${score} /></td></tr>`)}</tbody></table></div>
       ${!all && document.flips.length > FLIPS ? html`<button type="button" class="chip" onClick=${onAll}>Show all</button>` : null}`}
     <p class="fine">Baseline: <a href=${ofRun(document.a.run_id)}><code>${document.a.run_id}</code></a>, with <a href=${ofRun(document.b.run_id)}><code>${document.b.run_id}</code></a>.</p>`;
+}
+
+/** Who passes in one run alone, by label; the gate's label comes first. */
+function Counts({ passes, at }) {
+  const path = (label, name) => at(`passes[${JSON.stringify(label)}].${name}`);
+  const cell = (label, one, name) => html`<td class="num"><${Figure} value=${one[name]} path=${path(label, name)} /></td>`;
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Passes by label"><table class="list counts"><thead><tr><th scope="col">label</th><th scope="col" class="num">pass in B alone</th><th scope="col" class="num">in A alone</th><th scope="col" class="num">in both</th><th scope="col" class="num">in neither</th><th scope="col" class="num">open</th><th scope="col" class="num">in A only</th><th scope="col" class="num">in B only</th></tr></thead>
+    <tbody>${passes.map(([label, one]) => html`<tr><th scope="row" dir="auto">${label}</th>${["b", "a", "both", "neither", "open", "unpaired_a", "unpaired_b"].map((name) => cell(label, one, name))}</tr>`)}</tbody></table></div>`;
 }
 
 /** One comparison: the criteria it has figures of, with its own words. Those that give no difference or delta are left to `dicast compare`. */

@@ -44,16 +44,26 @@ function Nothing() {
     <pre class="command">dicast run pipeline.yaml</pre></section>`;
 }
 
-/** How good the work of each model was; as a banner only those that are under the floor. */
+/** Turns are grouped by the model that wrote them; other kinds by the judge's model, since no event says who wrote them. */
+const byJudge = (row) => "judge_model" in row;
+
+/** What a group under the floor has in common, in words: the model under test, or the judge's model. */
+function Under({ row, kind }) {
+  const model = row.chosen_model;
+  if (byJudge(row)) return model === null ? html`${named(kind)} judged without a model` : html`${named(kind)} judged by <strong dir="auto">${model}</strong>`;
+  return model === null ? html`${named(kind)} of no known model` : html`${named(kind)} written by <strong dir="auto">${model}</strong>`;
+}
+
+/** How good the work was by model; as a banner only the groups that are under the floor. */
 function Quality({ kind, days, answer, banner = false }) {
   const under = (answer.document?.data ?? []).map((row, number) => [row, number]).filter(([row]) => row.below_floor === true);
   if (banner) {
-    return under.length === 0 ? null : html`<div class="floor" role="status">${under.map(([row, number]) => html`<p><strong dir="auto">${row.chosen_model ?? "Work of no known model"}</strong> is under the floor: ${named(kind)} have a mean of
-      ${" "}<${Figure} value=${row.mean_score} path=${answer.at(`data[${number}].mean_score`)} form=${score} />, and <${Figure} value=${answer.document.floor} path=${answer.at("floor")} /> is the least.${row.chosen_model === null ? "" : " Consider a stronger model."}</p>`)}</div>`;
+    return under.length === 0 ? null : html`<div class="floor" role="status">${under.map(([row, number]) => html`<p>Under the floor: <${Under} row=${row} kind=${kind} /> have a mean of
+      ${" "}<${Figure} value=${row.mean_score} path=${answer.at(`data[${number}].mean_score`)} form=${score} />, and <${Figure} value=${answer.document.floor} path=${answer.at("floor")} /> is the least.${row.chosen_model === null || byJudge(row) ? "" : " Consider a stronger model."}</p>`)}</div>`;
   }
-  return html`<${Tile} title="Quality by model" id="quality"><${Answer} answer=${answer}>${(document) => document.data.length === 0
+  return html`<${Tile} title=${(answer.document?.data ?? []).some(byJudge) ? "Quality by judge's model" : "Quality by model"} id="quality"><${Answer} answer=${answer}>${(document) => document.data.length === 0
     ? html`<p class="empty">No verdicts on ${named(kind)} in these ${PERIODS[days]}.</p>`
-    : html`<div class="scroll" tabindex="0" role="group" aria-label="Quality by model"><table><thead><tr><th scope="col">model</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">mean, drawn</span></th><th scope="col" class="num">p50</th><th scope="col" class="num">p10</th><th scope="col" class="num">verdicts</th>${people(document) ? html`<th scope="col" class="num roomy">people</th>` : null}<th scope="col" class="num">thumbs down</th></tr></thead>
+    : html`<div class="scroll" tabindex="0" role="group" aria-label="Quality by model"><table><thead><tr><th scope="col">${document.data.some(byJudge) ? "judge's model" : "model"}</th><th scope="col" class="num">mean</th><th scope="col" class="roomy"><span class="hidden">mean, drawn</span></th><th scope="col" class="num">p50</th><th scope="col" class="num">p10</th><th scope="col" class="num">verdicts</th>${people(document) ? html`<th scope="col" class="num roomy">people</th>` : null}<th scope="col" class="num">thumbs down</th></tr></thead>
       <tbody>${document.data.map((row, number) => html`<tr class=${row.below_floor ? "under" : ""}><th scope="row" dir="auto">${row.chosen_model ?? html`<span class="soft">not known</span>`}</th>
         <td class="num strong"><${Figure} value=${row.mean_score} path=${answer.at(`data[${number}].mean_score`)} form=${score} /></td>
         <td class="roomy"><${Interval} value=${row.mean_score === null ? null : Number(row.mean_score)} cut=${Number(document.floor)} label=${row.mean_score === null ? "no mean" : `mean ${score(row.mean_score)}, floor ${document.floor}`} /></td>

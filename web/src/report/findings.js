@@ -78,7 +78,10 @@ export function Aggregates({ run }) {
   </section>`;
 }
 
-/** How a run compares with its baseline: the words, what flipped, and the figures. */
+/** How many subjects only one of two runs has. */
+const unpaired = (one) => Number(one.unpaired_a) + Number(one.unpaired_b);
+
+/** How a run compares with its baseline: the sentence of each label, who passes in one run alone, and the figures. */
 export function Comparison({ run, onFlips }) {
   const { comparison, baseline } = run.document;
   const compared = run.compared;
@@ -91,16 +94,20 @@ export function Comparison({ run, onFlips }) {
   const found = Object.entries(compared ? compared.comparisons : comparison ?? {});
   const path = compared ? `${run.prefix}compare.comparisons` : at(run.prefix, "comparison");
   const differs = (compared ? compared.differs : baseline?.differs ?? []).filter((section) => section !== "task");
-  const words = [...new Set([...(compared?.words ? [compared.words] : []), ...found.map(([, one]) => one?.words).filter(Boolean)])];
+  const sentences = (one) => one?.sentences ?? (one?.words ? [one.words] : []);
+  const words = [...new Set([...sentences(compared), ...found.flatMap(([, one]) => sentences(one))])];
+  const counts = Object.entries(flips?.passes ?? baseline?.passes ?? {});
   return html`<section aria-labelledby=${`baseline-${run.key}`}>
     <h2 id=${`baseline-${run.key}`}>Against the baseline</h2>
     <p class="lead">A is the baseline, run <code>${flips?.run_id ?? baseline?.run_id ?? compared.a.run_id}</code> (${flips?.name ?? baseline?.name ?? compared.a.name}); B is this run.
       Differences are B less A.</p>
     ${differs.length ? html`<p class="warnings">not alike: they differ in ${differs.join(", ")}</p>` : null}
     ${words.map((text) => html`<p class="words" dir="auto">${text}</p>`)}
-    ${flips ? html`<div class="flips"><button type="button" class="chip pass" onClick=${() => onFlips("gained")}><${Figure} value=${flips.gained} /> pass in B alone</button>
-      <button type="button" class="chip fail" onClick=${() => onFlips("lost")}><${Figure} value=${flips.lost} /> pass in A alone</button>
-      <span class="small">of <${Figure} value=${flips.known} /> subjects that were judged in both runs</span></div>` : null}
+    ${counts.map(([label, one]) => flips && label === flips.label ? html`<div class="flips"><strong dir="auto">${label}</strong>
+      <button type="button" class="chip pass" onClick=${() => onFlips("gained")}><${Figure} value=${one.b} /> pass in B alone</button>
+      <button type="button" class="chip fail" onClick=${() => onFlips("lost")}><${Figure} value=${one.a} /> pass in A alone</button>
+      <span class="small">of <${Figure} value=${one.known} /> subjects with an answer in both runs${Number(one.open) ? html`; <${Figure} value=${one.open} /> open` : null}${unpaired(one) ? html`; ${unpaired(one)} in one run only` : null}</span></div>`
+    : html`<p class="words" dir="auto">${one.words}</p>`)}
     ${found.length ? html`<div class="stack">${found.map(([name, one]) => html`<${Findings} name=${name} found=${one} path=${at(path, name)} folded />`)}</div>` : null}
   </section>`;
 }

@@ -197,6 +197,7 @@ def _findings_lines(done: Document) -> Iterator[str | Drawing]:
         elif more:
             yield f"  NOT ALIKE: they differ in {more}"
         yield from _comparisons(done["comparison"])
+        yield from (counts["words"] for counts in baseline.get("passes", {}).values())  # older documents have none
     yield from (f"BROKEN: {message}" for message in done["broken"].values())
 
 
@@ -205,7 +206,8 @@ def _comparisons(comparisons: Document) -> Iterator[str | Drawing]:
     for label, found in comparisons.items():
         is_by_criterion = isinstance(found, Mapping) and isinstance(found.get("criteria"), Mapping)
         yield from comparison_lines(label, found) if is_by_criterion else tree(label, found)
-    yield from dict.fromkeys(str(found["words"]) for found in comparisons.values() if found and found.get("words"))
+    with_words = [found for found in comparisons.values() if found and found.get("words")]
+    yield from dict.fromkeys(str(words) for found in with_words for words in found.get("sentences") or [found["words"]])
 
 
 def _is_of_rows(failures: object) -> bool:

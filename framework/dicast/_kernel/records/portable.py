@@ -13,6 +13,7 @@ import orjson
 from ..._toolkit.json_values import numbers_in
 from ..values import Head, Record, Results
 from ..values.errors import DataError, Problem
+from ..values.passes import PassRule
 
 FORMAT = "dicast.baseline/1"
 """What the member ``format`` of such a file says."""
@@ -80,7 +81,9 @@ def read_portable(path: Path) -> Results | None:
             yield row["subject_id"], {"row": about, **kept}
 
     pass_at = found.get("pass_at") or {}  # which earlier versions did not write
-    return Results(found["run_id"], found["name"], records, found["fingerprints"], found["models"], pass_at)
+    label = (found["document"].get("score") or {}).get("label")
+    rule = PassRule(pass_at, tuple(found["document"].get("labels") or ()), label)
+    return Results(found["run_id"], found["name"], records, found["fingerprints"], found["models"], pass_at, rule=rule)
 
 
 def _loaded(path: Path) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -20,6 +21,7 @@ from ..events import (
 from ..pipeline.labels import recorded_labels, recorded_score_label
 from ..pipeline.sections import METRICS
 from ..values import Event, Query, Record, Results, Subject
+from .passes import ledger_passes, recorded_rule
 from .record import columns
 
 TYPES = (RECORD_COMPLETED, RECORD_FAILED, EVAL_COMPLETED, EVAL_FAILED)
@@ -91,7 +93,14 @@ class RecordReader:
             if any(event.type == EVAL_COMPLETED for event in told):
                 by = {} if scored_by is None else {"scored_by": scored_by}
                 record = {**(record or {"row": row or named}), **by, "metrics": {**metrics, **found}}
+                record |= self._combined(told)
         return (kind, subject_id, session), record, missing
+
+    def _combined(self, told: Sequence[Event]) -> dict[str, object]:
+        """Return the score of all metrics together, where there are several, as the record's ``combined``."""
+        ends = [event for event in told if event.type in VERDICT_ENDS and event.payload["judge"] == METRICS]
+        is_known = len(self._metrics) > 1 and bool(ends) and ends[-1].type == EVAL_COMPLETED
+        return {"combined": ends[-1].payload["score"]} if is_known else {}
 
     def _scores(self, told: Sequence[Event]) -> tuple[str | None, dict[str, object], Mapping[str, None]]:
         """Return the label of the score, the scores that the events *told* of a subject hold as a record's metrics, and the labels without one.
@@ -126,10 +135,10 @@ def results(ledger: Ledger, run_id: str) -> Results:
 
     :raises LookupError: when the ledger has no such run.
     """
-    begun = next((entry.event for entry in ledger.read(Query(run_id=run_id, types=(RUN_STARTED,), limit=1))), None)
+    begun = next(iter(ledger.read(Query(run_id=run_id, types=(RUN_STARTED,), limit=1))), None)
     if begun is None:
         raise LookupError(run_id)
-    started: Mapping[str, Any] = begun.payload
+    started: Mapping[str, Any] = begun.event.payload
 
     def records() -> Iterator[tuple[str, Record]]:
         reader = RecordReader(started, late=True)
@@ -147,7 +156,9 @@ def results(ledger: Ledger, run_id: str) -> Results:
     ended = Query(run_id=run_id, types=(RUN_COMPLETED,), newest_first=True, limit=1)
     answered: Any = next((entry.event.payload.get("models") for entry in ledger.read(ended)), None)
     name, pass_at = str(started.get("name")), started.get("pass_at") or {}  # which earlier versions did not tell
-    return Results(run_id, name, records, counting, answered or {}, pass_at, rows)
+    rule = recorded_rule(started)
+    passes = partial(ledger_passes, ledger.read, run_id, rule)
+    return Results(run_id, name, records, counting, answered or {}, pass_at, rows, rule, passes, begun.seq)
 
 
 _BESIDE = ("aggregates[", "early_stop[")

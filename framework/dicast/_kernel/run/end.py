@@ -9,6 +9,7 @@ import attrs
 
 from ..contract.protocols import Ledger, Source
 from ..events import AGGREGATE_COMPLETED, COMPARISON_COMPLETED
+from ..records.passes import pass_counts
 from ..records.reader import results
 from ..source.source import GivenSubjects, read_counts
 from ..values import Event, ReadCounts, Results
@@ -50,6 +51,7 @@ def conclude(
         own = attrs.evolve(results(ledger, stream.run_id), models=stream.report.models)
         said |= {"run_id": baseline.run_id, "name": baseline.name, "differs": own.differs(baseline)}
         if whole:
+            said["passes"] = {label: counts.json() for label, counts in pass_counts(baseline, own).items()}
             compared = observers.compare(wanted.compare, baseline, own)
             comparison = dict(_emitted(stream, COMPARISON_COMPLETED, compared, {"baseline": baseline.run_id}))
     return found | {"comparison": comparison, "baseline": said or None, "broken": dict(observers.broken)}

@@ -8,6 +8,7 @@ from typing import Any, Self
 import attrs
 
 from ..classes import frozen
+from .passes import PassRule, SubjectPasses
 from .subject import Subject
 
 Record = Mapping[str, Any]
@@ -45,8 +46,9 @@ class Results:
     section; a file of records has none. *kept* is for what a comparison has made of the records, so that the next one need not
     read them all again: by whatever key it finds it by. *models* are the names of the models that answered, by the label of what
     asked them; a ledger of before says none. *pass_at* is the least score with which a subject passes, by label; a record's ``scored_by`` is the label that its ``metrics.score`` is of,
-    where verdicts made it. *rows()* yields the rows that subjects were read from, by kind and id, where the records do not have them: those of a run of
-    metrics and judges alone, whose ledger stores content.
+    where verdicts made it, and ``combined`` is the score of all metrics together where there are several. *rows()* yields the rows that subjects were read from, by kind and id, where the records do not have them: those of a run of
+    metrics and judges alone, whose ledger stores content. *rule* is what the run says of passing, and *passes()* returns whether each subject passes by a
+    rule, failed judgments included; a file has neither. *started_at* is the row of ``run.started`` in the ledger.
     """
 
     run_id: str
@@ -56,6 +58,9 @@ class Results:
     models: Mapping[str, Iterable[str]] = attrs.field(factory=dict)
     pass_at: Mapping[str, float] = attrs.field(factory=dict)
     rows: Callable[[], Iterator[tuple[tuple[str, str], Mapping[str, Any]]]] = lambda: iter(())
+    rule: PassRule | None = None
+    passes: Callable[[PassRule | None], SubjectPasses] | None = None
+    started_at: int | None = None
     kept: dict[object, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     def differs(self, other: Results) -> list[str]:

@@ -194,7 +194,7 @@ class Report:
         """The document as text, with a word on what is below the floor."""
         asked = self.asked
         yield f"verdicts on subjects of kind {asked.kind} from {written(asked.start)} to {written(asked.end)}"
-        first = asked.group if asked.group != "none" else ""
+        first = "judge's model" if self._by_judge else asked.group if asked.group != "none" else ""
         money = ("usd", "msat") if self._msat else ("usd",)
         heads = (first, "verdicts", "mean", "p50", "p10", "confidence", *money, "thumbs down", "escalated", "no budget")
         table = [heads, *(self._cells(group) for group in self.groups)]
@@ -215,6 +215,11 @@ class Report:
         if self.backlog:
             yield f"backlog: {self.backlog:,} judgments were begun and have not ended"
         yield from (self._advice(group) for group in self.groups if self._below(group))
+
+    @property
+    def _by_judge(self) -> bool:
+        """Whether groups are by the judge's model: only turns record which model wrote them."""
+        return self.asked.group == "model" and self.asked.kind != "turn"
 
     @property
     def _msat(self) -> bool:
@@ -238,7 +243,8 @@ class Report:
         return (name or "(none)") + (f" {version}" if version else "")
 
     def _advice(self, group: Group) -> str:
-        below = f"{self._title(group)}: the mean {group.mean:.4f} is below the floor of {self.asked.floor:g}"
+        what = f"judged by {self._title(group)}" if self._by_judge else self._title(group)
+        below = f"{what}: the mean {group.mean:.4f} is below the floor of {self.asked.floor:g}"
         if self.asked.group == "model" and self.asked.kind == "turn" and group.key[0] is not None:
             return f"{below}; this work may need a stronger model than {group.key[0]}"
         return f"{below}; dicast verdicts --kind {self.asked.kind} lists what was judged"

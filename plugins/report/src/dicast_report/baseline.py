@@ -1,4 +1,4 @@
-"""What a run is compared with, subject by subject."""
+"""The run that a page compares its run with, subject by subject."""
 
 from __future__ import annotations
 
@@ -8,55 +8,51 @@ from typing import Any, Literal
 import attrs
 
 from dicast import Query
+from dicast.reporting import PairedPasses, pair_runs
 
-from .marking import Marking, Outcome
+from .marking import Marking
 from .told import Key, Read, Told, told_subjects
 
 Flip = Literal["gained", "lost", ""]
 
 
-@attrs.define
+@attrs.frozen
 class Baseline:
-    """The scores and outcomes of the run *run_id*, by subject, and how many *known* subjects changed to or from passing."""
+    """The run *run_id* as a baseline: its scores by subject, and *pairs*, which says who passes in either run.
+
+    The rows of a page show changes under *label*: the gate's, else the first that both runs have.
+    """
 
     run_id: str
     name: str
-    before: Mapping[Key, tuple[float | None, Outcome]]
-    known: int = 0
-    gained: int = 0
-    lost: int = 0
+    scores: Mapping[Key, float | None]
+    pairs: PairedPasses
 
-    def count(self, told: Told, outcome: Outcome) -> None:
-        """Count a subject of the run that is compared."""
-        was = self.before.get(told.key)
-        if was is not None and {was[1], outcome} <= {"pass", "fail"}:
-            self.known += 1
-            flip = self.flip(told, outcome)
-            self.gained += flip == "gained"
-            self.lost += flip == "lost"
+    @property
+    def label(self) -> str | None:
+        """The label whose changes the rows show; None where the runs have no label in common."""
+        return self.pairs.label or next(iter(self.pairs.labels), None)
 
-    def flip(self, told: Told, outcome: Outcome) -> Flip:
-        """Whether the subject passes now and did not, or the other way round; a subject without a score does neither."""
-        was = self.before.get(told.key, (None, "open"))[1]
-        if {was, outcome} != {"pass", "fail"}:
-            return ""
-        return "gained" if outcome == "pass" else "lost"
+    def flip(self, told: Told) -> Flip:
+        """Return whether the subject passes now and did not, or the reverse; a subject without an answer in both runs does neither."""
+        change = None if self.label is None else self.pairs.change(told.key, self.label)
+        return "" if change is None else "gained" if change.b else "lost"
 
     def score(self, told: Told) -> float | None:
-        """What the subject scored before."""
-        return self.before.get(told.key, (None, None))[0]
+        """Return the score of the subject in the baseline."""
+        return self.scores.get(told.key)
 
     def json(self) -> dict[str, Any]:
-        """The counts, for the page."""
-        names = ("run_id", "name", "known", "gained", "lost")
-        return {name: getattr(self, name) for name in names}
+        """Return the counts for the page, by label."""
+        passes = {label: counts.json() for label, counts in self.pairs.counted().items()}
+        return {"run_id": self.run_id, "name": self.name, "label": self.label, "passes": passes}
 
 
-def baseline(read: Read, run_id: str | None) -> Baseline | None:
-    """The run *run_id* as a baseline; None where the ledger has no such run."""
+def baseline(read: Read, run_id: str | None, compared: str) -> Baseline | None:
+    """Return the run *run_id* as the baseline of the run *compared*; None where the ledger has no such run."""
     started = None if run_id is None else next(read(Query(run_id, ("run.started",), limit=1)), None)
-    if run_id is None or started is None:
+    if run_id is None or started is None or (pairs := pair_runs(read, run_id, compared)) is None:
         return None
     marking = Marking.of(started.event.payload)
-    before = {told.key: (marking.score(told), marking.outcome(told)) for told in told_subjects(read, run_id)}
-    return Baseline(run_id, str(started.event.payload.get("name")), before)
+    scores = {told.key: marking.score(told) for told in told_subjects(read, run_id)}
+    return Baseline(run_id, str(started.event.payload.get("name")), scores, pairs)

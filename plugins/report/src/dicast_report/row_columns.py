@@ -73,7 +73,7 @@ class RowColumns:
         ]
 
     def _flip(self, told: Told) -> str:
-        return "" if self.baseline is None else self.baseline.flip(told, self.marking.outcome(told))
+        return "" if self.baseline is None else self.baseline.flip(told)
 
     def _reason(self, told: Told) -> str:
         if not self.content:

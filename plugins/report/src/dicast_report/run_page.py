@@ -64,7 +64,9 @@ class RunReader:
         payload: Mapping[str, Any] = started.payload
         marking = Marking.of(payload)
         wanted = compared["a"]["run_id"] if compared else (document.get("baseline") or {}).get("run_id")  # type: ignore[attr-defined]
-        found = _Findings(self, marking, baseline(self.read, wanted), started.run_id, payload.get("task"))
+        found = _Findings(
+            self, marking, baseline(self.read, wanted, started.run_id), started.run_id, payload.get("task")
+        )
         found.count()
         chosen = found.choice.chosen()
         content = contents(self.read, started.run_id, (told.key for told in chosen.rows) if self.wanted.content else ())
@@ -122,8 +124,6 @@ class _Findings:
             self.spreads.add(told)
             self.spreads.take_back(self.choice.add(told))
             self.reliability.add(told)
-            if self.baseline is not None:
-                self.baseline.count(told, self.marking.outcome(told))
             if not counted or counted & told.ended.keys():
                 self.kinds[told.kind] += 1
 

@@ -27,6 +27,7 @@ from dicast import (
     read_ledger,
     results,
 )
+from dicast.reporting import pair_passes
 
 from .assumptions import Assumptions
 from .bayes import Bayes
@@ -34,7 +35,7 @@ from .category_effects import CategoryEffects
 from .cliffs_delta import CliffsDelta
 from .criteria_effects import CriteriaEffects
 from .distribution_shift import DistributionShift
-from .flips import flips, passes_alone
+from .flips import flips
 from .outliers import Outliers
 from .paired import Paired
 from .practical import Practical
@@ -197,16 +198,17 @@ class Pair:
             name: paired if name == _PAIRED else (made.get(name) or COMPARISONS[name]()).compare(self.a, self.b)
             for name in names
         }
-        changed, known = flips(self.a, self.b)
+        pairs = pair_passes(self.a, self.b)
         return {
             "comparable": self.comparable,
             "differs": self.differs,
             "a": {"run_id": self.a.run_id, "name": self.a.name},
             "b": {"run_id": self.b.run_id, "name": self.b.name},
             "comparisons": found,
-            "flips": changed,
-            "flips_of": known,
-            "passes_alone": passes_alone(self.a, self.b),
+            "label": pairs.label,
+            "passes": {label: counts.json() for label, counts in pairs.counted().items()},
+            "flips": flips(pairs, self.a, self.b),
+            "sentences": paired["sentences"],
             "words": paired["words"],
         }
 

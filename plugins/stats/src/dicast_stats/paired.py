@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dicast import ConfigError, DataError, InputPath, Problem, Results, Within
+from dicast.reporting import PairedPasses, pair_passes
 
 from .bootstrap import interval
 from .corrected_pairs import Labels, corrected, corrected_words, read_labels
@@ -38,6 +39,8 @@ _DIFFERENCES = (
     *("bootstrap_ci_low", "bootstrap_ci_high", "bootstrap_method"),
 )
 _PASSES = ("mcnemar_p", "n_pass_pairs", "passes_gained", "passes_lost", "pass_rate_difference")
+SCORE = "score"
+"""The name of scores that no label names."""
 _TESTS = ("p_value", "wilcoxon_p", "sign_p", "mcnemar_p")
 _PASS_INTERVAL = ("pass_rate_ci_low", "pass_rate_ci_high")
 
@@ -72,8 +75,8 @@ class Paired:
       pairs would tell *difference*, by the power of the paired t-test (.8, at 5 %).
 
     What is not defined is null, and ``reasons`` says why, by the count that is too small or the test it is about. Where no pair differs the exact tests have a p of 1.
-    ``words`` beside ``criteria`` is the sentence on the subjects' scores; where the runs have different criteria, or *criteria* names
-    some, on each of them.
+    ``sentences`` has one sentence for each label, which names the label; the gate's label comes first. Scores that no label names are called
+    ``score``. ``words`` has all of them as one text.
 
     :param min_samples: how many pairs there have to be, 2 or more.
     :param difference: the least difference that matters, in the scores' own scale; more than 0.
@@ -101,15 +104,21 @@ class Paired:
         before, after = Table.of(baseline), Table.of(variant)
         ours, theirs = pairs(before, after)
         labels = None if self.gold is None else self._labels(baseline, variant)
-        found = compared(baseline, variant, self.criteria, lambda sides: self._tested(sides, ours, theirs, labels))
+        passes = pair_passes(baseline, variant)
+        found = compared(
+            baseline, variant, self.criteria, lambda sides: self._tested(sides, (ours, theirs), labels, passes)
+        )
         self._adjust(found["criteria"].values())
-        if self.criteria or before.criteria != after.criteria:
-            told = (f"{criterion}: {one['words']}" for criterion, one in found["criteria"].items())
-            return {**found, "words": ". ".join(told) or "no criterion is in both runs"}
-        with quiet():
-            column, power = _paired(after.whole[theirs], before.whole[ours])
-            ends = lengths(_t_test(column)[1], power)[0] if len(column) >= self.min_samples and varies(column) else {}
-            return {**found, "words": self._words(column, power, ends)}
+        sentences = [f"{label}: {found['criteria'][label]['words']}" for label in _ordered(found["criteria"], passes)]
+        if not self.criteria and not before.criteria | after.criteria:
+            with quiet():
+                sentences = [f"{SCORE}: {self._on_scores(*_paired(after.whole[theirs], before.whole[ours]))}"]
+        return {**found, "words": ". ".join(sentences) or "no label is in both runs", "sentences": sentences}
+
+    def _on_scores(self, column: Column, power: int) -> str:
+        """Return the sentence on scores that no label names."""
+        ends = lengths(_t_test(column)[1], power)[0] if len(column) >= self.min_samples and varies(column) else {}
+        return self._words(column, power, ends)
 
     def _labels(self, baseline: Results, variant: Results) -> Labels:
         """The labels in the file *gold*.
@@ -134,11 +143,14 @@ class Paired:
             if "corrected" in one:
                 one["words"] += f"; {corrected_words(one['corrected'])}"
 
-    def _tested(self, sides: Sides, ours: Rows, theirs: Rows, labels: Labels | None) -> dict[str, Any]:
+    def _tested(
+        self, sides: Sides, rows: tuple[Rows, Rows], labels: Labels | None, passed: PairedPasses
+    ) -> dict[str, Any]:
+        ours, theirs = rows
         now, was = sides.variant.scores(sides.criterion)[theirs], sides.baseline.scores(sides.criterion)[ours]
         column, power = _paired(now, was)
         figures, reasons = self._differences(column, power)
-        passes, why = self._passes(sides, ours, theirs)
+        passes, why = self._passes(passed, sides.criterion)
         if labels is not None:
             figures["corrected"], unknown = _corrected(sides, ours, theirs, labels)
             why |= unknown
@@ -175,24 +187,25 @@ class Paired:
             figures, large = {**figures, **found}, {**large, **unknown}
         return {**figures, **test, "adjusted_p_value": test["p_value"], "bootstrap_method": method}, large
 
-    def _passes(self, sides: Sides, ours: Rows, theirs: Rows) -> tuple[dict[str, Any], dict[str, str]]:
+    def _passes(self, passes: PairedPasses, criterion: str) -> tuple[dict[str, Any], dict[str, str]]:
         """McNemar's test, and what it rests on."""
-        before, after, criterion = sides.baseline, sides.variant, sides.criterion
-        (told, passing), (said, passes) = before.passes(criterion), after.passes(criterion)
-        both = told[ours] & said[theirs]
-        count = int(both.sum())
-        if not count:
+        found = passes.counts(criterion)
+        count, gained, lost = found.known, found.b, found.a
+        if not count or criterion not in passes.labels or criterion in passes.assumed:
             return dict.fromkeys((*_PASSES, *_PASS_INTERVAL)) | {"n_pass_pairs": 0}, {"mcnemar_p": _NO_FLAGS}
-        was, now = passing[ours], passes[theirs]
-        gained, lost = int((both & now & ~was).sum()), int((both & was & ~now).sum())
         counts = {"n_pass_pairs": count, "passes_gained": gained, "passes_lost": lost}
         figures = {**dict.fromkeys((*_PASSES, *_PASS_INTERVAL)), **counts}
         figures["pass_rate_difference"] = (gained - lost) / count
         if reasons := few(self.min_samples, {"n_pass_pairs": count}):
             return figures, reasons
-        kept = int((both & was & now).sum())
-        ends = rate_interval(kept, gained, lost, count)
+        ends = rate_interval(found.both, gained, lost, count)
         return {**figures, "mcnemar_p": even(gained, lost), **dict(zip(_PASS_INTERVAL, ends, strict=True))}, {}
+
+
+def _ordered(criteria: Mapping[str, object], passes: PairedPasses) -> list[str]:
+    """Return the names of *criteria*: the labels of the file first, the gate's at the top."""
+    known = [label for label in passes.labels if label in criteria]
+    return [*dict.fromkeys([*known, *criteria])]
 
 
 def _paired(now: Column, was: Column) -> tuple[Column, int]:

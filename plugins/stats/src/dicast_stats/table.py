@@ -29,6 +29,8 @@ PASS_AT = 0.5
 """A score from here on, but for rounding, is a pass, where neither a flag nor a run says so."""
 
 SCORES, FLAGS = "scores", "score_flags"
+METRICS = "metrics"
+"""The label of all metrics together."""
 
 Key = tuple[str, str]
 """A subject's kind and its id: a turn and a session may have the same."""
@@ -154,7 +156,8 @@ class Table:
         self._whole[row] = nan if whole is None else whole
         line = self._lines.get(record.get("scored_by", ""), PASS_AT)
         self._whole_passes[row] = whole is not None and bool(reaches(whole, line))
-        for criterion, value in mapping(record, SCORES).items():
+        combined = {METRICS: record["combined"]} if "combined" in record else {}
+        for criterion, value in {**combined, **mapping(record, SCORES)}.items():
             self._mark(criterion, row, _NAMED)
             self._scores[criterion][row] = number_or_nan(value)
         for criterion, flag in mapping(record, FLAGS).items():

@@ -7,12 +7,12 @@ from typing import Any
 
 from dicast import Results, comparison_lines
 
-from .words import subjects
-
 Figures = Mapping[str, Any]
 
 SHOWN = 20
-"""How many flips are listed of each direction."""
+"""How many subjects are listed for each direction, over all labels."""
+LEAST = 3
+"""How many subjects of a label and direction are listed however many labels there are."""
 
 
 def lines(a: Results, b: Results, found: Figures) -> Iterator[Any]:
@@ -26,32 +26,27 @@ def lines(a: Results, b: Results, found: Figures) -> Iterator[Any]:
         yield ""
         yield from comparison_lines(name, comparison)
     yield ""
-    yield from _flips(found["flips"], found["flips_of"], found["passes_alone"])
+    yield from _passes(found["passes"], found["flips"])
     yield ""
-    yield found["words"]
+    yield from found["sentences"] or [found["words"]]
 
 
-def _flips(flips: Sequence[Figures], known: int, whole: Figures) -> Iterator[str]:
-    by_criterion = any(one["criterion"] is not None for one in flips)
-    if not known:
+def _passes(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iterator[str]:
+    """Yield the counts of each label, and below them the first subjects that pass in one run alone."""
+    if not passes:
         yield "no subject has a flag or a score in both runs: whether one passes in one and not in the other is not known"
-    elif not flips:
-        yield f"no subject passes in one run and not in the other, of {known:,}"
-    elif by_criterion:
-        yield f"pass in B alone: {whole['b']:,}, in A alone: {whole['a']:,}, of {subjects(whole['of'])}, by all criteria together"
-    what = "criteria that pass" if by_criterion else "pass"
-    for gained, side in ((False, "A"), (True, "B")):
-        found = [one for one in flips if one["b"] is gained]
-        if found:
-            yield f"{what} in {side} alone: {len(found):,} (dicast show ID says why)"
-            yield from (f"  {_flip(one)}" for one in found[:SHOWN])
-            if len(found) > SHOWN:
-                yield "  … (--json lists them all)"
+    most = max(LEAST, SHOWN // max(1, len(passes)))
+    for label, counts in passes.items():
+        yield counts["words"]
+        for side, gained in (("A", False), ("B", True)):
+            changed = [one for one in flips if one["label"] == label and one["b"] is gained]
+            yield from (f"  in {side} alone: {_flip(one)}" for one in changed[:most])
+            if len(changed) > most:
+                yield f"  … and {len(changed) - most:,} more in {side} alone (--json lists them all)"
 
 
 def _flip(one: Figures) -> str:
-    criterion = "" if one["criterion"] is None else f"  {one['criterion']}"
-    return f"{one['subject_id']}{criterion}  {_score(one['score_a'])} -> {_score(one['score_b'])}"
+    return f"{one['subject_id']}  {_score(one['score_a'])} -> {_score(one['score_b'])}"
 
 
 def _score(value: float | None) -> str:

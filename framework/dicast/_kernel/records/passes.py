@@ -1,0 +1,288 @@
+"""How many subjects pass in one of two runs and not in the other: the single count that reports, dashboard, compare and CI show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from math import isfinite
+from typing import Any
+
+import attrs
+
+from ..classes import frozen
+from ..events import EVAL_COMPLETED, RECORD_COMPLETED, RECORD_ENDS, RUN_STARTED, VERDICT_ENDS
+from ..pipeline.labels import recorded_labels, recorded_score_label
+from ..pipeline.sections import METRICS
+from ..values import Entry, Event, Query, Record, Results
+from ..values.passes import SLACK, PassRule, SubjectKey, SubjectPasses
+
+Read = Callable[[Query], Iterator[Entry]]
+
+SCORE = "score"
+"""The label of a record's only score where nothing names it."""
+
+PASS_AT = 0.5
+"""The line of a score that no metric, judge or criterion of the run has given."""
+
+
+@frozen
+class PassCounts:
+    """How many of the subjects that two runs judged under one *label* pass.
+
+    *a* and *b* pass in that run alone, *both* and *neither* in both or neither run. *open* subjects were judged in both runs, and at least one
+    run has no answer: a failed judgment, or one that the budget left no room for. *unpaired_a* and *unpaired_b* were judged in that run alone.
+    """
+
+    label: str
+    a: int = 0
+    b: int = 0
+    both: int = 0
+    neither: int = 0
+    open: int = 0
+    unpaired_a: int = 0
+    unpaired_b: int = 0
+
+    @property
+    def known(self) -> int:
+        """The subjects with an answer in both runs."""
+        return self.a + self.b + self.both + self.neither
+
+    @property
+    def words(self) -> str:
+        """The counts as a sentence that names the label."""
+        if not self.known:
+            found = f"{self.label}: no subject has an answer in both runs"
+        elif not self.a + self.b:
+            found = f"{self.label}: no subject passes in one run and not in the other, of {self.known:,}"
+        else:
+            found = f"{self.label}: {self.b:,} pass in B alone, {self.a:,} in A alone, of {self.known:,}"
+        more = [(self.open, "open in one run"), (self.unpaired_a, "in A only"), (self.unpaired_b, "in B only")]
+        return "; ".join([found, *(f"{count:,} {what}" for count, what in more if count)])
+
+    def json(self) -> dict[str, object]:
+        """Return the counts and the sentence for a document."""
+        return {**attrs.asdict(self), "known": self.known, "words": self.words}
+
+
+@frozen
+class PassChange:
+    """A subject that passes under *label* in one of two runs, *a* or *b*, and not in the other."""
+
+    subject: SubjectKey
+    label: str
+    a: bool
+    b: bool
+
+
+@frozen
+class PairedPasses:
+    """Two runs with whether each subject passes, both by the rule of the newer run.
+
+    *labels* are those that both runs have, the gate's first; *label* is the gate's, else the score's of the newer run, and None where it
+    names none of several labels.
+    """
+
+    labels: tuple[str, ...]
+    label: str | None
+    a: SubjectPasses
+    b: SubjectPasses
+
+    @property
+    def assumed(self) -> frozenset[str]:
+        """The labels with neither flags nor a line, under which a score of one half passes."""
+        return frozenset(self.a.assumed & self.b.assumed)
+
+    def counts(self, label: str) -> PassCounts:
+        """Count the subjects under *label*."""
+        ours, theirs = set(self.a.subjects(label)), set(self.b.subjects(label))
+        tally = {(False, False): 0, (False, True): 0, (True, False): 0, (True, True): 0}
+        unknown = 0
+        for subject in ours & theirs:
+            was, now = self.a.get(subject, label), self.b.get(subject, label)
+            if was is None or now is None:
+                unknown += 1
+            else:
+                tally[was, now] += 1
+        return PassCounts(
+            label,
+            tally[True, False],
+            tally[False, True],
+            tally[True, True],
+            tally[False, False],
+            unknown,
+            len(ours - theirs),
+            len(theirs - ours),
+        )
+
+    def counted(self) -> dict[str, PassCounts]:
+        """Return the counts of each label."""
+        return {label: self.counts(label) for label in self.labels}
+
+    def change(self, subject: SubjectKey, label: str) -> PassChange | None:
+        """Return the change of *subject* under *label*; None where there is none, or it is not known."""
+        was, now = self.a.get(subject, label), self.b.get(subject, label)
+        return None if was is None or now is None or was is now else PassChange(subject, label, was, now)
+
+    def changes(self) -> Iterator[PassChange]:
+        """Yield every change, in the order of the first run's subjects, then of the labels."""
+        for subject in self.a.rows:
+            for label in self.labels:
+                if (change := self.change(subject, label)) is not None:
+                    yield change
+
+
+def pair_passes(a: Results, b: Results) -> PairedPasses:
+    """Pair the subjects of the runs *a* and *b* by kind and id.
+
+    Both are counted by the rule of the run that started last; of a file that is not known, so the other run's holds.
+    """
+    key = (PairedPasses, a.run_id)
+    if key not in b.kept:
+        newer, older = (a, b) if (a.started_at or 0) > (b.started_at or 0) else (b, a)
+        rule = _rule(newer) or _rule(older)
+        b.kept[key] = _paired(rule, run_passes(a, rule), run_passes(b, rule))
+    pairs: PairedPasses = b.kept[key]
+    return pairs
+
+
+def _rule(run: Results) -> PassRule | None:
+    return run.rule or (PassRule(run.pass_at) if run.pass_at else None)
+
+
+def pair_runs(read: Read, a: str, b: str) -> PairedPasses | None:
+    """Pair the subjects of the runs with the ids *a* and *b*, as :func:`pair_passes` does; None where the ledger lacks one of the runs.
+
+    :param read: the ledger's ``read``.
+    """
+    begun = [next(iter(read(Query(run_id=run_id, types=(RUN_STARTED,), limit=1))), None) for run_id in (a, b)]
+    if begun[0] is None or begun[1] is None:
+        return None
+    rules = [recorded_rule(begun[0].event.payload), recorded_rule(begun[1].event.payload)]
+    rule = rules[begun[1].seq > begun[0].seq]
+    return _paired(rule, ledger_passes(read, a, rules[0], rule), ledger_passes(read, b, rules[1], rule))
+
+
+def _paired(rule: PassRule | None, ours: SubjectPasses, theirs: SubjectPasses) -> PairedPasses:
+    differing = ours.assumed ^ theirs.assumed  # a line that is known for one run only compares nothing
+    shared = [label for label in theirs.labels if label in ours.labels and label not in differing]
+    named = rule.labels if rule is not None else ()
+    label = None if rule is None else rule.label
+    metrics = [] if rule is None else [*rule.metrics]
+    if len(metrics) == 1 and metrics[0] in shared:  # it has the same answers as all metrics together
+        shared = [one for one in shared if one != METRICS]
+        label = metrics[0] if label == METRICS else label
+    if label is None and len(shared) == 1:
+        label = shared[0]
+    order = [*([label] if label in shared else []), *(one for one in named if one in shared), *shared]
+    return PairedPasses(tuple(str(one) for one in dict.fromkeys(order)), label, ours, theirs)
+
+
+def pass_counts(a: Results, b: Results) -> dict[str, PassCounts]:
+    """Count the subjects that pass in the runs *a* and *b*, by label, the gate's label first."""
+    return pair_passes(a, b).counted()
+
+
+def run_passes(run: Results, rule: PassRule | None) -> SubjectPasses:
+    """Return whether each subject of *run* passes, by *rule*; a file of records has no other answers than its scores and flags.
+
+    A label of a file with neither flags nor a line passes from :data:`PASS_AT` on, where the record has that score alone.
+    """
+    if run.passes is not None:
+        return run.passes(rule)
+    found, alone = SubjectPasses(), dict[str, dict[SubjectKey, float]]()
+    for subject_id, record in run.records():
+        subject = str(record.get("subject_kind", "row")), subject_id
+        if not _put_record(found, subject, record, rule) and (only := _only_score(record)) is not None:
+            alone.setdefault(only[0], {})[subject] = only[1]
+    for label, scores in alone.items():
+        has_flags = label in found.labels
+        found.assumed.update(() if has_flags else (label,))
+        for subject, score in scores.items():
+            found.put(subject, label, passed=None if has_flags else score >= PASS_AT)
+    return found
+
+
+def _only_score(record: Record) -> tuple[str, float] | None:
+    """Return the label and value of the record's only score; None where there are several, or none."""
+    metrics = _mapping(record.get("metrics"))
+    scores = _mapping(metrics.get("scores"))
+    named = scores if SCORE not in metrics else {next(iter(scores), SCORE): metrics[SCORE]}
+    label, score = next(iter(named.items()), (SCORE, None))
+    return (label, float(score)) if len(scores) < 2 and _is_number(score) else None  # type: ignore[arg-type]
+
+
+def recorded_rule(started: Mapping[str, Any]) -> PassRule:
+    """Return what the payload of ``run.started`` says of passing."""
+    on = started.get("on") or {}
+    metrics = {label: tuple(on.get(label) or ()) for label in started.get("metrics", ())}
+    label = next(iter(started.get("gated") or ()), recorded_score_label(started))
+    return PassRule(started.get("pass_at") or {}, recorded_labels(started), label, metrics)
+
+
+def ledger_passes(read: Read, run_id: str, own: PassRule, rule: PassRule | None) -> SubjectPasses:
+    """Return whether each subject of the run passes by *rule*; which metrics judged it is in the run's *own* rule.
+
+    The newest verdict or failure of each label counts. A subject without a record is open under every label of the file.
+    """
+    used, found = own if rule is None else rule, SubjectPasses()
+    for entry in read(Query(run_id=run_id, types=(*RECORD_ENDS, *VERDICT_ENDS))):
+        event = entry.event
+        subject = str(event.subject_kind), str(event.subject_id)
+        if event.type in VERDICT_ENDS:
+            _put_verdict(found, subject, event, own, used)
+        elif event.type == RECORD_COMPLETED:
+            _put_record(found, subject, event.payload, used)
+        else:
+            for label in own.labels:
+                found.put(subject, label, passed=None)
+    return found
+
+
+def _put_verdict(found: SubjectPasses, subject: SubjectKey, event: Event, own: PassRule, rule: PassRule) -> None:
+    payload: Mapping[str, Any] = event.payload
+    label, scored = str(payload["judge"]), event.type == EVAL_COMPLETED
+    found.put(subject, label, passed=_by_line(rule, label, payload) if scored else None)
+    if label != METRICS:
+        return
+    values = payload["signals"]["metrics"] if scored else {}
+    skipped = {skip["metric"] for skip in payload["skipped"]} if scored else own.metrics.keys()
+    for metric, kinds in own.metrics.items():
+        if kinds and subject[0] not in kinds:
+            continue
+        value = values.get(metric)
+        held_back = None if metric in skipped else False  # by the proxies: such a subject has not passed
+        found.put(subject, metric, passed=held_back if value is None else _by_line(rule, metric, {"score": value}))
+
+
+def _by_line(rule: PassRule, label: str, payload: Mapping[str, Any]) -> bool | None:
+    """Return whether a verdict passes. Runs of older versions have the line :data:`PASS_AT`; a raw value without a line says nothing."""
+    score = payload["score"]
+    if score is None:
+        raw = payload.get("raw")
+        return None if raw is None else rule.passes(label, raw)
+    return score >= PASS_AT - SLACK if label not in rule.pass_at else rule.passes(label, score)
+
+
+def _put_record(found: SubjectPasses, subject: SubjectKey, record: Record, rule: PassRule | None) -> bool:
+    """Put the flags of a *record* and, where it has none, its scores by the lines of *rule*; return whether it has any answer."""
+    metrics = _mapping(record.get("metrics"))
+    flags, scores = (_mapping(metrics.get(name)) for name in ("score_flags", "scores"))
+    answers = {criterion: bool(flag) for criterion, flag in flags.items() if flag is not None}
+    by_line = {criterion: _passed(criterion, score, rule) for criterion, score in scores.items()}
+    if (label := record.get("scored_by")) is not None:
+        by_line[str(label)] = _passed(str(label), metrics.get(SCORE), rule)
+    answers = {criterion: passed for criterion, passed in by_line.items() if passed is not None} | answers
+    for criterion, passed in answers.items():
+        found.put(subject, criterion, passed=passed)
+    return bool(answers)
+
+
+def _passed(label: str, score: object, rule: PassRule | None) -> bool | None:
+    return rule.passes(label, float(score)) if rule is not None and _is_number(score) else None  # type: ignore[arg-type]
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return {str(name): one for name, one in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and isfinite(value)  # type: ignore[arg-type]
