@@ -93,6 +93,7 @@ def test_the_missing_of_a_label_are_those_that_the_run_counts(tmp_path, monkeypa
     done = run_pipeline(json.dumps(file), subjects=subjects, components={"s": short()}).document
     rates, stats = (done["aggregates"][f"stats/{name}"]["criteria"] for name in ("pass_rate", "score_stats"))
     assert {name: (one["n"], one["missing"], one["passes"]) for name, one in rates.items()} == {
+        "metrics": (5, 2, 2),
         "proxy/format": (5, 2, 2),
         "same": (5, 3, 1),
         "short": (5, 1, 2),

@@ -243,14 +243,15 @@ def _put_verdict(found: SubjectPasses, subject: SubjectKey, event: Event, own: P
     found.put(subject, label, passed=_by_line(rule, label, payload) if scored else None)
     if label != METRICS:
         return
-    values = payload["signals"]["metrics"] if scored else {}
+    values, raw = ((payload["signals"].get(name) or {}) if scored else {} for name in ("metrics", "raw"))
     skipped = {skip["metric"] for skip in payload["skipped"]} if scored else own.metrics.keys()
     for metric, kinds in own.metrics.items():
         if kinds and subject[0] not in kinds:
             continue
-        value = values.get(metric)
+        value = {"score": values.get(metric), "raw": raw.get(metric)}
         held_back = None if metric in skipped else False  # by the proxies: such a subject has not passed
-        found.put(subject, metric, passed=held_back if value is None else _by_line(rule, metric, {"score": value}))
+        is_known = metric in values or metric in raw
+        found.put(subject, metric, passed=_by_line(rule, metric, value) if is_known else held_back)
 
 
 def _by_line(rule: PassRule, label: str, payload: Mapping[str, Any]) -> bool | None:

@@ -116,12 +116,15 @@ class RecordReader:
         if self._counts_all and METRICS in verdicts and (combined := value_of(verdicts[METRICS])) is not None:
             scores[METRICS] = combined
         metrics = [label for label, on in self._metrics.items() if METRICS in newest and (not on or kind in on)]
-        missing = {label: None for label in (*newest, *metrics) if label not in (METRICS, *scores)}
-        label = self._label
-        if label is None and not self._counts_all:
-            label = next(iter(newest))
-        value = value_of(verdicts[label]) if label in verdicts else scores.get(label) if label else None
-        return label, {"scores": scores} | ({} if value is None else {"score": value}), missing
+        unnamed = (
+            () if self._counts_all else (METRICS,)
+        )  # a record names all metrics together only next to other labels
+        missing = {label: None for label in (*newest, *metrics) if label not in (*unnamed, *scores)}
+        whose = self._label
+        if whose is None and not self._counts_all:
+            whose = next(iter(newest))
+        value: Any = value_of(verdicts[whose]) if whose in verdicts else scores.get(whose) if whose else None
+        return whose, {"scores": scores} | ({} if value is None else {"score": value}), missing
 
 
 def value_of(verdict: Mapping[str, Any]) -> float | None:
