@@ -455,7 +455,7 @@ def test_document_of_plain_text_is_text(tmp_path):
 
 
 def test_part_without_its_field_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"messages\[0\].content\[0\]: it needs 'text'"):
+    with pytest.raises(DataError, match=r"unknown part 'text': it needs 'text', a string.*messages\[0\].content\[0\]"):
         read(tmp_path, {"messages": [{"role": "user", "content": [{"type": "text"}]}]})
 
 
@@ -642,12 +642,12 @@ def test_candidate_of_gemini_is_the_answer(tmp_path):
     }
     assert texts(tmp_path, record)[0] == [("a", "hi")]
     assert dict(log(tmp_path, record))["turn.completed"]["stop_reason"] == "max_tokens"
-    with pytest.raises(DataError, match=r"unknown item 'candidate' at candidates\[1\]"):
+    with pytest.raises(DataError, match=r"unknown item 'candidate'.*candidates\[1\]"):
         read(tmp_path, {**record, "candidates": [answer, answer]})
 
 
 def test_unknown_part_of_gemini_is_named_by_its_field(tmp_path):
-    with pytest.raises(DataError, match=r"unknown part 'hologram' at contents\[0\].parts\[0\]"):
+    with pytest.raises(DataError, match=r"unknown part 'hologram'.*contents\[0\].parts\[0\]"):
         read(tmp_path, {"contents": [{"parts": [{"hologram": {}}]}]})
 
 
@@ -681,3 +681,20 @@ def test_call_that_langchain_has_twice_counts_once_and_invalid_ones_keep_their_e
     assert (counts.details["contents"]["calls"], of_kind(found, "turn")[0].input) == (2, "a\nb")
     call = next(event.payload for event in found[-1].trail if event.type == "llm.call_completed")
     assert (call["model"], call["stop_reason"]) == ("m", "tool_calls")
+
+
+@pytest.mark.parametrize("form", ["lines", "array", "messages"])
+def test_lone_surrogate_fails_its_record_alone(tmp_path, form):
+    path = tmp_path / "chats.json"
+    good, bad = orjson.dumps(OPENAI), orjson.dumps(OPENAI).replace(b"22C.", rb"\ud83d")
+    path.write_bytes(
+        {
+            "lines": b"\n".join([good, bad]),
+            "array": b"[" + good + b",\n" + bad + b"]",
+            "messages": bad[len(b'{"messages":') : -1],
+        }[form]
+    )
+    found, counts = read_file(path)
+    (due,) = [due for due in found if isinstance(due, Due)]
+    assert "lone surrogate" in due.failure.message
+    assert (counts.records, counts.failed) == ((1, 1) if form == "messages" else (2, 1))

@@ -202,3 +202,29 @@ def test_tool_calls_need_unique_ids_where_they_are_judged(tmp_path):
 def test_trace_without_completed_turns_has_no_subjects(tmp_path):
     with pytest.raises(DataError, match="no subjects"):
         source(tmp_path, event("x")).check()
+
+
+def test_events_are_counted_and_those_that_change_nothing_are_named(tmp_path):
+    call, end = {"tool_use_id": "u", "tool_name": "f"}, {"tool_use_id": "u", "success": True}
+    about = {"scope": "turn", "subject_turn_id": "gone", "rating": "thumbs_up"}
+    lines = [
+        event("tool.called", "s", "t", call),
+        event("tool.completed", "s", "t", end),
+        event("tool.failed", "s", "t", {"tool_use_id": "z", "error": "e"}),
+        completed("t"),
+        event("tool.caled", "s", "open"),
+        event("feedback.explicit", "s", None, about),
+    ]
+    with source(tmp_path, *lines)._trace() as trace:
+        assert [subject.id for subject in trace.subjects()] == ["t"]
+        counts = trace.read_counts()
+    assert (counts.records, counts.dropped, counts.failed) == (6, {}, 0)
+    assert counts.details["unknown_types"] == {"tool.caled": 1}
+    assert counts.details["contents"] == {
+        "sessions": 1, "turns": 1, "open_turns": 1, "calls": 1, "results": 2, "unmatched_results": 1, "unmatched_calls": 0,
+        "feedback_without_turn": 1,
+    }  # fmt: skip
+    assert counts.notes == (
+        "unknown event types: 1 tool.caled", "1 turn without turn.completed", "1 tool result without a call",
+        "1 feedback event about no turn of the trace",
+    )  # fmt: skip

@@ -53,9 +53,14 @@ class Shop:
         """Take what is there; return the exit code, and what was judged by it, in order. *said* is what stderr has then."""
         before = len(self.judged())
         done = CliRunner().invoke(watch, ["watch.yaml", "--once", *options], standalone_mode=False)
-        self.said = str(done.exception or done.stderr)
+        self.said, self.printed = str(done.exception or done.stderr), done.stdout
         code = 2 if isinstance(done.exception, dicast.RequestError) else done.return_value
         return code, self.judged()[before:]
+
+    def read(self) -> dict[str, object]:
+        """Return the counts of the newest watch with ``--json`` that are not zero."""
+        read = json.loads(self.printed)["read"]
+        return {key: value for key, value in read.items() if value and key not in ("subjects", "notes")}
 
     def judged(self) -> list[str]:
         return [f"{kind} {id}" for kind, id, _, _ in verdicts(self.folder / "watched.db")]
@@ -172,3 +177,25 @@ def test_conversations_of_a_directory_are_followed_where_they_have_ids(shop):
     (shop.folder / "more.jsonl").write_text(json.dumps(chat("b", 1)))
     code, judged = shop.watch("--set", "source.traces/messages.path=.")
     assert (code, {each for each in judged if "session" in each}) == (0, {"session a", "session b"})
+
+
+def test_watch_reads_every_format_and_counts_its_records(shop):
+    blocks = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [{"type": "text", "text": "yes"}]}]
+    shop.write({"chat": "a", "contents": [{"parts": [{"text": "hi"}]}, {"role": "model", "parts": [{"text": "yes"}]}]})
+    shop.write({"chat": "b", "messages": blocks}, {"chat": "b", "messages": blocks})
+    assert shop.watch("--json") == (0, ["turn a/1", "session a", "turn b/1", "session b"])
+    assert shop.read() == {"records": 3, "dropped": {"duplicate": 1}, "formats": {"gemini": 1, "openai": 2}}
+    shop.write({"chat": "c", "messages": blocks})
+    assert shop.watch("--json") == (0, ["turn c/1", "session c"])
+    assert shop.read()["records"] == 3  # the earlier two that gave subjects, and the new one
+
+
+def test_watch_names_unknown_shapes_and_failed_records_as_bad_lines(shop):
+    unknown = {"chat": "a", "messages": [{"role": "critic", "content": "hi"}]}
+    shop.write(unknown, {"chat": "b", "messages": [], "error": "timeout"}, chat("good", 1))
+    code, judged = shop.watch()
+    assert (code, judged[-1]) == (3, "session good")
+    assert "chats.jsonl:1: unknown role 'critic'" in shop.said
+    assert (
+        "chats.jsonl:2: conversation 'b' is not judged: the record failed where it was recorded: timeout" in shop.said
+    )

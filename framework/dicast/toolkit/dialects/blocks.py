@@ -56,7 +56,7 @@ def read_block(block: Block, path: str, shapes: Shapes, types: Mapping[str, Bloc
     try:
         part = reader(block, path, shapes)
     except Malformed as error:
-        return shapes.unknown("part", type_, f"{path}: {error}")
+        return shapes.unknown("part", type_, path, why=f": {error}")
     if (dialect := DIALECT_OF.get(str(type_))) is not None:
         shapes.dialects.add(dialect)
     return part

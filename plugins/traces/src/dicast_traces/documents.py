@@ -6,11 +6,13 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, Literal
 
+import attrs
 import orjson
 
 from dicast import InputCheck, InputFile, Problem, inexact, too_deep
 from dicast.toolkit.dialects import is_message
 from dicast.toolkit.scanning import Scanner, TooLong
+from dicast.toolkit.surrogates import with_lone_surrogates
 
 Layout = Literal["lines", "lists", "array", "documents"]
 """``lines``: an object a line. ``lists``: a list of messages a line. ``array``: a JSON array. ``documents``: objects over several lines."""
@@ -67,116 +69,137 @@ def _is_json(line: bytes) -> bool:
     try:
         orjson.loads(line)
     except orjson.JSONDecodeError:
-        return False
+        return with_lone_surrogates(line) is not None
     return True
 
 
-def records(file: InputFile, layout: Layout, most: int, check: InputCheck | None) -> Placed:
-    """Yield the records of *file*; faults go to *check*, or are raised."""
-    if layout == "lines":
-        for line, record in file.objects(most, check):
-            yield line, line, record
-    elif layout == "lists":
-        for line, data in file.lines(most, check):
-            item = _parsed(file, data, line, check) if data.strip() else None
-            if item is not None:
-                yield line, line, item
-    else:
-        yield from _documents(file, layout == "array", most, check)
+@attrs.frozen
+class Records:
+    """The records of *file*, which are laid out as *layout*; one of up to *most* bytes is read.
 
+    Faults go to *check*, or are raised. A record with a lone surrogate is read with its escape, and *failures* says by its line why it
+    failed.
+    """
 
-def _documents(file: InputFile, is_array: bool, most: int, check: InputCheck | None) -> Placed:
-    scanner = Scanner(_chunks(file, check), most)
-    try:
-        if is_array:
-            yield from _array(file, scanner, check)
+    file: InputFile
+    layout: Layout
+    most: int
+    check: InputCheck | None
+    failures: dict[int, str] = attrs.field(factory=dict)
+
+    def __iter__(self) -> Placed:
+        if self.layout == "lines":
+            for line, record in self.file.objects(self.most, self.check, self.failures):
+                yield line, line, record
+        elif self.layout == "lists":
+            for line, data in self.file.lines(self.most, self.check):
+                item = self._parsed(data, line) if data.strip() else None
+                if item is not None:
+                    yield line, line, item
         else:
-            yield from _values(file, scanner, check)
-    except TooLong as error:
-        file.fault(f"a record is longer than max_line_bytes ({most:,})", error.line, check)
+            yield from self._documents()
 
-
-def _chunks(file: InputFile, check: InputCheck | None) -> Iterator[bytes]:
-    with file.binary() as data:
+    def _documents(self) -> Placed:
+        scanner = Scanner(self._chunks(), self.most)
         try:
-            while chunk := data.read(_CHUNK):
-                if check is not None:
-                    check.digest.update(chunk)
-                yield chunk
-        except (EOFError, OSError, zlib.error) as error:
-            file.fault(f"the data cannot be read to its end: {error}", 1, check)
+            yield from self._array(scanner) if self.layout == "array" else self._values(scanner)
+        except TooLong as error:
+            self._fault(f"a record is longer than max_line_bytes ({self.most:,})", error.line)
 
+    def _chunks(self) -> Iterator[bytes]:
+        with self.file.binary() as data:
+            try:
+                while chunk := data.read(_CHUNK):
+                    if self.check is not None:
+                        self.check.digest.update(chunk)
+                    yield chunk
+            except (EOFError, OSError, zlib.error) as error:
+                self._fault(f"the data cannot be read to its end: {error}", 1)
 
-def _values(file: InputFile, scanner: Scanner, check: InputCheck | None) -> Placed:
-    number = 0
-    while scanner.peek():
-        line, number = scanner.line, number + 1
-        value = scanner.value()
-        if not value:
-            file.fault("this is no JSON document", line, check)
-            return
-        record = _parsed(file, value, line, check)
-        if record is not None:
-            yield number, line, record
+    def _values(self, scanner: Scanner) -> Placed:
+        """Yield the objects that follow each other."""
+        number = 0
+        while scanner.peek():
+            line, number = scanner.line, number + 1
+            value = scanner.value()
+            if not value:
+                self._fault("this is no JSON document", line)
+                return
+            record = self._parsed(value, line)
+            if record is not None:
+                yield number, line, record
 
-
-def _array(file: InputFile, scanner: Scanner, check: InputCheck | None) -> Placed:
-    """Yield the items of an array; an array of messages is one record."""
-    messages: list[Any] | None = None
-    start = scanner.line
-    for number, (line, value) in enumerate(_items(file, scanner, check), 1):
-        item = _parsed(file, value, line, check, is_item=True)
-        if item is None:
-            continue
-        if messages is None and number == 1 and is_message(item):
-            messages = []
-        if messages is None:
-            yield number, line, item
-        else:
+    def _array(self, scanner: Scanner) -> Placed:
+        """Yield the items of an array; an array of messages is one record."""
+        messages: list[Any] | None = None
+        start = scanner.line
+        for number, (line, value) in enumerate(self._items(scanner), 1):
+            item = self._parsed(value, line)
+            if item is None:
+                continue
+            if number == 1 and is_message(item):
+                messages = []
+            if messages is None:
+                yield number, line, item
+                continue
             messages.append(item)
-    if messages is not None:
-        yield 1, start, {"messages": messages}
+            if (why := self.failures.pop(line, None)) is not None:
+                self.failures[start] = why
+        if messages is not None:
+            yield 1, start, {"messages": messages}
 
-
-def _items(file: InputFile, scanner: Scanner, check: InputCheck | None) -> Iterator[tuple[int, bytes]]:
-    scanner.peek()
-    scanner.skip(b"[")
-    if scanner.skip(b"]"):
-        return
-    while True:
+    def _items(self, scanner: Scanner) -> Iterator[tuple[int, bytes]]:
         scanner.peek()
-        line = scanner.line
-        value = scanner.value()
-        if not value:
-            file.fault("the array has no value here", line, check)
+        scanner.skip(b"[")
+        if scanner.skip(b"]"):
             return
-        yield line, value
-        if scanner.skip(b","):
-            continue
-        if not scanner.skip(b"]"):
-            file.fault("the array has no end, or a comma is missing", scanner.line, check)
-        elif scanner.peek():
-            file.fault("something follows the end of the array", scanner.line, check)
-        return
+        while True:
+            scanner.peek()
+            line = scanner.line
+            value = scanner.value()
+            if not value:
+                self._fault("the array has no value here", line)
+                return
+            yield line, value
+            if scanner.skip(b","):
+                continue
+            if not scanner.skip(b"]"):
+                self._fault("the array has no end, or a comma is missing", scanner.line)
+            elif scanner.peek():
+                self._fault("something follows the end of the array", scanner.line)
+            return
 
-
-def _parsed(
-    file: InputFile, data: bytes, line: int, check: InputCheck | None, *, is_item: bool = False
-) -> dict[str, Any] | None:
-    """Return the record that *data* is, a list as its ``messages``; else what is wrong with it is reported."""
-    try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        file.fault(Problem(f"it is not JSON: {error.msg}", column=error.colno), line + error.lineno - 1, check)
+    def _parsed(self, data: bytes, line: int) -> dict[str, Any] | None:
+        """Return the record that *data* is, a list as its ``messages``; else its fault is reported."""
+        try:
+            value = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            found = with_lone_surrogates(data)
+            if found is None:
+                self._not_json(data, error, line)
+                return None
+            value, self.failures[line] = found.value, found.why
+        record = {"messages": value} if isinstance(value, list) else value
+        if not isinstance(record, dict):
+            self._fault("this is no object and no list of messages", line)
+        elif self.check is not None and too_deep(data, record):
+            self._fault("it is nested too deeply to be recorded; flatten it, or keep its deep part as text", line)
+        elif self.check is not None and (digits := inexact(data)) is not None:
+            self._fault(f"the number {digits:.40} needs more than 64 bits; write it as a string", line)
+        else:
+            return record
         return None
-    if isinstance(value, list):
-        value = {"messages": value}
-    if not isinstance(value, dict):
-        file.fault(f"{'an item of the array' if is_item else 'it'} is no object and no list of messages", line, check)
-    elif check is not None and too_deep(data, value):
-        file.fault("it is nested too deeply to be recorded; flatten it, or keep its deep part as text", line, check)
-    elif check is not None and (digits := inexact(data)) is not None:
-        file.fault(f"the number {digits:.40} needs more than 64 bits; write it as a string", line, check)
-    else:
-        return value
-    return None
+
+    def _not_json(self, data: bytes, error: orjson.JSONDecodeError, line: int) -> None:
+        try:
+            data.decode()
+        except UnicodeDecodeError as wrong:
+            byte, before = data[wrong.start], data[: wrong.start].count(b"\n")
+            what = Problem(f"byte 0x{byte:02x} is not UTF-8; save the file as UTF-8")
+            self.file.undecodable(what, line + before, self.check)
+        else:
+            problem = Problem(f"it is not JSON: {error.msg}", column=error.colno)
+            self._fault(problem, line + error.lineno - 1)
+
+    def _fault(self, what: str | Problem, line: int) -> None:
+        self.file.fault(what, line, self.check)

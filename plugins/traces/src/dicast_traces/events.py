@@ -18,6 +18,7 @@ from dicast import (
     InputCheck,
     InputFile,
     Problem,
+    ReadCounts,
     RunContext,
     Subject,
     Within,
@@ -26,6 +27,7 @@ from dicast import (
 from dicast.toolkit.assembly import Assembly
 from dicast.toolkit.sessions import Kind, chosen, subjects
 
+from .event_counts import EventCounts
 from .payloads import check_event, checked_event
 
 STDIN = Path("-")
@@ -97,6 +99,7 @@ class Trace:
         self.total: int | None = None
         self.kinds = options.kinds
         self._file, self._options, self._last_lines = file, options, last_lines
+        self._counts = EventCounts()
 
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
@@ -125,17 +128,24 @@ class Trace:
         """
         if not self._last_lines.known:
             self.check()
+        counts = self._counts = EventCounts()
         open_sessions: dict[str | None, Assembly] = {}
         last_lines = iter(self._last_lines)
         last = next(last_lines, None)
         for line, record in self._file.objects(self._options.max_line_bytes):
             event = checked_event(record)
+            counts.note(event)
             if (session := open_sessions.get(event.session_id)) is None:
                 session = open_sessions[event.session_id] = Assembly(str(event.session_id))
             session.add(event)
             if line == last:
                 last = next(last_lines, None)
+                counts.note_session(session)
                 yield from subjects(open_sessions.pop(event.session_id).session(), self.kinds)
+
+    def read_counts(self) -> ReadCounts:
+        """Return the counts of the newest pass over the subjects, so far."""
+        return self._counts.read_counts()
 
     def _names(self, record: Mapping[str, Any], turn_id: str | None, line: int, check: InputCheck) -> int:
         """Note the ids that an event gives to subjects; return how many subjects it surely makes."""

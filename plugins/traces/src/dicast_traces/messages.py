@@ -34,7 +34,7 @@ from dicast.toolkit.conversations import Expression, Rules
 from dicast.toolkit.dialects import FORMATS, Format
 from dicast.toolkit.sessions import Kind, Session, chosen, subjects
 
-from .documents import layout_of, records
+from .documents import Records, layout_of
 from .reading import Reader, Totals
 from .repeats import Repeats
 
@@ -195,10 +195,12 @@ class Conversations:
 
     def _sessions(self, reader: Reader, check: InputCheck | None) -> Iterator[tuple[int, str, Session | Failure]]:
         layout, most = self._options.layout, self._options.max_line_bytes
-        for number, line, record in records(self._file, self._layout, most, check):
+        records = Records(self._file, self._layout, most, check)
+        for number, line, record in records:
+            why = records.failures.pop(line, None)
             try:
                 id_ = layout.session_id(number, record)
-                session = reader.session(id_, record)
+                session = reader.session(id_, record) if why is None else reader.failed(why)
             except DataError as error:
                 self._file.fault(error, line, check)
             else:

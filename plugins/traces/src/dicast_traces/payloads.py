@@ -147,4 +147,7 @@ _FIELDS_OF: Mapping[str, Mapping[str, Check]] = {
 }
 """What the fields of known events hold where they are given; a wrong one would otherwise pass for a good sign."""
 
+TYPES = frozenset((*_FIELDS_OF, "llm.call_failed", "route.decided", "session.started"))
+"""The types of events that dicast knows."""
+
 _KNOWN = {type_: tuple(fields.items()) for type_, fields in _FIELDS_OF.items()}

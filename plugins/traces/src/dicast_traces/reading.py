@@ -55,9 +55,7 @@ class Reader:
         """
         totals = self.totals
         if (reason := failure_of(record)) is not None:
-            totals.records += 1
-            totals.failed += 1
-            return Failure("source_error", f"the record failed where it was recorded: {reason:.500}")
+            return self.failed(f"the record failed where it was recorded: {reason:.500}")
         shapes, conversation = Shapes(self.is_marked), Conversation(session_id, self.rules)
         try:
             format = read_record(record, self.format, shapes, conversation)
@@ -71,6 +69,12 @@ class Reader:
         totals.contents.add(conversation.counts)
         self._has_trailing = conversation.counts.dropped > 0
         return session
+
+    def failed(self, reason: str) -> Failure:
+        """Count a failed record and return its failure."""
+        self.totals.records += 1
+        self.totals.failed += 1
+        return Failure("source_error", reason)
 
     def note_dropped(self, session: Session) -> None:
         """Count the newest record, *session*, as one that gave no subject, by its reason."""

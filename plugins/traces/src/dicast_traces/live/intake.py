@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from dicast import DataError, Due, Entry, Problem, Query, RunContext, TraceEvent
+from dicast import DataError, Due, Entry, Problem, Query, ReadCounts, RunContext, TraceEvent
 from dicast.toolkit.sessions import Kind
 
 from ..messages import Layout
@@ -59,8 +59,8 @@ class Intake:
         )
         self._transcripts = None if conversations is None else Transcripts(conversations, names, self.windows.log)
         self.backlog = Backlog(self.windows.settle)
-        self._seq = 0
-        self.accepted = self.duplicates = self.rejected = 0
+        self._seq = self._taken = 0
+        self.accepted = self.duplicates = self.rejected = self._restored = 0
 
     def rebuild(self) -> list[Position]:
         """Bring back what an earlier process of the run knew, hand on what it left, and say how far it had read."""
@@ -118,6 +118,7 @@ class Intake:
         """Take what an earlier process took, and decide what it decided."""
         if batch:
             self._archive.before = batch[0].seq
+        self._restored += sum(self._is_record(trace_event(entry.event)) for entry in batch)
         for entry in batch:
             event = trace_event(entry.event)
             own = _seconds(event.time) if position["backfill"] else None
@@ -180,7 +181,21 @@ class Intake:
             self.duplicates += 1
             return False
         self.accepted += 1
+        self._taken += self._is_record(event)
         return True
+
+    def _is_record(self, event: TraceEvent) -> bool:
+        """Return whether *event* stands for a record: any event of a trace, the last one of a conversation."""
+        return self._transcripts is None or event.type == "session.ended"
+
+    def read_counts(self) -> ReadCounts:
+        """Return the counts of the records that were taken, those of an earlier process included; bad lines are none of them."""
+        dropped = {"duplicate": self.duplicates} if self.duplicates else {}
+        records = self._restored + self._taken + self.duplicates
+        if self._transcripts is None:
+            return ReadCounts(records, dropped=dropped)
+        totals = self._transcripts.totals
+        return ReadCounts(records, totals.contents.marked, dropped, details={"formats": totals.formats})
 
 
 def _seconds(time: str | None) -> float | None:

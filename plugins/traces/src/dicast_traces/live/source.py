@@ -12,7 +12,7 @@ from pathlib import Path
 
 import attrs
 
-from dicast import Due, RunContext
+from dicast import Due, ReadCounts, RunContext
 from dicast.toolkit.sessions import Kind
 
 from ..events import STDIN
@@ -114,6 +114,10 @@ class Watch:
         while (due := await self._queue.get()) is not None:
             yield due
         await following
+
+    def read_counts(self) -> ReadCounts:
+        """Return the counts of the records so far."""
+        return self.intake.read_counts()
 
     async def close(self) -> None:
         """Take nothing more, and answer the requests that wait."""

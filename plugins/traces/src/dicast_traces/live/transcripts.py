@@ -10,6 +10,7 @@ from dicast import DataError, Failure, Problem, TraceEvent
 from dicast.toolkit.assembly import FEEDBACK
 
 from ..messages import Layout
+from ..reading import Totals
 from .lines import Line
 from .names import Names
 
@@ -28,6 +29,11 @@ class Transcripts:
     def __init__(self, layout: Layout, names: Names, log: Callable[[str], Sequence[TraceEvent]]) -> None:
         self._layout, self._names, self._log = layout, names, log
         self._reader = layout.reader(self._name_call)
+
+    @property
+    def totals(self) -> Totals:
+        """The counts of what this process has read."""
+        return self._reader.totals
 
     def events(self, line: Line) -> Sequence[TraceEvent] | None:
         """What the line adds to what is known, which is nothing where it was there before; None for a blank line.

@@ -1,0 +1,188 @@
+"""Whatever a file of conversations has is read, marked, dropped or failed, and counted as such."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dicast import DataError, Due
+from dicast_traces import Messages
+
+text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<"), min_size=1, max_size=6)
+part = st.one_of(
+    st.tuples(st.just("text"), text), st.tuples(st.just("image"), st.just("AAAA")), st.tuples(st.just("unknown"), st.sampled_from("xyz")),
+    st.tuples(st.just("call"), st.sampled_from("fg")), st.tuples(st.just("result"), text),
+)  # fmt: skip
+message = st.tuples(st.sampled_from(["user", "assistant", "assistant", "system", "critic"]), st.lists(part, max_size=4))
+conversation = st.lists(message, max_size=7)
+
+
+def split(messages):
+    """Return the messages with each result as a message of its own, and calls with the assistant's alone."""
+    for role, parts in messages:
+        told = [each for each in parts if each[0] not in ("call", "result")]
+        calls = [each for each in parts if each[0] == "call"]
+        yield role, told + (calls if role == "assistant" else [])
+        yield from (("tool", [each]) for each in parts if each[0] == "result")
+
+
+def openai(messages):
+    blocks = {
+        "text": lambda value: {"type": "text", "text": value}, "unknown": lambda value: {"type": f"zz-{value}"},
+        "image": lambda value: {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{value}"}},
+    }  # fmt: skip
+    for role, parts in split(messages):
+        if role == "tool":
+            yield {"role": "tool", "content": parts[0][1]}
+            continue
+        calls = [
+            {"id": None, "type": "function", "function": {"name": name, "arguments": "{}"}}
+            for kind, name in parts
+            if kind == "call"
+        ]
+        content = [blocks[kind](value) for kind, value in parts if kind != "call"]
+        yield {"role": role, "content": content, **({"tool_calls": calls} if calls else {})}
+
+
+def anthropic(messages):
+    blocks = {
+        "text": lambda value: {"type": "text", "text": value}, "unknown": lambda value: {"type": f"zz-{value}"},
+        "image": lambda value: {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": value}},
+        "call": lambda value: {"type": "tool_use", "name": value, "input": {}},
+        "result": lambda value: {"type": "tool_result", "content": value},
+    }  # fmt: skip
+    for role, parts in messages:
+        yield {"role": role, "content": [blocks[kind](value) for kind, value in parts]}
+
+
+def responses(messages):
+    blocks = {
+        "text": lambda value: {"type": "input_text", "text": value}, "unknown": lambda value: {"type": f"zz-{value}"},
+        "image": lambda value: {"type": "input_image", "image_url": f"data:image/png;base64,{value}"},
+    }  # fmt: skip
+    for role, parts in split(messages):
+        if role == "tool":
+            yield {"type": "function_call_output", "output": parts[0][1]}
+            continue
+        yield {
+            "type": "message",
+            "role": role,
+            "content": [blocks[kind](value) for kind, value in parts if kind != "call"],
+        }
+        yield from (
+            {"type": "function_call", "name": name, "arguments": "{}"} for kind, name in parts if kind == "call"
+        )
+
+
+def gemini(messages):
+    blocks = {
+        "text": lambda value: {"text": value}, "unknown": lambda value: {f"zz-{value}": {}},
+        "image": lambda value: {"inlineData": {"mimeType": "image/png", "data": value}},
+        "call": lambda value: {"functionCall": {"name": value, "args": {}}},
+        "result": lambda value: {"functionResponse": {"name": "f", "response": {"output": value}}},
+    }  # fmt: skip
+    for role, parts in messages:
+        yield {"role": role, "parts": [blocks[kind](value) for kind, value in parts]}
+
+
+def langchain(messages):
+    for each in openai(messages):
+        role = {"user": "human", "assistant": "ai"}.get(each["role"], each["role"])
+        calls = [{"id": None, "name": call["function"]["name"], "args": {}} for call in each.get("tool_calls", ())]
+        if role == "critic":
+            yield {"type": "chat", "data": {"role": "critic", "content": each["content"]}}
+        else:
+            yield {"type": role, "data": {"content": each["content"], "tool_calls": calls}}
+
+
+def sharegpt(messages):
+    """Yield texts, calls and results alone: the format has no other parts."""
+    for role, parts in messages:
+        for kind, value in parts:
+            match kind:
+                case "text":
+                    yield {"from": {"user": "human", "assistant": "gpt"}.get(role, role), "value": value}
+                case "call":
+                    yield {"from": "function_call", "value": orjson.dumps({"name": value, "arguments": {}}).decode()}
+                case "result":
+                    yield {"from": "observation", "value": value}
+
+
+KEYS = {
+    openai: "messages",
+    anthropic: "messages",
+    responses: "input",
+    gemini: "contents",
+    langchain: "messages",
+    sharegpt: "conversations",
+}
+
+
+def expected(dialect, messages):
+    """Return the counts that the file has, by a second way: what was put into it."""
+    kinds: Counter[str] = Counter()
+    rendered = list(dialect(messages))
+    for role, parts in messages:
+        for kind, _ in parts:
+            is_dropped = kind == "call" and role != "assistant" and dialect in (openai, responses, langchain)
+            kinds[kind] += 0 if is_dropped or (dialect is sharegpt and kind in ("image", "unknown")) else 1
+        kinds["role"] += dialect is not sharegpt and role == "critic"
+    if dialect is sharegpt:
+        kinds["role"] = sum(each["from"] == "critic" for each in rendered)
+    return rendered, kinds
+
+
+@pytest.mark.slow
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(st.tuples(st.sampled_from(list(KEYS)), st.one_of(conversation, st.none())), min_size=1, max_size=4),
+    st.sampled_from(["lines", "array", "indented"]),
+)
+def test_read_marked_dropped_and_failed_add_up_to_the_file(tmp_path_factory, chosen, form):
+    rows, total, items, failed = [], Counter(), 0, 0
+    for dialect, messages in chosen:
+        if messages is None:
+            rows.append({KEYS[dialect]: [], "error": "boom"})
+            failed += 1
+            continue
+        rendered, kinds = expected(dialect, messages)
+        rows.append({KEYS[dialect]: rendered})
+        items += len(rendered)
+        total += kinds
+    path = tmp_path_factory.mktemp("chats") / "chats.json"
+    if form == "lines":
+        path.write_bytes(b"\n".join(map(orjson.dumps, rows)))
+    else:
+        path.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2 if form == "indented" else None))
+    unknown = total["unknown"] + total["role"]
+    if unknown:
+        with pytest.raises(DataError) as caught:
+            Messages(path).check()
+        assert len([problem for problem in caught.value.problems if "unknown" in str(problem)]) == min(unknown, 100)
+    for kinds in (("session",), ("tool_cycle", "turn")):
+        with Messages(path, subjects=kinds, unknown="mark")._conversations() as live:
+            found = None
+            with suppress(DataError):  # there may be no subject of these kinds at all
+                found = list(live.subjects())
+            if found is None:
+                continue
+            counts = live.read_counts()
+        contents = counts.details["contents"]
+        assert (counts.records, counts.failed) == (len(rows), failed)
+        given_ = {subject.session_id for subject in found if not isinstance(subject, Due)}
+        assert counts.records == len(given_) + sum(counts.dropped.values()) + counts.failed
+        assert sum(counts.marked.values()) == unknown
+        assert contents["messages"] == items
+        assert contents["parts"] == total["text"] + total["image"]
+        assert (contents["calls"], contents["results"]) == (total["call"], total["result"])
+        if kinds == ("session",):
+            log = [event for subject in found if not isinstance(subject, Due) for event in subject.trail]
+            ends = Counter(event.type for event in log)
+            assert ends["tool.called"] == total["call"]
+            assert ends["tool.completed"] + ends["tool.failed"] == total["result"]
+            assert contents["unmatched_calls"] == total["call"] - (total["result"] - contents["unmatched_results"])
