@@ -4,6 +4,7 @@ import asyncio
 import csv
 import gzip
 import io
+import json
 import pickle
 import sys
 from contextlib import contextmanager
@@ -357,3 +358,41 @@ def test_a_row_that_records_an_error_is_a_failed_record_and_is_not_judged(tmp_pa
     }
     assert len([*source.subjects()]) == 4
     assert not any(isinstance(one, Due) for one in Jsonl(path).subjects())  # the column alone means nothing
+
+
+@pytest.mark.parametrize(
+    ("template", "ids"),
+    [
+        ("{{ q }}-{{ model }}", ["1-a", "1-b", "2-a"]),
+        ("{{ meta.run }}/{{id}}", ["x/same", "y/same", "z/same"]),
+        ("{{ line }}", ["1", "2", "4"]),
+        ("row {{ line }}: {{ q }}", ["row 1: 1", "row 2: 1", "row 4: 2"]),
+    ],
+)
+def test_ids_are_made_by_a_template_of_columns_and_the_line(tmp_path, template, ids):
+    rows = [("1", "a", "x"), ("1", "b", "y"), None, ("2", "a", "z")]
+    text = "".join(
+        "\n"
+        if row is None
+        else json.dumps({"id": "same", "q": row[0], "model": row[1], "meta": {"run": row[2]}}) + "\n"
+        for row in rows
+    )
+    (tmp_path / "rows.jsonl").write_text(text)
+    source = Jsonl(tmp_path / "rows.jsonl", fields={"id": template})
+    source.check()
+    found = list(source.subjects())
+    assert [subject.id for subject in found] == ids
+    assert found[0].context["id"] == "same"
+    assert not any("\0" in name for subject in found for name in (*subject.context, *subject.columns))
+
+
+def test_a_template_of_ids_that_cannot_be_filled_is_an_error_with_its_place(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"q": "1", "model": "a"}\n{"q": null, "model": "a"}\n{"model": "a"}\n')
+    with pytest.raises(DataError) as caught:
+        Jsonl(tmp_path / "rows.jsonl", fields={"id": "{{ q }}"}).check()
+    assert [(one.line, one.path) for one in caught.value.problems] == [(2, "q"), (3, "q")]
+    (tmp_path / "rows.csv").write_text("question,model\n1,a\n")
+    with pytest.raises(DataError, match="the header has no 'qestion'.*did you mean 'question'"):
+        Csv(tmp_path / "rows.csv", fields={"id": "{{ qestion }}-{{ model }}"}).check()
+    with pytest.raises(ConfigError, match="is no template"):
+        Csv(tmp_path / "rows.csv", fields={"id": "{{ }}"})

@@ -32,7 +32,8 @@ class Parquet:
 
     :param path: the file; gzip is recognised, ``-`` is standard input.
     :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here (``error``
-        aside) must be in every row. Without an ``id`` a row is named by its number, counted from 1.
+        aside) must be in every row. An ``id`` may be a template that makes it of several columns, ``"{{ question }}-{{ model }}"``;
+        ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by its number, counted from 1.
     :param kind: the subject kind of the rows.
     :param batch_rows: how many rows are made at a time, 1,000 by default; they, and what pyarrow holds of their row group, are in memory.
     """

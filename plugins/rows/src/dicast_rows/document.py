@@ -43,7 +43,8 @@ class Json:
     :param at: where in the document the array is, a dotted path (``data.rows``, ``results.0.items``); by default the document is
         the array.
     :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here (``error``
-        aside) must be in every row. Without an ``id`` a row is named by its place in the array, counted from 1.
+        aside) must be in every row. An ``id`` may be a template that makes it of several columns, ``"{{ question }}-{{ model }}"``;
+        ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by its place in the array, counted from 1.
     :param kind: the subject kind of the rows.
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default.
     :param max_item_bytes: the longest item that is read, in bytes; 64 MiB by default. What comes behind a longer one is not looked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -13,11 +13,14 @@ from dicast import MISSING, ConfigError, DataError, Problem, Trail, identifier, 
 from dicast.toolkit.surrogates import with_lone_surrogates
 
 from .failed import ERROR, WhyFailed
+from .ids import columns_in, filled, is_template, template_fault
 
 PARTS = ("id", "input", "output", "reference", "session_id", "context")
 FIELDS = (*PARTS, ERROR)
 
 _CONTEXT, _COLUMNS = 5, 10
+_FILLED = "\0id"
+"""The column that holds an id from a template while a row is taken apart; no file can name it."""
 _NO_TRAIL = Trail()
 _NO_COLUMNS: Mapping[str, object] = {}
 
@@ -48,6 +51,15 @@ def paths_of(fields: Fields) -> dict[str, str]:
     return {name: given if isinstance(given, str) else given.column for name, given in fields.items()}
 
 
+def named_paths(fields: Fields) -> Iterator[tuple[str, str]]:
+    """Yield each path into a row that *fields* name, with its field; a template of ids names several."""
+    for name, path in paths_of(fields).items():
+        if name == "id" and is_template(path):
+            yield from ((name, column) for column in columns_in(path))
+        else:
+            yield name, path
+
+
 def check_fields(fields: Fields) -> None:
     """Refuse keys that are no parts of a subject, and empty paths.
 
@@ -70,6 +82,9 @@ def check_fields(fields: Fields) -> None:
         for name in _json_fields(fields)
         if name in ("id", "session_id", ERROR)
     ]
+    template = paths_of(fields).get("id", "")
+    if is_template(template) and (wrong := template_fault(template)):
+        problems.append(Problem(wrong, path="fields.id", value=template))
     if problems:
         raise ConfigError(problems)
 
@@ -85,6 +100,8 @@ def taker(kind: str, fields: Fields, *, failed: bool = False) -> Take:
     is neither a string nor a number. Of a *failed* record only the id has to be there.
     """
     given = paths_of(fields)
+    if is_template(template := given.get("id", "")):
+        return _templated(taker(kind, {**fields, "id": _FILLED}, failed=failed), template)
     paths = {name: given.get(name, name) for name in PARTS}
     given.pop(ERROR, None)
     if failed:
@@ -110,6 +127,18 @@ def example_taker(kind: str, fields: Fields) -> Take:
         return *parts[:_CONTEXT], {**parts[_CONTEXT], "example": record}, *parts[_CONTEXT + 1 :]
 
     return whole
+
+
+def _templated(take: Take, template: str) -> Take:
+    """Name each row by the id that *template* makes before *take*."""
+
+    def named(line: int, row: dict[str, Any]) -> Parts:
+        row[_FILLED] = filled(template, line, row)
+        parts = [*take(line, row)]
+        parts[_COLUMNS] = {name: value for name, value in parts[_COLUMNS].items() if name != _FILLED}
+        return tuple(parts)
+
+    return named
 
 
 def _parsing(take: Take, parsed: Mapping[str, str]) -> Take:

@@ -27,7 +27,8 @@ class Jsonl:
     :param path: the file; gzip is recognised, ``-`` is standard input.
     :param fields: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
         ``context``, values dotted paths into the row (``meta.question``); a column of that name by default. A path given here
-        must be in every row. Without an ``id`` a row is named by its line number, blank lines counted. All other columns land
+        must be in every row. An ``id`` may be a template that makes it of several columns, ``"{{ question }}-{{ model }}"``;
+        ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by its line number, blank lines counted. All other columns land
         in the context, after those of an object in ``context``. A further key, ``error``, names a column of errors: a row with an
         error there is a failed record. ``{column: gold, json: true}`` in place of a path reads the texts there as JSON.
     :param kind: the subject kind of the rows.

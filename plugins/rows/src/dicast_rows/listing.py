@@ -24,7 +24,8 @@ class Yaml:
 
     :param path: the file, UTF-8; gzip is recognised, ``-`` is standard input.
     :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here (``error``
-        aside) must be in every row. Without an ``id`` a row is named by its place in the file, counted from 1.
+        aside) must be in every row. An ``id`` may be a template that makes it of several columns, ``"{{ question }}-{{ model }}"``;
+        ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by its place in the file, counted from 1.
     :param kind: the subject kind of the rows.
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default.
     """

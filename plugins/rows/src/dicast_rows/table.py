@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
@@ -24,7 +24,7 @@ from dicast import (
 from dicast.toolkit.surrogates import escaped
 
 from .encodings import UTF_8, known, texts
-from .fields import Fields, check_fields, paths_of
+from .fields import Fields, check_fields, named_paths
 from .rows import Failures, Numbered, Rows, check_rows, each_row, names, open_rows
 
 _TABS = ("\t", "\\t", "tab")
@@ -40,7 +40,8 @@ class Csv:
     :param path: the file; gzip is recognised, ``-`` is standard input.
     :param fields: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
         ``context``, values names of columns; a column of that name by default. A column given here must be in the header.
-        Without an ``id`` a row is named by the number of the line it starts on, blank lines counted. All other columns land in
+        An ``id`` may be a template that makes it of several columns, ``"{{ question }}-{{ model }}"``;
+        ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by the number of the line it starts on, blank lines counted. All other columns land in
         the context. A further key, ``error``, names a column of errors: a row with an error there is a failed record.
         ``{column: gold, json: true}`` in place of a name reads the column's texts as JSON.
     :param kind: the subject kind of the rows.
@@ -83,7 +84,13 @@ class Csv:
         with InputFile.opened(self.path) as file:
             delimiter, sure = _delimiter(self.delimiter, self.path), self.delimiter is not None
             table = _Table(
-                file, paths_of(self.fields), self.max_line_bytes, delimiter, sure, known(self.encoding), self.header
+                file,
+                tuple(named_paths(self.fields)),
+                self.max_line_bytes,
+                delimiter,
+                sure,
+                known(self.encoding),
+                self.header,
             )
             yield Rows(file, table.rows, self.kind, self.fields, file.fault)
 
@@ -93,7 +100,7 @@ class _Table:
     """How a file of values is read."""
 
     file: InputFile
-    fields: Mapping[str, str]
+    fields: Sequence[tuple[str, str]]
     max_line_bytes: int
     delimiter: str
     sure: bool  # of the delimiter, since it was given
@@ -159,7 +166,7 @@ class _Table:
                 path=f"fields.{name}",
                 hint=nearest(path, header),
             )
-            for name, path in self.fields.items()
+            for name, path in self.fields
             if path not in header
         ]
         if not problems and self.header is True and (other := self._other(first)):

@@ -14,7 +14,7 @@ import attrs
 from dicast import ConfigError, InputCheck, InputFile, InputPath, Problem, how_to_install, nearest
 
 from .cells import BadCell, Cell, cells_of, column_letter, text_of
-from .fields import Fields, check_fields, paths_of
+from .fields import Fields, check_fields, named_paths, paths_of
 from .rows import Failures, Items, Numbered, Rows, check_rows, each_row, names, open_rows
 from .table import header_faults
 from .unpacking import unpacked
@@ -34,7 +34,8 @@ class Xlsx:
 
     :param path: the file; gzip is recognised, ``-`` is standard input.
     :param sheet: the sheet's name, or its number from 1. May be left out where only one sheet has values.
-    :param fields: which column holds which part of a row, as for ``rows/csv``. A column given here must be in the header. Without an
+    :param fields: which column holds which part of a row, as for ``rows/csv``. A column given here must be in the header. An ``id`` may be a template that makes it of several columns, ``"{{ question }}-{{ model }}"``;
+        ``{{ line }}`` in it is the row's number. Without an
         ``id`` a row is named by its number in the sheet.
     :param header: whether the first row that is not blank has the columns' names. ``false`` names the columns by their letters ``A``,
         ``B`` and so on, and a list gives them names.
@@ -159,7 +160,7 @@ class _Sheet:
                 path=f"fields.{field}",
                 hint=nearest(path, header),
             )
-            for field, path in paths_of(self.options.fields).items()
+            for field, path in named_paths(self.options.fields)
             if path not in header
         ]
         for problem in problems:

@@ -1,0 +1,51 @@
+"""Ids that a template makes of several columns, or of the line: ``{{ question }}-{{ model }}``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dicast import MISSING, DataError, Problem, identifier, lookup, nearest
+
+LINE = "line"
+"""The name that stands for a row's number in a template: of its line, item or row, as ids by default are."""
+
+_PLACE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+
+
+def is_template(path: str) -> bool:
+    """Return whether the id at *path* is made by a template, and not a column."""
+    return "{{" in path
+
+
+def template_fault(template: str) -> str | None:
+    """Return what is wrong with *template*, None if nothing is."""
+    rest = _PLACE.sub("", template)
+    if "{{" in rest or "}}" in rest or not all(_PLACE.findall(template)):
+        return f"{template!r} is no template; write columns in braces: '{{{{ question }}}}-{{{{ model }}}}'"
+    return None
+
+
+def columns_in(template: str) -> Iterator[str]:
+    """Yield the columns that *template* names, the line aside."""
+    yield from (path for path in _PLACE.findall(template) if path != LINE)
+
+
+def filled(template: str, number: int, row: Mapping[str, Any]) -> str:
+    """Return the id that *template* makes of *row*, whose line is *number*.
+
+    :raises DataError: (without a place) if the row lacks a column, or its value is no text and no number.
+    """
+    return _PLACE.sub(lambda place: _part(place[1], number, row), template)
+
+
+def _part(path: str, number: int, row: Mapping[str, Any]) -> str:
+    if path == LINE:
+        return str(number)
+    value = lookup(row, path)
+    if value is MISSING:
+        names = ", ".join(list(row)[:10]) or "nothing"
+        wrong = f"the row has no {path!r}, which the id is made of; it has {names}"
+        raise DataError(Problem(wrong, path=path, hint=nearest(path, row)))
+    return identifier(value, path)
