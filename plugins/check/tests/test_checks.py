@@ -4,12 +4,13 @@ import json
 import pickle
 import time
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dicast
-from dicast import Answered, ConfigError, Failure, Score, Subject
+from dicast import Answered, ConfigError, Failure, Score, Subject, run
 from dicast.testing.pipeline import Bench
 from dicast_check import (
     Assertions,
@@ -377,3 +378,40 @@ def test_a_wrong_option_is_refused_with_its_place(tmp_path):
     assert "values is an empty list" in refused(tmp_path, "one_of", values=[])
     assert "seconds" in refused(tmp_path, "max_latency", seconds=-1)
     assert "did you mean 'ignore_case'" in refused(tmp_path, "contains", value="a", ignorecase=True)
+
+
+ANSWERED = {"choices": [{"message": {"role": "assistant", "content": "lima"}, "stop_reason": "stop"}]}
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        {"check/icontains": {"value": "stop"}},
+        {"check/contains": {"value": "stop", "negate": True}},
+        {"check/contains_any": {"values": ["stop"]}},
+        {"check/contains_all": {"values": ["stop"]}},
+        {"check/starts_with": {"value": "{"}},
+        {"check/regex": {"pattern": "stop"}},
+        {"check/word_count": {"max": 3}},
+        "check/is_refusal",
+    ],
+)
+def test_an_output_that_is_an_object_is_not_read_as_its_json_text(tmp_path, metric):
+    for output in (ANSWERED, [ANSWERED]):
+        (tmp_path / "rows.jsonl").write_bytes(orjson.dumps({"output": output}))
+        pipeline = {"source": {"rows/jsonl": {"path": str(tmp_path / "rows.jsonl")}}, "metrics": [metric]}
+        done = run({**pipeline, "ledger": {"ledger/sqlite": {"path": str(tmp_path / "l.db")}}})
+        assert done.failures == {"missing_input": 1}
+        assert done.score is None or done.score["mean"] is None
+
+
+def test_with_a_field_the_place_in_an_object_is_read():
+    subject = Subject("row", "1", output=ANSWERED)
+    failure = Icontains("stop").score(subject)
+    assert failure.kind == "missing_input"
+    assert "object with choices" in failure.message
+    assert "field: choices.0.message.content" in failure.message
+    assert Icontains("stop", field="choices.0.message.content").score(subject).value == 0.0
+    assert Icontains("lima", field="choices.0.message.content").score(subject).value == 1.0
+    assert Icontains("a", field="choices").score(subject).value == 1.0  # the user asked for all of it
+    assert Icontains("a").score(Subject("row", "1", output=["a", "b"])).value == 1.0

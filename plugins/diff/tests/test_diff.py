@@ -77,8 +77,12 @@ def test_values_that_cannot_be_written_down_have_no_words():
 def test_odd_values_are_told_in_text_that_can_be_written(odd):
     for strictness in ("exact", "normalized_whitespace"):
         score = judged(odd, "x y", strictness=strictness)
-        assert score.value == 0.0
-        score.details.encode()
+        if isinstance(odd, dict) and strictness == "normalized_whitespace":
+            assert "is an object with" in score.message
+            score.message.encode()
+        else:
+            assert score.value == 0.0
+            score.details.encode()
 
 
 def test_too_many_words_to_align_are_a_failure_at_once():
@@ -187,3 +191,12 @@ def test_the_credit_is_symmetric_in_0_to_1_and_1_only_for_equal_words(output, re
     assert 0.0 <= credit <= 1.0
     assert credit == judged(reference, output).value
     assert (credit == 1.0) == (output.split() == reference.split())
+
+
+def test_an_object_is_not_compared_as_text_with_a_text():
+    failure = judged({"answer": "Lima", "stop_reason": "stop"}, "stop")
+    assert failure.kind == "missing_input"
+    assert "field: answer" in failure.message
+    assert judged({"answer": "Lima"}, "Lima", field="answer").value == 1.0
+    assert judged({"answer": "Lima"}, {"answer": "Lima"}).value == 1.0
+    assert judged({"answer": "Lima"}, '{"answer": "Lima"}').value == 1.0

@@ -518,3 +518,12 @@ def test_an_objective_that_costs_is_refused_among_the_proxies():
     judge = FakeJudge(Judgment(0.5, cost=Cost("0.02")), cost=Cost("0.03"))
     with pytest.raises(ConfigError, match="costs money, and proxies always run: move it to 'truth'"):
         run_pipeline(PAID.replace("truth:", "proxy:"), subjects=[], components={"grader": judge})
+
+
+@pytest.mark.parametrize("metric", [StringSimilarity(), Classification()])
+def test_an_object_is_not_compared_as_text_with_a_text(metric):
+    failure = metric.score(Subject("row", "1", output={"label": "spam", "score": 1}, reference="spam"))
+    assert failure.kind == "missing_input"
+    assert "is an object with label, score" in failure.message
+    told = attrs.evolve(metric, field="label")
+    assert told.score(Subject("row", "1", output={"label": "spam"}, reference="spam")).value == 1.0

@@ -10,6 +10,7 @@ import attrs
 import orjson
 
 from dicast import MISSING, Basis, Cost, Failure, Score, Subject, check_field, columns, locate, lookup, nearest
+from dicast.toolkit.outputs import unread_object
 
 _TEMPLATE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _PASSED = Score(1.0)
@@ -59,6 +60,9 @@ class Check:
 
     tier = "truth"
     needs_output: ClassVar[bool | Literal["always"]] = "always"
+    reads_text: ClassVar[bool] = False
+    """Whether the check reads the output as text; then an output that is an object needs a ``field``."""
+    name: ClassVar[str]
 
     negate: bool = False
     field: str | None = attrs.field(default=None, validator=check_field)
@@ -77,6 +81,8 @@ class Check:
         output = subject.output if self.field is None else locate(subject.output, self.field)
         if output is MISSING:
             return Outcome(False, 0.0, f"the output has no field {self.field!r}")
+        if self.reads_text and (unread := unread_object(subject, output, self.field, f"check/{self.name}")) is not None:
+            return unread
         try:
             answer = self.answer(output, subject)
         except MissingColumn as error:

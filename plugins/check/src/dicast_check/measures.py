@@ -68,6 +68,7 @@ class RougeN(Check):
     """
 
     name = "rouge_n"
+    reads_text = True
 
     value: object = "{{ reference }}"
     n: int = attrs.field(default=1, validator=Within(1, 9, "from 1 to 9"))
@@ -104,6 +105,7 @@ class WordCount(Check):
     """
 
     name = "word_count"
+    reads_text = True
 
     min: int = attrs.field(default=0, validator=Within(0, inf, "0 or more"))
     max: int | None = attrs.field(default=None, validator=attrs.validators.optional(Within(0, inf, "0 or more")))
@@ -133,6 +135,7 @@ class IsRefusal(Check):
     """
 
     name = "is_refusal"
+    reads_text = True
 
     def answer(self, output: Any, subject: Subject) -> Answer:
         """Look for a phrase of a refusal in *output*."""

@@ -48,6 +48,8 @@ class TextCheck(Check):
     :param ignore_case: tell no difference between upper and lower case.
     """
 
+    reads_text = True
+
     ignore_case: bool = False
 
 
@@ -153,6 +155,7 @@ class Equals(TextCheck):
     """
 
     name = "equals"
+    reads_text = False
 
     value: object = "{{ reference }}"
 
@@ -171,6 +174,7 @@ class OneOf(TextCheck):
     """
 
     name = "one_of"
+    reads_text = False
 
     values: Sequence[object] | str = attrs.field(validator=_check_values)
 

@@ -12,7 +12,7 @@ from dicast import ConfigError, Failure, Judge, Problem, Score, Subject, check_f
 from .code import PYTHON, compare_code
 from .grammar import check_language
 from .semantics import compare_meaning
-from .sides import Sides, sides
+from .sides import Sides, sides, text_sides
 from .texts import compare_exactly, compare_words
 
 Strictness = Literal["exact", "normalized_whitespace", "ast_equivalent", "semantic"]
@@ -73,7 +73,8 @@ class Match:
         return self._ask if self.strictness == "semantic" else self._compare
 
     def _compare(self, subject: Subject) -> Score | Failure:
-        found = sides(subject, self.field, "diff/match")
+        compared = text_sides if self.strictness == "normalized_whitespace" else sides
+        found = compared(subject, self.field, "diff/match")
         if not isinstance(found, Sides):
             return found
         if self.strictness == "ast_equivalent":

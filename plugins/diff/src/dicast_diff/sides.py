@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
-from dicast import MISSING, Failure, Score, Subject, locate
+from dicast import MISSING, Failure, Score, Subject, locate, read_json
+from dicast.toolkit.outputs import unread_object
 
 
 @attrs.frozen
@@ -32,3 +35,21 @@ def sides(subject: Subject, field: str | None, metric: str) -> Sides | Score | F
     if output is None:
         return Score(0.0, details=f"the output's field {field!r} is null", signals={"found": False})
     return Sides(output, subject.reference, repr(subject.id))
+
+
+def text_sides(subject: Subject, field: str | None, metric: str) -> Sides | Score | Failure:
+    """The same for a *metric* that compares texts: an output that is an object and a reference that is none need a *field*."""
+    found = sides(subject, field, metric)
+    if isinstance(found, Sides) and _is_plain(found.reference):
+        return unread_object(subject, found.output, field, metric) or found
+    return found
+
+
+def _is_plain(reference: object) -> bool:
+    """Return whether *reference* is a text that is not the JSON of an object or a list."""
+    if not isinstance(reference, str):
+        return not isinstance(reference, Mapping | list | tuple)
+    try:
+        return not isinstance(read_json(reference), dict | list)
+    except ValueError:
+        return True

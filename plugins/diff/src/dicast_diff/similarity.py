@@ -11,7 +11,7 @@ import attrs
 from dicast import ConfigError, Failure, Problem, Score, Subject, check_field, how_to_install, nearest
 
 from .excerpts import contrast
-from .sides import Sides, sides
+from .sides import Sides, text_sides
 from .texts import alike, written
 
 MOST_WORK = 10**11
@@ -109,7 +109,7 @@ class Similarity:
 
     def score(self, subject: Subject) -> Score | Failure:
         """Compare the output of *subject*, or its field, with its reference."""
-        found = sides(subject, self.field, "diff/similarity")
+        found = text_sides(subject, self.field, "diff/similarity")
         if not isinstance(found, Sides):
             return found
         output, reference = map(written, alike(found))

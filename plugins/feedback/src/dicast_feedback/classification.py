@@ -7,8 +7,9 @@ from collections.abc import Iterable
 import attrs
 
 from dicast import MISSING, ConfigError, Failure, Problem, Score, Subject, check_field, locate, nearest
+from dicast.toolkit.outputs import has_objects, unread_object
 
-from .inputs import judged, listed, reference, shown, text
+from .inputs import judged, listed, parsed, reference, shown, text
 
 
 def _labels(given: Iterable[object]) -> tuple[str, ...]:
@@ -56,6 +57,10 @@ class Classification:
         output = judged(subject, self.field)
         if isinstance(output, Score | Failure):
             return output
+        if not has_objects(parsed(right)) and (
+            unread := unread_object(subject, output, self.field, "feedback/classification")
+        ):
+            return unread
         return self._compare(text(output).strip(), expected, self._confidence(subject))
 
     def _compare(self, predicted: str, expected: str, confidence: float | None) -> Score:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import attrs
 
 from dicast import Failure, Score, Subject, check_field
+from dicast.toolkit.outputs import has_objects, unread_object
 
-from .inputs import judged, listed, reference, shown, text
+from .inputs import judged, listed, parsed, reference, shown, text
 
 IGNORING_CASE = 0.95
 """What a text scores that differs from the reference in upper and lower case alone (document 003's feedback helpers)."""
@@ -39,6 +40,10 @@ class StringSimilarity:
         output = judged(subject, self.field)
         if isinstance(output, Score | Failure):
             return output
+        if not has_objects(parsed(expected)) and (
+            unread := unread_object(subject, output, self.field, "feedback/string_similarity")
+        ):
+            return unread
         return _compare(text(output).strip(), text(expected).strip())
 
 

@@ -1,0 +1,56 @@
+"""Outputs that are objects: where their text is, and the failure of a metric of text that was told no place in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from .._kernel.values import Failure, Subject
+from .._toolkit.json_values import MISSING, lookup
+
+_REPLIES = (
+    "choices.0.message.content",
+    "choices.0.text",
+    "candidates.0.content.parts.0.text",
+    "content.0.text",
+    "message.content",
+    "output_text",
+)
+"""Where replies of chat models have their text."""
+
+_AROUND = ("", "body.", "response.", "response.body.", "result.message.")
+"""What records of calls put around a reply."""
+
+_NAMES = ("answer", "text", "content", "output", "response", "completion", "prediction", "result", "message", "value")
+_SHOWN, _LONG = 8, 40
+
+
+def text_places(value: object) -> Iterator[str]:
+    """Yield the dotted paths at which the object *value* has the text of an answer, the likeliest first."""
+    paths = [around + path for around in _AROUND for path in _REPLIES]
+    paths += [around + name for around in _AROUND[:3] for name in _NAMES]
+    for path in paths:
+        found = lookup(value, path)
+        if found is not MISSING and isinstance(found, str | int | float) and not isinstance(found, bool):
+            yield path
+
+
+def has_objects(value: object) -> bool:
+    """Return whether *value* is an object, or a list with objects in it."""
+    return isinstance(value, Mapping) or (isinstance(value, list | tuple) and any(map(has_objects, value)))
+
+
+def unread_object(subject: Subject, output: object, field: str | None, metric: str) -> Failure | None:
+    """Return the failure of *metric*, which reads text, for an *output* that is an object while *field* names no place in it.
+
+    Its JSON text would have keys and other fields in it, so a wrong answer could pass by them. None for any other output.
+    """
+    if field is not None or not has_objects(output):
+        return None
+    names = ", ".join(str(key)[:_LONG] for key in list(output)[:_SHOWN]) if isinstance(output, Mapping) else ""
+    keys = names.encode("utf-8", "backslashreplace").decode()  # a lone surrogate cannot be recorded
+    kind = f"an object with {keys or 'no keys'}" if isinstance(output, Mapping) else "a list of objects"
+    place = next(text_places(output), "PATH")
+    message = (
+        f"the output of {subject.id!r} is {kind}, and {metric} reads text; name the place of the answer: field: {place}"
+    )
+    return Failure("missing_input", message)
