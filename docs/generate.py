@@ -73,6 +73,7 @@ def written(plugins: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Path, str]]:
     yield PAGES / "index.md", index(plugins)
     yield ROOT / "docs" / "reference" / "events.md", events()
     yield ROOT / "docs" / "reference" / "members.md", members()
+    yield ROOT / "docs" / "reference" / "toolkit.md", toolkit()
 
 
 def index(plugins: Sequence[Mapping[str, Any]]) -> str:
@@ -141,6 +142,33 @@ def members() -> str:
         *table(("member", "of", "protocol", ""), sorted(member for text in texts for member in optional_members(text))),
     ]
     return NOTE.format("framework/dicast/optional.py") + "\n" + "\n".join(lines) + "\n"
+
+
+def toolkit() -> str:
+    """Return the page of ``dicast.toolkit``: its public modules with their classes and functions, by their docstrings."""
+    home = ROOT / "framework" / "dicast" / "toolkit"
+    paths = sorted({*home.glob("[a-z]*.py"), *home.glob("[a-z]*/__init__.py")})
+    lines = [
+        "# Toolkit",
+        "",
+        "`dicast.toolkit` has building blocks for plugins, one public module each. Import a module by its name:",
+        "`from dicast.toolkit.conversations import Conversation`. The types of options and results are in the modules' docstrings.",
+    ]
+    for path in paths:
+        name = path.parent.name if path.stem == "__init__" else path.stem
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        text = markdown((ast.get_docstring(module) or "").partition("::\n")[0].strip().rstrip(":"))
+        lines += ["", f"## `dicast.toolkit.{name}`", "", text]
+        found = [
+            (
+                f"`{node.name}`",
+                markdown(" ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())).replace("|", "\\|"),
+            )
+            for node in module.body
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_")
+        ]
+        lines += ["", *table(("name", ""), found)] if found else []
+    return NOTE.format("the docstrings of framework/dicast/toolkit") + "\n" + "\n".join(lines) + "\n"
 
 
 def optional_members(source: str) -> Iterator[tuple[str, str, str, str]]:
