@@ -9,6 +9,7 @@
 ``yaml``            reads and writes YAML
 ``encodings``       tells the encoding of text
 ``surrogates``      reads JSON with texts that are not Unicode
+``references``      compares with lists of references
 ``overwriting``     keeps a command from writing over a file that it reads
 ``connections``     limits the connections of a server
 ==================  ================================================================

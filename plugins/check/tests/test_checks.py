@@ -135,7 +135,7 @@ def test_a_column_that_the_row_lacks_is_missing_and_named():
     )
     assert Equals().score(row("x")).kind == "missing_input"
     assert Regex("{{ pattern }}").score(row("x", pattern="(")).kind == "missing_input"
-    assert OneOf("{{ choices }}").score(row("x", choices="abc")).kind == "missing_input"
+    assert OneOf("{{ choices }}").score(row("x", choices="a, b")).kind == "missing_input"
 
 
 def test_a_field_of_the_output_is_checked_and_a_missing_one_fails_either_way():
@@ -165,9 +165,11 @@ def test_limits_alone_need_no_output():
 @pytest.mark.parametrize("check", [ContainsAny, ContainsAll, OneOf])
 def test_a_list_of_values_comes_from_the_file_or_from_a_column_and_is_no_text(check):
     assert holds(check("{{ choices }}"), "a", choices=["a"])
-    for choices in ("a,b", [], {"a": 1}):
+    assert holds(check("{{ choices }}"), "a", choices="a")
+    for choices in ("a,b", '["a"]', "a\nb", {"a": 1}, [None, " "]):
         found = check("{{ choices }}").score(row("a", choices=choices))
         assert found.message.startswith("values is a list of one or more, and '{{ choices }}' is ")
+    assert check("{{ choices }}").score(row("a", choices=[])).kind == "missing_input"
     with pytest.raises(ConfigError, match="values is a list"):
         check("a,b")
 

@@ -44,7 +44,7 @@ OTHER = [
     FUNCTION.replace("0x10", "True"),
     FUNCTION.replace("f(a", "g(a"),
     FUNCTION + "f(1, 2)\n",
-    "",
+    "# nothing",
 ]
 
 
@@ -85,7 +85,7 @@ def test_a_reference_that_does_not_parse_is_a_failure():
     assert failure.message == "the reference of 'q1' is not python: invalid syntax at 1:5"
 
 
-@pytest.mark.parametrize("output", [{"code": "x"}, 5, ["x"], True])
+@pytest.mark.parametrize("output", [{"code": "x"}, 5, [["x"]], True])
 def test_what_is_no_text_is_no_code(output):
     assert judged(output, "x").value == 0.0
     assert judged("x", output).kind == "missing_input"
@@ -195,7 +195,7 @@ expressions = st.recursive(
     ),
     max_leaves=8,
 )
-modules = st.lists(expressions.map("x = {}\n".format), max_size=4).map("".join)
+modules = st.lists(expressions.map("x = {}\n".format), min_size=1, max_size=4).map("".join)
 
 
 @given(modules)

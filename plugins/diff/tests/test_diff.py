@@ -113,8 +113,10 @@ def test_no_output_scores_0(output):
     assert judged(output, "hello world").value == 0.0
 
 
-def test_an_empty_reference_is_one():
-    assert judged("", "").value == judged(" ", "").value == 1.0
+@pytest.mark.parametrize("reference", [None, "", " \n", [], (), [None, " "]])
+def test_a_reference_that_is_blank_or_an_empty_list_is_missing(reference):
+    for metric in (Match(), Match("exact")):
+        assert metric.score(Subject("row", "q1", "asked", "", reference)).kind == "missing_input"
 
 
 @pytest.mark.parametrize("strictness", ["exact", "normalized_whitespace"])
@@ -178,14 +180,14 @@ def longest_common_subsequence(first, second) -> int:
     return row[-1]
 
 
-@given(words, words)
+@given(words, words.filter(bool))
 def test_the_credit_is_that_of_the_longest_common_subsequence(output, reference):
     total = len(output) + len(reference)
     expected = 2 * longest_common_subsequence(output, reference) / total if total else 1.0
     assert judged(" ".join(output), " ".join(reference)).value == pytest.approx(expected)
 
 
-@given(st.text(), st.text())
+@given(st.text().filter(str.strip), st.text().filter(str.strip))
 def test_the_credit_is_symmetric_in_0_to_1_and_1_only_for_equal_words(output, reference):
     credit = judged(output, reference).value
     assert 0.0 <= credit <= 1.0

@@ -82,7 +82,7 @@ def test_the_metric_is_a_picklable_value_of_tier_truth():
 
 
 @pytest.mark.parametrize("scorer", _SCORERS)
-@given(one=SHORT, other=SHORT)
+@given(one=SHORT.filter(str.strip), other=SHORT.filter(str.strip))
 def test_likeness_is_in_0_to_1_symmetric_and_the_same_each_time(scorer, one, other):
     score = judged(one, other, scorer=scorer)
     assert 0.0 <= score.value <= 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
 import attrs
@@ -11,6 +11,7 @@ import orjson
 
 from dicast import MISSING, Basis, Cost, Failure, Score, Subject, check_field, columns, locate, lookup, nearest
 from dicast.toolkit.outputs import unread_object
+from dicast.toolkit.references import ReferenceList, is_missing
 
 _TEMPLATE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _PASSED = Score(1.0)
@@ -25,19 +26,23 @@ class MissingColumn(Exception):
 class Answer:
     """Whether a check holds, and *why*, in words for either answer: ``contains 'a'``, ``does not contain 'a'``.
 
-    *value* is the check's degree, for checks that have one; a list of assertions with a threshold takes the mean of these.
+    *value* is the check's degree, for checks that have one; a list of assertions with a threshold takes the mean of these. *reference*
+    names the reference that the check is about, of several. With a *share* the score is this number: the mean over all references.
     """
 
     holds: bool
     why: str
     value: float | None = None
+    reference: str = ""
+    share: float | None = None
 
 
 @attrs.frozen
 class Outcome:
     """The result of a check after ``negate``: whether it holds, its *value* for a mean, and *why* it does not hold.
 
-    *costs* are amounts that were spent on it, *bases* what model judgments it rests on.
+    *costs* are amounts that were spent on it, *bases* what model judgments it rests on. *details* are for a reader, whatever the result; with
+    a *share* it is the score.
     """
 
     holds: bool
@@ -47,6 +52,8 @@ class Outcome:
     costs: tuple[Cost, ...] = ()
     bases: tuple[Basis, ...] = ()
     signals: Mapping[str, object] = attrs.field(factory=dict)
+    details: str = ""
+    share: float | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -72,7 +79,11 @@ class Check:
         outcome = self.outcome(subject)
         if isinstance(outcome, Failure):
             return outcome
-        return _PASSED if outcome.holds else Score(0.0, details=outcome.why)
+        if outcome.share is not None:
+            return Score(outcome.share, details=outcome.details)
+        if not outcome.holds:
+            return Score(0.0, details=outcome.why)
+        return Score(1.0, details=outcome.details) if outcome.details else _PASSED
 
     def outcome(self, subject: Subject) -> Outcome | Failure:
         """Return whether the check holds for *subject*, or why that cannot be decided."""
@@ -93,7 +104,11 @@ class Check:
         """Return *answer* as an outcome, reversed under ``negate``."""
         holds = answer.holds is not self.negate
         value = float(holds) if answer.value is None else answer.value
-        return Outcome(holds, value, "" if holds else f"the output {answer.why}")
+        told = f"the output {answer.why}{answer.reference and f' ({answer.reference})'}"
+        if answer.share is not None:
+            value = 1 - answer.share if self.negate else answer.share
+            return Outcome(value == 1, value, told, details=told, share=value)
+        return Outcome(holds, value, "" if holds else told, details=told if answer.reference else "")
 
     def answer(self, output: Any, subject: Subject) -> Answer | Failure:
         """Whether *output*, of *subject* or of its field, is as it should be."""
@@ -118,6 +133,34 @@ def filled(value: Any, subject: Subject) -> Any:
     if whole:
         return _column(subject, whole[1])
     return _TEMPLATE.sub(lambda found: text_of(_column(subject, found[1])), value)
+
+
+def filled_reference(value: Any, subject: Subject) -> Any:
+    """As :func:`filled`, for a value that the output is compared with.
+
+    :raises MissingColumn: also when a column that is the whole value has blank text or an empty list.
+    """
+    found = filled(value, subject)
+    if is_template(value) and _TEMPLATE.fullmatch(value.strip()) and is_missing(found):
+        raise MissingColumn(
+            f"{value!r} is {'an empty list' if isinstance(found, list | tuple) else 'blank'} in this row"
+        )
+    return found
+
+
+def best_answer(reference: Any, output: Any, compare: Callable[[Any], Answer]) -> Answer:
+    """Return the best answer of *compare* about each of a list of references, or about *reference*, which is none.
+
+    :raises MissingColumn: when all of them are blank.
+    """
+    many = ReferenceList.of(reference, output, "any")
+    if many is None:
+        return compare(reference)
+    if not many.values:
+        raise MissingColumn(f"all of {shown(reference)} are null or blank")
+    answers = [compare(value) for value in many.values]
+    best = max(range(len(answers)), key=lambda number: (answers[number].holds, answers[number].value or 0.0))
+    return attrs.evolve(answers[best], reference=f"reference {many.places[best] or 'list'} of {many.count}")
 
 
 def is_template(value: object) -> bool:

@@ -6,7 +6,7 @@ import attrs
 
 from dicast import Failure, Judge, Subject, maybe_await
 
-from .check import Outcome, filled
+from .check import MissingColumn, Outcome, filled_reference
 
 REFERENCE_CHECKS = ("factuality",)
 """Names whose value is the reference that the output is compared with."""
@@ -29,7 +29,10 @@ class Judged:
 
     async def outcome(self, subject: Subject) -> Outcome | Failure:
         """Ask the judge about *subject*, under an id of its own, by which its reply is found again when a run is resumed."""
-        value = str(filled(self.value, subject))
+        try:
+            value = str(filled_reference(self.value, subject))
+        except MissingColumn as error:
+            return Failure("missing_input", str(error))
         asked = attrs.evolve(subject, id=f"{subject.id} (assertion {self.number}: {self.name})")
         if self.is_reference:
             asked = attrs.evolve(asked, reference=value)

@@ -11,7 +11,7 @@ import attrs
 
 from dicast import ConfigError, Failure, Score, Subject, Within, how_to_install
 
-from .check import Answer, Check, filled, shown, text_of
+from .check import Answer, Check, best_answer, filled_reference, shown, text_of
 from .refusals import is_refusal
 from .texts import TextCheck
 
@@ -28,7 +28,7 @@ class Levenshtein(TextCheck):
 
     The distance is the least number of characters to insert, delete or replace. Needs ``dicast[similarity]``.
 
-    :param value: a text, or a template over the row; the reference by default.
+    :param value: a text, or a template over the row; the reference by default. Of a list in the row, the closest text counts.
     :param threshold: the largest distance that holds; 0 asks for equal texts.
     """
 
@@ -44,13 +44,15 @@ class Levenshtein(TextCheck):
         """Compare the distance with the threshold."""
         from rapidfuzz.distance import Levenshtein as Distance  # few checks need it
 
-        value, text = text_of(filled(self.value, subject)), text_of(output)
-        if self.ignore_case:
-            value, text = value.casefold(), text.casefold()
-        distance = Distance.distance(text, value)
-        return Answer(
-            distance <= self.threshold, f"is {distance} edits from {shown(value)}; the limit is {self.threshold:g}"
-        )
+        def compare(reference: object) -> Answer:
+            value, text = text_of(reference), text_of(output)
+            if self.ignore_case:
+                value, text = value.casefold(), text.casefold()
+            distance = Distance.distance(text, value)
+            why = f"is {distance} edits from {shown(value)}; the limit is {self.threshold:g}"
+            return Answer(distance <= self.threshold, why)
+
+        return best_answer(filled_reference(self.value, subject), output, compare)
 
 
 @attrs.frozen
@@ -60,7 +62,7 @@ class RougeN(Check):
     ROUGE-N is the F1 of shared n-grams (Lin 2004), computed by the library rouge-score, without stemming and without regard to case.
     Needs ``dicast[rouge]``: rouge-score with nltk and numpy, which take some seconds to import on first use.
 
-    :param value: a text, or a template over the row; the reference by default.
+    :param value: a text, or a template over the row; the reference by default. Of a list in the row, the closest text counts.
     :param n: the length of the n-grams in tokens, 1 to 9.
     :param threshold: the least F1 that holds, in [0, 1].
     :param tokens: how text is split: ``words``, runs of the letters a to z and digits, as in the library; ``treebank``, words of any script
@@ -88,10 +90,14 @@ class RougeN(Check):
         """Compare the F1 with the threshold."""
         from .rouge import rouge_n  # heavy, and few checks need it
 
-        value = text_of(filled(self.value, subject))
-        measure = rouge_n(text_of(output), value, self.n, self.tokens)
-        why = f"has ROUGE-{self.n} {measure:.4g} with {shown(value)}; the limit is {self.threshold:g}"
-        return Answer(measure >= self.threshold, why, 1 - measure if self.negate else measure)
+        def compare(reference: object) -> Answer:
+            value = text_of(reference)
+            measure = rouge_n(text_of(output), value, self.n, self.tokens)
+            why = f"has ROUGE-{self.n} {measure:.4g} with {shown(value)}; the limit is {self.threshold:g}"
+            return Answer(measure >= self.threshold, why, measure)
+
+        best = best_answer(filled_reference(self.value, subject), output, compare)
+        return attrs.evolve(best, value=1 - (best.value or 0.0)) if self.negate else best
 
 
 @attrs.frozen

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import attrs
 
 from dicast import ConfigError, Failure, Subject, read_json
+from dicast.toolkit.references import ReferenceList, References, is_missing
 
-from .check import Answer, Check, MissingColumn, filled, is_template, shown, text_of
+from .check import Answer, Check, MissingColumn, filled_reference, is_template, shown, text_of
+
+_LISTED = re.compile(r"[,;|\n]|^\s*[\[{]")
+"""What a text has that may be a list."""
 
 _KEPT = 256
 """Compiled patterns that are kept for rows that bring their own."""
@@ -27,14 +31,20 @@ def _check_values(_instance: object, attribute: attrs.Attribute[Any], values: Se
 
 
 def _values_of(values: Sequence[object] | str, subject: Subject) -> Sequence[Any]:
-    """The *values* filled from the row of *subject*.
+    """The *values* filled from the row of *subject*. A number, or a text that can be no list, is a list of one.
 
-    :raises MissingColumn: when a column that stands for the list has none.
+    :raises MissingColumn: when a column has no value, blank text, or a text that may be a list.
     """
-    found = filled(values, subject)
-    if not isinstance(found, list) or not found:
-        raise MissingColumn(f"values is a list of one or more, and {values!r} is {shown(found)} in this row")
-    return found
+    if not isinstance(values, str):
+        return [filled_reference(value, subject) for value in values]
+    found = filled_reference(values, subject)
+    if isinstance(found, int | float) or (isinstance(found, str) and not _LISTED.search(found)):
+        found = [found]
+    if not isinstance(found, list | tuple) or all(map(is_missing, found)):
+        advice = "; to read JSON in a column, say fields: {reference: {column: NAME, json: true}}"
+        more = advice if isinstance(found, str) else ""
+        raise MissingColumn(f"values is a list of one or more, and {values!r} is {shown(found)} in this row{more}")
+    return [value for value in found if not is_missing(value)]
 
 
 def _folded(text: str, ignore_case: bool) -> str:
@@ -53,22 +63,65 @@ class TextCheck(Check):
     ignore_case: bool = False
 
 
+@attrs.frozen(kw_only=True)
+class ReferenceCheck(TextCheck):
+    """A check against a value that may come from the row, and be a list there.
+
+    :param references: how the output is compared where *value* is a column with a list: ``any``, the check holds for one of them or more;
+        ``all``, the score is the share of them for which it holds; ``whole``, the list is one value. Next to an output that is a list,
+        the list is one value. Blank references in a list are left out.
+    """
+
+    words: ClassVar[tuple[str, str, str]]
+
+    references: References = attrs.field(default="any", metadata={"later": True})
+
+    def answer(self, output: Any, subject: Subject) -> Answer | Failure:
+        """Compare *output* with the value, or with each of several."""
+        given: object = self.value  # type: ignore[attr-defined]  # an option of each such check, which comes first
+        value = filled_reference(given, subject)
+        many = ReferenceList.of(value, output, self.references) if is_template(given) else None
+        if many is None:
+            holds = self.holds(output, value)
+            return Answer(holds, f"{self.words[0 if holds else 1]} {shown(value)}")
+        if not many.values:
+            raise MissingColumn(f"all references in {given!r} are null or blank in this row")
+        return self._several(output, many)
+
+    def holds(self, output: Any, value: Any) -> bool:
+        """Whether the check holds for *output* and one *value*."""
+        raise NotImplementedError
+
+    def _several(self, output: Any, many: ReferenceList) -> Answer:
+        found = [self.holds(output, value) for value in many.values]
+        if self.references == "all":
+            share = sum(found) / len(found)
+            why = f"{self.words[0]} {sum(found)} of {len(found)} references"
+            lacks = next((value for value, holds in zip(many.values, found, strict=True) if not holds), None)
+            return Answer(all(found), why if all(found) else f"{why}, not {shown(lacks)}", share=share)
+        if not any(found):
+            return Answer(False, f"{self.words[2]} {shown([*many.values])}")
+        number = found.index(True)
+        place = many.places[number]
+        where = "the whole list" if place is None else f"reference {place} of {many.count}"
+        return Answer(True, f"{self.words[0]} {shown(many.values[number])}", reference=where)
+
+
 @attrs.frozen
-class Contains(TextCheck):
+class Contains(ReferenceCheck):
     """1 when the output contains *value*, else 0.
 
     :param value: a text, or a template over the row (``"{{ expected }}"``); what is no text is taken as JSON.
     """
 
     name = "contains"
+    words = ("contains", "does not contain", "contains none of")
 
     value: object
 
-    def answer(self, output: Any, subject: Subject) -> Answer:
-        """Look for the value in *output*."""
-        value = text_of(filled(self.value, subject))
-        found = _folded(value, self.ignore_case) in _folded(text_of(output), self.ignore_case)
-        return Answer(found, f"{'contains' if found else 'does not contain'} {shown(value)}")
+    def holds(self, output: Any, value: Any) -> bool:
+        """Look for *value* in *output*."""
+        return _folded(text_of(value), self.ignore_case) in _folded(text_of(output), self.ignore_case)
 
 
 @attrs.frozen
@@ -127,25 +180,24 @@ class ContainsAll(_Several):
 
 
 @attrs.frozen
-class StartsWith(TextCheck):
+class StartsWith(ReferenceCheck):
     """1 when the output begins with *value*, else 0.
 
     :param value: a text, or a template over the row.
     """
 
     name = "starts_with"
+    words = ("begins with", "does not begin with", "begins with none of")
 
     value: object
 
-    def answer(self, output: Any, subject: Subject) -> Answer:
+    def holds(self, output: Any, value: Any) -> bool:
         """Look at the beginning of *output*."""
-        value = text_of(filled(self.value, subject))
-        found = _folded(text_of(output), self.ignore_case).startswith(_folded(value, self.ignore_case))
-        return Answer(found, f"{'begins' if found else 'does not begin'} with {shown(value)}")
+        return _folded(text_of(output), self.ignore_case).startswith(_folded(text_of(value), self.ignore_case))
 
 
 @attrs.frozen
-class Equals(TextCheck):
+class Equals(ReferenceCheck):
     """1 when the output equals *value*, else 0.
 
     A text is equal to the same text, blanks included (``diff/match`` is more lenient). A number, truth value, list or mapping is equal to
@@ -156,14 +208,13 @@ class Equals(TextCheck):
 
     name = "equals"
     reads_text = False
+    words = ("is", "is not", "is none of")
 
     value: object = "{{ reference }}"
 
-    def answer(self, output: Any, subject: Subject) -> Answer:
-        """Compare *output* with the value."""
-        value = filled(self.value, subject)
-        found = _equal(output, value, self.ignore_case)
-        return Answer(found, f"{'is' if found else 'is not'} {shown(value)}")
+    def holds(self, output: Any, value: Any) -> bool:
+        """Compare *output* with *value*."""
+        return _equal(output, value, self.ignore_case)
 
 
 @attrs.frozen
@@ -230,7 +281,7 @@ class Regex(TextCheck):
 
     def answer(self, output: Any, subject: Subject) -> Answer | Failure:
         """Look for the pattern in *output*."""
-        pattern = text_of(filled(self.pattern, subject))
+        pattern = text_of(filled_reference(self.pattern, subject))
         try:
             compiled = (linear if is_template(self.pattern) else _compiled)(pattern, self.ignore_case)
         except ConfigError as error:

@@ -8,11 +8,12 @@ from typing import Literal, get_args
 import attrs
 
 from dicast import ConfigError, Failure, Judge, Problem, Score, Subject, check_field, nearest
+from dicast.toolkit.references import ReferenceList, References
 
 from .code import PYTHON, compare_code
 from .grammar import check_language
 from .semantics import compare_meaning
-from .sides import Sides, sides, text_sides
+from .sides import Sides, compare_sides, sides, text_sides
 from .texts import compare_exactly, compare_words
 
 Strictness = Literal["exact", "normalized_whitespace", "ast_equivalent", "semantic"]
@@ -42,6 +43,9 @@ class Match:
         reference are to say the same.
     :param field: compare only this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
         (``/steps/0/code``), with the whole reference; text is read as JSON to get there. A missing field scores 0.
+    :param references: how the output is compared with a list of references: ``any``, the best score counts; ``all``, the mean of their
+        scores; ``whole``, the list is one value. Next to an output that is a list, the list is one value. Blank references in a list are
+        left out.
     """
 
     name = "match"
@@ -51,6 +55,7 @@ class Match:
     language: str = attrs.field(default=PYTHON, validator=_check_language)
     judge: Judge | None = None
     field: str | None = attrs.field(default=None, validator=check_field)
+    references: References = attrs.field(default="any", metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         known = get_args(Strictness)
@@ -73,10 +78,15 @@ class Match:
         return self._ask if self.strictness == "semantic" else self._compare
 
     def _compare(self, subject: Subject) -> Score | Failure:
-        compared = text_sides if self.strictness == "normalized_whitespace" else sides
-        found = compared(subject, self.field, "diff/match")
+        if self.strictness == "normalized_whitespace":
+            found = text_sides(subject, self.field, "diff/match", self.references)
+        else:
+            found = sides(subject, self.field, "diff/match")
         if not isinstance(found, Sides):
             return found
+        return compare_sides(found, self.references, self._compare_one)
+
+    def _compare_one(self, found: Sides) -> Score | Failure:
         if self.strictness == "ast_equivalent":
             return compare_code(found, self.language)
         return compare_exactly(found) if self.strictness == "exact" else compare_words(found)
@@ -86,4 +96,14 @@ class Match:
         if not isinstance(found, Sides):
             return found
         assert self.judge is not None  # as checked above
-        return await compare_meaning(found, subject, self.judge)
+        many = ReferenceList.of(found.reference, found.output, self.references)
+        if many is None:
+            return await compare_meaning(found, subject, self.judge)
+        answers = list[Score | Failure]()
+        for place, reference in zip(many.places, many.values, strict=True):
+            # An id of its own, by which its replies are found again where a run is resumed.
+            one = attrs.evolve(subject, id=f"{subject.id} (reference {place or 'list'})")
+            answers.append(await compare_meaning(attrs.evolve(found, reference=reference), one, self.judge))
+            if many.is_enough(answers[-1]):
+                break
+        return many.combine(answers)

@@ -11,9 +11,10 @@ from typing import Any
 import attrs
 
 from dicast import ConfigError, Failure, Score, Subject, check_field
+from dicast.toolkit.references import References
 
 from .excerpts import excerpt
-from .sides import Sides, sides
+from .sides import Sides, compare_sides, sides
 
 _LONGEST = 1000
 _SHARE = 1e-9
@@ -44,6 +45,9 @@ class Numeric:
     :param rel_tol: how far apart they may be as a share of the larger one, from 0 on; 1e-9 by default, and 0 for two integers.
     :param field: compare only this place in the output, a dotted path (``steps.0.total``) or a JSON pointer
         (``/steps/0/total``), with the whole reference; text is read as JSON to get there. A missing field scores 0.
+    :param references: how the output is compared with a list of references: ``any``, the best score counts; ``all``, the mean of their
+        scores; ``whole``, the list is one value. Next to an output that is a list, the list is one value. Blank references in a list are
+        left out.
     """
 
     name = "numeric"
@@ -52,12 +56,16 @@ class Numeric:
     abs_tol: float = attrs.field(default=0.0, validator=_check_tolerance)
     rel_tol: float | None = attrs.field(default=None, validator=_check_tolerance)
     field: str | None = attrs.field(default=None, validator=check_field)
+    references: References = attrs.field(default="any", metadata={"later": True})
 
     def score(self, subject: Subject) -> Score | Failure:
         """Compare the number that the output of *subject* is with its reference's."""
         found = sides(subject, self.field, "diff/numeric")
         if not isinstance(found, Sides):
             return found
+        return compare_sides(found, self.references, self._compare)
+
+    def _compare(self, found: Sides) -> Score | Failure:
         wanted = _number(found.reference)
         if wanted is None:
             return found.unusable(f"is no number but {excerpt(found.reference)}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import attrs
 
 from dicast import MISSING, Failure, Score, Subject, locate, read_json
 from dicast.toolkit.outputs import unread_object
+from dicast.toolkit.references import ReferenceList, References, compare_references, missing_reference
 
 
 @attrs.frozen
@@ -23,10 +24,17 @@ class Sides:
         return Failure("missing_input", f"the reference of {self.whose} {why}")
 
 
+def compare_sides(found: Sides, references: References, compare: Callable[[Sides], Score | Failure]) -> Score | Failure:
+    """Return the answer of *compare* about the output and its reference, or about each reference of a list."""
+    return compare_references(
+        found.reference, found.output, references, lambda one: compare(attrs.evolve(found, reference=one))
+    )
+
+
 def sides(subject: Subject, field: str | None, metric: str) -> Sides | Score | Failure:
     """What *metric* compares; without a reference or an output a Failure ``missing_input``; without the output's *field*, 0."""
-    if subject.reference is None:
-        return Failure("missing_input", f"{metric} compares with a reference, and {subject.id!r} has none")
+    if (missing := missing_reference(subject, metric)) is not None:
+        return missing
     if subject.output is None:
         return Failure("missing_input", f"{metric} compares an output, and {subject.id!r} has none")
     output = subject.output if field is None else locate(subject.output, field)
@@ -37,10 +45,13 @@ def sides(subject: Subject, field: str | None, metric: str) -> Sides | Score | F
     return Sides(output, subject.reference, repr(subject.id))
 
 
-def text_sides(subject: Subject, field: str | None, metric: str) -> Sides | Score | Failure:
+def text_sides(subject: Subject, field: str | None, metric: str, references: References) -> Sides | Score | Failure:
     """The same for a *metric* that compares texts: an output that is an object and a reference that is none need a *field*."""
     found = sides(subject, field, metric)
-    if isinstance(found, Sides) and _is_plain(found.reference):
+    if not isinstance(found, Sides):
+        return found
+    many = ReferenceList.of(found.reference, found.output, references)
+    if any(map(_is_plain, (found.reference,) if many is None else many.values)):
         return unread_object(subject, found.output, field, metric) or found
     return found
 

@@ -9,9 +9,10 @@ from importlib.util import find_spec
 import attrs
 
 from dicast import ConfigError, Failure, Problem, Score, Subject, check_field, how_to_install, nearest
+from dicast.toolkit.references import References
 
 from .excerpts import contrast
-from .sides import Sides, text_sides
+from .sides import Sides, compare_sides, text_sides
 from .texts import alike, written
 
 MOST_WORK = 10**11
@@ -95,6 +96,9 @@ class Similarity:
         ``Levenshtein``, ``DamerauLevenshtein``, ``OSA``, ``Indel``, ``LCSseq``, ``Jaro``, ``JaroWinkler``, ``Hamming``, ``Prefix``, ``Postfix``.
     :param field: compare only this place in the output, a dotted path (``steps.0.text``) or a JSON pointer
         (``/steps/0/text``), with the whole reference; text is read as JSON to get there. A missing field scores 0.
+    :param references: how the output is compared with a list of references: ``any``, the best score counts; ``all``, the mean of their
+        scores; ``whole``, the list is one value. Next to an output that is a list, the list is one value. Blank references in a list are
+        left out.
     """
 
     name = "similarity"
@@ -102,6 +106,7 @@ class Similarity:
 
     scorer: str = attrs.field(default="ratio", converter=_scorer, validator=_check_scorer)
     field: str | None = attrs.field(default=None, validator=check_field)
+    references: References = attrs.field(default="any", metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         if find_spec("rapidfuzz") is None:
@@ -109,9 +114,12 @@ class Similarity:
 
     def score(self, subject: Subject) -> Score | Failure:
         """Compare the output of *subject*, or its field, with its reference."""
-        found = text_sides(subject, self.field, "diff/similarity")
+        found = text_sides(subject, self.field, "diff/similarity", self.references)
         if not isinstance(found, Sides):
             return found
+        return compare_sides(found, self.references, self._compare)
+
+    def _compare(self, found: Sides) -> Score | Failure:
         output, reference = map(written, alike(found))
         if output is None or reference is None:
             side = "output" if output is None else "reference"

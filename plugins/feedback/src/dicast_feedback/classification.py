@@ -8,6 +8,7 @@ import attrs
 
 from dicast import MISSING, ConfigError, Failure, Problem, Score, Subject, check_field, locate, nearest
 from dicast.toolkit.outputs import has_objects, unread_object
+from dicast.toolkit.references import ReferenceList, References
 
 from .inputs import judged, listed, parsed, reference, shown, text
 
@@ -35,6 +36,9 @@ class Classification:
         the feedback repeat; it does not change the score.
     :param field: where in the output the class stands, a dotted path (``result.label``) or a JSON pointer
         (``/result/label``); text is read as JSON to get there. A missing field scores 0.
+    :param references: how the output is compared with a list of references: ``any``, the best score counts; ``all``, the mean of their
+        scores; ``whole``, the list is one value. Next to an output that is a list, the list is one value. Blank references in a list are
+        left out.
     """
 
     name = "classification"
@@ -44,24 +48,38 @@ class Classification:
     labels: tuple[str, ...] = attrs.field(default=(), converter=_labels)
     confidence_field: str | None = attrs.field(default=None, validator=check_field)
     field: str | None = attrs.field(default=None, validator=check_field)
+    references: References = attrs.field(default="any", metadata={"later": True})
 
     def score(self, subject: Subject) -> Score | Failure:
         """Compare the output of *subject* with its reference; without one the answer is a Failure ``missing_input``."""
         right = reference(subject, "feedback/classification")
         if isinstance(right, Failure):
             return right
-        expected = text(right).strip()
-        if self.labels and expected not in self.labels:
-            message = f"the reference of {subject.id!r} is {shown(expected)}, none of {listed(self.labels)}"
-            return Failure("missing_input", str(Problem(message, hint=nearest(expected, self.labels))))
         output = judged(subject, self.field)
+        many = ReferenceList.of(right, None if isinstance(output, Score | Failure) else output, self.references)
+        for one in (right,) if many is None else many.values:
+            if (wrong := self._unknown(one, subject)) is not None:
+                return wrong
         if isinstance(output, Score | Failure):
             return output
         if not has_objects(parsed(right)) and (
             unread := unread_object(subject, output, self.field, "feedback/classification")
         ):
             return unread
-        return self._compare(text(output).strip(), expected, self._confidence(subject))
+        predicted, confidence = text(output).strip(), self._confidence(subject)
+
+        def compare(one: object) -> Score:
+            return self._compare(predicted, text(one).strip(), confidence)
+
+        return compare(right) if many is None else many.compare(compare)
+
+    def _unknown(self, reference: object, subject: Subject) -> Failure | None:
+        """The failure of a *reference* that is none of the labels."""
+        expected = text(reference).strip()
+        if not self.labels or expected in self.labels:
+            return None
+        message = f"the reference of {subject.id!r} is {shown(expected)}, none of {listed(self.labels)}"
+        return Failure("missing_input", str(Problem(message, hint=nearest(expected, self.labels))))
 
     def _compare(self, predicted: str, expected: str, confidence: float | None) -> Score:
         correct = predicted == expected

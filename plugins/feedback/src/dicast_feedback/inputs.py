@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from dicast import MISSING, Failure, Score, Subject, locate
+from dicast.toolkit.references import missing_reference
 
 _SHOWN = 60
 _LISTED = 10
@@ -25,8 +26,8 @@ def judged(subject: Subject, field: str | None) -> object:
 
 def reference(subject: Subject, metric: str) -> object:
     """What *metric* compares the output of *subject* with; a Failure where there is nothing."""
-    if subject.reference is None:
-        return Failure("missing_input", f"{metric} compares with a reference, and {subject.id!r} has none")
+    if (missing := missing_reference(subject, metric)) is not None:
+        return missing
     return _fault(subject.reference, f"the reference of {subject.id!r}") or subject.reference
 
 

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import attrs
 
 from dicast import ConfigError, Failure, Problem, Score, Subject, check_field, nearest
+from dicast.toolkit.references import is_missing
 
 from .inputs import judged, listed, parsed, reference, shown, text
 
@@ -126,6 +127,8 @@ def _items(value: object) -> Sequence[object]:
 
 def _grades(value: object, id: str) -> Mapping[str, float] | Failure:
     """Id to grade, in the order of the reference."""
+    if is_missing(value):
+        return Failure("missing_input", f"the reference of {id!r} is an empty list of ids")
     if not isinstance(value, Mapping):
         return dict.fromkeys(map(text, _items(value)), 1.0)
     for one, grade in value.items():

@@ -6,6 +6,7 @@ import attrs
 
 from dicast import Failure, Score, Subject, check_field
 from dicast.toolkit.outputs import has_objects, unread_object
+from dicast.toolkit.references import References, compare_references
 
 from .inputs import judged, listed, parsed, reference, shown, text
 
@@ -24,6 +25,9 @@ class StringSimilarity:
 
     :param field: compare only this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
         (``/steps/0/code``), with the whole reference; text is read as JSON to get there. A missing field scores 0.
+    :param references: how the output is compared with a list of references: ``any``, the best score counts; ``all``, the mean of their
+        scores; ``whole``, the list is one value. Next to an output that is a list, the list is one value. Blank references in a list are
+        left out.
     """
 
     name = "string_similarity"
@@ -31,6 +35,7 @@ class StringSimilarity:
     needs_output = "always"
 
     field: str | None = attrs.field(default=None, validator=check_field)
+    references: References = attrs.field(default="any", metadata={"later": True})
 
     def score(self, subject: Subject) -> Score | Failure:
         """Compare the output of *subject* with its reference; without one the answer is a Failure ``missing_input``."""
@@ -44,7 +49,10 @@ class StringSimilarity:
             unread := unread_object(subject, output, self.field, "feedback/string_similarity")
         ):
             return unread
-        return _compare(text(output).strip(), text(expected).strip())
+        judged_text = text(output).strip()
+        return compare_references(
+            expected, output, self.references, lambda one: _compare(judged_text, text(one).strip())
+        )
 
 
 def _compare(output: str, expected: str) -> Score:

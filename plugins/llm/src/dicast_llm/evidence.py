@@ -10,6 +10,7 @@ import attrs
 import orjson
 
 from dicast import MISSING, Failure, Subject, TraceEvent, lookup
+from dicast.toolkit.references import is_missing
 
 from . import room
 from .conversation import KINDS, Conversation, Said, as_text, conversation, has_trace, hides_content, log, transcript
@@ -182,7 +183,7 @@ def _beside(subject: Subject, found: Conversation, showing: Showing, compared: C
     for title, text in ((feedback, found.feedback), ("LIFECYCLE", found.lifecycle)):
         if text is not None:
             yield room.text(title, text, most)
-    if subject.reference is not None and compared is not None and compared.reference:
+    if not is_missing(subject.reference) and compared is not None and compared.reference:
         yield room.text("REFERENCE", as_text(subject.reference), most)
     if columns := _columns(subject, showing.context):
         yield room.own("CONTEXT", columns, most, showing.max_chars)
@@ -220,7 +221,7 @@ def _texts(subject: Subject, compared: Compared | None) -> Iterator[tuple[str, s
         yield "INPUT", as_text(subject.input)
     if compared is None and subject.output is not None:
         yield "OUTPUT", as_text(subject.output)
-    if subject.reference is not None and (compared is None or compared.reference):
+    if not is_missing(subject.reference) and (compared is None or compared.reference):
         yield "REFERENCE", as_text(subject.reference)
     yield from () if compared is None else compared.outputs
 

@@ -10,6 +10,7 @@ import attrs
 import orjson
 
 from dicast import ConfigError, Entry, Failure, Query, RunContext, Subject, newest_run
+from dicast.toolkit.references import is_missing
 
 Read = Callable[[Query], Iterator[Entry]]
 
@@ -27,7 +28,7 @@ def text_of(value: object) -> str:
 
 def reference(subject: Subject) -> str | Failure:
     """The subject's reference."""
-    if subject.reference is None:
+    if is_missing(subject.reference):
         return Failure("missing_input", f"{subject.kind} {subject.id} has no reference to be compared with")
     return text_of(subject.reference)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dicast import MISSING, Subject, lookup
+from dicast.toolkit.references import is_missing
 
 _EMPTY: tuple[object, ...] = (MISSING, None, "", [], (), {})
 _CONVERSATIONS = ("turn", "tool_cycle", "session")
@@ -28,7 +29,7 @@ def without_input(subject: Subject) -> str | None:
 
 def without_reference(subject: Subject) -> str | None:
     """The reference, where *subject* has none."""
-    return "reference" if subject.reference in _EMPTY else None
+    return "reference" if is_missing(subject.reference) or subject.reference == {} else None
 
 
 def _retrieved(subject: Subject) -> bool:

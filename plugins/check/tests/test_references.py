@@ -1,0 +1,91 @@
+"""A value from the row may be a list of references, and a blank one is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from dicast import Failure, Score, Subject
+from dicast_check import Contains, ContainsAny, Equals, Icontains, Levenshtein, OneOf, Regex, StartsWith
+
+
+def row(output, reference=None, **context):
+    return Subject("row", "1", "what?", output, reference, context)
+
+
+CHECKS = [Equals(), Contains("{{ reference }}"), Icontains("{{ reference }}"), StartsWith("{{ reference }}")]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_one_of_several_references_is_enough_and_is_named(check):
+    score = check.score(row("Paris", ["Lyon", "Paris"]))
+    assert isinstance(score, Score)
+    assert score.value == 1.0
+    assert score.details.endswith("'Paris' (reference 2 of 2)")
+    missed = check.score(row("Rome", ["Lyon", "Paris"]))
+    assert missed.value == 0.0
+    assert missed.details.endswith(" none of ['Lyon', 'Paris']")
+
+
+@pytest.mark.parametrize("make", [Equals, Contains, Icontains, StartsWith])
+def test_the_share_of_all_references(make):
+    check = make("{{ reference }}", references="all")
+    score = check.score(row("Paris", ["Paris", "Lyon"]))
+    assert score.value == 0.5
+    assert score.details.endswith("1 of 2 references, not 'Lyon'")
+    assert check.score(row("Paris", ["Paris", "Paris"])).value == 1.0
+    assert make("{{ reference }}", references="all", negate=True).score(row("Paris", ["Paris", "Lyon"])).value == 0.5
+
+
+def test_negated_none_of_the_references_may_match():
+    check = Contains("{{ reference }}", negate=True)
+    assert check.score(row("Rome", ["Lyon", "Paris"])).value == 1.0
+    found = check.score(row("Paris", ["Lyon", "Paris"]))
+    assert (found.value, found.details) == (0.0, "the output contains 'Paris' (reference 2 of 2)")
+
+
+def test_a_list_is_one_value_if_it_is_whole_or_next_to_an_output_that_is_a_list():
+    assert Equals().score(row(["a", "b"], ["a", "b"])).value == 1.0
+    assert Equals().score(row(["a"], ["a", "b"])).value == 0.0
+    assert Equals(references="whole").score(row("a", ["a"])).value == 0.0
+    assert Equals(references="whole").score(row('["a"]', ["a"])).value == 1.0
+    assert Equals().score(row('["a", "b"]', ["a", "b"])).value == 1.0
+    assert Equals(field="x").score(row({"x": ["a"]}, ["a"])).value == 1.0
+
+
+def test_a_list_in_the_pipeline_file_is_one_value():
+    assert Equals(["a", "b"]).score(row("a")).value == 0.0
+    assert Equals([]).score(row([])).value == 1.0
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        *CHECKS,
+        Regex("{{ reference }}"),
+        ContainsAny("{{ reference }}"),
+        OneOf("{{ reference }}"),
+        OneOf(["{{ reference }}"]),
+    ],
+)
+@pytest.mark.parametrize("reference", [None, "", " \n", []])
+def test_a_blank_reference_is_missing(check, reference):
+    found = check.score(row("Paris", reference))
+    assert isinstance(found, Failure)
+    assert found.kind == "missing_input"
+
+
+def test_blank_references_in_a_list_are_left_out():
+    assert Contains("{{ reference }}").score(row("Rome", ["", "Paris"])).value == 0.0
+    assert Contains("{{ reference }}").score(row("Rome", ["", None])).kind == "missing_input"
+    assert ContainsAny("{{ reference }}").score(row("Rome", ["", "Paris"])).value == 0.0
+
+
+def test_a_template_with_more_than_the_column_may_have_a_blank_part():
+    assert Equals("{{ first }} {{ last }}").score(row("Cher ", first="Cher", last="")).value == 1.0
+
+
+def test_the_closest_of_several_references_counts_for_a_distance():
+    check = Levenshtein(threshold=1)
+    assert check.score(row("Paris", ["Lyon", "Pari"])).value == 1.0
+    assert check.score(row("Rome", ["Lyon", "Paris"])).value == 0.0
+    assert check.score(row("Rome", " ")).kind == "missing_input"
