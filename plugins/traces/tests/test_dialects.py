@@ -698,3 +698,46 @@ def test_lone_surrogate_fails_its_record_alone(tmp_path, form):
     (due,) = [due for due in found if isinstance(due, Due)]
     assert "lone surrogate" in due.failure.message
     assert (counts.records, counts.failed) == ((1, 1) if form == "messages" else (2, 1))
+
+
+def test_error_in_place_of_a_reply_fails_the_record(tmp_path):
+    found, counts = read(tmp_path, OPENAI, {"messages": [{"role": "user", "content": "a"}], "error": "timeout"})
+    assert [due.failure.message for due in found if isinstance(due, Due)] == [
+        "the record has no reply and an error: timeout"
+    ]
+    assert (counts.records, counts.failed) == (2, 1)
+
+
+def test_items_of_a_response_come_before_its_text(tmp_path):
+    record = {"input": [{"role": "user", "content": "a"}], "output": "b"}
+    assert texts(tmp_path, record)[0] == [("a", "b")]
+
+
+def test_exit_codes_of_providers_tools(tmp_path):
+    shell = [
+        {"role": "user", "content": "a"},
+        {"type": "shell_call", "call_id": "c", "action": {"commands": ["false"]}},
+        {
+            "type": "shell_call_output",
+            "call_id": "c",
+            "output": [{"stdout": "", "stderr": "x", "outcome": {"type": "exit", "exit_code": 1}}],
+        },
+    ]
+    code = {
+        "type": "code_execution_tool_result",
+        "tool_use_id": "s",
+        "content": {"type": "code_execution_result", "stdout": "", "return_code": 1},
+    }
+    blocks = [{"type": "server_tool_use", "id": "s", "name": "code_execution", "input": {"code": "1"}}, code]
+    for record in (
+        {"input": shell},
+        {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": blocks}]},
+    ):
+        end = dict(log(tmp_path, record))["tool.completed"]
+        assert (end["success"], end["exit_code"]) == (False, 1)
+
+
+def test_typed_part_next_to_a_text_is_not_taken_for_the_text(tmp_path):
+    parts = [{"type": "text", "text": "hi"}, {"type": "reasoning", "text": "hm"}]
+    with pytest.raises(DataError, match="unknown part 'reasoning'"):
+        read(tmp_path, {"messages": [{"role": "user", "parts": parts}]})

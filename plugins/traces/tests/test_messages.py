@@ -309,9 +309,9 @@ def test_any_conversation_makes_unique_subjects_whose_counts_agree(tmp_path_fact
     by_kind = {kind: [s for s in found if s.kind == kind] for kind in ("tool_cycle", "turn", "session")}
     assert len(by_kind["session"]) == len(conversations)
     assert sum(completed(turn)["tool_call_count"] for turn in by_kind["turn"]) == len(by_kind["tool_cycle"])
-    assert sum(len(turn.events) for turn in by_kind["turn"]) + len(conversations) == sum(
-        len(session.events) for session in by_kind["session"]
-    )
+    in_turns = [event for session in by_kind["session"] for event in session.events if event.turn_id is not None]
+    assert sum(len(turn.events) for turn in by_kind["turn"]) == len(in_turns)
+    assert all(session.events[-1].type == "session.ended" for session in by_kind["session"])
 
 
 def test_on_request_a_tool_cycle_has_the_earlier_calls_of_its_session_in_its_context(tmp_path):

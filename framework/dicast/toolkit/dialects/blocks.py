@@ -20,6 +20,7 @@ from .shapes import Shapes, refuse
 
 Block = Mapping[str, Any]
 _FAILED = ("error", "failed")
+_EXIT_CODES = ("exit_code", "exitCode", "return_code", "returncode")
 
 
 class Malformed(Exception):
@@ -80,8 +81,7 @@ def is_failure(item: Block) -> bool:
 
 def result_exit_code(item: Block) -> int | None:
     """Return the exit code of a result, None if it has none."""
-    code = item.get("exit_code")
-    return code if type(code) is int else None
+    return next((code for key in _EXIT_CODES if type(code := item.get(key)) is int), None)
 
 
 def _string(block: Block, *keys: str) -> str:
@@ -165,9 +165,10 @@ def _tool_result(block: Block, path: str, shapes: Shapes) -> Part:
     content = block.get("content")
     if isinstance(content, list):
         content = read_results(content, f"{path}.content", shapes)
-    code = content.get("type") if isinstance(content, dict) else None
-    failed = is_failure(block) or (isinstance(code, str) and code.endswith("_error"))
-    return ToolResult(_optional(block.get("tool_use_id")), content, is_error=failed, exit_code=result_exit_code(block))
+    inner: Block = content if isinstance(content, dict) else {}
+    failed = is_failure(block) or str(inner.get("type")).endswith("_error")
+    code = result_exit_code({**inner, **block})
+    return ToolResult(_optional(block.get("tool_use_id")), content, is_error=failed, exit_code=code)
 
 
 def read_results(content: list[Any], path: str, shapes: Shapes) -> object:

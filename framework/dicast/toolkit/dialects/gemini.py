@@ -63,6 +63,8 @@ def read_part(block: object, path: str, shapes: Shapes) -> Part:
         return TextPart(block)
     if not isinstance(block, dict):
         refuse("each of the 'parts' is an object", path)
+    if isinstance(type_ := block.get("type"), str) and type_ != "text":
+        return shapes.unknown("part", type_, path, PARTS)  # of another dialect
     fields = {_SNAKE.get(key, key): value for key, value in block.items() if value is not None and key not in _BESIDE}
     kind = next((key for key in PARTS if key in fields), None)
     value = fields.get(kind or "")

@@ -88,11 +88,19 @@ def _result(item: Block, path: str, shapes: Shapes) -> ToolResult:
     id_, output = item.get("call_id") or item.get("id"), item.get("output")
     if not isinstance(id_, str | None):
         refuse("the 'call_id' of an item is a string", path)
+    code = result_exit_code(item)
     if isinstance(output, list):
+        code = next((found for each in output if (found := _outcome(each))), code)
         output = read_results(output, f"{path}.output", shapes)
     elif isinstance(output, dict) and output.get("type") == "computer_screenshot":
         output = read_results([output], f"{path}.output", shapes)
-    return ToolResult(id_, output, None, is_failure(item), result_exit_code(item))
+    return ToolResult(id_, output, None, is_failure(item), code)
+
+
+def _outcome(result: object) -> int | None:
+    """Return the exit code of one result of a shell call."""
+    outcome = result.get("outcome") if isinstance(result, dict) else None
+    return result_exit_code(outcome) if isinstance(outcome, dict) else None
 
 
 def _thoughts(item: Block) -> str:
@@ -111,15 +119,15 @@ def _thoughts(item: Block) -> str:
 
 
 def response_items(record: dict[str, Any], shapes: Shapes, conversation: Conversation) -> list[tuple[str, list[Any]]]:
-    """Take the lists of items out of *record*, with their keys; a prompt that is a text is added at once."""
+    """Take the lists of items out of *record*, with their keys; a text is a list of one message."""
     instructions = record.pop("instructions", None)
     if isinstance(instructions, str) and instructions:
         conversation.add("system", read_content(instructions, "instructions", shapes, RESPONSES))
-    lists = []
+    lists: list[tuple[str, list[Any]]] = []
     for key in ("input", "output"):
         value = record.pop(key, None)
         if isinstance(value, str):
-            conversation.add("user" if key == "input" else "assistant", read_content(value, key, shapes, RESPONSES))
+            lists.append((key, [{"role": "user" if key == "input" else "assistant", "content": value}]))
         elif isinstance(value, list):
             lists.append((key, value))
         elif value is not None:

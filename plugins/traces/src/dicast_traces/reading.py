@@ -63,6 +63,8 @@ class Reader:
             raise DataError([*shapes.problems, *error.problems]) from error
         shapes.finish()
         session = conversation.session(record)
+        if not session.turns and record.get("error"):
+            return self.failed(f"the record has no reply and an error: {record['error']!s:.500}")
         totals.records += 1
         totals.formats[format] += 1
         conversation.counts.marked = shapes.marked
