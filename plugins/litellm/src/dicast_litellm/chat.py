@@ -20,6 +20,7 @@ from dicast import (
     Cost,
     Message,
     Price,
+    Problem,
     RunContext,
     Secret,
     Within,
@@ -51,6 +52,10 @@ def _is_address(url: str) -> bool:
         return False
 
 
+OTHER_HOSTS = {"huggingface": ("huggingface.co",), "replicate": ("api.replicate.com", "huggingface.co")}
+"""Hosts that litellm asks for a provider's models although ``api_base`` names another host."""
+
+
 @attrs.frozen
 class Chat:
     """Asks a model of one of the many providers that litellm knows.
@@ -72,7 +77,9 @@ class Chat:
 
     :param model: the model as litellm names it: ``anthropic/claude-haiku-4-5``, ``azure/DEPLOYMENT`` …
     :param api_key: by default what the provider's own environment variable holds (``ANTHROPIC_API_KEY`` …).
-    :param api_base: an endpoint other than the provider's.
+    :param api_base: an endpoint other than the provider's. For models of ``huggingface`` and ``replicate`` litellm asks hosts of the
+        provider all the same; such a model needs ``allow_hosts``.
+    :param allow_hosts: hosts that may be asked next to the one of ``api_base``.
     :param price: ``free``, or ``{input_per_mtok, output_per_mtok}`` in usd per million tokens. By default what the list inside
         the installed litellm says, and a model that it does not list needs one.
     :param temperature: 0 by default; ``null`` leaves it to the model. What a model does not take is left out.
@@ -114,11 +121,17 @@ class Chat:
         default=MAX_REPLY_BYTES, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
     )
     tls: Literal["verified", "environment"] = attrs.field(default="verified", metadata={"counts": False})
+    allow_hosts: tuple[str, ...] = attrs.field(default=(), metadata={"counts": False, "later": True})
     tariff: Tariff = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         if self.api_base is not None and _has_password(self.api_base):
             raise ConfigError("api_base holds a user name or a password; give them as api_key")
+        provider = self.model.partition("/")[0].lower()
+        hosts = () if self.api_base is None else OTHER_HOSTS.get(provider, ())
+        if missing := [host for host in hosts if host not in self.allow_hosts]:
+            message = f"litellm asks {' and '.join(missing)} for models of {provider}, next to api_base; add allow_hosts: [{', '.join(hosts)}]"
+            raise ConfigError(Problem(message, path="allow_hosts", value=list(self.allow_hosts)))
         object.__setattr__(self, "tariff", self._tariff())  # frozen, and looked up once
 
     def _tariff(self) -> Tariff:

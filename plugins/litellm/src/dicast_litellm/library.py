@@ -16,6 +16,9 @@ def load() -> Any:
     """Import litellm, which takes seconds."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else the import fetches a price list
     os.environ.setdefault("LITELLM_MODE", "PRODUCTION")  # else the import reads .env files into the environment
+    os.environ.setdefault(
+        "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True"
+    )  # else Claude's models fetch a file of headers
     import litellm
 
     litellm.telemetry = False
