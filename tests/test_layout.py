@@ -32,7 +32,7 @@ MODULE_LINES = 400
 FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 FOLDERS = {
     "_init": 1100,
-    "_promptfoo": 900,
+    "_promptfoo": 1500,
     "_kernel/asking": 1800,
     "_kernel/cli": 2100,
     "_kernel/contract": 800,

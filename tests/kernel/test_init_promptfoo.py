@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ import yaml
 
 from dicast._kernel.cli import main
 
-EXAMPLE = Path(__file__).with_name("promptfoo")
+EXAMPLES = [Path(__file__).with_name(name) for name in ("promptfoo", "promptfoo_types")]
+"""Configurations with the results that promptfoo recorded for them."""
+
 QUIET = {
     "PROMPTFOO_DISABLE_TELEMETRY": "1",
     "PROMPTFOO_DISABLE_UPDATE": "1",
@@ -45,14 +48,20 @@ def verdicts(capsys):
     return [verdict["score"] == 1 for verdict in sorted(found, key=lambda verdict: int(verdict["subject_id"]))]
 
 
-def test_each_row_passes_and_fails_as_promptfoo_recorded_it(tmp_path, monkeypatch, capsys):
-    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_each_row_passes_and_fails_as_promptfoo_recorded_it(example, tmp_path, monkeypatch, capsys):
+    for needed in ("rouge_score", "rapidfuzz", "jsonschema_rs") if example.name.endswith("types") else ():
+        pytest.importorskip(needed)
+    if example.name.endswith("types") and shutil.which("node") is None:
+        pytest.skip("Node.js is not installed")
+    shutil.copytree(example, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     assert main(["init", "--from", "promptfoo", "promptfooconfig.yaml", "--no-try", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["not_carried"] == []
-    assert main(["run", "pipeline.yaml", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
-    recorded = json.loads((EXAMPLE / "results.json").read_text())["results"]
+    assert (document["not_judged"], len(document["not_carried"])) == (0, example.name.endswith("types"))
+    assert main(["run", "pipeline.yaml", "--yes", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    recorded = json.loads((example / "results.json").read_text())["results"]
     rows = [json.loads(line) for line in (tmp_path / "pipeline.rows.jsonl").read_text().splitlines()]
     assert [row["output"] for row in rows] == [one["output"] for one in recorded]
     assert verdicts(capsys) == [one["passed"] for one in recorded]
@@ -60,14 +69,17 @@ def test_each_row_passes_and_fails_as_promptfoo_recorded_it(tmp_path, monkeypatc
 
 
 @pytest.mark.slow
-def test_promptfoo_itself_says_what_was_recorded(tmp_path):
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_promptfoo_itself_says_what_was_recorded(example, tmp_path):
     folder = os.environ.get("DICAST_PROMPTFOO")
     program = shutil.which("promptfoo", path=None if folder is None else f"{folder}/node_modules/.bin")
     if program is None:
         pytest.skip("no promptfoo: npm install --prefix FOLDER promptfoo, and DICAST_PROMPTFOO=FOLDER")
-    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(example, tmp_path, dirs_exist_ok=True)
     command = [program, "eval", "--no-cache", "--no-write", "-o", "made.json"]
-    environment = os.environ | QUIET | {"PROMPTFOO_CONFIG_DIR": str(tmp_path / "home")}
+    environment = (
+        os.environ | QUIET | {"PROMPTFOO_CONFIG_DIR": str(tmp_path / "home"), "PROMPTFOO_PYTHON": sys.executable}
+    )
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
     )
@@ -77,7 +89,7 @@ def test_promptfoo_itself_says_what_was_recorded(tmp_path):
         {"output": one["response"]["output"], "passed": one["success"]}
         for one in sorted(made, key=lambda one: one["testIdx"])
     ]
-    assert found == json.loads((EXAMPLE / "results.json").read_text())["results"]
+    assert found == json.loads((example / "results.json").read_text())["results"]
 
 
 SUITE = """
@@ -104,12 +116,12 @@ def test_prompts_and_providers_become_a_suite(take):
         "temperature": 0.5,
         "max_output_tokens": 50,
     }
-    assert pipeline["metrics"] == [
-        "check/assertions",
-        {"llm/judge": {"model": {"openai/chat": {"model": "gpt-x"}}, "criteria": ["is polite"]}},
-    ]
+    (metric,) = pipeline["metrics"]
+    (judge,) = metric["check/assertions"]["judges"].items()
+    assert judge[0] == "llm_rubric"
+    assert judge[1]["llm/judge"]["model"] == {"openai/chat": {"model": "gpt-x"}}
     assert rows == [
-        {"test": "1", "question": "Why?", "context_": "a text", "assert": [{"check": "contains", "value": "because"}], "rubric": "is polite"}
+        {"test": "1", "question": "Why?", "context_": "a text", "assert": [{"check": "contains", "value": "because"}, {"check": "llm_rubric", "value": "is polite"}]}
     ]  # fmt: skip
     assert [(one["line"], one["what"]) for one in document["not_carried"]] == [
         (7, "top_k of anthropic:messages:claude-x")
@@ -128,7 +140,7 @@ def test_echoes_of_several_prompts_are_rows_of_each_experiment(take, capsys):
     assert list(made) == list(pipeline["experiments"])
 
 
-def test_what_does_not_go_over_is_said_with_its_place_and_what_to_do(take, tmp_path):
+def test_what_does_not_go_over_is_listed_with_its_place_and_what_to_do(take, tmp_path, capsys):
     text = (
         "prompts: ['{{x}}']\n"
         "providers: [echo, 'exec:answer.sh']\n"
@@ -137,12 +149,13 @@ def test_what_does_not_go_over_is_said_with_its_place_and_what_to_do(take, tmp_p
         "  - vars: {x: a}\n"
         "    options: {prefix: Please}\n"
         "    assert:\n"
-        "      - {type: javascript, value: 'output > 3'}\n"
+        "      - {type: similar, value: b}\n"
         "      - {type: contains, value: '{{ x | upper }}'}\n"
         "      - {type: contains, value: a, transform: output.trim()}\n"
         "      - {type: llm-rubric, value: polite}\n"
         "      - {type: contains, value: a}\n"
         "  - vars: {x: b}\n"
+        "  - {vars: {x: a}, assert: [{type: contains, value: a}]}\n"
     )
     code, document, _, rows = take(text)
     assert code == 0
@@ -150,19 +163,24 @@ def test_what_does_not_go_over_is_said_with_its_place_and_what_to_do(take, tmp_p
         (2, "provider exec:answer.sh"),
         (3, "scenarios"),
         (6, "option prefix"),
-        (8, "javascript"),
+        (8, "similar"),
         (9, "contains"),
         (10, "contains with transform"),
         (11, "llm-rubric"),
-        (13, "a test without an assertion that goes over"),
+        (13, "a test without an assertion"),
     ]
     assert all(one["file"] == "promptfooconfig.yaml" and one["instead"] for one in document["not_carried"])
-    assert [row["x"] for row in rows] == ["a"]
-    assert (
-        "# promptfooconfig.yaml:8: javascript; write it as a metric of your own"
-        in (tmp_path / "pipeline.yaml").read_text()
-    )
+    assert (document["tests"], document["not_judged"]) == (3, 2)
+    assert [len(row.get("not_carried", ())) for row in rows] == [5, 1, 0]
+    written = (tmp_path / "pipeline.yaml").read_text()
+    assert "# promptfooconfig.yaml:8: similar; it needs an embedding model" in written
+    assert "# 2 tests of 3 are not judged" in written
     assert main(["check", "pipeline.yaml"]) == 0
+    capsys.readouterr()
+    assert main(["run", "pipeline.yaml", "--json"]) == 3
+    run = json.loads(capsys.readouterr().out)
+    assert (run["scored"], run["failed"], run["failures"]) == (1, 2, {"source_error": 2})
+    assert (run["read"]["failed"], run["coverage"]) == (2, 1 / 3)
 
 
 @pytest.mark.parametrize(
@@ -171,9 +189,10 @@ def test_what_does_not_go_over_is_said_with_its_place_and_what_to_do(take, tmp_p
         ("{type: regex, value: '(?<=x)y'}", "regex", "check/assertions says: pattern '(?<=x)y' cannot be read by RE2"),
         ("{type: regex, value: '('}", "regex", "check/assertions says: pattern '('"),
         ("{type: cost, threshold: -1}", "cost", "check/assertions says: invalid value for usd, expected 0 or more"),
-        ("{type: latency, threshold: soon}", "latency", "it needs a threshold that is a number"),
+        ("{type: latency, threshold: soon}", "latency", "its threshold is 'soon': write a number"),
+        ("{type: latency}", "latency", "it needs a threshold that is a number"),
         ("{type: contains}", "contains", "it needs a value"),
-        ("{type: is-json, value: 'file://schema.json'}", "is-json", "write what file://schema.json has into the configuration"),
+        ("{type: is-json, value: 'file://schema.json'}", "is-json", "file://schema.json cannot be read"),
         ("{type: is-json, value: {type: nope}}", "is-json", "check/assertions says: schema/type"),
         ("{type: contains, value: b, weight: -3}", "contains of weight -3", "a weight is above 0"),
         ("{type: vibes, value: b}", "vibes", "dicast has no check of this name"),
@@ -188,29 +207,28 @@ def test_a_check_that_no_row_can_have_is_said_and_not_written(assertion, what, i
     ((found,), checks) = document["not_carried"], rows[0]["assert"]
     assert (code, found["what"], checks) == (0, what, [{"check": "contains", "value": "a"}])
     assert found["instead"].startswith(instead)
+    assert rows[0]["not_carried"] == [f"promptfooconfig.yaml:{found['line']}: {what}; {found['instead']}"]
 
 
-def test_it_says_so_where_no_assertion_goes_over(take, tmp_path, capsys):
+def test_it_says_so_where_no_test_has_an_assertion(take, tmp_path, capsys):
     """A gate that passes has then said nothing of what promptfoo's tests ask for."""
-    text = (
-        "prompts: ['{{x}}']\nproviders: [echo]\ntests: [{vars: {x: a}, assert: [{type: javascript, value: 'true'}]}]\n"
-    )
-    assert take(text)[0] == 0
-    assert "# No assertion is carried over: this judges only" in (tmp_path / "pipeline.yaml").read_text()
+    assert take("prompts: ['{{x}}']\nproviders: [echo]\ntests: [{vars: {x: a}}]\n")[0] == 0
+    assert "# No test has an assertion: this judges only" in (tmp_path / "pipeline.yaml").read_text()
     assert main(["init", "--from", "promptfoo", "promptfooconfig.yaml", "--out", "again.yaml"]) == 0
-    assert "\nNo assertion is carried over: this judges only that outputs are not empty.\n" in capsys.readouterr().out
+    assert "\nNo test has an assertion: this judges only that outputs are not empty.\n" in capsys.readouterr().out
 
 
-def test_two_losses_of_one_line_are_both_said(take):
+def test_two_losses_of_one_line_are_both_listed(take):
     text = (
         "prompts: ['{{x}}']\nproviders: [echo]\n"
         "tests: [{vars: {x: [a, b]}, assert: [{type: contains}, {type: contains, value: 'file://a.txt'}, {type: equals, value: a}]}]\n"
     )
-    _, document, _, _ = take(text)
+    _, document, _, rows = take(text)
     assert [one["instead"] for one in document["not_carried"]] == [
         "it needs a value",
-        "write what file://a.txt has into the configuration",
+        "file://a.txt cannot be read: a.txt: no such file",
     ]
+    assert [len(row["not_carried"]) for row in rows] == [2, 2]
 
 
 @pytest.mark.parametrize(

@@ -1,211 +1,168 @@
-"""promptfoo's assertions as the checks of ``check/assertions``."""
+"""promptfoo's assertions as the items of ``check/assertions``."""
 
 from __future__ import annotations
 
-import csv
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
-import orjson
 
 from .._kernel.contract.registry import Registry
 from .._kernel.pipeline.build import load_pipeline
-from .._kernel.pipeline.yaml_nodes import Node, Place
 from .._kernel.values import Failure, Subject
-from .._kernel.values.names import nearest
+from .._kernel.values.errors import ConfigError
+from .._toolkit.yaml_nodes import Node, Place
+from .code import CodeFiles
 from .configuration import (
+    Folders,
+    Loss,
     Losses,
-    as_text,
     column_name,
     data_of,
-    file_named,
+    follow,
+    is_file,
+    items,
     mapping_of,
-    node_of,
-    renamed,
+    read_node,
     rendered,
-    variables_of,
 )
+from .graders import Graders
+from .kinds import JUDGED, SET, NotCarried, Reader
 
-RUBRIC = "llm-rubric"
-
-_TEXTS = ("contains", "icontains", "equals", "starts-with", "regex")
-_LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
-_JSON = ("is-json", "contains-json")
-_LIMITS = {"latency": ("max_latency", 1000.0), "cost": ("max_cost", 1.0)}
-_KEPT = {"type", "value", "weight", "threshold", "metric", "description", "provider"}
-
-_INSTEAD = {
-    "javascript": "write it as a metric of your own (dicast new metric NAME), or as evaluator/command",
-    "python": "write it as a metric of your own (dicast new metric NAME), or as evaluator/command",
-    "webhook": "name the address in evaluator/http",
-    "similar": "llm/judge with a criterion, or diff/similarity against a reference",
-    "levenshtein": "diff/similarity against a reference",
-    "rouge-n": "diff/similarity against a reference",
-    "bleu": "diff/similarity against a reference",
-    "factuality": "llm/judge with the criterion that the output agrees with the reference",
-    "model-graded-closedqa": "llm/judge with its text as a criterion",
-    "g-eval": "llm/judge with its text as a criterion",
-    "assert-set": "write each row's checks with weights, and a threshold of check/assertions",
-    "is-valid-openai-tools-call": "proxy/tool_params_schema",
-}
-_OTHERWISE = "dicast has no check of this name; a metric of your own does it (dicast new metric NAME)"
-
-_EXPECTED = re.compile(r"(?P<type>(?:not-)?[a-z][a-z-]+)(?:\((?P<threshold>[\d.]+)\))?(?::(?P<value>.*))?", re.DOTALL)
-_CODE = {"fn": "javascript", "eval": "javascript", "grade": RUBRIC}
+_KNOWN = {"type", "value", "weight", "threshold", "metric", "description", "provider"}
 _LONGEST = 200
-_WITHOUT_VALUE = ("is-json", "contains-json", "latency", "cost")
-
 
 Fault = Callable[[Mapping[str, Any], Mapping[str, Any]], str | None]
 
 
 def fault_finder() -> Fault:
-    """What says why ``check/assertions`` cannot ask a check in a row with certain names; nothing is said where it is not installed."""
+    """Return a function that says why ``check/assertions`` cannot ask an item in a row with some names.
+
+    The function finds no fault where the plugin is not installed.
+    """
     if "check" not in Registry().scan():
         return lambda *_: None
     (slot,) = load_pipeline({"metrics": ["check/assertions"]}, needs_source=False).metrics
 
-    def fault(check: Mapping[str, Any], names: Mapping[str, Any]) -> str | None:
+    def fault(item: Mapping[str, Any], names: Mapping[str, Any]) -> str | None:
         context = {column_name(name): value for name, value in names.items()}
-        row = Subject("row", "1", output="", context={**context, "latency_seconds": 0, "cost": 0, "assert": [check]})
-        found = slot.component.score(row)
-        message = found.message if isinstance(found, Failure) else None
-        return message and message.removeprefix("assert: item 1: ").removeprefix(f"{check['check']}: ")[:_LONGEST]
+        row = Subject("row", "1", output="", context={**context, "latency_seconds": 0, "cost": 0, "assert": [item]})
+        answer = slot.component.score(row)
+        message = answer.message if isinstance(answer, Failure) else None
+        return message and message.removeprefix("assert: item 1: ").removeprefix(f"{item['check']}: ")[:_LONGEST]
 
     return fault
 
 
+@attrs.frozen
+class Setting:
+    """What all tests of a configuration share: its *root*, its folders, its code, its graders and the losses."""
+
+    root: Mapping[str, Node]
+    folders: Folders
+    code: CodeFiles
+    graders: Graders
+    losses: Losses
+    fault: Fault
+
+
 @attrs.define
 class Carried:
-    """What of a test's assertions goes over: *checks* of the row, and *rubrics* for a model, with their place.
+    """The assertions of a test with the variables *names*: the *items* that go over, and what is *lost*.
 
-    *fault* says why no row with these names can have a check.
+    *count* is the number of assertions that decide something, whether or not they go over.
     """
 
-    losses: Losses
+    setting: Setting
     names: Mapping[str, Any]
-    fault: Fault
-    checks: list[dict[str, Any]] = attrs.field(factory=list)
-    rubrics: list[tuple[Place, str]] = attrs.field(factory=list)
+    items: list[dict[str, Any]] = attrs.field(factory=list)
+    lost: list[Loss] = attrs.field(factory=list)
+    count: int = 0
 
     def add(self, node: Node) -> None:
-        """Carry over one assertion, or note why not."""
+        """Carry over one assertion, or a file of them, or record why not."""
+        try:
+            node = follow(node, self.setting.root)
+            path = self.setting.folders.file(node) if is_file(node.value) else None
+            if path is not None:
+                for one in items(read_node(path)):
+                    self.add(one)
+                return
+        except ConfigError as error:
+            self.lose(node.place, f"assertion {data_of(node)!r:.60}", str(error))
+            return
+        self._add(node)
+
+    def lose(self, place: Place, what: str, instead: str) -> None:
+        """Record that a part of the test does not go over."""
+        self.lost.append(self.setting.losses.add(place, what, instead))
+
+    def _add(self, node: Node) -> None:
         given = mapping_of(node)
-        kind = data_of(given.get("type"))
-        if kind == "assert-set" and "threshold" not in given:
-            for one in given["assert"].value if "assert" in given and isinstance(given["assert"].value, list) else ():
-                self.add(one)
+        kind, weight = data_of(given.get("type")), data_of(given.get("weight"))
+        if weight == 0 and not isinstance(weight, bool):
+            self.setting.losses.add(node.place, f"{kind} of weight 0", "it decides nothing, and is left out")
             return
+        self.count += 1
+        try:
+            item = self._item(kind, given)
+        except NotCarried as reason:
+            self.lose(node.place, reason.what or str(kind or "an assertion without a type"), str(reason))
+            return
+        if item is not None:
+            self.items.append(item)
+
+    def _item(self, kind: Any, given: Mapping[str, Node]) -> dict[str, Any] | None:
         if not isinstance(kind, str):
-            self.losses.add(node.place, "an assertion without a type", "write it as {check, value} in the rows' assert")
-            return
-        name, negate = kind.removeprefix("not-"), kind.startswith("not-")
-        weight = data_of(given.get("weight"))
-        odd = sorted(set(given) - _KEPT)
+            raise NotCarried("write it as {check, value} in the rows' assert")
+        odd = sorted(set(given) - _KNOWN - ({"assert"} if kind == SET else set()))
         if odd:
-            self.losses.add(
-                node.place, f"{kind} with {', '.join(odd)}", "check what a task or an extractor makes of the output"
-            )
-        elif isinstance(weight, int | float) and weight < 0:
-            self.losses.add(node.place, f"{kind} of weight {weight}", "a weight is above 0; not-… turns a check round")
-        elif not isinstance(weight, int | float | None) or weight == 0:
-            self.losses.add(node.place, f"{kind} of weight {weight}", "it decides nothing, and is left out")
-        elif name == RUBRIC and not negate:
-            self._rubric(given, node)
-        elif (options := self._options(name, given)) is None:
-            self.losses.add(node.place, kind, _INSTEAD.get(name) or _lack(name, given, self.names))
-        else:
-            check = options | ({"negate": True} if negate else {}) | ({} if weight is None else {"weight": weight})
-            why = self.fault(check, self.names)
-            if why is None:
-                self.checks.append(check)
-            else:
-                self.losses.add(node.place, kind, f"check/assertions says: {why}")
+            change = "it changes what the assertion sees or does: write a check of the output as it is"
+            raise NotCarried(change, f"{kind} with {', '.join(odd)}")
+        more = self._more(kind, given)
+        if kind == SET:
+            return self._set(given, more)
+        name, negate = kind.removeprefix("not-"), kind.startswith("not-")
+        reader = Reader(self.names, self.setting.folders, self.setting.code)
+        item = reader.item(name, given, negate=negate)
+        if name in JUDGED:
+            item["check"] = self.setting.graders.judge(item["check"], given.get("provider"))
+        item |= {"negate": True} if negate else {}
+        why = None if name in JUDGED or "file" in item else self.setting.fault(item, self.names)
+        if why is not None:
+            raise NotCarried(f"check/assertions says: {why}")
+        return item | more
 
-    def _rubric(self, given: Mapping[str, Node], node: Node) -> None:
-        text = self._filled(given["value"]) if "value" in given and isinstance(given["value"].value, str) else None
-        if text is None:
-            self.losses.add(node.place, RUBRIC, "llm/judge with its text as a criterion")
-        else:
-            self.rubrics.append((node.place, text))
+    def _more(self, kind: str, given: Mapping[str, Node]) -> dict[str, Any]:
+        """Return the keys that all items have."""
+        more: dict[str, Any] = {}
+        weight, metric = data_of(given.get("weight")), data_of(given.get("metric"))
+        if weight is not None:
+            if isinstance(weight, bool) or not isinstance(weight, int | float):
+                raise NotCarried("a weight is a number", f"{kind} of weight {weight}")
+            if weight < 0:
+                raise NotCarried("a weight is above 0; not-… reverses a check", f"{kind} of weight {weight}")
+            more["weight"] = weight
+        if metric is not None:
+            more["metric"] = rendered(str(metric), self.names) or str(metric)
+        return more
 
-    def _options(self, name: str, given: Mapping[str, Node]) -> dict[str, Any] | None:
-        """The check with its value; None where there is none for it."""
-        value = given.get("value")
-        if name in _LIMITS:
-            check, unit = _LIMITS[name]
-            most = data_of(given.get("threshold"))
-            return {"check": check, "value": most / unit} if isinstance(most, int | float) else None
-        if value is not None and file_named(value) is not None:
+    def _set(self, given: Mapping[str, Node], more: Mapping[str, Any]) -> dict[str, Any] | None:
+        threshold = data_of(given.get("threshold"))
+        if threshold is not None and not is_share(threshold):
+            raise NotCarried(f"its threshold is {threshold!r}; a threshold is in [0, 1]")
+        inner = Carried(self.setting, self.names)
+        for node in items(given.get("assert")):
+            inner.add(node)
+        self.lost += inner.lost
+        if not inner.items:
+            if not inner.lost:
+                raise NotCarried("it has no assertion that decides anything")
             return None
-        if name in _JSON:
-            return self._schema(name, data_of(value))
-        if name in _LISTS and value is not None:
-            values = data_of(value)
-            several = values if isinstance(values, list) else next(csv.reader([str(values)], skipinitialspace=True), [])
-            texts = [self._filled(node_of(one, value.place)) for one in several]
-            case = {"ignore_case": True} if name.startswith("i") else {}
-            return None if None in texts else {"check": name.removeprefix("i"), "value": texts, **case}
-        if name in _TEXTS and value is not None:
-            filled = (
-                data_of(value) if name == "equals" and isinstance(value.value, dict | list) else self._filled(value)
-            )
-            return None if filled is None else {"check": name, "value": filled}
-        return None
-
-    def _schema(self, name: str, schema: Any) -> dict[str, Any] | None:
-        if isinstance(schema, str):
-            try:
-                schema = orjson.loads(schema)
-            except orjson.JSONDecodeError:
-                return None
-        return {"check": name} if schema is None else {"check": name, "value": schema}
-
-    def _filled(self, node: Node) -> str | None:
-        """The text of *node*, as a template where the row has all texts that it names; else as it is for this row."""
-        text = as_text(data_of(node))
-        if any(name.partition(".")[0] not in self.names for name in variables_of(text)):
-            return None  # promptfoo would look for an empty text, which every output contains
-        if all(isinstance(self.names.get(name), str) for name in variables_of(text)) and rendered(text, {}) is not None:
-            return renamed(text)
-        return rendered(text, self.names)
+        limit = {} if threshold is None else {"threshold": threshold}
+        return {"check": "assert_set", "assert": inner.items, **limit, **more}
 
 
-def _lack(name: str, given: Mapping[str, Node], names: Mapping[str, Any]) -> str:
-    """What keeps an assertion *name* from becoming a check of a test with the variables *names*."""
-    known = (*_TEXTS, *_LISTS, *_JSON, *_LIMITS)
-    if name not in known:
-        near = nearest(name, (*known, *_INSTEAD, RUBRIC))
-        return f"did you mean {near}?" if near else _OTHERWISE
-    value = given.get("value")
-    if value is not None and file_named(value) is not None:
-        return f"write what {value.value} has into the configuration"
-    if name in _LIMITS:
-        return "it needs a threshold that is a number"
-    unknown = [one for one in variables_of(as_text(data_of(value))) if one.partition(".")[0] not in names]
-    if unknown:
-        return f"its test has no variable {unknown[0]}: write the value itself"
-    return "it needs a value" if value is None else "its value is more than texts with names in braces, or no JSON"
-
-
-def assertion_in(text: str, place: Place) -> Iterator[Node]:
-    """The assertion in a cell of a column ``__expected``; nothing in an empty one."""
-    text = text.strip()
-    if not text:
-        return
-    match = _EXPECTED.fullmatch(text)
-    kind = _CODE.get(match["type"], match["type"]) if match else "equals"
-    named = match is not None and (match["value"] is not None or match["threshold"] or kind in _WITHOUT_VALUE)
-    if match is None or not named or not _is_known(kind):
-        yield node_of({"type": "equals", "value": text}, place)
-        return
-    made: dict[str, Any] = {"type": kind} | ({"value": match["value"].strip()} if match["value"] else {})
-    threshold = match["threshold"] or (match["value"] if kind in _LIMITS else None)
-    yield node_of(made | ({"threshold": float(threshold)} if threshold else {}), place)
-
-
-def _is_known(kind: str) -> bool:
-    name = kind.removeprefix("not-")
-    return name in (*_TEXTS, *_LISTS, *_JSON, *_LIMITS, *_INSTEAD, RUBRIC)
+def is_share(value: object) -> bool:
+    """Return whether *value* is a number in [0, 1]."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import attrs
 import orjson
 
-from .._kernel.pipeline.yaml_nodes import Node, Place
 from .._kernel.values.errors import ConfigError
-from .assertions import Carried, assertion_in, fault_finder
-from .configuration import (
-    Losses,
-    column_name,
-    data_of,
-    file_named,
-    items,
-    mapping_of,
-    node_of,
-    read_node,
-    read_text,
-    rendered,
-)
+from .._toolkit.yaml_nodes import Node, Place
+from .assertions import Carried, Setting, is_share
+from .cells import csv_tests
+from .configuration import column_name, data_of, follow, items, mapping_of, node_of, read_node, read_text
+from .kinds import JUDGED
+from .variables import refuse_many, variables
 
+_READABLE = "write them to a CSV, YAML, JSON or JSON lines file"
+_FILES = (".csv", ".yaml", ".yml", ".json", ".jsonl")
 _KNOWN = {"vars", "assert", "threshold", "description", "metadata", "options"}
-_READABLE = "write them to a CSV, YAML, JSON or JSON lines file, one name at a time"
-_CSV = {"__description": "description", "__threshold": "threshold"}
+_IDLE = {"provider", "disableVarExpansion", "disableDefaultAsserts", "runSerially", "disableConversationVar"}
+"""Options of a test that change neither its output nor its verdict, or that are read."""
+
+_GRADING = {"rubricPrompt", "factuality"}
+"""Options that change the verdict of model-graded assertions."""
+
+_CHANGES = "it changes the output or the verdict of these rows: give them a pipeline of their own"
 
 
 @attrs.frozen
 class Case:
-    """A test with one choice of its variables: their values as promptfoo's prompts know them, *threshold*, and what of its assertions goes over."""
+    """A test with one choice of its variables, its *threshold*, and its assertions."""
 
     place: Place
     names: Mapping[str, Any]
@@ -44,117 +40,132 @@ class Case:
     description: str | None
 
     def row(self) -> dict[str, Any]:
-        """The columns of its row."""
-        said = {} if self.description is None else {"description": self.description}
-        return (
-            said
-            | {column_name(name): value for name, value in self.names.items()}
-            | ({"assert": self.carried.checks} if self.carried.checks else {})
-        )
+        """Return the columns of its row."""
+        checks, lost = self.carried.items, [loss.line for loss in self.carried.lost]
+        row: dict[str, Any] = {} if self.description is None else {"description": self.description}
+        row |= {column_name(name): value for name, value in self.names.items()}
+        if any(_has_code(one) for one in checks):
+            row["vars"] = dict(self.names)
+        return row | ({"assert": checks} if checks else {}) | ({"not_carried": lost} if lost else {})
 
 
-def cases(configuration: Mapping[str, Node], losses: Losses) -> list[Case]:
-    """All tests of the configuration, each as often as its lists of values ask for."""
-    default = mapping_of(configuration.get("defaultTest"))
-    found = []
-    fault = fault_finder()
-    said = items(configuration.get("tests"))
-    tests = [one for node in said for one in _tests(node, losses)]
-    if said and not tests:
+def _has_code(item: Mapping[str, Any]) -> bool:
+    return "file" in item or any(map(_has_code, item.get("assert", ())))
+
+
+def cases(setting: Setting) -> list[Case]:
+    """Return all tests of the configuration, each as often as its lists of values ask for.
+
+    :raises ConfigError: where no test can be read, or they become too many rows.
+    """
+    default = _default(setting)
+    named = items(setting.root.get("tests"))
+    tests = [test for node in named for test in _tests(node, setting)]
+    if named and not tests:
         raise ConfigError(
-            [node.place.problem(f"no test could be read from {data_of(node)}; {_READABLE}") for node in said]
+            [node.place.problem(f"no test could be read from {data_of(node)}; {_READABLE}") for node in named]
         )
-    for test in tests or [Node({}, next(iter(configuration.values())).place)]:
-        given = mapping_of(test)
-        for name in sorted(set(given) - _KNOWN):
-            losses.add(
-                given[name].place,
-                f"{name} of a test",
-                "dicast has no counterpart: leave it, or give these rows a pipeline of their own",
-            )
-        for owner in (given, default):
-            for name, node in mapping_of(owner.get("options")).items():
-                if name != "provider":
-                    losses.add(node.place, f"option {name}", "write it into the prompt, or an extractor")
-        bar = data_of(given.get("threshold", default.get("threshold")))
-        threshold = bar if isinstance(bar, int | float) and 0 <= bar <= 1 else None
-        for names in _combinations({**mapping_of(default.get("vars")), **mapping_of(given.get("vars"))}, losses):
-            carried = Carried(losses, names, fault)
-            for node in (*items(default.get("assert")), *items(given.get("assert"))):
-                carried.add(node)
-            found.append(Case(test.place, names, carried, threshold, data_of(given.get("description"))))
-    return found
+    result: list[Case] = []
+    for test in tests or [Node({}, next(iter(setting.root.values())).place)]:
+        result += _of_test(test, default, setting, len(result))
+    return result
 
 
-def _combinations(variables: Mapping[str, Node], losses: Losses) -> Iterator[dict[str, Any]]:
-    """The values of the variables: every choice of one of each list, templates in them filled in."""
-    values = [_values(name, node, losses) for name, node in variables.items()]
-    for chosen in product(*values):
-        names = dict(zip(variables, chosen, strict=True))
-        yield {
-            name: (rendered(value, names) or value) if isinstance(value, str) and "{{" in value else value
-            for name, value in names.items()
-        }
+def _default(setting: Setting) -> Mapping[str, Node]:
+    node = setting.root.get("defaultTest")
+    path = None if node is None else setting.folders.file(node)
+    return mapping_of(node if path is None else read_node(path))
 
 
-def _values(name: str, node: Node, losses: Losses) -> list[Any]:
-    path = file_named(node)
-    if path is None:
-        value = data_of(node)
-        return value if isinstance(value, list) else [value]
-    if path.suffix in (".txt", ".md") and path.is_file():
-        return [read_text(path)]
-    losses.add(node.place, f"variable {name} from {node.value}", "write its value into the rows")
-    return [""]
+def _of_test(test: Node, default: Mapping[str, Node], setting: Setting, before: int) -> Iterator[Case]:
+    """Yield the rows of *test*, which come after *before* others."""
+    given = mapping_of(test)
+    options = {**mapping_of(default.get("options")), **mapping_of(given.get("options"))}
+    expand = data_of(options.get("disableVarExpansion")) is not True
+    values = variables([default.get("vars"), given.get("vars")], setting.folders, expand=expand)
+    refuse_many(before + values.rows, test, values.sizes())
+    asserts = [] if data_of(options.get("disableDefaultAsserts")) is True else items(default.get("assert"))
+    asserts = [*asserts, *items(given.get("assert"))]
+    threshold = data_of(given.get("threshold", default.get("threshold")))
+    for names in values.combinations():
+        carried = Carried(setting, names)
+        _lose_keys(carried, given, default, _changing(options, asserts))
+        for name, (node, why) in values.unreadable.items():
+            carried.lose(node.place, f"variable {name} from {data_of(node)}", why)
+        for node in asserts:
+            carried.add(_with_grader(node, options))
+        if threshold is not None and not is_share(threshold):
+            carried.lose(test.place, f"threshold {threshold!r}", "a threshold is a number in [0, 1]")
+        if carried.count == 0 and not carried.lost:
+            why = "promptfoo passes it without looking; give it an assertion"
+            carried.lose(test.place, "a test without an assertion", why)
+        share = threshold if is_share(threshold) else None
+        yield Case(test.place, names, carried, share, data_of(given.get("description")))
 
 
-def _tests(node: Node, losses: Losses) -> Iterator[Node]:
-    """The tests that *node* is, or that its file has."""
-    if isinstance(node.value, dict):
+def _lose_keys(
+    carried: Carried, given: Mapping[str, Node], default: Mapping[str, Node], options: Mapping[str, Node]
+) -> None:
+    """Record the keys of a test and of the default one that change its rows and do not go over."""
+    for name, node in sorted({**default, **given}.items()):
+        if name not in _KNOWN:
+            carried.lose(node.place, f"{name} of a test", _CHANGES)
+    for name, node in options.items():
+        why = "llm/judge has its own form; write what it asks for into criteria" if name in _GRADING else _CHANGES
+        carried.lose(node.place, f"option {name}", why)
+
+
+def _changing(options: Mapping[str, Node], asserts: list[Node]) -> Mapping[str, Node]:
+    """Return the options that change the output or the verdict of a test with these assertions."""
+    idle = _IDLE if any(map(_is_judged, asserts)) else _IDLE | _GRADING
+    return {name: node for name, node in options.items() if name not in idle}
+
+
+def _is_judged(node: Node) -> bool:
+    given = mapping_of(node)
+    kind = str(data_of(given.get("type"))).removeprefix("not-")
+    return kind in JUDGED or any(map(_is_judged, items(given.get("assert"))))
+
+
+def _with_grader(node: Node, options: Mapping[str, Node]) -> Node:
+    """Return the assertion *node* with the grader of its test, where it has none of its own."""
+    given, grader = mapping_of(node), options.get("provider")
+    if grader is None or not given or "provider" in given:
+        return node
+    inner = given.get("assert")
+    more = {"provider": grader}
+    if inner is not None and isinstance(inner.value, list):
+        more = {"assert": attrs.evolve(inner, value=[_with_grader(one, options) for one in inner.value])}
+    return attrs.evolve(node, value={**given, **more})
+
+
+def _tests(node: Node, setting: Setting) -> Iterator[Node]:
+    """Yield the tests that *node* is, or that its files have."""
+    node = follow(node, setting.root)
+    given = mapping_of(node)
+    if given and "path" not in given:
         yield node
         return
-    path = file_named(node) or (Path(node.place.file).parent / node.value if isinstance(node.value, str) else None)
-    if path is None or not path.is_file() or path.suffix not in (".csv", ".yaml", ".yml", ".json", ".jsonl"):
-        losses.add(
-            node.place,
-            f"tests from {node.value}",
-            _READABLE,
-        )
-    elif path.suffix == ".csv":
-        yield from _of_csv(path)
-    elif path.suffix == ".jsonl":
-        for number, line in enumerate(read_text(path).splitlines(), 1):
-            if line.strip():
-                place = Place(str(path), number, 1, path.parent)
-                try:
-                    yield node_of(orjson.loads(line), place)
-                except orjson.JSONDecodeError as error:
-                    raise ConfigError(place.problem(f"the line is not JSON: {error.msg}")) from error
-    else:
-        yield from items(read_node(path))
+    named = given.get("path", node)
+    name = str(named.value)
+    paths = setting.folders.matches(name, named.place) if "://" not in name.removeprefix("file://") else []
+    if not paths or any(path.suffix not in _FILES for path in paths):
+        setting.losses.add(node.place, f"tests from {name}", _READABLE)
+    for path in paths:
+        if path.suffix == ".csv":
+            yield from csv_tests(path)
+        elif path.suffix == ".jsonl":
+            yield from _lines(path)
+        elif path.suffix in _FILES:
+            for one in items(read_node(path)):
+                yield from _tests(one, setting) if isinstance(one.value, str) else [follow(one, setting.root)]
 
 
-def _of_csv(path: Path) -> Iterator[Node]:
-    reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
-    for row in reader:
-        place = Place(str(path), reader.line_num, 1, path.parent)
-        cells = {str(name).strip(): value or "" for name, value in row.items() if name is not None}
-        test: dict[str, Any] = {"vars": {name: value for name, value in cells.items() if not name.startswith("__")}}
-        for name, value in cells.items():
-            if name in _CSV and value:
-                test[_CSV[name]] = _number(value) if name == "__threshold" else value
-            elif name.startswith("__") and not name.startswith("__expected") and value:
-                test[name] = value
-        checks = [
-            one for name, text in cells.items() if name.startswith("__expected") for one in assertion_in(text, place)
-        ]
-        node = node_of(test, place)
-        assert isinstance(node.value, dict)  # of a mapping
-        yield attrs.evolve(node, value={**node.value, "assert": Node([*checks], place, place)})
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+def _lines(path: Path) -> Iterator[Node]:
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        if line.strip():
+            place = Place(str(path), number, 1, path.parent)
+            try:
+                yield node_of(orjson.loads(line), place)
+            except orjson.JSONDecodeError as error:
+                raise ConfigError(place.problem(f"the line is not JSON: {error.msg}")) from error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -15,35 +17,68 @@ from .._kernel.values.errors import ConfigError, DataError, Problem
 from .._toolkit.input_file import InputFile
 from .._toolkit.yaml_reader import Composer
 
+_LARGE, _SMALL = 1e21, 1e-6
+"""JavaScript writes numbers between these without an exponent."""
+
 MOST_BYTES = 16 * 2**20
 
 _NAME = re.compile(r"\{\{-?\s*([A-Za-z_]\w*(?:\.\w+)*)\s*-?\}\}")
 _OWN = frozenset(
-    ("id", "context", "output", "outputs", "session_id", "assert", "test", "latency_seconds", "cost", "rubric")
+    (
+        "id",
+        "context",
+        "output",
+        "outputs",
+        "session_id",
+        "assert",
+        "test",
+        "latency_seconds",
+        "cost",
+        "criterion",
+        "vars",
+        "not_carried",
+    )
 )
 """Columns that the rows have of their own; a variable of such a name gets another."""
 
 
+@attrs.frozen
+class Loss:
+    """A part of the configuration that does not go over: its place, what it is, and the reason with a way out."""
+
+    place: Place
+    what: str
+    instead: str
+
+    @property
+    def line(self) -> str:
+        """The loss in one line."""
+        return f"{self.place.file}:{self.place.line}: {self.what}; {self.instead}"
+
+
 @attrs.define
 class Losses:
-    """What could not be carried over: the place, what it is, and what to do instead."""
+    """All losses, each of a place once, in the order of the files' lines."""
 
-    found: list[tuple[Place, str, str]] = attrs.field(factory=list)
+    losses: dict[tuple[Place, str], Loss] = attrs.field(factory=dict)
 
-    def add(self, place: Place, what: str, instead: str) -> None:
-        """Note *what* stands at *place*; the same thing of one place once."""
-        if all((place, what) != (at, said) for at, said, _ in self.found):
-            self.found.append((place, what, instead))
-            self.found.sort(key=lambda one: (one[0].file, one[0].line or 0))
+    def add(self, place: Place, what: str, instead: str) -> Loss:
+        """Record that *what* at *place* does not go over, and return the loss."""
+        return self.losses.setdefault((place, what), Loss(place, what, instead))
+
+    def sorted(self) -> list[Loss]:
+        """Return the losses by file and line."""
+        return sorted(self.losses.values(), key=lambda loss: (loss.place.file, loss.place.line or 0))
 
     def lines(self) -> list[str]:
-        """A line each."""
-        return [f"{at.file}:{at.line}: {what}; {instead}" for at, what, instead in self.found]
+        """Return a line for each loss."""
+        return [loss.line for loss in self.sorted()]
 
     def document(self) -> list[dict[str, Any]]:
-        """The same for ``--json``."""
+        """Return the losses as plain data."""
         return [
-            {"file": at.file, "line": at.line, "what": what, "instead": instead} for at, what, instead in self.found
+            {"file": loss.place.file, "line": loss.place.line, "what": loss.what, "instead": loss.instead}
+            for loss in self.sorted()
         ]
 
 
@@ -101,11 +136,63 @@ def node_of(value: Any, place: Place) -> Node:
     return Node([node_of(child, place) for child in value] if isinstance(value, list) else value, place)
 
 
-def file_named(node: Node) -> Path | None:
-    """The file that a text ``file://PATH`` means."""
-    if isinstance(node.value, str) and node.value.startswith("file://"):
-        return Path(node.place.file).parent / node.value.removeprefix("file://")
-    return None
+@attrs.frozen
+class Folders:
+    """The folder of the configuration, to which its paths are relative."""
+
+    base: Path
+
+    def path(self, name: str, place: Place) -> Path:
+        """Return the file *name*: relative to the configuration, or else to the file of *place*."""
+        path = self.base / name.removeprefix("file://")
+        beside = Path(place.file).parent / name.removeprefix("file://")
+        return beside if not path.exists() and beside.exists() else path
+
+    def file(self, node: Node) -> Path | None:
+        """Return the file that a text ``file://PATH`` names; None for any other value."""
+        return self.path(str(node.value), node.place) if is_file(node.value) else None
+
+    def matches(self, name: str, place: Place) -> list[Path]:
+        """Return the files that *name* matches, which may be a pattern with ``*``, sorted."""
+        name = name.removeprefix("file://")
+        if not any(sign in name for sign in "*?["):
+            path = self.path(name, place)
+            return [path] if path.is_file() else []
+        paths = glob(name, root_dir=self.base, recursive=True)  # noqa: PTH207  # absolute patterns, too
+        return sorted(path for path in map(self.base.joinpath, paths) if path.is_file())
+
+
+def is_file(value: object) -> bool:
+    """Return whether *value* is a text ``file://PATH``."""
+    return isinstance(value, str) and value.startswith("file://")
+
+
+def text_node(text: str, place: Place) -> Node:
+    """Return the YAML or JSON *text*, whose values are all at *place*.
+
+    :raises ConfigError: where it is neither.
+    """
+    problems = list[Problem]()
+    node = Composer(place, problems).compose(text)
+    if problems:
+        raise ConfigError(problems)
+    return node
+
+
+def follow(node: Node, root: Mapping[str, Node]) -> Node:
+    """Return the node that ``{$ref: "#/PATH"}`` points to in *root*; any other node itself.
+
+    :raises ConfigError: where there is nothing at the path.
+    """
+    pointer = data_of(mapping_of(node).get("$ref"))
+    if pointer is None:
+        return node
+    target = Node(dict(root), node.place)
+    for step in str(pointer).removeprefix("#").split("/")[1:]:
+        target = mapping_of(target).get(step.replace("~1", "/").replace("~0", "~"))  # type: ignore[assignment]  # below
+        if target is None:
+            raise ConfigError(node.place.problem(f"$ref: there is nothing at {pointer}"))
+    return target
 
 
 def column_name(variable: str) -> str:
@@ -138,7 +225,26 @@ def variables_of(template: str) -> Iterator[str]:
 
 
 def as_text(value: object) -> str:
-    """*value* as JavaScript writes it in a text."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+    """Return *value* as JavaScript writes it in a text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return ",".join(map(as_text, value))
+    if isinstance(value, Mapping):
+        return "[object Object]"
+    if isinstance(value, float):
+        return _number(value)
+    return "" if value is None else orjson.dumps(value).decode()
+
+
+def _number(value: float) -> str:
+    if value.is_integer() and abs(value) < _LARGE:
+        return str(int(value))
+    if _SMALL <= abs(value) < 1:
+        return format(Decimal(repr(value)), "f")
+    return re.sub(r"e([+-])0", r"e\1", repr(value))
+
+
+def slug(text: object) -> str:
+    """Return *text* as the name of an experiment."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", str(text)).strip("-.")[:40] or "variant"

@@ -12,17 +12,20 @@ import orjson
 from .._init.choice import model_of
 from .._init.draft import Draft
 from .._init.written import FileSection, file_text, one_comment
-from .._kernel.pipeline.yaml_nodes import Node
 from .._kernel.values.errors import ConfigError, Problem
-from .assertions import RUBRIC
+from .._toolkit.yaml_nodes import Node
+from .assertions import Setting, fault_finder
 from .cases import Case, cases
-from .configuration import Losses, data_of, mapping_of, read_node, rendered
-from .prompts import Prompt, Provider, prompts, provider, providers
+from .code import CodeFiles
+from .configuration import Folders, Losses, as_text, data_of, mapping_of, read_node, rendered, variables_of
+from .graders import Graders
+from .prompts import Prompt, prompts
+from .providers import Provider, provider, providers
 
-_READ = {"prompts", "providers", "targets", "tests", "defaultTest", "description", "$schema"}
-_IDLE = {"sharing", "outputPath", "evaluateOptions", "commandLineOptions", "tags", "metadata", "writeLatestResults"}
+_READ = {"prompts", "providers", "targets", "tests", "defaultTest", "description", "assertionTemplates", "$schema"}
+_IDLE = {"sharing", "outputPath", "commandLineOptions", "tags", "metadata", "writeLatestResults"}
 _SHOWN = 50
-_FORM_ALONE = "No assertion is carried over: this judges only that outputs are not empty."
+_FORM_ALONE = "No test has an assertion: this judges only that outputs are not empty."
 _ECHOED = {"latency_seconds": 0, "cost": 0}
 
 
@@ -39,170 +42,236 @@ class _Variant:
         return {"prompt/chat": {"model": self.provider.model, **self.prompt.templates, **self.provider.options}}
 
 
-def taken_over(path: Path, out: Path, model: str | None) -> Draft:
-    """The pipeline *out* for the configuration at *path*; *model* is asked where the configuration names none that dicast knows.
+@attrs.frozen
+class _Takeover:
+    """What a configuration becomes."""
 
-    :raises ConfigError: where it cannot be read, or has nothing that can be carried over.
+    variants: Sequence[_Variant]
+    cases: Sequence[Case]
+    setting: Setting
+
+    @property
+    def has_assertions(self) -> bool:
+        """Whether any test has an assertion, one that goes over or not."""
+        return any(case.carried.count or case.carried.items for case in self.cases)
+
+    @property
+    def judged(self) -> Sequence[Case]:
+        """The tests that are judged: all of their assertions go over."""
+        return [case for case in self.cases if not case.carried.lost]
+
+    @property
+    def threshold(self) -> float | None:
+        """The threshold that all tests share."""
+        shares = {case.threshold for case in self.judged}
+        return shares.pop() if len(shares) == 1 else None
+
+    @property
+    def echoed(self) -> Mapping[str, Prompt]:
+        """The prompts that promptfoo's echo answers, by name."""
+        return {one.prompt.name: one.prompt for one in self.variants if one.provider.model is None}
+
+    @property
+    def asks(self) -> bool:
+        """Whether a run would ask a model."""
+        return bool(self.setting.graders.judges) or any(one.provider.model for one in self.variants)
+
+
+def taken_over(path: Path, out: Path, model: str | None) -> Draft:
+    """Return the pipeline *out* for the configuration at *path*; *model* is asked where the configuration names none that dicast knows.
+
+    :raises ConfigError: where the configuration cannot be read, or has nothing that can be carried over.
     """
     if path.suffix in (".js", ".ts", ".mjs", ".cjs", ".mts", ".py"):
         raise ConfigError(Problem("only YAML and JSON configurations can be read; write yours as YAML", str(path)))
-    configuration, losses = mapping_of(read_node(path)), Losses()
-    if not {"prompts", "tests"} & set(configuration):
+    root, losses, folders = mapping_of(read_node(path)), Losses(), Folders(path.parent)
+    if not {"prompts", "tests"} & set(root):
         raise ConfigError(Problem("this is no promptfoo configuration: it has neither prompts nor tests", str(path)))
-    for name in sorted(set(configuration) - _READ - _IDLE):
-        losses.add(
-            configuration[name].place, name, "dicast has no counterpart; see dicast check and the pages on pipelines"
-        )
-    variants = _variants(configuration, model, losses)
-    rows = cases(configuration, losses)
-    if not variants and not any(case.names for case in rows):
+    _lose_sections(root, losses)
+    variants = _variants(root, folders, model, losses)
+    setting = Setting(
+        root, folders, CodeFiles(folders, out, path.name), _graders(root, variants, model), losses, fault_finder()
+    )
+    takeover = _Takeover(variants, cases(setting), setting)
+    if not variants and not any(case.names for case in takeover.cases):
         raise ConfigError(Problem("there is no test and no prompt that could be carried over", str(path)))
-    with_checks = [case for case in rows if case.carried.checks]
-    judge = _judge(configuration, rows, variants, model, losses)
-    if with_checks and judge is None:
-        for case in rows:
-            if not case.carried.checks:
-                losses.add(
-                    case.place,
-                    "a test without an assertion that goes over",
-                    "it is left out of the rows; give it a check, or a pipeline of its own",
-                )
-        rows = with_checks
-    target = out.with_name(f"{out.name.partition('.')[0]}.rows.jsonl")
-    sections = [
-        FileSection({"name": _name(configuration, path)}),
-        *_sections(variants, rows, judge, target, losses),
-    ]
-    lines = "".join(orjson.dumps(row).decode() + "\n" for row in _rows(rows, variants, losses))
-    head = [f"Written by dicast init from {path.name}, a configuration of promptfoo ({_count(rows, 'test')})."]
-    if losses.found:
-        head += ["", "Not carried over:", *(one_comment(line, 200) for line in losses.lines()[:_SHOWN])]
-    asks = judge is not None or any(variant.provider.model for variant in variants)
-    says = [f"{path} has {_count(rows, 'test')} and {_count(variants, 'pair')} of a prompt and a provider."]
-    if losses.found:
-        says += ["Not carried over:", *(f"  {line}" for line in losses.lines())]
-    if judge is None and not with_checks:
-        says.append(_FORM_ALONE)
-    untried = "it would ask a model, which may cost money" if asks else None
-    if not variants:
-        untried = "no prompt and provider makes outputs yet"
-    elif len(variants) > 1 and not asks:
-        untried = "these are several experiments"
+    _lose_echoes(takeover)
+    _lose_prints(takeover)
+    return _draft(takeover, path, out)
+
+
+def _draft(takeover: _Takeover, path: Path, out: Path) -> Draft:
+    losses, code = takeover.setting.losses, takeover.setting.code
+    rows = out.with_name(f"{out.name.partition('.')[0]}.rows.jsonl")
+    lines = "".join(orjson.dumps(row).decode() + "\n" for row in _rows(takeover))
+    sections = [FileSection({"name": _name(takeover.setting.root, path)}), *_sections(takeover, rows)]
+    files = {rows: lines, **code.written(), out: file_text(_head(takeover, path, losses), sections)}
     document = {
         "source": "rows/jsonl",
         "kind": "rows",
         "judged": "as promptfoo did",
         "fields": {},
+        "tests": len(takeover.cases),
+        "not_judged": len(takeover.cases) - len(takeover.judged) if takeover.has_assertions else 0,
+        "code": code.names(),
         "not_carried": losses.document(),
     }
-    return Draft({target: lines, out: file_text(head, sections)}, says, document, untried)
+    return Draft(files, _says(takeover, path, losses), document, _untried(takeover))
 
 
-def _count(several: Sequence[object], what: str) -> str:
-    return f"{len(several)} {what}{'' if len(several) == 1 else 's'}"
+def _head(takeover: _Takeover, path: Path, losses: Losses) -> list[str]:
+    """Return the comments at the top of the pipeline."""
+    count = _count(len(takeover.cases), "test")
+    head = [f"Written by dicast init from {path.name}, a configuration of promptfoo ({count})."]
+    lines = losses.lines()
+    if lines:
+        head += ["", "Not carried over:", *(one_comment(line, 200) for line in lines[:_SHOWN])]
+        head += [f"and {len(lines) - _SHOWN} more, in the column not_carried"] if len(lines) > _SHOWN else []
+    why = _not_judged(takeover)
+    return head + (["", *why] if why else [])
 
 
-def _name(configuration: Mapping[str, Node], path: Path) -> str:
-    said = data_of(configuration.get("description"))
-    return " ".join(said.split()) if isinstance(said, str) and said.strip() else path.stem
+def _not_judged(takeover: _Takeover) -> list[str]:
+    """Return the number of tests that are not judged, and what to do about them."""
+    lost = len(takeover.cases) - len(takeover.judged) if takeover.has_assertions else 0
+    if not lost:
+        return []
+    are = "is" if lost == 1 else "are"
+    return [
+        f"{_count(lost, 'test')} of {len(takeover.cases)} {are} not judged: a part does not go over, as the column not_carried says.",
+        "A run counts them as failed, never as passed. Write a check of your own, and empty the column.",
+    ]
 
 
-def _variants(configuration: Mapping[str, Node], model: str | None, losses: Losses) -> list[_Variant]:
-    """Every prompt with every provider."""
-    texts = prompts(configuration.get("prompts"), losses)
-    asked = providers(configuration.get("providers", configuration.get("targets")), losses)
+def _says(takeover: _Takeover, path: Path, losses: Losses) -> list[str]:
+    """Return the lines that the command prints."""
+    count = _count(len(takeover.variants), "pair")
+    says = [f"{path} has {_count(len(takeover.cases), 'test')} and {count} of a prompt and a provider."]
+    if losses.losses:
+        says += ["Not carried over:", *(f"  {line}" for line in losses.lines())]
+    says += _not_judged(takeover)
+    if not takeover.has_assertions:
+        says.append(_FORM_ALONE)
+    if names := takeover.setting.code.names():
+        says.append(
+            f"Assertions in code are in {', '.join(names)}. Read the code; then take the comment off trust, or run with --yes."
+        )
+    return says
+
+
+def _untried(takeover: _Takeover) -> str | None:
+    """Return why no rows are tried; None where they can be."""
+    if not takeover.variants:
+        return "no prompt and provider makes outputs yet"
+    if takeover.asks:
+        return "it would ask a model, which may cost money"
+    if takeover.setting.code.names():
+        return "it would run the code of assertions, which nobody has trusted yet"
+    if len(takeover.variants) > 1:
+        return "these are several experiments"
+    return None if takeover.judged or not takeover.has_assertions else "no test is judged"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _name(root: Mapping[str, Node], path: Path) -> str:
+    text = data_of(root.get("description"))
+    return " ".join(text.split()) if isinstance(text, str) and text.strip() else path.stem
+
+
+def _lose_sections(root: Mapping[str, Node], losses: Losses) -> None:
+    """Record the sections of the configuration that do not go over."""
+    options = mapping_of(root.get("evaluateOptions"))
+    repeat = data_of(options.get("repeat"))
+    if isinstance(repeat, int) and repeat > 1:
+        losses.add(options["repeat"].place, f"repeat: {repeat}", "each test is one row; dicast run it several times")
+    for name in sorted(set(root) - _READ - _IDLE - {"evaluateOptions"}):
+        losses.add(root[name].place, name, "dicast has no counterpart; see the pages on pipelines")
+
+
+def _variants(root: Mapping[str, Node], folders: Folders, model: str | None, losses: Losses) -> list[_Variant]:
+    """Return every prompt with every provider."""
+    texts = prompts(root.get("prompts"), folders, losses)
+    asked = providers(root.get("providers", root.get("targets")), folders, losses)
     if not asked and model is not None:
         asked = [Provider("model", model_of(model), {})]
-    found: list[_Variant] = []
+    result: list[_Variant] = []
     for text in texts:
         for one in asked:
             name = "-".join([text.name] * (len(texts) > 1) + [one.name] * (len(asked) > 1)) or "only"
-            again = sum(name == other.name.partition("_")[0] for other in found)
-            found.append(_Variant(f"{name}_{again + 1}" if again else name, text, one))
-    return found
+            again = sum(name == other.name.partition("_")[0] for other in result)
+            result.append(_Variant(f"{name}_{again + 1}" if again else name, text, one))
+    return result
 
 
-def _judge(
-    configuration: Mapping[str, Node],
-    rows: Sequence[Case],
-    variants: Sequence[_Variant],
-    model: str | None,
-    losses: Losses,
-) -> dict[str, Any] | None:
-    """``llm/judge`` for the rubrics, where every row has some."""
-    given = [case.carried.rubrics for case in rows if case.carried.rubrics]
-    if not given:
-        return None
-    options = mapping_of(mapping_of(configuration.get("defaultTest")).get("options"))
-    named = data_of(options.get("provider"))
-    known = provider(named if isinstance(named, str) else str((named or {}).get("id")), {})
-    grader = (
-        model_of(model)
-        if model
-        else known.model
-        if known and known.model
-        else next((v.provider.model for v in variants if v.provider.model), None)
-    )
-    texts = [[text for _, text in rubrics] for rubrics in given]
-    why = None
-    if grader is None:
-        why = "name the model that judges: --model NAME"
-    elif len(given) < len(rows):
-        why = "only some tests have one: give those rows a pipeline with llm/judge of their own"
-    elif any(text != texts[0] for text in texts) and any("{{" in text for several in texts for text in several):
-        why = "llm/judge with criteria in words that hold for all rows"
-    if why is not None:
-        for place, _ in (one for rubrics in given for one in rubrics):
-            losses.add(place, RUBRIC, why)
-        return None
-    if all(text == texts[0] for text in texts):
-        return {"llm/judge": {"model": grader, "criteria": texts[0]}}
-    return {
-        "llm/judge": {
-            "model": grader,
-            "criteria": ["The output meets the rubric of the row, in its context."],
-            "context": ["rubric"],
-        }
-    }
+def _graders(root: Mapping[str, Node], variants: Sequence[_Variant], model: str | None) -> Graders:
+    """Return the judges; where the default test names no grader, the first model that is judged is asked."""
+    if model is not None:
+        return Graders(model_of(model), fixed=True)
+    named = data_of(mapping_of(mapping_of(root.get("defaultTest")).get("options")).get("provider"))
+    config = named.get("config") if isinstance(named, Mapping) else None
+    identity = str(named.get("id")) if isinstance(named, Mapping) else str(named)
+    known = provider(identity, config if isinstance(config, Mapping) else {})
+    first = next((one.provider.model for one in variants if one.provider.model), None)
+    return Graders(known.model if known and known.model else first)
 
 
-def _sections(
-    variants: Sequence[_Variant], rows: Sequence[Case], judge: dict[str, Any] | None, target: Path, losses: Losses
-) -> list[FileSection]:
-    source: dict[str, Any] = {"path": target.name, "fields": {"id": "test"}}
+def _sections(takeover: _Takeover, rows: Path) -> list[FileSection]:
+    variants, code = takeover.variants, takeover.setting.code.names()
+    fields = {"id": "test"} | ({"error": "not_carried"} if takeover.has_assertions else {})
+    source: dict[str, Any] = {"path": rows.name, "fields": fields}
     parts: list[FileSection] = []
     if len(variants) == 1 and variants[0].provider.model is not None:
         parts.append(FileSection({"task": variants[0].task}))
     elif len(variants) == 1:
         source["fields"]["output"] = "output"
     elif variants:
-        sets = {v.name: {"set": _set(v)} for v in variants}
+        sets = {one.name: {"set": _set(one)} for one in variants}
+        about = ["Each prompt with each provider; dicast compare compares two of them."]
+        parts.append(FileSection({"experiments": sets}, about))
+    if code:
         parts.append(
-            FileSection({"experiments": sets}, ["Each prompt with each provider; dicast compare compares two of them."])
+            FileSection(
+                {"trust": code}, ["Code of assertions runs only with your consent. Read it first."], active=False
+            )
         )
-    metrics: list[Any] = []
-    scoring: list[FileSection] = []
-    if any(case.carried.checks for case in rows):
-        threshold = _threshold(rows, losses)
-        metrics.append("check/assertions" if threshold is None else {"check/assertions": {"threshold": threshold}})
-        least = 1.0 if threshold is None else threshold
-        scoring = [
-            FileSection({"scoring": {"pass_at": least}}, [f"A row passes with {least:g} of its assertions, by weight."])
-        ]
-    if judge is not None:
-        metrics.append(judge)
-    labels = [next(iter(one)) if isinstance(one, dict) else one for one in metrics] or ["metrics"]
-    gate = [{"on": label, "min_pass_rate": 1.0} for label in labels]
-    about = ["promptfoo fails where any test fails; so does this gate. Lower it where some may."]
     return [
         FileSection(
             {"source": {"rows/jsonl": source}},
-            ["One row a test: its variables, and its assertions in the column assert."],
+            [
+                "One row a test: its variables, its assertions in the column assert, and in not_carried why it is not judged."
+            ],
         ),
         *parts,
-        FileSection({"metrics": metrics or ["proxy/format"]}, [] if metrics else [_FORM_ALONE]),
-        *(scoring if judge is None else []),
-        FileSection({"gate": gate if len(gate) > 1 else gate[0]}, about),
+        *_judging(takeover, code),
+    ]
+
+
+def _judging(takeover: _Takeover, code: Sequence[str]) -> list[FileSection]:
+    """Return the sections of metrics, scoring and gate."""
+    gate = FileSection(
+        {"gate": {"min_pass_rate": 1.0}},
+        ["promptfoo fails where any test fails; so does this gate. Lower it where some may."],
+    )
+    if not takeover.has_assertions:
+        return [FileSection({"metrics": ["proxy/format"]}, [_FORM_ALONE]), gate]
+    share, judges = takeover.threshold, takeover.setting.graders.judges
+    options: dict[str, Any] = {} if share is None else {"threshold": share}
+    options |= {"judges": judges} if judges else {}
+    options |= {"code": list(code)} if code else {}
+    metrics = [{"check/assertions": options} if options else "check/assertions"]
+    least = 1.0 if share is None else share
+    about = (
+        "A row passes where all of its assertions hold."
+        if share is None
+        else f"A row passes with a score of {share:g}."
+    )
+    return [
+        FileSection({"metrics": metrics}),
+        FileSection({"scoring": {"pass_at": least}}, [about]),
+        gate,
     ]
 
 
@@ -212,37 +281,38 @@ def _set(variant: _Variant) -> dict[str, Any]:
     return {"task": variant.task}
 
 
-def _threshold(rows: Sequence[Case], losses: Losses) -> float | None:
-    """The threshold that all tests share; of others none goes over."""
-    found = [case.threshold for case in rows]
-    if len(set(found)) == 1:
-        return found[0]
-    for case in rows:
-        if case.threshold is not None:
-            losses.add(
-                case.place, "threshold of one test", "one holds for all rows: give these a pipeline of their own"
-            )
-    return None
+def _lose_prints(takeover: _Takeover) -> None:
+    """Record the values that a prompt's template would print in another way than promptfoo."""
+    for one in takeover.variants:
+        names = {*variables_of(one.prompt.text)} if one.provider.model is not None else set()
+        for case in takeover.cases:
+            for name in sorted(names):
+                if isinstance(case.names.get(name), list | dict | bool | float):
+                    why = "the prompt would print it otherwise; write it as a text"
+                    case.carried.lose(case.place, f"variable {name}: {as_text(case.names[name]):.40}", why)
 
 
-def _rows(rows: Sequence[Case], variants: Sequence[_Variant], losses: Losses) -> list[dict[str, Any]]:
-    """The rows; what promptfoo's echo would answer is their output."""
-    echoed = {v.prompt.name: v.prompt for v in variants if v.provider.model is None}
-    made = []
-    for number, case in enumerate(rows, 1):
+def _lose_echoes(takeover: _Takeover) -> None:
+    """Record the prompts that promptfoo's echo would answer with a text that cannot be written into the rows."""
+    for prompt in takeover.echoed.values():
+        for case in takeover.cases:
+            if rendered(prompt.text, case.names) is None:
+                why = "write its outputs into the rows"
+                case.carried.lose(prompt.place, "an echoed prompt that is more than names in braces", why)
+
+
+def _rows(takeover: _Takeover) -> list[dict[str, Any]]:
+    """Return the rows; what promptfoo's echo would answer is their output."""
+    result = []
+    for number, case in enumerate(takeover.cases, 1):
+        outputs = {name: rendered(prompt.text, case.names) or "" for name, prompt in takeover.echoed.items()}
         row: dict[str, Any] = {"test": str(number), **case.row()}
-        texts = {name: rendered(prompt.text, case.names) for name, prompt in echoed.items()}
-        for name, text in texts.items():
-            if text is None:
-                losses.add(
-                    echoed[name].place,
-                    "an echoed prompt that is more than names in braces",
-                    "write its outputs into the rows",
-                )
-        outputs = {name: text or "" for name, text in texts.items()}
+        if case.threshold is not None and takeover.threshold is None and "assert" in row:
+            row["assert"] = [{"check": "assert_set", "threshold": case.threshold, "assert": row["assert"]}]
+        if not takeover.has_assertions:
+            row.pop("not_carried", None)
         if outputs:
-            row |= _ECHOED | ({"output": next(iter(outputs.values()))} if len(variants) == 1 else {"outputs": outputs})
-        if case.carried.rubrics:
-            row["rubric"] = "\n".join(text for _, text in case.carried.rubrics)
-        made.append(row)
-    return made
+            single = len(takeover.variants) == 1
+            row |= _ECHOED | ({"output": next(iter(outputs.values()))} if single else {"outputs": outputs})
+        result.append(row)
+    return result

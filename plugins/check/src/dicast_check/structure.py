@@ -89,14 +89,18 @@ class ContainsJson(_JsonCheck):
     """1 when the output contains a JSON object or list, which fits *schema* where there is one, else 0.
 
     :param schema: a JSON Schema; needs ``dicast[schemas]``. What it refers to is never fetched.
+    :param objects: look for objects alone, also for those inside of lists.
     """
 
     name = "contains_json"
 
+    objects: bool = False
+
     def answer(self, output: Any, subject: Subject) -> Answer:
         """Look for JSON in *output*."""
-        why = "contains no JSON object or list"
-        for value in embedded(output) if isinstance(output, str) else (output,):
+        why = f"contains no JSON object{'' if self.objects else ' or list'}"
+        starts = "{" if self.objects else "{["
+        for value in embedded(output, starts) if isinstance(output, str) else (output,):
             wrong = self._wrong(value)
             if wrong is None:
                 return Answer(True, "contains JSON")
@@ -108,11 +112,11 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
 
 
-def embedded(text: str) -> Iterator[Any]:
-    """The JSON objects and lists in *text*, in their order; those inside of another are not taken for themselves."""
+def embedded(text: str, brackets: str = "{[") -> Iterator[Any]:
+    """Yield the JSON values in *text* that begin with one of *brackets*, in their order, without those inside of another."""
     decoder, place, tried, read = json.JSONDecoder(parse_constant=_refuse), 0, 0, 0
     while tried < _STARTS and read < _READ:
-        starts = [found for found in (text.find("{", place), text.find("[", place)) if found >= 0]
+        starts = [start for bracket in brackets if (start := text.find(bracket, place)) >= 0]
         if not starts:
             return
         start, tried = min(starts), tried + 1

@@ -1,0 +1,85 @@
+"""promptfoo's providers as chat models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from .._toolkit.yaml_nodes import Node
+from .configuration import Folders, Losses, data_of, items, mapping_of, read_node, slug
+
+ECHO = "echo"
+
+_LITELLM = {
+    "google": "gemini", "vertex": "vertex_ai", "azureopenai": "azure", "ollama": "ollama_chat", "togetherai": "together_ai",
+    "huggingface": "huggingface", "anthropic": "anthropic", "azure": "azure", "mistral": "mistral", "groq": "groq",
+    "bedrock": "bedrock", "openrouter": "openrouter", "deepseek": "deepseek", "cohere": "cohere", "xai": "xai",
+    "fireworks": "fireworks_ai", "perplexity": "perplexity", "replicate": "replicate", "cerebras": "cerebras",
+}  # fmt: skip
+"""litellm's names of providers, by promptfoo's."""
+
+_KINDS = ("chat", "messages", "completion", "responses")
+_TASK = {"temperature": "temperature", "max_tokens": "max_output_tokens"}
+_IDLE = {"id", "label", "config", "delay"}
+
+
+@attrs.frozen
+class Provider:
+    """A provider: its *name*, the *model* that ``prompt/chat`` asks, None for promptfoo's echo, and *options* of the task."""
+
+    name: str
+    model: Mapping[str, Any] | None
+    options: Mapping[str, Any]
+
+
+def providers(node: Node | None, folders: Folders, losses: Losses) -> list[Provider]:
+    """Return the providers that dicast can ask."""
+    result = []
+    for place, named, given in _named(node, folders):
+        odd = sorted(set(given) - _IDLE)
+        config = mapping_of(given.get("config"))
+        known = provider(named, {name: data_of(one) for name, one in config.items()}, data_of(given.get("label")))
+        if known is None:
+            instead = "ask it by task/command, task/http or task/python, or name a model: --model"
+            losses.add(place.place, f"provider {named}", instead)
+        elif odd:
+            instead = "it changes what the provider is asked or answers: write a pipeline of its own"
+            losses.add(place.place, f"provider {named} with {', '.join(odd)}", instead)
+        else:
+            result.append(known)
+            for name in sorted(set(config) - {*_TASK, "apiBaseUrl"}):
+                instead = "see the options of openai/chat, litellm/chat and prompt/chat"
+                losses.add(given["config"].place, f"{name} of {named}", instead)
+    return result
+
+
+def _named(node: Node | None, folders: Folders) -> Iterator[tuple[Node, str, Mapping[str, Node]]]:
+    """Yield each provider with its name and its mapping, those in files among them."""
+    for one in items(node):
+        path = folders.file(one)
+        if path is not None and path.suffix in (".yaml", ".yml", ".json"):
+            yield from _named(read_node(path), folders)
+            continue
+        given = mapping_of(one)
+        named = data_of(given.get("id")) if given else one.value
+        if given and named is None:  # {"openai:gpt-5": {config: …}}
+            named, given = next(iter(given)), mapping_of(next(iter(given.values())))
+        yield one, str(named), given
+
+
+def provider(named: str, config: Mapping[str, Any], label: str | None = None) -> Provider | None:
+    """Return the provider *named*; None where dicast has no model for it."""
+    if named == ECHO:
+        return Provider(slug(label or ECHO), None, {})
+    kind, _, rest = named.partition(":")
+    first, _, model = rest.partition(":")
+    model = model if first in _KINDS and model else rest
+    options = {ours: config[theirs] for theirs, ours in _TASK.items() if theirs in config}
+    if kind == "openai" and model:
+        address = {"base_url": config["apiBaseUrl"]} if "apiBaseUrl" in config else {}
+        return Provider(slug(label or model), {"openai/chat": {**address, "model": model}}, options)
+    if kind in _LITELLM and model:
+        return Provider(slug(label or model), {"litellm/chat": {"model": f"{_LITELLM[kind]}/{model}"}}, options)
+    return None

@@ -1,0 +1,114 @@
+"""The variables of promptfoo's tests, and the product of their lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from math import prod
+from typing import Any
+
+import attrs
+import orjson
+
+from .._kernel.values.errors import ConfigError
+from .._toolkit.yaml_nodes import Node
+from .configuration import Folders, data_of, is_file, items, mapping_of, read_node, read_text, rendered
+
+MOST_ROWS = 100_000
+"""How many rows the tests of a configuration may become."""
+
+_TEXTS = (".txt", ".md", ".json", ".csv", ".html", ".xml", ".j2", "")
+_DATA = (".yaml", ".yml")
+
+
+class UnreadableVariable(Exception):
+    """A variable has no value that rows can have; the message says why."""
+
+
+@attrs.frozen
+class Variables:
+    """The variables of a test: the *values* of each, one or several."""
+
+    values: Mapping[str, list[Any]]
+    unreadable: Mapping[str, tuple[Node, str]]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that the test becomes."""
+        return prod(len(values) for values in self.values.values())
+
+    def sizes(self) -> str:
+        """Return the numbers of values of all variables with several."""
+        return ", ".join(f"{name}: {len(values):,}" for name, values in self.values.items() if len(values) > 1)
+
+    def combinations(self) -> Iterator[dict[str, Any]]:
+        """Yield every choice of one value of each variable, templates in texts filled in."""
+        for chosen in product(*self.values.values()):
+            names = dict(zip(self.values, chosen, strict=True))
+            yield {
+                name: (rendered(value, names) or value) if isinstance(value, str) and "{{" in value else value
+                for name, value in names.items()
+            }
+
+
+def variables(parts: list[Node | None], folders: Folders, *, expand: bool) -> Variables:
+    """Return the variables of *parts*, of which later ones win; lists are not taken apart without *expand*.
+
+    :raises ConfigError: where a file of variables cannot be read.
+    """
+    nodes = {name: node for part in parts for name, node in _mapping(part, folders).items()}
+    values, unreadable = dict[str, list[Any]](), dict[str, tuple[Node, str]]()
+    for name, node in nodes.items():
+        try:
+            values[name] = _values(node, folders, expand=expand)
+        except UnreadableVariable as reason:
+            values[name], unreadable[name] = [""], (node, str(reason))
+    return Variables(values, unreadable)
+
+
+def _mapping(node: Node | None, folders: Folders) -> dict[str, Node]:
+    """Return the variables of *node*: a mapping, or the names of YAML and JSON files with mappings."""
+    if node is None or isinstance(node.value, dict):
+        return dict(mapping_of(node))
+    result: dict[str, Node] = {}
+    for one in items(node):
+        paths = folders.matches(str(one.value), one.place)
+        if not paths:
+            raise ConfigError(one.place.problem(f"vars: there is no file {one.value}"))
+        for path in paths:
+            result |= mapping_of(read_node(path))
+    return result
+
+
+def _values(node: Node, folders: Folders, *, expand: bool) -> list[Any]:
+    value = data_of(node)
+    if is_file(value):
+        paths = folders.matches(value, node.place)
+        if not paths:
+            raise UnreadableVariable("there is no such file")
+        return [_content(value, suffix=path.suffix, text=path) for path in paths]
+    if not isinstance(value, list) or not expand or not value or not isinstance(value[0], str):
+        return [value.removesuffix("\n") if isinstance(value, str) else value]
+    result: list[Any] = []
+    for one in value:
+        result += _values(Node(one, node.place), folders, expand=False) if isinstance(one, str) else [one]
+    return result
+
+
+def _content(name: str, *, suffix: str, text: Any) -> str:
+    if suffix in _DATA:
+        return orjson.dumps(data_of(read_node(text))).decode()
+    if suffix not in _TEXTS:
+        raise UnreadableVariable(f"promptfoo makes a value of {name} in its own way: write the value into the rows")
+    return read_text(text).strip()
+
+
+def refuse_many(rows: int, place: Node, sizes: str) -> None:
+    """Check that the tests up to *place* become no more rows than may be written.
+
+    :raises ConfigError: with the *sizes* of the lists.
+    """
+    if rows > MOST_ROWS:
+        lists = f" (lists of this test: {sizes})" if sizes else ""
+        message = f"the lists of variables make {rows:,} rows, and {MOST_ROWS:,} are the most{lists}; shorten the lists"
+        raise ConfigError(place.place.problem(message))
