@@ -269,3 +269,20 @@ def test_tasks_and_what_they_expect_come_from_files(tmp_path, monkeypatch):
         "metrics: [tasksets/expected]"
     )
     assert [(found.subject_id, found.score) for found in done.verdicts] == [("a", 1.0)]
+
+
+ALIASES = [
+    ("proxy/format: {require_valid_json: true}", "proxy/format: {require_json: true}", "{no", 0.0),
+    ("diff/match: {strictness: NormalizedWhitespace}", "diff/match: {strictness: normalized_whitespace}", "a  b", 1.0),
+    ("diff/match: {strictness: Exact}", "diff/match: {strictness: exact}", "a  b", 0.0),
+]
+
+
+@pytest.mark.parametrize(("written", "usual", "output", "score"), ALIASES)
+def test_the_names_of_the_document_are_taken_and_change_no_fingerprint(written, usual, output, score):
+    runs = [
+        run_pipeline(f"metrics: [{text}]", subjects=[sample(output, id="1", reference="a b")])
+        for text in (written, usual)
+    ]
+    assert [done.verdicts[0].score for done in runs] == [score, score]
+    assert len({done.verdicts[0].fingerprint for done in runs}) == 1

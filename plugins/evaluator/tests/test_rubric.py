@@ -96,14 +96,28 @@ def test_the_score_is_the_sum_of_shares_by_weight(items):
 
 
 @pytest.mark.parametrize(
-    "changed", [{"clarity": None}, {"clarity": 0}, {"clarity": 11}, {"clarity": "9"}, {"clarity": float("nan")}]
+    "changed",
+    [
+        {"clarity": None},
+        {"clarity": 0},
+        {"clarity": 11},
+        {"clarity": "11"},
+        {"clarity": "high"},
+        {"clarity": float("nan")},
+    ],
 )
 def test_a_dimension_that_is_missing_or_not_on_its_scale_is_never_credit(ask, changed):
     fields = {name: value for name, value in (NUMBERS | changed).items() if value is not None}
     answer, _, asked = ask(Subject("row", "1", "Greet."), verdict(**fields))
     assert isinstance(answer, Failure)
     assert (answer.kind, answer.cost, len(asked)) == ("judge_output_invalid", Cost("0.05"), 2)
-    assert "'clarity'" in answer.message
+    assert "clarity" in answer.message
+
+
+def test_numeric_text_is_a_number_and_the_signals_say_so(ask):
+    answer, _, _ = ask(Subject("row", "1", "Greet."), verdict(**NUMBERS | {"clarity": "8.5"}))
+    assert isinstance(answer, Judgment), answer
+    assert (answer.signals["dimensions"]["clarity"], answer.signals["coerced"]) == (8.5, True)
 
 
 def test_without_a_skill_the_output_itself_is_judged(ask):

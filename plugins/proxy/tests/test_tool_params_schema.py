@@ -426,3 +426,51 @@ def test_the_metric_is_a_picklable_value_of_tier_proxy():
     assert metric == ToolParamsSchema(tools=TOOLS)
     assert metric.score(Subject("row", "1", output=book(seats=1))).value == 1.0
     assert metric.tier == "proxy"
+
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+BROKEN = {"type": "objet"}
+
+
+def with_tools(params, *, tool="weather", context=None, asked=None, output=None):
+    call = {"tool": tool, "params": params} if output is None else output
+    return Subject("row", "1", asked, call, context=context or {})
+
+
+@pytest.mark.parametrize("where", ["context", "input"])
+def test_without_tools_they_come_with_the_subject(where):
+    metric = ToolParamsSchema()
+    tools = {"tools": [{"type": "function", "function": {"name": "weather", "parameters": CITY}}]}
+    given = {"context": tools} if where == "context" else {"asked": tools}
+    assert metric.score(with_tools({"city": "Oslo"}, **given)).value == 1
+    found = metric.score(with_tools({"town": "Oslo"}, **given))
+    assert (found.value, found.signals["params_valid"]) == (0, False)
+    assert (
+        "unknown tool 'wether', did you mean 'weather'?" in metric.score(with_tools({}, tool="wether", **given)).details
+    )
+
+
+def test_a_schema_of_the_data_that_does_not_compile_scores_half():
+    context = {"tools": {"weather": BROKEN, "time": CITY}}
+    found = ToolParamsSchema().score(with_tools({"city": "Oslo"}, context=context))
+    assert (found.value, found.confidence) == (0.5, 1.0)
+    assert "objet" in found.signals["schema_error"]
+    assert ToolParamsSchema().score(with_tools({"city": "Oslo"}, tool="time", context=context)).value == 1
+    calls = [{"tool": "weather", "params": {}}, {"tool": "time", "params": {"city": "Oslo"}}]
+    listed = ToolParamsSchema().score(with_tools(None, output=calls, context=context))
+    assert (listed.value, "objet" in listed.signals["schema_error"]) == (0.75, True)
+
+
+def test_tools_that_are_nowhere_or_no_tools_are_missing_input():
+    assert ToolParamsSchema().score(with_tools({})).kind == "missing_input"
+    found = ToolParamsSchema().score(with_tools({}, context={"tools": "none"}))
+    assert (found.kind, "cannot be read" in found.message) == ("missing_input", True)
+    at = ToolParamsSchema(tools_field="request.tools").score(
+        with_tools({"city": "x"}, context={"request": {"tools": {"weather": CITY}}})
+    )
+    assert at.value == 1
+
+
+def test_a_schema_in_the_file_that_does_not_compile_refuses_the_file():
+    with pytest.raises(ConfigError, match="objet"):
+        ToolParamsSchema({"weather": BROKEN})

@@ -153,7 +153,8 @@ def test_a_test_that_is_skipped_is_none_that_passed():
 @pytest.mark.parametrize(("passing", "value"), [(1, 1.0), (2, 0.5), (3, 0.0), (2.0, 0.5)])
 def test_the_delta_is_what_passes_now_against_before(passing, value):
     found = judge(VerificationDelta(command="echo 2 passed"), context={"tests_passing": passing})
-    assert (found.value, found.confidence, found.signals["forgeable"]) == (value, 0.5, True)
+    assert (found.value, found.confidence, found.signals["forgeable"]) == (value, 0.9, True)
+    assert found.signals["parsed"] is True
     assert f"tests before: {int(passing)}, after: 2, delta: {2 - int(passing)}" in found.details
 
 
@@ -164,9 +165,18 @@ def test_a_delta_needs_to_know_what_passed_before():
         assert (found.kind, f"{told!r} as context.tests_passing" in found.message) == ("missing_input", True)
 
 
-def test_a_delta_needs_to_know_what_passes_now():
-    assert judge(VerificationDelta(command="echo fine"), context={"tests_passing": 1}).kind == "crashed"
-    assert judge(VerificationDelta(command="exit 1"), context={"tests_passing": 1}).value == 0
+def test_a_missing_baseline_counts_0_where_the_option_says_so():
+    metric = VerificationDelta(command="echo 2 passed", baseline_missing="zero")
+    found = judge(metric)
+    assert (found.value, found.signals["tests_before"], found.signals["tests_after"]) == (1, 0, 2)
+    assert judge(metric, context={"tests_passing": "1"}).kind == "missing_input"
+
+
+@pytest.mark.parametrize(("command", "before", "value"), [("echo fine", 1, 0), ("exit 1", 1, 0), ("echo fine", 0, 0.5)])
+def test_an_output_without_a_count_is_no_test_and_says_so(command, before, value):
+    found = judge(VerificationDelta(command=command), context={"tests_passing": before})
+    assert (found.value, found.confidence) == (value, 0.9)
+    assert (found.signals["tests_after"], found.signals["parsed"]) == (0, False)
 
 
 def test_a_delta_without_the_report_that_there_should_be_is_none_passed():

@@ -7,18 +7,26 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from operator import mul
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
 from ..classes import frozen
+from .errors import ConfigError, Problem
+
+
+def _not_a_share(_instance: Any, attribute: attrs.Attribute[Any], value: float) -> None:
+    """Refuse a number between 0 and 1: it is a share in the place of a percentage."""
+    if 0 < value < 1:
+        message = f"{attribute.name} is a percentage from each end, and {value:g} is less than 1 %"
+        raise ConfigError(Problem(message, value=value, hint=f"{attribute.name}: {value * 100:g}"))
 
 
 @frozen
 class TrimmedMean:
-    """The mean without *trimmed_mean* percent of the values at each end, in [0, 50]."""
+    """The mean without *trimmed_mean* percent of the values at each end: 0, or from 1 to 50."""
 
-    trimmed_mean: float = attrs.field(validator=[attrs.validators.ge(0), attrs.validators.le(50)])
+    trimmed_mean: float = attrs.field(validator=[attrs.validators.ge(0), attrs.validators.le(50), _not_a_share])
 
     def cut(self, count: int) -> int:
         """How many of *count* values are left out at each end: ``floor(count * percent / 100)``, of the percent as it is written."""

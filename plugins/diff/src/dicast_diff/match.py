@@ -17,6 +17,26 @@ from .sides import Sides, compare_sides, sides, text_sides
 from .texts import compare_exactly, compare_words
 
 Strictness = Literal["exact", "normalized_whitespace", "ast_equivalent", "semantic"]
+Written = Literal[
+    "exact",
+    "normalized_whitespace",
+    "ast_equivalent",
+    "semantic",
+    "Exact",
+    "NormalizedWhitespace",
+    "AstEquivalent",
+    "Semantic",
+]
+_ALIASES = {
+    "Exact": "exact",
+    "NormalizedWhitespace": "normalized_whitespace",
+    "AstEquivalent": "ast_equivalent",
+    "Semantic": "semantic",
+}
+
+
+def _strictness(written: str) -> str:
+    return _ALIASES.get(written, written)
 
 
 def _check_language(_: object, __: object, language: str) -> None:
@@ -36,7 +56,8 @@ class Match:
         both are code with the same syntax tree, whatever their comments, layout, quotes and redundant parentheses, else 0; an
         output that does not parse is 0, a reference that does not is a Failure. ``semantic``: the lower of two scores of the
         ``judge``, who is asked about the output with this reference, and about the reference with the output as its
-        reference; where the words are equal it is not asked.
+        reference; where the words are equal it is not asked. ``Exact``, ``NormalizedWhitespace``, ``AstEquivalent`` and ``Semantic``
+        are other names of these.
     :param language: of the code under ``ast_equivalent``: ``python``, by the Python that runs this, or any that
         tree-sitter-language-pack has a grammar for (``javascript``, ``rust``, …; install ``dicast[grammars]``).
     :param judge: who is asked under ``semantic``: any judge of two texts. Tell it in its criteria that output and
@@ -51,7 +72,9 @@ class Match:
     name = "match"
     tier = "truth"
 
-    strictness: Strictness = "normalized_whitespace"
+    strictness: Strictness = attrs.field(
+        default="normalized_whitespace", converter=_strictness, metadata={"takes": Written}
+    )
     language: str = attrs.field(default=PYTHON, validator=_check_language)
     judge: Judge | None = None
     field: str | None = attrs.field(default=None, validator=check_field)

@@ -30,6 +30,7 @@ from dicast import (
     maybe_await,
 )
 from dicast.judging import (
+    BadReply,
     Capture,
     Dimension,
     Form,
@@ -45,7 +46,7 @@ from dicast.judging import (
 )
 
 from .case import case_text
-from .opinion import REASONS, confidence_of, reasons_of, section
+from .opinion import REASONS, confidence_of, number_of, reasons_of, section
 
 _CHARS_PER_TOKEN = 4
 
@@ -76,7 +77,8 @@ class RubricJudge:
     output. Without a skill the row's output itself is scored.
 
     The score is the sum of each dimension's score, divided by the end of its scale, times its weight. ``signals.dimensions`` has the
-    scores on their scales. A dimension that is missing, or not on its scale, is no verdict: the judge is asked again, then it is a failure.
+    scores on their scales. A number may be text (``"8.5"``), and ``signals.coerced`` says so. A dimension that is missing, or not on its
+    scale, is no verdict: the judge is asked again, then it is a failure.
 
     :param rubric: YAML with ``dimensions: [{name, weight, scale: "1-10", criteria}]``; the weights must sum to 1.
     :param judge_model: the chat model that judges.
@@ -174,8 +176,14 @@ class RubricJudge:
         """The verdict in *reply*."""
         names = [each.name for each in self.dimensions]
         found = find_verdict(reply.text, ("seal", *names), marks.seal, message, optional=(*self._form.keys, *REASONS))
-        scores = {each.name: found.number(each.name, each.low, each.high) for each in self.dimensions}
-        return Opinion(scores, confidence_of(found), reasons_of(found, self.capture_rationale))
+        numbers = {each.name: number_of(found, each.name) for each in self.dimensions}
+        for each in self.dimensions:
+            if not each.low <= numbers[each.name][0] <= each.high:
+                raise BadReply(f"{each.name!r} is no number from {each.low:g} to {each.high:g}")
+        signals = reasons_of(found, self.capture_rationale)
+        if any(is_coerced for _, is_coerced in numbers.values()):
+            signals["coerced"] = True
+        return Opinion({name: number for name, (number, _) in numbers.items()}, confidence_of(found), signals)
 
 
 class RubricJudging:

@@ -21,7 +21,7 @@ class Format:
     ``require_json`` text must parse as JSON; an object is JSON already, but a text in it that starts like JSON must parse.
 
     :param require_non_empty: 0 for an output without content.
-    :param require_json: 0 for text that is not JSON.
+    :param require_json: 0 for text that is not JSON. ``require_valid_json`` is another name of this option.
     :param field: check only this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
         (``/steps/0/code``); text is read as JSON to get there. A missing field is empty.
     """
@@ -31,7 +31,7 @@ class Format:
     needs_output = "always"
 
     require_non_empty: bool = True
-    require_json: bool = False
+    require_json: bool = attrs.field(default=False, metadata={"keys": ("require_json", "require_valid_json")})
     field: str | None = attrs.field(default=None, validator=check_field)
 
     def score(self, subject: Subject) -> Score:

@@ -87,6 +87,41 @@ class Validator:
         return [_violation(error) for error in islice(self._compiled.iter_errors(params), _KEPT)]
 
 
+class Compiled:
+    """Validators of schemas that come with the data; equal schemas are compiled once, as far as they fit."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Validator | str] = {}
+
+    def __reduce__(self) -> tuple[type[Compiled], tuple[()]]:
+        return Compiled, ()
+
+    def of(self, tools: Mapping[str, object], formats: bool) -> dict[str, Validator | str]:
+        """Return the validator of each tool, or why its schema does not compile."""
+        return {name: self._one(schema, formats) for name, schema in tools.items()}
+
+    def _one(self, schema: object, formats: bool) -> Validator | str:
+        try:
+            key = orjson.dumps([schema, formats], option=orjson.OPT_SORT_KEYS)
+        except TypeError as error:
+            return f"it is not JSON: {error}"
+        if key not in self._known:
+            if len(self._known) >= _MOST_SCHEMAS:
+                self._known.clear()
+            self._known[key] = _validator_or_error(schema, formats)
+        return self._known[key]
+
+
+_MOST_SCHEMAS = 1000
+
+
+def _validator_or_error(schema: object, formats: bool) -> Validator | str:
+    try:
+        return Validator(schema, formats)
+    except ConfigError as error:
+        return "; ".join(one.message.strip(" :") for one in error.problems)
+
+
 def read_tools(given: object) -> Mapping[str, object]:
     """The schemas by tool: *given* itself, or what the file says that it names; function-tool lists are taken apart.
 

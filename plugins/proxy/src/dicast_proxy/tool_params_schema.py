@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 import orjson
 
-from dicast import MISSING, Failure, InputPath, Score, Subject, check_field, nearest
+from dicast import MISSING, ConfigError, Failure, InputPath, Score, Subject, check_field, locate, nearest
 
 from .calls import Call, calls_of
-from .schemas import Overrun, Validator, Violation, compile_tools, read_tools
+from .schemas import Compiled, Overrun, Validator, Violation, compile_tools, read_tools
 
 _TOLD = 3  # violations in the details
 _LISTED = 20  # violations, and invalid calls, in the signals
@@ -18,22 +19,39 @@ _LISTED = 20  # violations, and invalid calls, in the signals
 
 @attrs.frozen
 class _Finding:
-    """What was found out about one call; *why* is empty where it is as it should be."""
+    """The result of checking one call; *why* is empty for a valid call, *schema_error* for a schema that compiles."""
 
     call: Call
     known: bool
     why: str = ""
     violations: tuple[Violation, ...] = ()
+    schema_error: str = ""
+
+    @property
+    def value(self) -> float:
+        """1 for a valid call, 0 for any other, and .5 where the schema cannot say."""
+        return 0.5 if self.schema_error else float(not self.why)
 
     @property
     def signals(self) -> dict[str, object]:
+        if self.schema_error:
+            return {"tool": self.call.named, "tool_known": self.known, "schema_error": self.schema_error}
         listed = [attrs.asdict(one) for one in self.violations[:_LISTED]]
         found: dict[str, object] = {"tool": self.call.named, "tool_known": self.known, "params_valid": not self.why}
         return found | {"violations": listed} if listed else found
 
 
-def _check_tools(metric: ToolParamsSchema, _: object, tools: Mapping[str, object]) -> None:
-    compile_tools(tools, metric.formats)
+def _check_tools(metric: ToolParamsSchema, _: object, tools: Mapping[str, object] | None) -> None:
+    if tools is not None:
+        compile_tools(tools, metric.formats)
+
+
+def _check_place(metric: object, attribute: attrs.Attribute[Any], place: str) -> None:
+    check_field(metric, attribute, place)
+
+
+def _read_tools(given: object) -> Mapping[str, object] | None:
+    return None if given is None else read_tools(given)
 
 
 @attrs.frozen
@@ -45,9 +63,13 @@ class ToolParamsSchema:
     tool cycle of a trace is the call in its input. Of an output that lists calls, and of a turn or session of a trace, the
     score is the share of the calls that are valid, and 1 without any.
 
+    A schema in the pipeline file that does not compile is an error of the file. One that comes with the data scores .5 for a call of its
+    tool, and ``signals.schema_error`` says what is wrong with it.
+
     :param tools: the tools' names with the JSON Schemas of their params, or a JSON or YAML file of them; also a list of
         function tools as OpenAI, Anthropic and MCP write it. Drafts 4, 6, 7, 2019-09 and 2020-12 by ``$schema``, by default
-        2020-12. A ``$ref`` leads into the same schema; nothing is fetched.
+        2020-12. A ``$ref`` leads into the same schema; nothing is fetched. Without it the tools come with each subject.
+    :param tools_field: without *tools*, where the tools are in the subject's context, else in its input: a dotted path or a JSON pointer.
     :param formats: check ``format`` (dates, addresses …) too; by default it is a comment, as the draft 2020-12 has it.
     :param field: the call is at this place in the output, a dotted path (``steps.0``) or a JSON pointer (``/steps/0``); text
         is read as JSON to get there.
@@ -56,19 +78,23 @@ class ToolParamsSchema:
     name = "tool_params_schema"
     tier = "proxy"
 
-    tools: Mapping[str, object] = attrs.field(
-        converter=read_tools,
+    tools: Mapping[str, object] | None = attrs.field(
+        default=None,
+        converter=_read_tools,
         validator=_check_tools,
-        metadata={"takes": InputPath | Mapping[str, object] | list[object]},
+        metadata={"takes": InputPath | Mapping[str, object] | list[object] | None},
     )
+    tools_field: str = attrs.field(default="tools", validator=_check_place)
     formats: bool = False
     field: str | None = attrs.field(default=None, validator=check_field)
     _validators: Mapping[str, Validator] = attrs.field(init=False, eq=False, repr=False)
     _passed: Mapping[str, Score] = attrs.field(init=False, eq=False, repr=False)
+    _made: Compiled = attrs.field(factory=Compiled, init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "_validators", compile_tools(self.tools, self.formats))
-        valid = {name: Score(1.0, signals=_Finding(Call(name), known=True).signals) for name in self.tools}
+        tools = self.tools or {}
+        object.__setattr__(self, "_validators", compile_tools(tools, self.formats))
+        valid = {name: Score(1.0, signals=_Finding(Call(name), known=True).signals) for name in tools}
         object.__setattr__(self, "_passed", valid)
 
     def score(self, subject: Subject) -> Score | Failure:
@@ -80,26 +106,48 @@ class ToolParamsSchema:
         if unknown is not None:
             message = f"the trace of {subject.id!r} has only a hash of the input of {unknown.named}; record the input"
             return Failure("missing_input", message)
+        schemas = self._validators if self.tools is not None else self._of(subject)
+        if isinstance(schemas, Failure):
+            return schemas
         try:
             if found.single:
-                return self._score(found.calls[0])
-            return _share([self._check(call) for call in found.calls])
+                return self._score(found.calls[0], schemas)
+            return _share([self._check(call, schemas) for call in found.calls])
         except Overrun as overrun:
             return Failure(
                 "timeout", f"{overrun} takes too many steps on this text; write it without repeats in repeats"
             )
 
-    def _score(self, call: Call) -> Score:
-        finding = self._check(call)
-        if not finding.why:
-            return self._passed[str(call.tool)]
-        return Score(0.0, details=finding.why, signals=finding.signals)
+    def _of(self, subject: Subject) -> Mapping[str, Validator | str] | Failure:
+        """The validators of the tools that come with *subject*, or why a schema does not compile; a failure without tools."""
+        given = locate(subject.context, self.tools_field)
+        if given in (MISSING, None) and subject.input is not None:
+            given = locate(subject.input, self.tools_field)
+        if given in (MISSING, None):
+            message = (
+                f"{subject.kind} {subject.id} has no tools in context.{self.tools_field}: name the tools with tools"
+            )
+            return Failure("missing_input", message)
+        try:
+            return self._made.of(read_tools(given), self.formats)
+        except ConfigError as error:
+            return Failure(
+                "missing_input", f"the tools in {self.tools_field} of {subject.id!r} cannot be read: {error}"
+            )
 
-    def _check(self, call: Call) -> _Finding:
+    def _score(self, call: Call, schemas: Mapping[str, Validator | str]) -> Score:
+        finding = self._check(call, schemas)
+        if not finding.why:
+            return self._passed.get(str(call.tool)) or Score(1.0, signals=finding.signals)
+        return Score(finding.value, details=finding.why, signals=finding.signals)
+
+    def _check(self, call: Call, schemas: Mapping[str, Validator | str]) -> _Finding:
         tool = call.tool
-        validator = self._validators.get(tool) if isinstance(tool, str) else None
+        validator = schemas.get(tool) if isinstance(tool, str) else None
         if validator is None:
-            return _Finding(call, False, self._name_nearest(call))
+            return _Finding(call, False, _name_nearest(call, schemas))
+        if isinstance(validator, str):
+            return _Finding(call, True, f"{call.named}: the schema does not compile: {validator}", (), validator)
         params = None if call.params is MISSING else call.params
         try:
             orjson.dumps(params)  # the library ends the process where values are nested too deep
@@ -111,12 +159,13 @@ class ToolParamsSchema:
         violations = validator.violations(params)
         return _Finding(call, True, _told(call, violations), tuple(violations))
 
-    def _name_nearest(self, call: Call) -> str:
-        named = call.named
-        if named is None:
-            return "the call names no tool"
-        near = nearest(named, self._validators)
-        return f"unknown tool {named!r}" + (f", did you mean {near!r}?" if near else "")
+
+def _name_nearest(call: Call, schemas: Mapping[str, object]) -> str:
+    named = call.named
+    if named is None:
+        return "the call names no tool"
+    near = nearest(named, schemas)
+    return f"unknown tool {named!r}" + (f", did you mean {near!r}?" if near else "")
 
 
 _INVALID = {"params_valid": False}
@@ -134,11 +183,14 @@ def _told(call: Call, violations: list[Violation]) -> str:
 def _share(findings: list[_Finding]) -> Score:
     """The score of several calls, which names those that are not valid."""
     bad = [(number, one) for number, one in enumerate(findings, 1) if one.why]
-    counts = {"calls": len(findings), "tool_known": sum(one.known for one in findings)}
-    signals = counts | {"params_valid": len(findings) - len(bad)}
+    signals: dict[str, object] = {"calls": len(findings), "tool_known": sum(one.known for one in findings)}
+    signals["params_valid"] = len(findings) - len(bad)
+    if broken := next((one.schema_error for one in findings if one.schema_error), ""):
+        signals["schema_error"] = broken
     if not bad:
         return Score(1.0, details="" if findings else "there are no tool calls", signals=signals)
     named = [{"call": one.call.place(number)} | one.signals for number, one in bad[:_LISTED]]
     number, first = bad[0]
     details = f"{len(bad)} of {len(findings)} calls are not valid; call {first.call.place(number)}: {first.why}"
-    return Score((len(findings) - len(bad)) / len(findings), details=details, signals=signals | {"invalid": named})
+    value = sum(one.value for one in findings) / len(findings)
+    return Score(value, details=details, signals=signals | {"invalid": named})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import attrs
 
 from dicast import MISSING, Execution, Failure, Score, Subject, lookup
@@ -9,7 +11,7 @@ from dicast import MISSING, Execution, Failure, Score, Subject, lookup
 from .bench import COST, Trial
 from .metric import certain
 from .reports import passed_words
-from .suite import FORGEABLE_CONFIDENCE, SuiteMetric
+from .suite import SuiteMetric
 
 CONFIDENCE = 0.9
 BEFORE = "tests_passing"
@@ -20,12 +22,17 @@ class VerificationDelta(SuiteMetric):
     """1 when more tests pass than before, .5 when as many, 0 when fewer.
 
     How many passed before is the subject's ``context.tests_passing``; without it, what a patch changes is tested as it was before,
-    and any other output is a Failure ``missing_input``. How many pass now is read from the report; no report is none passed. Where
-    the command makes none, it is the first ``N passed`` of the output, which a candidate can write in either mode: the score is
-    ``forgeable``.
+    and for any other output *baseline_missing* decides. How many pass now is read from the report. Where the command makes none,
+    it is the first ``N passed`` of the output, which a candidate can write in either mode: the score is ``forgeable``. An output
+    without a count is 0 tests, with ``signals.parsed: false``. The confidence is .9.
+
+    :param baseline_missing: ``missing_input``: a subject without ``context.tests_passing`` is a failure, and so is a patch whose original
+        has no count. ``zero``: 0 tests passed before.
     """
 
     name = "verification_delta"
+
+    baseline_missing: Literal["missing_input", "zero"] = "missing_input"
 
     @property
     def forgeable(self) -> bool:
@@ -35,51 +42,63 @@ class VerificationDelta(SuiteMetric):
     def refused(self, subject: Subject) -> Failure | None:
         """A Failure where nothing says, or can say, how many tests passed before."""
         told = _told(subject)
-        if _number(told) is not None or (told is None and self.output_as == "patch"):
+        if _number(told) is not None or (
+            told is None and (self.output_as == "patch" or self.baseline_missing == "zero")
+        ):
             return None
         who = f"{subject.kind} {subject.id}"
         if told is None:
-            return Failure("missing_input", f"{who} does not say in context.{BEFORE} how many tests passed before")
+            message = f"{who} does not say in context.{BEFORE} how many tests passed before"
+            return Failure("missing_input", f"{message}; baseline_missing: zero counts 0")
         return Failure("missing_input", f"{who} has {told!r} as context.{BEFORE}: a whole number, 0 or more, is wanted")
 
     async def judge(self, trial: Trial) -> Score | Failure:
         """What the change has brought."""
         execution = trial.execution
-        after = 0 if execution.struck else self._passed(execution)
-        if after is None and self.reported == "none":
-            return self._unclear("how many tests passed")
+        after = None if execution.struck else self._passed(execution)
         before = _number(_told(trial.subject))
-        if before is None:
-            found = await trial.without_candidate(lambda given: self.program(given, given.archive, {}), self._passed)
-            if found is None or isinstance(found, Failure):
-                return found or self._unclear("how many tests passed before")
+        if before is None and self.output_as == "patch":
+            found = await trial.without_candidate(lambda given: self.program(given, given.archive, {}), self._before)
+            if isinstance(found, Failure):
+                return found
+            if found is None and self.baseline_missing != "zero":
+                message = f"{self.command!r} does not say how many tests passed before; baseline_missing: zero counts 0"
+                return Failure("missing_input", message, cost=COST)
             before = found
-        return self._compared(trial, before, after or 0)
+        return self._compared(trial, before or 0, after)
 
-    def _compared(self, trial: Trial, before: int, after: int) -> Score:
+    def _before(self, execution: Execution) -> int | None:
+        """Return how many tests passed without the candidate: 0 for a command that failed without a count, None where nothing says it."""
+        passed = self._passed(execution)
+        return 0 if passed is None and execution.struck is None and execution.exit != 0 else passed
+
+    def _compared(self, trial: Trial, before: int, passed: int | None) -> Score:
+        after = passed or 0
         delta = after - before
         value = 0.0 if trial.execution.struck or delta < 0 else 1.0 if delta > 0 else 0.5
         trial = certain(trial) if value else trial
         return Score(
             value,
-            FORGEABLE_CONFIDENCE if self.forgeable else CONFIDENCE,
+            CONFIDENCE,
             self.details(trial, f"; tests before: {before}, after: {after}, delta: {delta}"),
             cost=COST,
-            signals={**trial.signals(), "tests_before": before, "tests_after": after, "forgeable": self.forgeable},
+            signals={
+                **trial.signals(),
+                "tests_before": before,
+                "tests_after": after,
+                "parsed": passed is not None,
+                "forgeable": self.forgeable,
+            },
         )
 
     def _passed(self, execution: Execution) -> int | None:
-        """How many tests passed; None where it is not said, although the command ended well, or where a limit ended it."""
+        """Return how many tests passed; None where the output has no count, or a limit ended the run."""
         if execution.struck is not None:
             return None
-        counts = self.counts(execution)
-        passed = counts.passed if counts is not None else None
         if self.reported == "none":
-            passed = passed_words(execution.output)
-        return 0 if passed is None and execution.exit != 0 else passed
-
-    def _unclear(self, what: str) -> Failure:
-        return Failure("crashed", f"{self.command!r} does not say {what}", cost=COST)
+            return passed_words(execution.output)
+        counts = self.counts(execution)
+        return None if counts is None else counts.passed
 
 
 def _told(subject: Subject) -> object:
