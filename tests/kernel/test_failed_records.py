@@ -141,6 +141,26 @@ def test_the_document_has_what_a_source_counted():
     }
 
 
+def test_the_document_warns_of_what_is_not_judged_as_it_was_recorded():
+    done = run_pipeline("metrics: [proxy/format]", source=Rows()).document
+    assert {one["kind"]: one["message"] for one in done["warnings"]} == {
+        "failed_records": "1 record failed where it was recorded; nothing was asked about it",
+        "dropped_records": "records of the input that gave no subject: 1 trailing",
+        "marked_parts": "parts of the input that are not shown, markers replace them: 2 image/png",
+    }
+    assert run_pipeline("metrics: [proxy/format]", subjects=[GOOD]).document["warnings"] == []
+
+
+def test_the_summary_has_one_line_about_the_input():
+    done = run_pipeline("metrics: [proxy/format]", source=Rows()).document
+    from dicast._kernel.cli.summary import run_parts
+
+    lines = [str(getattr(part, "text", part)) for part in run_parts({**done, "name": "rows"})]
+    assert [line for line in lines if "trailing" in line] == [
+        "read: 4 records; marked: 2 image/png; dropped: 1 trailing; failed: 1 (source_error)"
+    ]
+
+
 def test_of_a_source_that_does_not_count_the_kernel_counts_subjects_and_failures():
     done = run_pipeline("metrics: [proxy/format]", source=Rows(None)).document
     assert done["read"] == {"records": None, "subjects": {"row": 2}, "marked": {}, "dropped": {}, "failed": 1}

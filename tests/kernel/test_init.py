@@ -66,6 +66,16 @@ def test_guesses_stand_in_comments_of_the_file(init, tmp_path):
     assert "# in each row's context: 'notes'\n" in text
 
 
+def test_failed_records_are_looked_at_like_others(init):
+    broken = r'{"id": "1", "input": "q", "output": "half \ud83d", "reference": "x"}'
+    code, document, pipeline = init(
+        f"{broken}\n{lines({'id': '2', 'input': 'q', 'output': 'x', 'reference': 'x'})}", "rows.jsonl"
+    )
+    assert code == 0
+    assert pipeline["metrics"]
+    assert set(document["fields"]) == {"id", "input", "output", "reference"}
+
+
 TALES = [
     ("a short tale of one goat", "The goat went home, and it slept there until noon."),
     ("tell me of two bees", "Both bees flew."),

@@ -13,7 +13,7 @@ import attrs
 import orjson
 
 from .._kernel.pipeline.build import load_pipeline
-from .._kernel.values import Subject
+from .._kernel.values import Due, Subject
 from .._kernel.values.errors import ConfigError, DataError, Problem
 from .._toolkit.input_file import InputFile
 from .written import escaped
@@ -94,7 +94,7 @@ def _of_turns(source: str, path: Path, given: Mapping[str, Any], first: Mapping[
         if isinstance(first.get(name), str | int) and _reads(source, path, named):
             options, says = named, [f"id: key {name!r} (guessed: its name)"]
             break
-    subjects = list(islice(source_of(source, path, options).subjects(), MOST + 1))
+    subjects = list(islice(_subjects(source_of(source, path, options)), MOST + 1))
     if chats and (failed := sum(map(_tool_errors, subjects))):
         options["tool_error"] = _TOOL_ERROR
         does = "1 result does" if failed == 1 else f"{failed} results do"
@@ -130,11 +130,16 @@ def source_of(source: str, path: Path, options: Mapping[str, Any]) -> Any:
     return built and built.component
 
 
+def _subjects(source: Any) -> Iterator[Subject]:
+    """The subjects that *source* yields, failed records among them."""
+    return (found.subject if isinstance(found, Due) else found for found in source.subjects())
+
+
 def _first(source: str, path: Path, options: Mapping[str, Any]) -> Mapping[str, Any]:
     """The first row; the whole file is checked where there is none."""
     found = source_of(source, path, options)
     try:
-        subject = next(iter(found.subjects()), None)
+        subject = next(_subjects(found), None)
     except DataError:
         subject = None
     if subject is None:
@@ -144,7 +149,7 @@ def _first(source: str, path: Path, options: Mapping[str, Any]) -> Mapping[str, 
 
 
 def _rows(source: str, path: Path, options: Mapping[str, Any], *, named: bool) -> Iterator[dict[str, Any]]:
-    for subject in islice(source_of(source, path, options).subjects(), MOST + 1):
+    for subject in islice(_subjects(source_of(source, path, options)), MOST + 1):
         yield _row(subject, named=named)
 
 

@@ -332,8 +332,8 @@ def test_ids_are_one_over_all_files(tmp_path):
 
 
 def test_lone_surrogates_are_kept_apart_from_what_can_be_recorded(tmp_path):
-    found = problems(Files(write(tmp_path, "a.json", r'[{"id": "\ud800", "goal": "g"}]')))
-    assert "not JSON" in found[0][3]
+    (due,) = Files(write(tmp_path, "a.json", r'[{"id": "\ud800", "goal": "g"}]')).subjects()
+    assert (due.subject.id, due.failure.kind) == (r"\ud800", "source_error")
 
 
 def test_no_folder_and_no_file_name_the_nearest(tmp_path):

@@ -11,6 +11,7 @@ from ..._toolkit.comparison_text import comparison_lines
 from ..._toolkit.printable import one_line, short_name
 from ..._toolkit.terminal import Drawing, Line, Part, folded
 from ..._toolkit.text_table import TextTable
+from ..report.read_counts import READ_WARNINGS
 from ..values.score import UNITS
 from .gate_summary import gate_parts
 from .head import head_table
@@ -280,7 +281,8 @@ def _ending_lines(done: Document) -> Iterator[str | Drawing]:
         goes_on = "the same command goes on" if "live" in stopped else f"--resume {done['run_id']} judges the rest"
         if stopped["reason"] != "early_stop":  # which is an end like any other
             yield f"  what was judged is kept; {goes_on}{new}"
-    yield from (f"warning: {warning['message']}" for warning in done.get("warnings", ()))  # earlier versions had none
+    warnings = done.get("warnings", ())  # earlier versions had none
+    yield from (f"warning: {one['message']}" for one in warnings if one["kind"] not in READ_WARNINGS)
     yield from gate_parts(done["gate"], done["undecided"])
     if (ledger := done["ledger"]) and ledger["head"]:
         yield f"ledger: {ledger['path']}, row {ledger['head']['seq']:,}, {ledger['head']['digest']}"

@@ -14,7 +14,7 @@ from ..values.score import UNITS
 from .fold import Report
 from .gate import answered
 from .labels import Ending, label_figures, raw_scale, score_figures
-from .read_counts import read_document
+from .read_counts import read_document, read_warnings
 from .tally import Tally
 
 Document = dict[str, Any]
@@ -40,11 +40,12 @@ def document(
     ending = Ending(stopped, intervals)
     due = report.scored + report.failed + report.unaffordable
     coverage = report.scored / due if due else None
+    read = read_document(report, counts)
     done = {
         "run_id": report.run_id,
         "name": report.started.get("name"),
         "subjects": report.subjects,
-        "read": read_document(report, counts),
+        "read": read,
         "scored": report.scored,
         "failed": report.failed,
         "skipped": report.subjects - report.judged,
@@ -67,7 +68,7 @@ def document(
         "retry_summary": report.rows.retry_summary(),
         "security_level": report.started.get("security_level"),
         "determinism_level": report.started.get("determinism_level"),
-        "warnings": [*_warnings(report, stopped, intervals), *report.evidence.warnings()],
+        "warnings": [*_warnings(report, stopped, intervals), *report.evidence.warnings(), *read_warnings(read)],
         "aggregates": {},
         "comparison": None,
         "baseline": None,

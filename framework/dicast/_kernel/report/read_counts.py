@@ -9,6 +9,9 @@ from typing import Any
 from ..values import ReadCounts
 from .fold import Report
 
+READ_WARNINGS = ("failed_records", "dropped_records", "marked_parts")
+"""The kinds of warnings about the input, which the summary has in one line of its own."""
+
 
 def read_document(report: Report, counts: ReadCounts | None) -> dict[str, Any]:
     """Return the member ``read`` of a run's document; ``records`` is None if the source does not count them."""
@@ -28,6 +31,33 @@ def _further(counts: ReadCounts | None) -> dict[str, Any]:
         return {}
     details = {name: dict(sorted(values.items())) for name, values in counts.details.items()}
     return {**details, "notes": [*counts.notes]} if counts.notes else details
+
+
+def read_warnings(read: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return one warning for each way in which the judged subjects are not all that the input has."""
+    found: list[dict[str, Any]] = []
+    if failed := read["failed"]:
+        message = (
+            f"{failed:,} record{'s' * (failed != 1)} failed where {'they were' if failed != 1 else 'it was'} recorded"
+        )
+        found.append(
+            {
+                "kind": "failed_records",
+                "message": f"{message}; nothing was asked about {'them' if failed != 1 else 'it'}",
+                "records": failed,
+            }
+        )
+    if dropped := read["dropped"]:
+        message = f"records of the input that gave no subject: {_listed(dropped)}"
+        found.append({"kind": "dropped_records", "message": message, "dropped": dropped})
+    if marked := read["marked"]:
+        message = f"parts of the input that are not shown, markers replace them: {_listed(marked)}"
+        found.append({"kind": "marked_parts", "message": message, "marked": marked})
+    return found
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
 
 
 def read_sum(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

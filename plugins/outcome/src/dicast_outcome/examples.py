@@ -12,10 +12,13 @@ import attrs
 from dicast import (
     MAX_LINE_BYTES,
     DataError,
+    Due,
+    Failure,
     InputCheck,
     InputFile,
     InputPath,
     Problem,
+    ReadCounts,
     RunContext,
     Subject,
     Within,
@@ -34,7 +37,8 @@ class LabelFile:
     A line is an object with ``step_utility`` (from -1 to 1) or ``step_utility_norm`` (from 0 to 1), ``verification_delta`` or
     ``tests_before`` and ``tests_after``, ``was_repeated`` and ``params_valid``: they become the subject's output, together with
     ``outcome_score``. ``id`` (the line number by default), ``session_id`` and ``input`` are the subject's own, and all else
-    lands in its context. A line whose labels are incomplete, out of range or at odds is refused before anything is judged.
+    lands in its context. A line whose labels are incomplete, out of range or at odds is refused before anything is judged. A text with
+    a lone surrogate makes its step a failed record (``source_error``).
 
     :param path: the file; gzip is recognised, ``-`` is standard input.
     :param kind: the subject kind of the steps.
@@ -63,7 +67,7 @@ class LabelFile:
         with self._examples() as examples:
             return examples.check()
 
-    def subjects(self) -> Iterator[Subject]:
+    def subjects(self) -> Iterator[Subject | Due]:
         """Yield the steps; see :meth:`Examples.subjects`."""
         with self._examples() as examples:
             yield from examples.subjects()
@@ -82,6 +86,8 @@ class Examples:
     kind: str
     max_line_bytes: int
     total: int | None = None
+    _records: int = 0
+    _failed: int = 0
 
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
@@ -90,7 +96,7 @@ class Examples:
         """
         with InputCheck(self.file) as check:
             steps = 0
-            for line, row in self.file.objects(self.max_line_bytes, check):
+            for line, row in self.file.objects(self.max_line_bytes, check, {}):
                 steps += 1
                 try:
                     check.add_id(_subject(self.kind, line, row).id, line)
@@ -99,18 +105,29 @@ class Examples:
             self.total = steps
             return check.finish(steps)
 
-    def subjects(self) -> Iterator[Subject]:
+    def subjects(self) -> Iterator[Subject | Due]:
         """Yield the steps in the order of the file.
 
         :raises DataError: at the first bad line.
         """
-        for line, row in self.file.objects(self.max_line_bytes):
+        self._records = self._failed = 0
+        failures: dict[int, str] = {}
+        for line, row in self.file.objects(self.max_line_bytes, None, failures):
             try:
                 subject = _subject(self.kind, line, row)
             except DataError as error:
                 self.file.fault(error, line, None)
+                continue
+            self._records += 1
+            if line in failures:
+                self._failed += 1
+                yield Due(subject, failure=Failure("source_error", failures.pop(line)))
             else:
                 yield subject
+
+    def read_counts(self) -> ReadCounts:
+        """Return the number of steps in the newest pass, and of failed ones among them."""
+        return ReadCounts(self._records, failed=self._failed)
 
 
 def _subject(kind: str, line: int, row: dict[str, Any]) -> Subject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
@@ -11,6 +12,7 @@ import attrs
 import orjson
 
 from dicast import ConfigError, DataError, InputCheck, InputFile, Problem, inexact, too_deep
+from dicast.toolkit.surrogates import escaped, with_lone_surrogates
 
 from .places import Path, json_place
 from .shape import Fault, shown
@@ -75,13 +77,16 @@ class Findings:
 
 @attrs.frozen
 class Found:
-    """A task that is as it should be, with what its *task_set* is called; it stands in *file* at *path*, whose place *find* knows."""
+    """A task in the right shape, with the name of its *task_set*; it is in *file* at *path*, whose place *find* knows. *failure* says why
+    its record failed.
+    """
 
     task: dict[str, Any]
     task_set: Mapping[str, Any]
     file: str
     path: Path
     find: Find
+    failure: str | None = None
 
     @property
     def where(self) -> str:
@@ -132,10 +137,11 @@ def _suffix(path: FilePath) -> str:
 def _lines(file: InputFile, findings: Findings, max_line_bytes: int, digest: Digest) -> Iterator[Found]:
     wrong: dict[int, list[Fault]] = defaultdict(list)
     with InputCheck(file) as check:
-        for line, task in file.objects(max_line_bytes, check):
-            faults = list(TASK(task, ()))
+        failures: dict[int, str] = {}
+        for line, task in file.objects(max_line_bytes, check, failures):
+            faults, failure = list(TASK(task, ())), failures.pop(line, None)
             if not faults:
-                yield Found(task, {}, file.label, (), _at_line(line))
+                yield Found(task, {}, file.label, (), _at_line(line), failure)
             elif findings.total + len(wrong) < KEPT:
                 wrong[line] = faults
             else:
@@ -181,11 +187,15 @@ def _parse(suffix: str, data: bytes) -> tuple[Any, Find]:
         ) from error
     if suffix in (".yaml", ".yml"):
         return _yaml(text)
+    broken = None
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise DataError(Problem(f"not JSON: {error.msg}", line=error.lineno, column=error.colno)) from error
-    if too_deep(data, value):
+        broken = with_lone_surrogates(data)
+        if broken is None:
+            raise DataError(Problem(f"not JSON: {error.msg}", line=error.lineno, column=error.colno)) from error
+        value = json.loads(data)  # of whose tasks some have texts that are not Unicode
+    if too_deep(data, value if broken is None else broken.value):
         raise DataError(Problem("nested too deep to be recorded; flatten it, or keep its deep part as text", line=1))
     if (digits := inexact(data)) is not None:
         raise DataError(Problem(f"the number {digits:.40} needs more than 64 bits; write it as a string", line=1))
@@ -218,12 +228,15 @@ def _tasks(label: str, value: Any, find: Find, findings: Findings) -> Iterator[F
     findings.add_faults(faults, label, find)
     about: Mapping[str, Any] = value if isinstance(value, Mapping) and is_set else {}
     tasks = about.get("tasks") if is_set else value
-    task_set = {name: about[name] for name in ("name", "version") if about.get(name) is not None}
+    named = {name: about[name] for name in ("name", "version") if about.get(name) is not None}
+    task_set = named if (other := escaped(named)) is None else other.value
     places: list[Path] = [()]
     if isinstance(tasks, list):
         places = [("tasks", index) if is_set else (index,) for index in range(len(tasks))]
-    for place, task in zip(places, tasks if isinstance(tasks, list) else [] if is_set else [tasks], strict=False):
+    for place, given in zip(places, tasks if isinstance(tasks, list) else [] if is_set else [tasks], strict=False):
+        broken = escaped(given)
+        task = given if broken is None else broken.value
         faults = list(TASK(task, place))
         findings.add_faults(faults, label, find)
         if not faults:
-            yield Found(task, task_set, label, place, find)
+            yield Found(task, task_set, label, place, find, None if broken is None else broken.why)

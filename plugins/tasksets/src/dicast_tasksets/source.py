@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from math import inf
 from pathlib import Path
@@ -17,10 +17,13 @@ from dicast import (
     MAX_LINE_BYTES,
     ConfigError,
     DataError,
+    Due,
+    Failure,
     InputCheck,
     InputFile,
     InputPath,
     Problem,
+    ReadCounts,
     RunContext,
     Subject,
     Within,
@@ -32,6 +35,8 @@ from .reading import KEPT, Findings, Found, read_tasks, task_files
 from .tasks import as_subject
 
 _ID_KEYS = ("id", "task_id")
+_FAILURE = "\0failure"
+"""The key of a kept output that says why its record failed; no file has it as a column."""
 
 
 def _existing(path: Path) -> Path:
@@ -64,7 +69,8 @@ class Files:
 
     :param path: a file, or a folder whose task files are all read, in the order of their names.
     :param outputs: a file of JSON lines, each with the ``id`` of a task (or ``task_id``) and its ``output``, any JSON value. A
-        ``session_id`` may be there too; all other keys land in the context. Without this option no task has an output.
+        ``session_id`` may be there too; all other keys land in the context. A line with an ``error`` and no output is a failed record
+        (``source_error``). Without this option no task has an output.
     :param allow_missing: take tasks that ``outputs`` says nothing of, without an output; else they are errors.
     :param tags: only tasks with at least one of these tags; all by default.
     :param difficulty: only tasks with a difficulty from the first to the second of these two numbers, both included.
@@ -98,7 +104,7 @@ class Files:
         with self._tasks() as tasks:
             return tasks.check()
 
-    def subjects(self) -> Iterator[Subject]:
+    def subjects(self) -> Iterator[Subject | Due]:
         """Yield the tasks; see :meth:`Tasks.subjects`."""
         with self._tasks() as tasks:
             yield from tasks.subjects()
@@ -137,6 +143,7 @@ class Tasks:
         self.kinds = options.kinds
         self.total: int | None = None
         self._options, self._database, self._outputs = options, database, outputs
+        self._records = self._failed = self._filtered = 0
 
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
@@ -157,18 +164,31 @@ class Tasks:
         self.total = count
         return digest.hexdigest()
 
-    def subjects(self) -> Iterator[Subject]:
-        """Yield the tasks that pass the filters, in the order of the files.
+    def subjects(self) -> Iterator[Subject | Due]:
+        """Yield the tasks that pass the filters, in the order of the files; a task whose output failed is due with its failure.
 
         :raises DataError: when something is wrong with any of them.
         """
         if self.total is None:
             self.check()
         findings = Findings()
+        self._records = self._failed = self._filtered = 0
         for found in self._all(findings, hashlib.sha256()):
-            if self._options.wants(found.task):
-                yield as_subject(found.task, self._options.kind, found.task_set, self._row(found.task["id"]))
+            self._records += 1
+            if not self._options.wants(found.task):
+                self._filtered += 1
+                continue
+            row = self._row(found.task["id"])
+            failure = found.failure or row.pop(_FAILURE, None)
+            subject = as_subject(found.task, self._options.kind, found.task_set, row)
+            self._failed += failure is not None
+            yield subject if failure is None else Due(subject, failure=Failure("source_error", failure))
         findings.refuse()
+
+    def read_counts(self) -> ReadCounts:
+        """Return the number of tasks in the newest pass, of those that the filters left out and of failed ones."""
+        dropped = {"filtered": self._filtered} if self._filtered else {}
+        return ReadCounts(self._records, dropped=dropped, failed=self._failed)
 
     def _all(self, findings: Findings, digest: Any) -> Iterator[Found]:
         for file in task_files(self._options.path):
@@ -201,7 +221,10 @@ class Tasks:
 
     def _note_outputs(self, file: InputFile, findings: Findings, digest: Any) -> None:
         with InputCheck(file) as check:
-            for line, row in file.objects(self._options.max_line_bytes, check):
+            failures: dict[int, str] = {}
+            for line, row in file.objects(self._options.max_line_bytes, check, failures):
+                if (failure := failures.pop(line, None) or error_of(row)) is not None:
+                    row = {"output": None, **row, _FAILURE: failure}  # noqa: PLW2901  # what is kept of it
                 try:
                     self._note_output(line, row, known=not findings.total)
                 except DataError as error:
@@ -262,3 +285,13 @@ class Tasks:
 def _key(id_: str) -> bytes:
     """*id_* as the database keeps it: a lone surrogate too."""
     return id_.encode(errors="surrogatepass")
+
+
+def error_of(row: Mapping[str, Any]) -> str | None:
+    """Return the error of a *row* of outputs that has one in place of an output; None for any other row."""
+    error, output = row.get("error"), row.get("output")
+    if not error or not (output is None or output == ""):
+        return None
+    if isinstance(error, Mapping) and isinstance(error.get("message"), str):
+        return f"{error['code']}: {error['message']}" if isinstance(error.get("code"), str | int) else error["message"]
+    return error if isinstance(error, str) else orjson.dumps(error).decode()

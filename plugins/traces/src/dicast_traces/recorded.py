@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, DataError, Due, Entry, Failure, Problem, Query, RunContext, Subject
+from dicast import ConfigError, DataError, Due, Entry, Failure, Problem, Query, ReadCounts, RunContext, Subject
 
 from .choice import BEGUN, ENDED, WHOLE, Choice, Part
 from .history import History, Told, Watched, sortable
@@ -75,6 +75,7 @@ class Recording:
         self.kinds = (options.kind,)
         self.total: int | None = None
         self._read, self._options, self._choice = read, options, choice
+        self._records = self._failed = 0
 
     def check(self) -> str:
         """Look for the subjects in the window; return a digest of their contents.
@@ -110,6 +111,17 @@ class Recording:
         """
         if self.total is None:
             self.check()
+        self._records = self._failed = 0
+        for due in self._dues():
+            self._records += 1
+            self._failed += due.failure is not None
+            yield due
+
+    def read_counts(self) -> ReadCounts:
+        """Return the number of subjects in the newest pass, and of those whose records had failed."""
+        return ReadCounts(self._records, failed=self._failed)
+
+    def _dues(self) -> Iterator[Due]:
         for part in self._choice.parts():
             yield from self._part(part)
         for run_id, session, ids in self._choice.traces():

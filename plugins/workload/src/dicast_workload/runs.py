@@ -10,7 +10,18 @@ from pathlib import Path
 
 import attrs
 
-from dicast import MAX_LINE_BYTES, DataError, Due, InputCheck, InputFile, InputPath, RunContext, Within
+from dicast import (
+    MAX_LINE_BYTES,
+    DataError,
+    Due,
+    Failure,
+    InputCheck,
+    InputFile,
+    InputPath,
+    ReadCounts,
+    RunContext,
+    Within,
+)
 
 from .record import Reader
 from .suite import Suite
@@ -23,7 +34,7 @@ class Runs:
     A run has ``workload`` and ``run``, a unique id, or a number that is unique for the workload and the model; and what is
     known of it: ``model``, ``seed``, ``output`` (or ``final_response_text``), ``per_turn_scores``, ``turns``, ``cost_usd``,
     ``baseline_cost_usd``, ``llm_calls``, ``hard_failures``, ``delegate_calls``, ``provenance``. What its workload's
-    ``expect:`` asks for is held against that.
+    ``expect:`` asks for is held against that. A text with a lone surrogate makes its run a failed record (``source_error``).
 
     :param path: the file of the runs, JSON lines; gzip is recognised, ``-`` is standard input.
     :param workloads: the suite: a folder, with the YAML files in it and the ``workload.yaml`` of its folders, or a list of
@@ -75,6 +86,8 @@ class Finished:
     max_line_bytes: int
     kinds: tuple[str, ...] = ("workload",)
     total: int | None = None
+    _records: int = 0
+    _failed: int = 0
 
     def check(self) -> str:
         """Read everything once and return a digest of the runs and of the suite.
@@ -83,7 +96,7 @@ class Finished:
         """
         with InputCheck(self.file) as check:
             count = 0
-            for line, record in self.file.objects(self.max_line_bytes, check):
+            for line, record in self.file.objects(self.max_line_bytes, check, {}):
                 count += 1
                 try:
                     check.add_id(self.reader.subject(record).id, line, "run")
@@ -97,10 +110,19 @@ class Finished:
 
         :raises DataError: at the first bad line.
         """
-        for line, record in self.file.objects(self.max_line_bytes):
+        self._records = self._failed = 0
+        failures: dict[int, str] = {}
+        for line, record in self.file.objects(self.max_line_bytes, None, failures):
             try:
                 subject = self.reader.subject(record)
             except DataError as error:
                 self.file.fault(error, line, None)
-            else:
-                yield Due(subject, "benchmark")
+                continue
+            why = failures.pop(line, None)
+            self._records += 1
+            self._failed += why is not None
+            yield Due(subject, "benchmark", failure=None if why is None else Failure("source_error", why))
+
+    def read_counts(self) -> ReadCounts:
+        """Return the number of runs in the newest pass, and of failed ones among them."""
+        return ReadCounts(self._records, failed=self._failed)
