@@ -138,10 +138,10 @@ class Conversation:
         Tool calls and results may be in a message of any role. Without *parts* the message is empty. *turn_id* names the turn that a user
         message starts, by default ``SESSION/N``.
         """
-        self.counts.messages += 1
         if len(parts) == 1 and type(parts[0]) is TextPart:  # as most messages are
-            self._say(role, parts, time, turn_id)  # type: ignore[arg-type]  # it is one text
+            self.add_text(role, parts[0].text, time=time, turn_id=turn_id)
             return
+        self.counts.messages += 1
         spoken: list[Spoken] = []
         actions: list[ToolCall | ToolResult] = []
         for part in parts:
@@ -158,6 +158,13 @@ class Conversation:
             self._act("tool", action, time)
         if spoken or not parts:
             self._say(role, spoken, time, turn_id, is_turn=not actions or bool((visible_text(spoken) or "").strip()))
+
+    def add_text(self, role: str, text: str, *, time: str | None = None, turn_id: str | None = None) -> None:
+        """Add a message that is one text."""
+        counts = self.counts
+        counts.messages += 1
+        counts.parts += 1
+        self._step(_Step(role, text, None, time=time), turn_id)
 
     def model_call(self, *, model: str | None = None, usage: Mapping[str, object] | None = None, cost_usd: object = None,
                    stop_reason: str | None = None, time: str | None = None) -> None:  # fmt: skip
@@ -206,21 +213,21 @@ class Conversation:
     def _say(
         self, role: str, parts: Sequence[Spoken], time: str | None, turn_id: str | None, *, is_turn: bool = True
     ) -> None:
-        text: str | None
-        if len(parts) == 1 and type(parts[0]) is TextPart:
-            text, kept = parts[0].text, None
-            self.counts.parts += 1
-        else:
-            text = visible_text(parts)
-            self.counts.parts += _known(parts)
-            kept = None if all(type(part) is TextPart for part in parts) else parts
-        if role == "system":
-            if text == self._system:
+        text = visible_text(parts)
+        self.counts.parts += _known(parts)
+        step = _Step(role, text, None if all(type(part) is TextPart for part in parts) else parts, time=time)
+        self._step(step, turn_id, is_turn=is_turn)
+
+    def _step(self, step: _Step, turn_id: str | None, *, is_turn: bool = True) -> None:
+        """Add the step of a text; a user's starts a turn, and a system prompt that has not changed is left out."""
+        if step.role == "user":
+            if is_turn:
+                self.start_turn(turn_id)
+        elif step.role == "system":
+            if step.text == self._system:
                 return
-            self._system = text
-        if role == "user" and is_turn:
-            self.start_turn(turn_id)
-        self._steps.append(_Step(role, text, kept, time=time))
+            self._system = step.text
+        self._steps.append(step)
 
     def _act(self, role: str, action: ToolCall | ToolResult, time: str | None) -> None:
         if isinstance(action, ToolCall):
@@ -251,10 +258,8 @@ class Conversation:
             ends = step is last and step.role == "assistant" and step.action is None and step.parts is None
             if (step is first and step.role == "user") or ends:
                 continue
-            events += [
-                TraceEvent.of(type_, payload, step.time, self.id, turn_id, {})
-                for type_, payload in self._events_of(step)
-            ]
+            for type_, payload in self._events_of(step):
+                events.append(TraceEvent.of(type_, payload, step.time, self.id, turn_id, {}))
         if first is not None and first.role == "user" and (events or first.parts):
             prompt = [TraceEvent.of(*each, first.time, self.id, turn_id, {}) for each in self._events_of(first)]
             events[:0] = prompt
@@ -267,9 +272,9 @@ class Conversation:
         if step.event is not None:
             return (step.event,)
         action = step.action
-        if isinstance(action, ToolCall):
+        if type(action) is ToolCall:
             return (("tool.called", self._calls.call(action)),)
-        if isinstance(action, ToolResult):
+        if type(action) is ToolResult:
             return (self._result(action),)
         return () if not step.text and step.parts is None else ((MESSAGE, _message(step)),)
 

@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..conversations import Conversation
-from ..parts import MediaPart, Part, ReasoningPart, RefusalPart, TextPart, ToolCall, ToolResult
-from ..roles import role_of
+from ..parts import MediaPart, Part, ReasoningPart, RefusalPart, TextPart, ToolCall, ToolResult, split_reasoning
+from ..roles import ROLES, Role, role_of
 from .blocks import Block, BlockReader, is_failure, read_content, result_exit_code, with_reasoning
 from .shapes import Shapes, refuse
 
-_PLAIN = ("user", "system")
-_USUAL = frozenset(("role", "content", "name", "tool_calls", "function_call"))
+_USUAL = frozenset(("role", "content", "name", "tool_calls", "function_call", "tool_call_id"))
+_PLAIN_FIELDS = 2  # role and content
 _CALL_TYPES = (None, "function", "custom", "tool_call")
 _CALL_FIELDS = frozenset(("model", "usage", "cost_usd", "cost"))
+_TEXT_TYPES = (str, type(None))
 _ID_TYPES = (str, type(None))
+_NO_ID = "a message's 'tool_call_id' is a string"
 _NO_CALL = "a tool call has an 'id' and a 'function' with a 'name'"
 _REASONING = ("reasoning_content", "reasoning")
 
@@ -27,19 +29,15 @@ def read_message(
 
     :raises DataError: (without a line) if it is no message.
     """
-    name = item.get("role")
+    name, content = item.get("role"), item.get("content")
+    if type(content) in _TEXT_TYPES and item.keys() <= _USUAL and (role := ROLES.get(name)) is not None:  # type: ignore[arg-type]
+        _read_plain(item, role, content, path, shapes, conversation)  # as nearly all messages
+        return
     if not isinstance(name, str):
         refuse("a message is an object with a 'role'", path)
     role = role_of(name)
-    content = item.get("content")
-    if type(content) is str and role in _PLAIN:
-        conversation.add(role, [TextPart(content)])
-        return
     if role == "tool":
         conversation.add(role, _results(item, path, shapes, types))
-        return
-    if role == "assistant" and type(content) is str and item.keys() <= _USUAL and "<think>" not in content:
-        conversation.add(role, [TextPart(content), *read_calls(item, path, shapes)])
         return
     parts = _parts(item, path, shapes, types)
     if role == "assistant":
@@ -48,6 +46,28 @@ def read_message(
     elif role is None:
         parts = [shapes.unknown_role(name, path), *parts]
     conversation.add(role or name, parts)
+
+
+def _read_plain(
+    item: Block, role: Role, content: str | None, path: str, shapes: Shapes, conversation: Conversation
+) -> None:
+    """Add a message whose content is a text or null, and which has no fields but the usual ones."""
+    if role == "tool":
+        id_ = item.get("tool_call_id")
+        if type(id_) not in _ID_TYPES:
+            refuse(_NO_ID, path)
+        shapes.dialects.add("openai")
+        conversation.add(role, (ToolResult(id_, content, item.get("name")),))
+    elif content is None:
+        conversation.add(role, read_calls(item, path, shapes))
+    elif role != "assistant":
+        conversation.add_text(role, content)
+    elif "<think>" in content:
+        conversation.add(role, [*split_reasoning(content), *read_calls(item, path, shapes)])
+    elif len(item) == _PLAIN_FIELDS or not (calls := read_calls(item, path, shapes)):
+        conversation.add_text(role, content)
+    else:
+        conversation.add(role, [TextPart(content), *calls])
 
 
 def _parts(item: Block, path: str, shapes: Shapes, types: Mapping[str, BlockReader]) -> list[Part]:
@@ -78,7 +98,7 @@ def _results(item: Block, path: str, shapes: Shapes, types: Mapping[str, BlockRe
     """Return the result that a message with the role of a tool is; its content may hold whole results instead."""
     id_, name, content = item.get("tool_call_id"), item.get("name"), item.get("content")
     if not isinstance(id_, str | None):
-        refuse("a message's 'tool_call_id' is a string", path)
+        refuse(_NO_ID, path)
     shapes.dialects.add("openai")
     failed, code = is_failure(item), result_exit_code(item)
     if type(content) is str:

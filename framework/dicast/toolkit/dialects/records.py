@@ -18,6 +18,9 @@ FORMATS: tuple[Format, ...] = ("auto", "openai", "responses", "anthropic", "gemi
 _LISTS = ("messages", "contents", "conversations", "conversation", "items")
 """The keys of a record that hold a list of messages; the first of them is read."""
 
+_OTHERS = frozenset(("type", "parts", "from"))
+"""Fields that a message of another dialect than OpenAI Chat or Anthropic has."""
+
 ReadItem = Callable[[Block, str, Shapes, Conversation], None]
 
 _READERS: Mapping[str, ReadItem] = {
@@ -53,9 +56,9 @@ def read_record(record: dict[str, Any], format: Format, shapes: Shapes, conversa
         what = "a conversation needs 'messages', a list of messages ('contents' for Gemini, 'conversations' for ShareGPT, 'input' and 'output' for Responses)"
         refuse(what, "messages")
     for name, items in lists:
+        if name == "output" and items:
+            _start_output(record, conversation)
         for number, item in enumerate(items):
-            if name == "output" and not number:
-                _start_output(record, conversation)
             read_item(item, f"{name}[{number}]", format, shapes, conversation)
     gemini.add_candidates(record, shapes, conversation)
     return format if format != "auto" else "+".join(sorted(shapes.dialects)) or "openai"
@@ -68,6 +71,9 @@ def read_item(item: object, path: str, format: Format, shapes: Shapes, conversat
     """
     if not isinstance(item, dict):
         refuse("a message is an object with a 'role'", path)
+    if format == "auto" and _OTHERS.isdisjoint(item):  # as most messages
+        read_message(item, path, shapes, conversation, ANY)
+        return
     _READERS[_dialect(item) if format == "auto" else format](item, path, shapes, conversation)
 
 
@@ -100,8 +106,7 @@ def _error_text(error: object) -> str | None:
 
 def _dialect(item: Block) -> str:
     """Return the name of the reader of *item*."""
-    type_ = item.get("type")
-    if type_ is None:
+    if item.get("type") is None:
         return "gemini" if "parts" in item else "sharegpt" if "from" in item and "role" not in item else "any"
     if langchain.is_langchain(item):
         return "langchain"
