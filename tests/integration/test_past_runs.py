@@ -17,7 +17,7 @@ from dicast_ledger import Sqlite
 NIGHTLY = "name: nightly\nmetrics: [proxy/format]\n"
 EVENT = [field.name for field in attrs.fields(Event)]
 FIELDS = ["run_id", "name", "kind", "started_at", "ended_at", "state"]
-FIELDS += ["subjects", "scored", "score", "basis", "gate", "cost"]
+FIELDS += ["subjects", "scored", "score", "score_label", "basis", "labels", "gate", "cost"]
 
 
 def run(shop, text, *outputs, code=0):
@@ -58,6 +58,8 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(shop, two):
         "subjects": 2,
         "scored": 2,
         "score": 0.5,
+        "score_label": "metrics",
+        "labels": {"metrics": {"mean": 0.5, "pass_rate": 0.5, "scored": 2, "failed": 0, "total": 2}},
         "basis": "proxy",
         "gate": "failed",
         "cost": {"usd": "0", "msat": "0"},
@@ -102,6 +104,7 @@ def test_the_table_of_runs_fits_80_columns_however_long_the_names_are():
         "run_id": "01M81VZGDZAQ1FREZCFDXZ0PXQ",
         "name": "a-pipeline-with-a-name-that-says-everything-there-is-to-say",
         "kind": "pipeline",
+        "labels": {},
         "started_at": "2026-11-24T10:11:12.000Z",
         "ended_at": None,
         "state": "completed",

@@ -4,7 +4,7 @@ import { html } from "./html.js";
 export const OUTCOMES = {
   pass: { sign: "✓", word: "pass" },
   fail: { sign: "✗", word: "fail" },
-  none: { sign: "!", word: "no score" },
+  none: { sign: "!", word: "failed" },
   open: { sign: "·", word: "not judged" },
 };
 
@@ -23,6 +23,9 @@ export function gateOf(document) {
   const reasons = document.undecided ?? [];
   return { reasons, outcome: reasons.length ? "none" : "open", word: reasons.length ? "undecided" : "no gate", clauses: [] };
 }
+
+/** Whether a clause of the gate is on the label. */
+export const inGate = (document, label) => (document.gate?.clauses ?? []).some((clause) => clause.on === label);
 
 const ON = {
   human: "humans",

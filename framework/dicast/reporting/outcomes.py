@@ -57,9 +57,14 @@ class Outcome:
         return self.score >= self.pass_at - TOLERANCE
 
     @property
+    def is_open(self) -> bool:
+        """Whether there is no verdict: it failed, or was skipped and not *spared*. Such an outcome neither passes nor fails to."""
+        return self.failure is not None or (self.skipped is not None and not self.spared)
+
+    @property
     def did_not_pass(self) -> bool:
-        """Whether it did not pass: it failed, was skipped (and not *spared*), or is under its line. A score without a line or a flag says neither."""
-        return self.passed is False or self.failure is not None or (self.skipped is not None and not self.spared)
+        """Whether the score is under its line, the flag is false, or there is no verdict. A score without a line or a flag says neither."""
+        return self.passed is False or self.is_open
 
     @property
     def shortfall(self) -> str:
@@ -77,6 +82,11 @@ class JudgedSubject:
     session_id: str | None
     outcomes: Mapping[str, Outcome]
     content: Mapping[str, Any] | None = None
+
+    def is_open(self, labels: Sequence[str]) -> bool:
+        """Return whether some of *labels* have no verdict, and none of the others is under its line: the subject has not failed to pass."""
+        own = [self.outcomes[label] for label in labels if label in self.outcomes]
+        return any(one.is_open for one in own) and not any(one.passed is False for one in own)
 
     def worst(self, labels: Sequence[str]) -> Outcome | None:
         """Of *labels* the first that failed, else the first under its *pass_at*, else the first that was skipped; None where all passed."""

@@ -26,19 +26,22 @@ def run_markdown(
     failing: Sequence[JudgedSubject] = (),
     of_failing: int | None = None,
     *,
+    of_open: int = 0,
     counted: Sequence[str] = (),
     content: bool = False,
 ) -> str:
     """The run of the document *done* as Markdown, which ends in a line end.
 
-    :param failing: subjects that did not pass, to be shown with their reasons.
+    :param failing: subjects that did not pass or have no verdict, to be shown with their reasons.
     :param of_failing: how many there are in all, where *failing* has the first of them.
+    :param of_open: how many of these have no verdict, such as after a failed judgment, and have not failed to pass.
     :param counted: the labels that decide whether a subject passes.
     :param content: whether to show what was judged.
     """
     parts = [*_parts(done)]
     if failing:
-        parts += _failing(failing, len(failing) if of_failing is None else of_failing, counted, content=content)
+        of = len(failing) if of_failing is None else of_failing
+        parts += _failing(failing, (of, of_open), counted, content=content)
     return "\n\n".join(parts) + "\n"
 
 
@@ -55,10 +58,10 @@ def _parts(done: Document) -> Iterator[str]:
     if clauses := (gate or {}).get("clauses"):
         heads = ("gate on", "clause", "value", "95 % interval", "answer")
         yield _lines(table(heads, [_clause(clause) for clause in clauses], right=("value",)))
-    if labels := {**done["metrics"], **done["labels"], **criteria(done)}:
-        heads = ("label", "mean", "pass rate", "scored", "basis")
+    if labels := {**done["labels"], **done["metrics"], **criteria(done)}:
+        columns = ("label", "mean", "95 % interval", "pass rate", "scored", "failed", "basis")
         rows = [_label(name, tally) for name, tally in labels.items()]
-        yield _lines(table(heads, rows, right=("mean", "pass rate", "scored")))
+        yield _lines(table(columns, rows, right=("mean", "pass rate", "scored", "failed")))
     yield from _warnings(done)
     yield from _findings(done)
 
@@ -101,7 +104,9 @@ def _clause(clause: Document) -> tuple[str, ...]:
 def _label(name: str, tally: Document) -> tuple[str, ...]:
     scored = f"{tally['scored']:,} of {tally['total']:,}" if "scored" in tally else ""
     rate = figure(tally["pass_rate"]) if "pass_rate" in tally else ""
-    return code(name), figure(tally.get("mean")), rate, scored, tally.get("basis") or ""
+    interval = "" if tally.get("ci_low") is None else f"{figure(tally['ci_low'])} to {figure(tally['ci_high'])}"
+    failed = f"{tally['failed']:,}" if "failed" in tally else ""
+    return code(name), figure(tally.get("mean")), interval, rate, scored, failed, tally.get("basis") or ""
 
 
 def _warnings(done: Document) -> Iterator[str]:
@@ -132,8 +137,15 @@ def _findings(done: Document) -> Iterator[str]:
         yield fenced(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode(), 20_000)
 
 
-def _failing(subjects: Sequence[JudgedSubject], of: int, counted: Sequence[str], *, content: bool) -> Iterator[str]:
-    yield f"### {of:,} did not pass"
+def _failing(
+    subjects: Sequence[JudgedSubject], counts: tuple[int, int], counted: Sequence[str], *, content: bool
+) -> Iterator[str]:
+    of, is_open = counts
+    parts = [
+        f"{of - is_open:,} did not pass" if of > is_open else "",
+        f"{is_open:,} without a verdict" if is_open else "",
+    ]
+    yield f"### {', '.join(filter(None, parts))}"
     heads = ("subject", "label", "score", "passes at", "why")
     rows = [
         (f"{code(one.kind)} {code(one.id, 60)}", code(outcome.label), *_score(outcome), _why(outcome))

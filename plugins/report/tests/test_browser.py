@@ -65,12 +65,12 @@ def test_a_rows_numbers_are_those_of_its_verdict(open_page, capitals, dicast):
 def test_the_card_of_what_counts_has_the_documents_number_and_its_place(open_page, capitals):
     document = exactly((capitals / "document.json").read_text())
     with open_page(capitals / "out/report.html") as page:
-        card = page.locator(".card", has=page.get_by_role("heading", name="metrics all metrics, counts"))
+        card = page.locator(".card", has=page.get_by_role("heading", name="metrics all metrics, in the gate"))
         mean, *others = card.locator("data").evaluate_all(
             "all => all.map(one => [one.dataset.path, one.dataset.value])"
         )
-    assert mean == ["score.mean", document["score"]["mean"]]
-    assert ["score.passes.n", document["score"]["passes"]["n"]] in others
+    assert mean == ["labels.metrics.mean", document["labels"]["metrics"]["mean"]]
+    assert ["labels.metrics.passes.n", document["labels"]["metrics"]["passes"]["n"]] in others
 
 
 def test_the_gates_answers_are_in_sight_on_a_phone(open_page, capitals):
@@ -147,7 +147,7 @@ def test_rows_are_filtered_and_sorted(open_page, capitals, dicast):
     low = {id for id, found in values.items() if found.get("like.ness", 1) <= 0.5}
     assert 0 < len(low) < 5
     with open_page(capitals / "out/report.html") as page:
-        page.get_by_role("button", name="no score").click()
+        page.get_by_role("button", name="failed").click()
         assert ids() == ["norway"]
         page.locator(".chips").get_by_role("button", name="pass").click()
         assert ids() == ["turkey", "kenya"]

@@ -124,7 +124,7 @@ def test_it_says_what_the_gate_and_the_score_are(made):
 def test_it_shows_the_subjects_that_did_not_pass_with_their_reasons(made):
     scores = [Score(1.0), Score(0.25, details="too long"), Failure("refused", "it would not say")]
     _, text = made(TEXT, scores, rows("a", "b", "c"))
-    assert "### 2 did not pass" in text
+    assert "### 1 did not pass, 1 without a verdict" in text
     lines = [line for line in text.splitlines() if line.startswith("| `row`")]
     assert lines[0] == "| `row` `r2` | `metrics` | 0.2500 | 0.5 | `cheap 0.2500: too long` |"
     assert lines[1].startswith("| `row` `r3` | `metrics` |  | 0.5 | refused: ")

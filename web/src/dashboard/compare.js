@@ -3,13 +3,16 @@ import { html, useState } from "../html.js";
 import { Figure, score, signed } from "../figures.js";
 import { Mark } from "../marks.js";
 import { address, useAnswer } from "./api.js";
-import { Answer, LABELS, Problem, when } from "./parts.js";
+import { Answer, TOOL, Problem, when } from "./parts.js";
 import { alter, ofRun, ofSubject } from "./router.js";
+
+/** A p-value: with a power of ten where four decimals would say 0. */
+const chance = (value) => (Number(value) > 0 && Number(value) < 0.0001 ? Number(value).toExponential(1) : String(Number(Number(value).toPrecision(4))));
 
 const FLIPS = 200; // that are drawn; the count is of all
 
 export function Compare({ query }) {
-  const runs = useAnswer(address("/runs", { limit: 200, without: LABELS }), 0);
+  const runs = useAnswer(address("/runs", { limit: 200, without_kind: TOOL }), 0);
   const listed = runs.document?.data ?? [];
   const [a, b] = sides(listed, query);
   const [all, setAll] = useState(false);
@@ -59,8 +62,8 @@ function Counts({ passes, at }) {
 function Comparison({ name, found, at }) {
   const criteria = Object.entries(found?.criteria ?? {}).filter(([, one]) => one !== null && typeof one === "object" && ("mean_difference" in one || "delta" in one));
   if (criteria.length === 0) return null;
-  return html`<h2>${name.split("/").at(-1).replaceAll("_", " ")}</h2><div class="scroll" tabindex="0" role="group" aria-label=${name}><table class="list"><thead><tr><th scope="col">criterion</th><th scope="col" class="num">difference</th><th scope="col">95 % interval</th><th scope="col" class="num">p (adjusted)</th><th scope="col">in words</th></tr></thead>
+  return html`<h2>${name.split("/").at(-1).replaceAll("_", " ")}</h2><div class="scroll" tabindex="0" role="group" aria-label=${name}><table class="list"><thead><tr><th scope="col">label</th><th scope="col" class="num">difference</th><th scope="col">95 % interval</th><th scope="col" class="num">p (adjusted)</th><th scope="col">in words</th></tr></thead>
     <tbody>${criteria.map(([criterion, one]) => html`<tr><th scope="row" dir="auto">${criterion}</th><td class="num strong"><${Figure} value=${one.mean_difference ?? one.delta} path=${at(`criteria[${JSON.stringify(criterion)}].${"mean_difference" in one ? "mean_difference" : "delta"}`)} form=${signed} /></td>
       <td class="still">${one.ci_low === null || one.ci_low === undefined ? "–" : html`<${Figure} value=${one.ci_low} path=${at(`criteria[${JSON.stringify(criterion)}].ci_low`)} form=${signed} /> to <${Figure} value=${one.ci_high} path=${at(`criteria[${JSON.stringify(criterion)}].ci_high`)} form=${signed} />`}</td>
-      <td class="num"><${Figure} value=${one.adjusted_p_value} path=${at(`criteria[${JSON.stringify(criterion)}].adjusted_p_value`)} /></td><td dir="auto">${one.words ?? ""}</td></tr>`)}</tbody></table></div>`;
+      <td class="num"><${Figure} value=${one.adjusted_p_value} path=${at(`criteria[${JSON.stringify(criterion)}].adjusted_p_value`)} form=${chance} /></td><td dir="auto">${one.words ?? ""}</td></tr>`)}</tbody></table></div>`;
 }

@@ -3,12 +3,12 @@ import { html, useEffect, useState } from "../html.js";
 import { Figure } from "../figures.js";
 import { address, useAnswer } from "./api.js";
 import { LabelForm } from "./label_form.js";
-import { Answer, LABELS, when } from "./parts.js";
+import { Answer, TOOL, when } from "./parts.js";
 import { alter, ofSubject } from "./router.js";
 import { Evidence, subjectAddress } from "./subject.js";
 
 export function Label({ mayLabel, query, live }) {
-  const runs = useAnswer(address("/runs", { limit: 100, without: LABELS }), 0);
+  const runs = useAnswer(address("/runs", { limit: 100, without_kind: TOOL }), 0);
   if (!mayLabel) return html`<h1>Label</h1><p class="lead">This token may read and not label. Start <code>dicast serve</code> with <code>--label-token-file FILE</code>, and open the address with the token of that file.</p>`;
   const listed = runs.document?.data ?? [];
   const run = listed.find((one) => one.run_id === query.run) ?? listed[0];

@@ -6,7 +6,7 @@ import { address, useAnswer } from "./api.js";
 import { Agreement } from "./agreement.js";
 import { Costs } from "./costs.js";
 import { Course } from "./course.js";
-import { Answer, Gate, LABELS, Line, Tile, when } from "./parts.js";
+import { Answer, Gate, Line, RunScore, Tile, TOOL, when } from "./parts.js";
 import { alter, ofRun, place } from "./router.js";
 
 const PERIODS = { 1: "1 day", 7: "7 days", 30: "30 days", 365: "a year" };
@@ -16,7 +16,7 @@ const since = (days) => (Number(days) === 7 ? null : `${new Date(Date.now() - Nu
 
 export function Overview({ live, query, mayLabel }) {
   const judges = useAnswer(address("/judges"), live.tick);
-  const runs = useAnswer(address("/runs", { limit: 20, without: LABELS }), live.tick);
+  const runs = useAnswer(address("/runs", { limit: 20, without_kind: TOOL }), live.tick);
   const kinds = [...new Set((judges.document?.data ?? []).map((one) => one.subject_kind))];
   const kind = kinds.includes(query.kind) ? query.kind : (kinds[0] ?? null);
   const days = query.days in PERIODS ? query.days : "7";
@@ -88,7 +88,7 @@ function LastRun({ runs, tick }) {
   const scored = all.some(([one]) => one.score !== null);
   return html`<${Tile} title="Last run" id="last" more=${html`<a href=${place(["runs"])}>all runs</a>`}><${Answer} answer=${runs}>${() => run === undefined
     ? html`<p class="empty">No run yet.</p>`
-    : html`<p class="head"><span class="verdict"><${Gate} run=${run} /></span>${run.score === null ? null : html` <span class="big"><${Figure} value=${run.score} path=${runs.at(`data[${place_}].score`)} form=${score} /></span>`}</p>
+    : html`<p class="head"><span class="verdict"><${Gate} run=${run} /></span>${run.score === null && Object.keys(run.labels ?? {}).length < 2 ? null : html` <span class=${Object.keys(run.labels ?? {}).length > 1 ? "" : "big"}><${RunScore} run=${run} at=${(path) => runs.at(`data[${place_}].${path}`)} /></span>`}</p>
       <p><a href=${ofRun(run.run_id)} dir="auto">${run.name}</a> <span class="soft">${when(run.started_at)} UTC${run.subjects === null ? null : html`, <${Figure} value=${run.scored} path=${runs.at(`data[${place_}].scored`)} /> of <${Figure} value=${run.subjects} path=${runs.at(`data[${place_}].subjects`)} /> scored`}</span></p>
       ${scored && all.length > 1 ? html`<${Course} label=${`Score of the last runs of ${run.name}`} points=${all.map(([one, number]) => ({ value: one.score, path: history.at(`data[${number}].score`), kind: one.gate ?? "", href: ofRun(one.run_id), title: `${when(one.started_at)}: ${one.score === null ? "no score" : score(one.score)}, gate ${one.gate ?? "none"}` }))} />` : all.length < 2 ? null : html`<ol class="gates" aria-label="Gates of the last runs">${all.map(([one]) => html`<li><a href=${ofRun(one.run_id)} title=${when(one.started_at)}><${Gate} run=${one} /></a></li>`)}</ol>`}`}</${Answer}></${Tile}>`;
 }

@@ -9,8 +9,15 @@ export const day = (time) => (time ? time.slice(0, 10) : "");
 export const when = (time) => (time ? `${time.slice(0, 10)} ${time.slice(11, 16)}` : "–");
 export const clock = (time) => (time ? time.slice(11, 19) : "");
 
-/** The runs that hold a single verdict of a person each: they are no releases. */
-export const LABELS = "labels";
+/** Runs that a command started for a purpose of its own: labels of people, the questions of `dicast doctor`. */
+export const TOOL = "tool";
+
+/** The score of a listed run; of a run whose file has several labels, the mean of each, the score's label in bold. */
+export function RunScore({ run, at }) {
+  const labels = Object.entries(run.labels ?? {});
+  if (labels.length < 2) return html`<${Figure} value=${run.score} path=${at("score")} form=${score} />`;
+  return html`<span class="by-label">${labels.map(([label, one]) => html`<span class=${label === run.score_label ? "strong" : ""}><span class="soft" dir="auto">${label}</span> <${Figure} value=${one.mean} path=${at(`labels[${JSON.stringify(label)}].mean`)} form=${score} /></span> `)}</span>`;
+}
 
 const GATE = { passed: ["pass", "passed"], failed: ["fail", "failed"], undecided: ["none", "undecided"] };
 export function Gate({ run }) {

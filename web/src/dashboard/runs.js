@@ -4,7 +4,7 @@ import { Figure, percent, score } from "../figures.js";
 import { Interval } from "../charts.js";
 import { answer as gateAnswer, gateOf, Mark, restingOn } from "../marks.js";
 import { address, ask, useAnswer } from "./api.js";
-import { Answer, Gate, LABELS, Problem, Spent, when } from "./parts.js";
+import { Answer, Gate, Problem, RunScore, Spent, TOOL, when } from "./parts.js";
 import { alter, ofRun, ofSubject, place } from "./router.js";
 
 const PAGE = 50;
@@ -37,17 +37,17 @@ function More({ found }) {
 }
 
 export function Runs({ live, query }) {
-  const found = usePages(address("/runs", { limit: PAGE, without: query.labels === "1" ? null : LABELS }), live.tick);
+  const found = usePages(address("/runs", { limit: PAGE, without_kind: query.tools === "1" ? null : TOOL }), live.tick);
   const [picked, pick] = useState([]);
   const toggle = (id) => pick(picked.includes(id) ? picked.filter((one) => one !== id) : [...picked, id].slice(-2));
   return html`<div class="top"><h1>Runs</h1>${picked.length === 2 ? html`<a class="action" href=${place(["compare"], { a: picked[0], b: picked[1] })}>Compare the two</a>` : html`<span class="soft">Choose two to compare them.</span>`}</div>
-    <label class="pick"><input type="checkbox" checked=${query.labels === "1"} onChange=${(event) => alter({ labels: event.currentTarget.checked ? "1" : "" })} /> also verdicts of people, each of which is a run</label>
+    <label class="pick"><input type="checkbox" checked=${query.tools === "1"} onChange=${(event) => alter({ tools: event.currentTarget.checked ? "1" : "" })} /> also runs of tools: labels of people, dicast doctor</label>
     ${found.error ? html`<${Problem} error=${found.error} />` : null}
     ${found.read && found.items.length === 0 ? html`<p class="empty">No run yet. <code>dicast run pipeline.yaml</code> makes the first.</p>` : html`
     <div class="scroll" tabindex="0" role="group" aria-label="Runs"><table class="list"><thead><tr><th scope="col"><span class="hidden">compare</span></th><th scope="col">began (UTC)</th><th scope="col">pipeline</th><th scope="col">gate</th><th scope="col" class="num">score</th><th scope="col" class="roomy">rests on</th><th scope="col" class="num roomy">scored</th><th scope="col" class="num roomy">of</th><th scope="col" class="num">cost</th><th scope="col" class="roomy">state</th></tr></thead>
       <tbody>${found.items.map(({ item: run, at }) => html`<tr key=${run.run_id}><td><input type="checkbox" checked=${picked.includes(run.run_id)} onChange=${() => toggle(run.run_id)} aria-label=${`Compare ${run.name} of ${when(run.started_at)}`} /></td>
-        <td class="still">${when(run.started_at)}</td><th scope="row" dir="auto"><a href=${ofRun(run.run_id)}>${run.name}</a></th><td><${Gate} run=${run} /></td>
-        <td class="num"><${Figure} value=${run.score} path=${at("score")} form=${score} /></td><td class="roomy">${run.basis === null ? "–" : restingOn(run.basis)}</td>
+        <td class="still">${when(run.started_at)}</td><th scope="row" dir="auto"><a href=${ofRun(run.run_id)}>${run.name}</a>${run.kind === "pipeline" || run.kind === undefined ? null : html` <span class="soft">${run.kind}</span>`}</th><td><${Gate} run=${run} /></td>
+        <td class="num"><${RunScore} run=${run} at=${at} /></td><td class="roomy">${run.basis === null ? "–" : restingOn(run.basis)}</td>
         <td class="num roomy"><${Figure} value=${run.scored} path=${at("scored")} /></td><td class="num roomy"><${Figure} value=${run.subjects} path=${at("subjects")} /></td>
         <td class="num">${run.cost === null ? "–" : html`<${Spent} usd=${run.cost.usd} msat=${run.cost.msat} at=${(unit) => at(`cost.${unit}`)} />`}</td><td class="roomy">${run.state}</td></tr>`)}</tbody></table></div>`}
     <${More} found=${found} />`;
@@ -69,7 +69,7 @@ function Outcome({ run, document, at }) {
       ${reasons.length ? html`<ul class="reasons">${reasons.map((one) => html`<li dir="auto">${one}</li>`)}</ul>` : null}
       ${clauses.length ? html`<div class="scroll" tabindex="0" role="group" aria-label="Gate"><table><thead><tr><th scope="col">on</th><th scope="col">rule</th><th scope="col" class="num">line</th><th scope="col" class="num">value</th><th scope="col">outcome</th></tr></thead><tbody>${clauses.map((one, number) => html`<tr><td dir="auto">${one.on ?? "all"}</td><td>${one.rule}</td><td class="num"><${Figure} value=${one.line} path=${at(`document.gate.clauses[${number}].line`)} /></td><td class="num"><${Figure} value=${one.value} path=${at(`document.gate.clauses[${number}].value`)} /></td><td><${Mark} outcome=${gateAnswer(one.passed)[0]} word=${gateAnswer(one.passed)[1]} /></td></tr>`)}</tbody></table></div>` : null}</div>
     <dl class="figures">
-      ${total ? html`<div><dt>score</dt><dd><${Figure} value=${total.mean} path=${at("document.score.mean")} form=${score} /> ${total.ci_low === null ? null : html`<span class="soft">(<${Figure} value=${total.ci_low} path=${at("document.score.ci_low")} form=${score} /> to <${Figure} value=${total.ci_high} path=${at("document.score.ci_high")} form=${score} />)</span>`}</dd></div>
+      ${total ? html`<div><dt>score of <span dir="auto">${total.label}</span></dt><dd><${Figure} value=${total.mean} path=${at("document.score.mean")} form=${score} /> ${total.ci_low === null ? null : html`<span class="soft">(<${Figure} value=${total.ci_low} path=${at("document.score.ci_low")} form=${score} /> to <${Figure} value=${total.ci_high} path=${at("document.score.ci_high")} form=${score} />)</span>`}</dd></div>
         <div><dt>pass</dt><dd><${Figure} value=${total.pass_rate} path=${at("document.score.pass_rate")} form=${percent} /></dd></div>` : null}
       <div><dt>subjects</dt><dd><${Figure} value=${document.subjects} path=${at("document.subjects")} /></dd></div>
       <div><dt>coverage</dt><dd><${Figure} value=${document.coverage} path=${at("document.coverage")} form=${percent} /></dd></div>
@@ -80,10 +80,12 @@ function Outcome({ run, document, at }) {
     <${Means} document=${document} at=${at} />`;
 }
 
+/** Every label of the file, then the metrics where there are several. */
 function Means({ document, at }) {
-  const rows = ["metrics", "judges"].flatMap((part) => Object.entries(document[part]).map(([name, one]) => [name, one, `document.${part}[${JSON.stringify(name)}]`]));
+  const metrics = Object.keys(document.metrics).length > 1 ? ["metrics"] : [];
+  const rows = ["labels", ...metrics].flatMap((part) => Object.entries(document[part] ?? {}).map(([name, one]) => [name, one, `document.${part}[${JSON.stringify(name)}]`]));
   if (rows.length === 0) return null;
-  return html`<div class="scroll" tabindex="0" role="group" aria-label="Metrics and judges"><table><thead><tr><th scope="col">label</th><th scope="col" class="num">mean</th><th scope="col"><span class="hidden">drawn</span></th><th scope="col" class="num">scored</th></tr></thead><tbody>${rows.map(([name, one, path]) => html`<tr><th scope="row" dir="auto">${name}</th><td class="num"><${Figure} value=${one.mean} path=${at(`${path}.mean`)} form=${score} /></td><td>${one.mean === null ? null : html`<${Interval} value=${Number(one.mean)} label=${`mean ${score(one.mean)}`} />`}</td><td class="num"><${Figure} value=${one.scored} path=${at(`${path}.scored`)} /></td></tr>`)}</tbody></table></div>`;
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Metrics and judges"><table><thead><tr><th scope="col">label</th><th scope="col" class="num">mean</th><th scope="col"><span class="hidden">drawn</span></th><th scope="col" class="num">pass rate</th><th scope="col" class="num">scored</th><th scope="col" class="num">failed</th></tr></thead><tbody>${rows.map(([name, one, path]) => html`<tr><th scope="row" dir="auto">${name}</th><td class="num"><${Figure} value=${one.mean} path=${at(`${path}.mean`)} form=${score} /></td><td>${one.mean === null ? null : html`<${Interval} value=${Number(one.mean)} from=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_low)} to=${one.ci_low === null || one.ci_low === undefined ? null : Number(one.ci_high)} label=${`mean ${score(one.mean)}`} />`}</td><td class="num"><${Figure} value=${one.pass_rate} path=${at(`${path}.pass_rate`)} form=${percent} /></td><td class="num"><${Figure} value=${one.scored} path=${at(`${path}.scored`)} /></td><td class="num">${one.failed === undefined ? "–" : html`<${Figure} value=${one.failed} path=${at(`${path}.failed`)} />`}</td></tr>`)}</tbody></table></div>`;
 }
 
 const SHOWN = [["all", {}], ["failures", { failed: "true" }], ["under .5", { max_score: "0.499999" }], [".5 and more", { min_score: "0.5" }]];

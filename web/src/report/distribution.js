@@ -1,10 +1,10 @@
-// How the scores that count are spread, over the whole run.
+// How the scores of the run's label are spread; a run of several labels has none, and each card below has its label's.
 import { html } from "../html.js";
 import { Figure } from "../figures.js";
 import { Axis, Histogram } from "../charts.js";
 
 export function Distribution({ run }) {
-  const label = run.labels.find((one) => one.counted && Number(one.n) > 0);
+  const label = run.labels.find((one) => one.label === run.main_label && Number(one.n) > 0);
   if (!label) return null;
   const cut = label.pass_at === null ? null : Number(label.pass_at);
   return html`<section aria-labelledby=${`scores-${run.key}`}>

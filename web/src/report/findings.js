@@ -8,11 +8,11 @@ const title = (key) => key.replaceAll("_", " ");
 
 export function Findings({ name, found, path, folded = false }) {
   if (!isMap(found)) return html`<article class="card finding"><h3 dir="auto">${name}</h3><p>${value(found, path)}</p></article>`;
-  const { words, ...figures } = found;
+  const { words, sentences, ...figures } = found; // the sentences of a comparison are shown above its figures
   return html`<article class="card finding">
     <h3 dir="auto">${name}</h3>
-    ${words ? html`<p class="words" dir="auto">${words}</p>` : null}
-    ${folded ? html`<${Words} found=${found} /><details><summary>Figures</summary><${Members} found=${figures} path=${path} /></details>` : html`<${Members} found=${figures} path=${path} />`}
+    ${words && !sentences ? html`<p class="words" dir="auto">${words}</p>` : null}
+    ${folded ? html`${sentences ? null : html`<${Words} found=${found} />`}<details><summary>Figures</summary><${Members} found=${figures} path=${path} /></details>` : html`<${Members} found=${figures} path=${path} />`}
   </article>`;
 }
 

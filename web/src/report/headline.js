@@ -2,7 +2,7 @@
 import { html } from "../html.js";
 import { at, Figure, Num, percent, plain, score } from "../figures.js";
 import { Interval, Shares } from "../charts.js";
-import { answer, gateOf, Mark, restingOn } from "../marks.js";
+import { answer, gateOf, inGate, Mark, restingOn } from "../marks.js";
 
 export function Headline({ run }) {
   const done = run.document;
@@ -10,6 +10,7 @@ export function Headline({ run }) {
   return html`<section class="headline" aria-labelledby=${`result-${run.key}`}>
     <h2 class="hidden" id=${`result-${run.key}`}>Result</h2>
     <${Gate} done=${done} at_=${at_} />
+    <${LabelTable} done=${done} at_=${at_} />
     <div class="tiles">
       <${ScoreTile} run=${run} at_=${at_} />
       <${PassTile} run=${run} at_=${at_} />
@@ -41,8 +42,27 @@ function Gate({ done, at_ }) {
   </div>`;
 }
 
+/** Every label of the file, where there are several: the score is that of one label at most. */
+function LabelTable({ done, at_ }) {
+  const labels = Object.entries(done.labels ?? {});
+  if (labels.length < 2) return null;
+  const spread = (one, path) => one.ci_low === null || one.ci_low === undefined ? null : html` <span class="soft">(<${Figure} value=${one.ci_low} path=${path("ci_low")} form=${score} /> to <${Figure} value=${one.ci_high} path=${path("ci_high")} form=${score} />)</span>`;
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Labels"><table class="labels">
+    <thead><tr><th scope="col">label</th><th scope="col">mean (95 % interval)</th><th scope="col">pass rate</th><th scope="col" class="num">scored</th><th scope="col" class="num">failed</th><th scope="col">rests on</th></tr></thead>
+    <tbody>${labels.map(([name, one]) => {
+      const path = (...keys) => at_("labels", name, ...keys);
+      return html`<tr><th scope="row" dir="auto">${name}${inGate(done, name) ? html` <span class="role">in the gate</span>` : null}</th>
+        <td><${Figure} value=${one.mean} path=${path("mean")} form=${score} none="no score" />${spread(one, path)}</td>
+        <td>${one.pass_rate === null || one.pass_rate === undefined ? "–" : html`<${Figure} value=${one.pass_rate} path=${path("pass_rate")} form=${percent} />${one.passes ? html` <span class="soft">(<${Figure} value=${one.passes.passed} path=${path("passes", "passed")} /> of <${Figure} value=${one.passes.n} path=${path("passes", "n")} />)</span>` : null}`}</td>
+        <td class="num"><${Figure} value=${one.scored} path=${path("scored")} /> of <${Figure} value=${one.total} path=${path("total")} /></td>
+        <td class="num"><${Figure} value=${one.failed} path=${path("failed")} /></td><td>${one.basis ? restingOn(one.basis) : "–"}</td></tr>`;
+    })}</tbody></table></div>`;
+}
+
 function ScoreTile({ run, at_ }) {
   const found = run.document.score;
+  const several = Object.keys(run.document.labels ?? {}).length > 1;
+  if (!found && several) return null;
   if (!found || found.mean === null) {
     return html`<div class="tile"><h3>Score</h3><p class="big none">none</p>
       <p class="small">${found ? "nothing was scored" : "no label counts for the whole run; each is below"}</p></div>`;
@@ -140,4 +160,7 @@ function Warnings({ done }) {
 }
 
 /** One line for a run in a table of several. */
-export const shortly = (done) => (done.score?.mean === null || !done.score ? "no score" : plain(done.score.mean));
+export const shortly = (done) => {
+  const labels = Object.keys(done.labels ?? {}).length;
+  return !done.score && labels > 1 ? `${labels} labels` : done.score?.mean === null || !done.score ? "no score" : plain(done.score.mean);
+};

@@ -4,6 +4,7 @@ import { at, Figure, milliseconds, percent, score } from "../figures.js";
 import { criteria } from "./criteria.js";
 import { useFirst } from "./first_of.js";
 import { Axis, Histogram, Interval } from "../charts.js";
+import { inGate } from "../marks.js";
 
 const known = (value) => value !== null && value !== undefined;
 
@@ -19,12 +20,13 @@ export function Labels({ run }) {
 
 /** What the document says of a label, and the path to it there. */
 function place(label, run) {
-  const { metrics, judges, score: whole } = run.document;
-  const under = (...keys) => (...more) => at(run.prefix, ...keys, ...more);
-  if (label.role === "metric" && metrics[label.label]) return { found: metrics[label.label], path: under("metrics", label.label) };
-  if (label.role === "judge" && judges[label.label]) return { found: judges[label.label], path: under("judges", label.label) };
-  if (label.role === "all metrics" && whole?.label === label.label) return { found: whole, path: under("score") };
-  return { found: null, path: () => undefined };
+  const { metrics, judges, labels } = run.document;
+  const part = label.role === "metric" ? "metrics" : label.role === "judge" ? "judges" : null;
+  const own = part === null ? undefined : { metrics, judges }[part][label.label];
+  const whole = label.role === "metric" ? undefined : labels?.[label.label];
+  if (!own && !whole) return { found: null, path: () => undefined };
+  const path = (...more) => (whole && more[0] in whole ? at(run.prefix, "labels", label.label, ...more) : own ? at(run.prefix, part, label.label, ...more) : undefined);
+  return { found: { ...own, ...whole }, path };
 }
 
 /** The path to the mean of a criterion, where the document has it. */
@@ -40,7 +42,7 @@ function Label({ label, run }) {
   const cut = known(label.pass_at) ? Number(label.pass_at) : null;
   const passes = found?.passes;
   return html`<article class="card">
-    <h3 dir="auto">${label.label} <span class="role">${label.counted ? `${label.role}, counts` : label.role}</span></h3>
+    <h3 dir="auto">${label.label} <span class="role">${inGate(run.document, label.label) ? `${label.role}, in the gate` : label.role}</span></h3>
     <div class="pair"><span class="figure"><${Figure} value=${mean} path=${path("mean") ?? meanOf(label, run)} form=${score} none="no score" /></span><span class="small">mean</span></div>
     ${Number(label.n) ? html`<${Histogram} bins=${label.bins} low=${label.low} high=${label.high} cut=${cut}
       label=${`How the values of ${label.label} are spread`} height=${110} /><${Axis} low=${label.low} high=${label.high} />` : null}

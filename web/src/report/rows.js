@@ -176,11 +176,12 @@ function columnsOf(report, labels, subjects, narrow) {
     ? labels.slice(0, Math.max(1, Math.floor(MANY / report.runs.length))).flatMap((label) => report.runs.map((run, number) => ({ key: `${number}:${label}`, head: `${label}, ${run.title}`,
       width: "minmax(5rem, .6fr)", className: "num", cell: (one) => valued(one.rows[number], label) })))
     : several ? report.runs.map((run, number) => ({ key: `${number}:`, head: run.title, width: "minmax(5rem, .6fr)", className: "num", cell: (one) => scored(one.rows[number]) }))
+    : unscored && labels.length && report.runs[0].flips === null ? []
     : [{ key: "0:", head: "score", width: "4.5rem", className: "num", cell: (one) => scored(one.rows[0]) }];
   const texts = { key: "texts", head: "reason or output", sorts: false, width: "minmax(10rem, 3fr)", className: "preview", cell: (one) => preview(telling(one)) };
   if (narrow) {
     return [{ ...outcome, width: "5.6rem" }, { ...subject, width: "1fr", cell: (one) => html`<span class="id" dir="auto">${one.id}</span><span class="under" dir="auto">${preview(telling(one))}</span>` },
-      { ...values[0], width: "4rem" }];
+      { ...(values[0] ?? { key: `0:${labels[0]}`, head: labels[0], className: "num", cell: (one) => valued(one.rows[0], labels[0]) }), width: "4rem" }];
   }
   const more = several || labels.length === 1 ? [] : labels.slice(0, MANY).map((label) => ({ key: `0:${label}`, head: label, width: "minmax(4rem, 6rem)", className: "num",
     cell: (one) => valued(one.rows[0], label) }));

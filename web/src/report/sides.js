@@ -8,7 +8,7 @@ import { gateOf, Mark } from "../marks.js";
 
 const means = (done) => [
   ...Object.entries(done.metrics).map(([label, one]) => [label, one.mean, ["metrics", label, "mean"]]),
-  ...Object.entries(done.judges).map(([label, one]) => [label, one.mean, ["judges", label, "mean"]]),
+  ...Object.entries(done.labels ?? done.judges).map(([label, one]) => [label, one.mean, [done.labels ? "labels" : "judges", label, "mean"]]),
   ...criteria(done),
 ];
 

@@ -26,6 +26,9 @@ from .output import MOST, print_json
 from .records import utc
 from .summary import short_run
 
+_OF_A_LABEL = ("mean", "pass_rate", "scored", "failed", "total")
+"""The figures of each label that a listed run has."""
+
 Listed = dict[str, Any]
 """A run as ``dicast runs --json`` lists it."""
 
@@ -73,7 +76,7 @@ def _listed(begun: Event, end: Event | None, *, held: bool) -> Listed:
     else:
         state = "completed" if end.type == RUN_COMPLETED else "stopped"
     done: Any = {} if end is None else current_document(end.payload)
-    score = done.get("score") or {}
+    score, labels = done.get("score") or {}, done.get("labels") or {}
     return {
         "run_id": begun.run_id,
         "name": begun.payload["name"],
@@ -84,7 +87,9 @@ def _listed(begun: Event, end: Event | None, *, held: bool) -> Listed:
         "subjects": done.get("subjects"),
         "scored": done.get("scored"),
         "score": score.get("mean"),
+        "score_label": score.get("label"),
         "basis": _basis(score),
+        "labels": {label: {name: figures.get(name) for name in _OF_A_LABEL} for label, figures in labels.items()},
         "gate": None if not done or done["gate"] is None else gate_answer(done["gate"]),
         "cost": done.get("cost"),
     }
@@ -106,24 +111,30 @@ def runs_table(found: Sequence[Listed]) -> TextTable:
     The gate of a run that was not completed is its state. The column ``kind`` is left out where every run is one of a pipeline.
     """
     newest = max((one["started_at"] for one in found), default="")
-    rows = [
-        (
-            _moment(one["started_at"], newest[:4]),
-            short_run(one["run_id"]),
-            one["name"],
-            one["kind"],
-            one["gate"] if one["state"] == "completed" else one["state"],
-            None if one["subjects"] is None else f"{_count(one['scored'])}/{_count(one['subjects'])}",
-            None if one["score"] is None else f"{one['score']:.3f}",
-            one["basis"],
-            _spent(one["cost"]),
-        )
-        for one in found
-    ]
+    rows = [row for one in found for row in _rows(one, newest[:4])]
     kinds = {one["kind"] for one in found}
     shown = [at for at, name in enumerate(_COLUMNS) if name != "kind" or kinds - {"pipeline"}]
     columns, cells = [_COLUMNS[at] for at in shown], [[row[at] for at in shown] for row in rows]
     return TextTable(columns, cells, right=("scored", "score", "usd"), whole=_WHOLE, least=10)
+
+
+def _rows(run: Listed, year: str) -> Iterator[tuple[str | None, ...]]:
+    """Yield the row of a run and, where its file has several labels, a row of each."""
+    yield (
+        _moment(run["started_at"], year),
+        short_run(run["run_id"]),
+        run["name"],
+        run["kind"],
+        run["gate"] if run["state"] == "completed" else run["state"],
+        None if run["subjects"] is None else f"{_count(run['scored'])}/{_count(run['subjects'])}",
+        None if run["score"] is None else f"{run['score']:.3f}",
+        run["basis"],
+        _spent(run["cost"]),
+    )
+    labels = run["labels"] if len(run["labels"]) > 1 else {}
+    for label, figures in labels.items():
+        mean = None if figures["mean"] is None else f"{figures['mean']:.3f}"
+        yield ("", "", f"  {label}", "", "", f"{_count(figures['scored'])}/{_count(figures['total'])}", mean, "", "")
 
 
 def _moment(time: str, year: str) -> str:

@@ -86,13 +86,13 @@ def _headline(done: Document) -> str:
 
 def _labels(labels: Document, judges: Document) -> Drawing:
     """Every label of the file with its mean, its interval and its pass rate; a judge's with what else there is of it."""
-    heads = ("labels:", "mean", "95 % interval", "passed", "scored", "")
+    heads = ("labels:", "mean", "95 % interval", "pass", "scored", "")
     rows = [(f"  {label}", *_label_row(figures, judges.get(label, {}))) for label, figures in labels.items()]
     width = max(len(row[0]) for row in rows)
-    lines = ["labels: mean (95 % interval), passed, scored"]
+    lines = ["labels: mean (95 % interval), pass, scored"]
     for label, mean, interval, passed, scored, extra in rows:
         ends = f" ({interval})" if interval else ""
-        more = ", ".join(part for part in (f"{scored} scored", passed and f"{passed} passed", extra) if part)
+        more = ", ".join(part for part in (f"{scored} scored", passed and f"{passed} pass", extra) if part)
         lines.append(f"{label:<{width}}  {mean:>6}{ends}: {more}")
     return _drawing(heads, rows, lines, right=heads[1:2])
 

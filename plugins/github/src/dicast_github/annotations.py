@@ -70,7 +70,7 @@ def of_run(
         section = "judges" if outcome.label in done["judges"] else "metrics"
         found.append(Annotation("warning", _words(subject, outcome), title, *place.of(section)))
     if left := of_failing - len(shown):
-        more = f"{left:,} more subjects did not pass; the job summary has the first of them"
+        more = f"{left:,} more subjects did not pass or have no verdict; the job summary has the first of them"
         found.append(Annotation("warning", more, title, *place.of("metrics")))
     return found
 

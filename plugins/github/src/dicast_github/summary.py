@@ -71,7 +71,7 @@ class SummaryFile:
         self._options, self._path, self._beside = options, path, beside
         self._reader = OutcomeReader()
         self._failing: list[tuple[JudgedSubject, Outcome]] = []
-        self._of_failing = 0
+        self._of_failing, self._of_open = 0, 0
         self._done: Mapping[str, Any] | None = None
 
     def write(self, events: Sequence[Event]) -> int:
@@ -81,6 +81,7 @@ class SummaryFile:
         for subject in finished:
             if (worst := subject.worst(self._reader.counted)) is not None:
                 self._of_failing += 1
+                self._of_open += subject.is_open(self._reader.counted)
                 if len(self._failing) < max(self._options.rows, MOST):
                     self._failing.append((subject, worst))
         if ended:
@@ -103,7 +104,8 @@ class SummaryFile:
         shown = [subject for subject, _ in self._failing[: self._options.rows]]
         counted, content = self._reader.counted, self._options.content
         brief = f"## {code(done['name'])}: {run_answer(done)}\n\nThe summary of this step is full.\n"
-        whole = run_markdown(done, shown, self._of_failing, counted=counted, content=content)
+        of, of_open = self._of_failing, self._of_open
+        whole = run_markdown(done, shown, of, of_open=of_open, counted=counted, content=content)
         texts = (whole, run_markdown(done), brief)
         return next((text for text in texts if len(text.encode(errors="backslashreplace")) <= room), "")
 

@@ -58,7 +58,7 @@ class MarkdownFile:
         self._file, self._rows, self._content = file, rows, content
         self._reader = OutcomeReader()
         self._failing: list[JudgedSubject] = []
-        self._of_failing = 0
+        self._of_failing, self._of_open = 0, 0
         self._text: str | None = None
 
     def write(self, events: Sequence[Event]) -> int:
@@ -68,6 +68,7 @@ class MarkdownFile:
         for subject in done:
             if subject.worst(self._reader.counted) is not None:
                 self._of_failing += 1
+                self._of_open += subject.is_open(self._reader.counted)
                 if len(self._failing) < self._rows:
                     self._failing.append(subject)
         for event in ended:
@@ -85,4 +86,5 @@ class MarkdownFile:
 
     def _written(self, done: Mapping[str, Any]) -> str:
         counted = self._reader.counted
-        return run_markdown(done, self._failing, self._of_failing, counted=counted, content=self._content)
+        of, of_open = self._of_failing, self._of_open
+        return run_markdown(done, self._failing, of, of_open=of_open, counted=counted, content=self._content)

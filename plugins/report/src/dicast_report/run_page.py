@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from dicast import Event, Query
+from dicast.reporting import current_document
 
 from .baseline import Baseline, baseline
 from .choice import Choice, Chosen
@@ -60,10 +61,10 @@ class RunReader:
         self, started: Event, ended: Event, *, title: str, prefix: str, compared: Mapping[str, Any] | None = None
     ) -> RunPage:
         """The run that *started* began and *ended* ends. *prefix* stands before the paths of its numbers; *compared* is what ``dicast compare`` says of it."""
-        document = {name: value for name, value in ended.payload.items() if name != "reason"}
+        document = dict(current_document({name: value for name, value in ended.payload.items() if name != "reason"}))
         payload: Mapping[str, Any] = started.payload
         marking = Marking.of(payload)
-        wanted = compared["a"]["run_id"] if compared else (document.get("baseline") or {}).get("run_id")  # type: ignore[attr-defined]
+        wanted = compared["a"]["run_id"] if compared else (document.get("baseline") or {}).get("run_id")
         found = _Findings(
             self, marking, baseline(self.read, wanted, started.run_id), started.run_id, payload.get("task")
         )

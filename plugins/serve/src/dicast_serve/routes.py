@@ -127,6 +127,7 @@ ROUTES = (
         (
             text("name", "Only runs of the pipeline with this name."),
             text("without", "No runs of the pipeline with this name, such as labels."),
+            text("without_kind", "No runs of this kind, such as tool."),
             whole("limit", "At most so many.", 20, 1, 1000),
             text("cursor", "What next_cursor said: the runs after it."),
         ),

@@ -38,6 +38,8 @@ def runs(ledger: Ledger, given: Values) -> Document:
     found = iter(past_runs(ledger, given["name"], None))
     if left_out is not None:
         found = (one for one in found if one["name"] != left_out)
+    if (kind := given["without_kind"]) is not None:
+        found = (one for one in found if one["kind"] != kind)
     if given["cursor"] is not None:
         found = _after(found, given["cursor"])
     page = list(islice(found, given["limit"] + 1))
