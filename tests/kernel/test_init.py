@@ -169,7 +169,10 @@ def test_transcripts_are_judged_turn_by_turn(init):
     }
     code, document, pipeline = init(gzip.compress(lines(talk, talk).encode()), "talks.jsonl.gz", tries=True)
     assert code == 0
-    assert (document["kind"], pipeline["source"]) == ("turns", {"traces/messages": {"path": "talks.jsonl.gz"}})
+    assert (document["kind"], pipeline["source"]) == (
+        "turns",
+        {"traces/messages": {"path": "talks.jsonl.gz", "unknown": "mark"}},
+    )
     assert pipeline["judges"] == ["heuristic/turn"]
     assert pipeline["gate"]["on"] == "heuristic/turn"
     assert document["tried"]["scored"] == 2
@@ -285,12 +288,12 @@ def test_several_fields_may_follow_one_flag(init):
         ("", "a.csv", (), "a.csv: there are no"),
         ("a,b\n", "a.csv", (), "a.csv: there are no"),
         ("a,b\n1,2\n3\n", "a.csv", (), "a.csv:3: the record has 1 value, the header has 2 columns: a, b"),
-        (b"a,b\n1,\xff\n", "a.csv", (), "a.csv:2:3: byte 0xff is not UTF-8"),
+        (b"a,b\n1,\xff\n", "a.csv", (), "a.csv: the file is not UTF-8 (line 2); cp1252 might fit: dicast init a.csv --encoding cp1252"),
         ('{"a": 1}\n{"a": \n', "a.jsonl", (), "a.jsonl:2:"),
         ("a,b\n1,2\n", "a.csv", (), "the columns are a, b: say --fields output=COLUMN"),
         ("a,b\n1,2\n", "a.csv", ("--fields", "outptu=a"), "did you mean 'output'?"),
         ("answr,b\n1,2\n", "a.csv", ("--fields", "output=answer"), "the data has no column 'answer'; it has answr, b, did you mean 'answr'?"),
-        ("a,b\n1,2\n", "a.csv", ("--kind", "turns"), "conversations are JSON lines"),
+        ("a,b\n1,2\n", "a.csv", ("--kind", "turns"), "conversations are JSON: one a line, or an array of them"),
         ("a,b\n1,2\n", "a.csv", ("b.csv",), "init takes one file, and got a.csv and b.csv"),
     ],
 )  # fmt: skip
@@ -421,7 +424,8 @@ def test_a_terminal_is_asked_with_the_guess_as_the_default(tmp_path, monkeypatch
 def test_an_id_that_occurs_twice_further_down_is_no_id(init):
     rows = "".join(f"{n},text {n},answer {n}\n" for n in range(1100)) + "5,again,again\n"
     code, document, _ = init("qid,question,answer\n" + rows, "many.csv")
-    assert (code, "id" in document["fields"]) == (0, False)
+    assert (code, document["fields"]["id"]["column"]) == (0, "{{ line }}")
+    assert "occur twice: rows are named by their numbers" in document["fields"]["id"]["why"]
 
 
 @pytest.mark.skipif(find_spec("dicast_prompt") is None, reason="needs prompt/chat")

@@ -11,6 +11,9 @@ from typing import Any
 import attrs
 import orjson
 
+from .._toolkit.json_values import MISSING, lookup
+from ..toolkit.outputs import has_objects
+
 LABELS = 20
 """How many different values labels have at most."""
 
@@ -30,9 +33,9 @@ class Column:
     @classmethod
     def of(cls, name: str, rows: Sequence[Mapping[str, Any]]) -> Column:
         """The column *name* of *rows*."""
-        found = [row.get(name) for row in rows]
-        values = [value for value in found if value is not None and value != ""]
-        return cls(name, values, len(rows), all(name in row for row in rows))
+        found = [lookup(row, name) for row in rows]
+        values = [value for value in found if value is not MISSING and value is not None and value != ""]
+        return cls(name, values, len(rows), all(value is not MISSING for value in found))
 
     @cached_property
     def texts(self) -> list[str]:
@@ -53,6 +56,11 @@ class Column:
     def named(self) -> bool:
         """Whether all values are fit for ids."""
         return all(isinstance(value, str | int) and not isinstance(value, bool) for value in self.values)
+
+    @cached_property
+    def objects(self) -> bool:
+        """Whether a value is an object, or has one in it."""
+        return any(map(has_objects, self.values))
 
     @cached_property
     def length(self) -> float:

@@ -45,7 +45,8 @@ _FROM = (click.Choice(["promptfoo"]), _FILE)
 @click.option(
     "--fields", multiple=True, metavar="FIELD=COLUMN", help=f"Where a field is ({', '.join(FIELDS)}); repeatable."
 )
-@click.option("--encoding", metavar="NAME", help="The encoding of a CSV file that is not UTF-8, such as cp1252.")
+@click.option("--encoding", metavar="NAME", help="The encoding of a file that is not UTF-8, such as cp1252.")
+@click.option("--sheet", metavar="NAME", help="The sheet of an Excel workbook, where several have values.")
 @click.option(
     "--delimiter", metavar="CHAR", help="What stands between the values of a CSV file, where the guess is wrong."
 )
@@ -59,10 +60,10 @@ _FROM = (click.Choice(["promptfoo"]), _FILE)
 @click.option("--try/--no-try", "tries", default=True, help=f"Try {TRIED} rows, unless that may cost money.")
 @as_json
 def init(
-    data: tuple[str, ...], out: Path, kind: str | None, fields: tuple[str, ...], encoding: str | None, delimiter: str | None,
+    data: tuple[str, ...], out: Path, kind: str | None, fields: tuple[str, ...], encoding: str | None, sheet: str | None, delimiter: str | None,
     no_header: bool, model: str | None, origin: tuple[str, Path] | None, tries: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Write a pipeline for DATA: a file of rows (CSV, TSV, JSON, JSON lines, YAML, Parquet) or of conversations, gzip too.
+    """Write a pipeline for DATA: a file of rows (CSV, TSV, JSON, JSON lines, YAML, Excel, Parquet) or of conversations, gzip too.
 
     It looks at the first rows, guesses what each column is, and says in the file how it guessed. Without DATA it writes
     a small example with rows of its own.
@@ -73,7 +74,7 @@ def init(
         raise click.UsageError(
             f"init takes one file, and got {' and '.join(named + [str(name) for name in (origin or ())[1:]])}"
         )
-    reading = {"encoding": encoding, "delimiter": delimiter, "header": False if no_header else None}
+    reading = {"encoding": encoding, "sheet": sheet, "delimiter": delimiter, "header": False if no_header else None}
     reading = {name: value for name, value in reading.items() if value is not None}
     wishes = Wishes(kind, (*fields, *more), model, reading)
     given_fields(wishes.fields, None)

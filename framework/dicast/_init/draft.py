@@ -11,10 +11,12 @@ from typing import Any
 import attrs
 import click
 
-from .._kernel.values.errors import ConfigError, DataError
+from .._kernel.values.errors import ConfigError
 from .._toolkit.printable import one_line
 from .choice import for_rows, for_turns
 from .guesses import FIELDS, Guesses, given_fields, guess
+from .ids import checked
+from .objects import read_objects
 from .sample import Sample, read_sample, source_of
 from .written import FileSection, file_text, one_comment
 
@@ -49,8 +51,8 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
 
     :raises RequestError: where the data cannot be read, or a column has to be named.
     """
-    sample = read_sample(data, wishes.kind, wishes.reading)
-    found = None if sample.turns else _checked(_guesses(sample, wishes), sample, data)
+    sample = read_sample(data, wishes.kind, wishes.reading, is_asked=wishes.asked)
+    found = None if sample.turns else checked(_guesses(sample, wishes), sample, data)
     if found is None:
         source_of(sample.source, data, sample.options).check()
     choice = for_turns(sample.source) if found is None else for_rows(found, wishes.model)
@@ -64,7 +66,10 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
     ]
     sections = [
         FileSection({"name": data.name.partition(".")[0] or "data"}),
-        FileSection({"source": {sample.source: {"path": path, **sample.options, **_option(found)}}}, says),
+        FileSection(
+            {"source": {sample.source: {"path": path, **sample.options, **({} if found is None else found.option())}}},
+            says,
+        ),
         *choice.sections,
     ]
     untried = "it would ask a model, which may cost money" if choice.asks and wishes.model else None
@@ -96,6 +101,7 @@ def _guesses(sample: Sample, wishes: Wishes) -> Guesses:
             question = f"Column of the {field} ({', '.join(sample.columns)}; empty: none)"
             given[field] = click.prompt(question, default=known, show_default=bool(known)).strip()
         found = guess(sample, given_fields([f"{field}={name}" for field, name in given.items()], sample.columns))
+    read_objects(found, sample)
     if "output" not in found.found and "input" not in found.found:
         columns = ", ".join(map(one_comment, sample.columns)) or "none"
         wrong = f"cannot tell which column has the outputs; the columns are {columns}"
@@ -103,37 +109,18 @@ def _guesses(sample: Sample, wishes: Wishes) -> Guesses:
     return found
 
 
-def _checked(found: Guesses, sample: Sample, data: Path) -> Guesses:
-    """*found*, checked on the whole file: where the column of ids fails there, rows are named by their lines.
-
-    :raises DataError: where anything else is wrong with the file.
-    """
-    try:
-        source_of(sample.source, data, {**sample.options, **_option(found)}).check()
-    except DataError:
-        if "id" not in found.found or found.found["id"].given:
-            raise
-        del found.found["id"]
-        return _checked(found, sample, data)
-    return found
-
-
-def _option(found: Guesses | None) -> dict[str, Any]:
-    fields = {} if found is None else found.fields()
-    return {"fields": fields} if fields else {}
-
-
 def _guessed(found: Guesses, source: str) -> list[str]:
     """What each field was taken to be, a line each; a *source* of lines names rows by these, another one by their numbers."""
     lines = []
-    named = f"; rows are named by their {'lines' if source in ('rows/csv', 'rows/jsonl') else 'numbers'}"
+    by_number = f"; rows are named by their {'lines' if source in ('rows/csv', 'rows/jsonl') else 'numbers'}"
     for field in FIELDS:
         one = found.found.get(field)
         if one is not None:
             why = one.why if one.given else f"guessed: {one.why}"
-            lines.append(f"{field}: column {one_comment(repr(one.column))} ({why})")
+            named = one.column if "{{" in one.column else f"column {one_comment(repr(one.column))}"
+            lines.append(f"{field}: {named} ({why})")
         elif field in ("id", "output"):
-            lines.append(f"{field}: none found{named if field == 'id' else ''}")
+            lines.append(f"{field}: none found{by_number if field == 'id' else ''}")
     if found.contexts:
         named = ", ".join(one_comment(repr(name)) for name in found.contexts)
         lines.append(f"what answers may rest on: {named} (guessed: a word in the name)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import attrs
 
@@ -17,7 +18,7 @@ from .written import one_comment
 FIELDS = ("id", "input", "output", "reference", "session_id")
 
 _NAMES = {
-    "id": "id qid row_id question_id example_id case_id task_id test_id sample_id item_id doc_id uid uuid key index idx",
+    "id": "id qid custom_id row_id question_id example_id case_id task_id test_id sample_id item_id doc_id uid uuid key index idx",
     "session_id": "session_id session conversation_id conversation thread_id thread chat_id dialog_id dialogue_id",
     "output": "output response completion prediction generation generated model_output model_response model_answer actual_output "
     "actual generated_answer llm_output hypothesis candidate predicted pred result reply answer resp ans out",
@@ -88,6 +89,11 @@ class Guesses:
         if name is not None and field not in self.found and field not in self.refused:
             self.found[field] = Guess(name, why)
 
+    def option(self) -> dict[str, Any]:
+        """The source's options of columns."""
+        fields = self.fields()
+        return {"fields": fields} if fields else {}
+
     def fields(self) -> dict[str, str]:
         """The source's option ``fields``: what is not called so already."""
         return {
@@ -114,7 +120,7 @@ def given_fields(texts: Iterable[str], columns: Sequence[str] | None) -> dict[st
                 hint=nearest(name, columns),
             )
             for field, _, name in pairs
-            if name and name not in columns
+            if name and name not in columns and name.partition(".")[0] not in columns
         ]
     if problems:
         raise ConfigError(problems)
@@ -131,7 +137,8 @@ def _unknown_field(field: str, sign: str) -> Problem:
 
 def guess(sample: Sample, given: Mapping[str, str]) -> Guesses:
     """Say which column of *sample* is which field; *given* are those that the user named."""
-    guesses = Guesses({name: Column.of(name, sample.rows) for name in sample.columns})
+    names = [*sample.columns, *(name for name in given.values() if name and name not in sample.columns)]
+    guesses = Guesses({name: Column.of(name, sample.rows) for name in names})
     for field, name in given.items():
         if name:
             guesses.found[field] = Guess(name, "as --fields says", given=True)
@@ -188,7 +195,7 @@ def _fits(field: str, column: Column) -> bool:
 
 def _by_contents(guesses: Guesses) -> None:
     free = [guesses.columns[name] for name in guesses.rest if name not in guesses.contexts]
-    columns = [column for column in free if _fits("output", column)]
+    columns = [column for column in free if _fits("output", column) and not column.objects]
     answers = [column for column in columns if not {*_ABOUT.split()} & {*_plain(column.name).split("_")}]
     texts = [column.name for column in answers if column.prose]
     if "output" not in guesses.found and "output" not in guesses.refused:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import attrs
@@ -16,6 +16,10 @@ from .._kernel.pipeline.build import load_pipeline
 from .._kernel.values import Due, Subject
 from .._kernel.values.errors import ConfigError, DataError, Problem
 from .._toolkit.input_file import InputFile
+from ..toolkit.encodings import UTF_8
+from .beginning import Beginning, read_beginning, text_encoding
+from .conversations import are_conversations, id_templates, is_conversation
+from .formats import refuse_other_formats
 from .written import escaped
 
 MOST = 1000
@@ -24,13 +28,10 @@ MOST = 1000
 _BY_SUFFIX = {
     ".csv": "rows/csv", ".tsv": "rows/csv", ".tab": "rows/csv", ".psv": "rows/csv",
     ".jsonl": "rows/jsonl", ".ndjson": "rows/jsonl", ".yaml": "rows/yaml", ".yml": "rows/yaml",
-    ".parquet": "rows/parquet", ".pq": "rows/parquet",
+    ".parquet": "rows/parquet", ".pq": "rows/parquet", ".xlsx": "rows/xlsx", ".xlsm": "rows/xlsx",
 }  # fmt: skip
 _DELIMITERS = "\t;|"
 _LISTS = ("data", "rows", "examples", "items", "records", "results", "tests", "instances", "samples")
-_CONVERSATIONS = ("id", "conversation_id", "session_id", "thread_id", "chat_id", "dialog_id", "dialogue_id", "uuid")
-"""The keys that name a conversation, the likeliest first."""
-
 _TOOL_ERROR = "^(?i:error|traceback)"
 _MOST_DOCUMENT = 64 * 2**20
 
@@ -59,47 +60,93 @@ class Sample:
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
 
-def read_sample(path: Path, kind: str | None, reading: Mapping[str, Any]) -> Sample:
+def read_sample(path: Path, kind: str | None, reading: Mapping[str, Any], *, is_asked: bool = False) -> Sample:
     """Look at *path*; *kind* (``rows`` or ``turns``) and *reading*, options of the source, are as the user says.
 
-    :raises DataError: where it cannot be read, or has no rows: with the place, and what was seen.
+    With *is_asked* the user of a terminal is asked about a file that is not UTF-8.
+
+    :raises DataError: where it cannot be read, has no rows, or is a file of another tool: with the place, and its contents.
     """
     if str(path) == "-":
         raise ConfigError("init looks at a file, not at standard input; write the data to a file first")
     if path.is_dir():
         raise DataError(Problem("this is a folder; name a file in it", str(path)))
-    source, options = _source(path)
-    options |= reading
+    encoding = text_encoding(path, reading.get("encoding"), is_asked=is_asked)
+    beginning = read_beginning(path, encoding)
+    if kind != "rows":
+        refuse_other_formats(path, beginning)
+    options = {name: value for name, value in reading.items() if name != "encoding"}
+    chosen = None if kind == "rows" else _conversations(path, beginning, kind)
+    if chosen is not None:
+        if encoding != UTF_8:
+            advice = f"conversations are read as UTF-8: iconv -f {encoding} -t utf-8 {quote(str(path))} > NEW"
+            raise DataError(Problem(f"the file is {encoding}; {advice}", str(path)))
+        return _of_turns(chosen, path, options, beginning)
+    source, own = _source(path, beginning)
+    if encoding != UTF_8:
+        own["encoding"] = encoding
+    return _of_rows(source, path, own | options, kind)
+
+
+def _of_rows(source: str, path: Path, options: Mapping[str, Any], kind: str | None) -> Sample:
     first = _first(source, path, options)
-    if kind != "rows" and source == "rows/jsonl" and (found := _trace(first, kind)):
-        source = found
-    elif kind == "turns" or (kind is None and _is_chat(first)):
+    if kind == "turns" or (kind is None and source != "rows/jsonl" and is_conversation(first)):
         what = f"{source} reads rows, and has columns {', '.join(first) or 'none'}"
-        advice = "conversations are JSON lines, one object with messages, or one event, a line; --kind rows takes them as rows"
-        raise DataError(Problem(f"{what}: {advice}", str(path)))
-    if source.startswith("traces/"):
-        return _of_turns(source, path, options, first)
+        advice = "conversations are JSON: one a line, or an array of them, each with messages; or one event a line"
+        raise DataError(Problem(f"{what}: {advice}; --kind rows takes them as rows", str(path)))
     try:
         rows = list(_rows(source, path, {**options, "fields": {"id": "id"}}, named=True))
-    except DataError:  # there is no such column; anything else is raised again
+    except DataError:  # there is no such column, or two rows have one id; anything else is raised again
         rows = list(_rows(source, path, options, named=False))
     return Sample(source, options, tuple(rows[:MOST]), len(rows) <= MOST)
 
 
-def _of_turns(source: str, path: Path, given: Mapping[str, Any], first: Mapping[str, Any]) -> Sample:
-    """The turns of conversations; a chat is named by a key of its own that *first* has, and what its tools call an error is one."""
+def _conversations(path: Path, beginning: Beginning, kind: str | None) -> str | None:
+    """Return the source of conversations that fits the file, None for a file of rows."""
+    suffixes = {suffix.lower() for suffix in path.suffixes}
+    if beginning.layout == "other" or suffixes & {".csv", ".tsv", ".yaml", ".yml"}:
+        return None
+    if are_conversations(beginning):
+        return "traces/messages"
+    first = beginning.objects[0] if beginning.objects else {}
+    if isinstance(first.get("type"), str) and isinstance(first.get("payload"), dict):
+        return "traces/events"
+    if kind == "turns" and beginning.layout in ("lines", "document"):
+        return "traces/messages" if "messages" in first else "traces/events"
+    return None
+
+
+def _of_turns(source: str, path: Path, given: Mapping[str, Any], beginning: Beginning) -> Sample:
+    """The turns of conversations; a chat is named by a key of its own, and what its tools call an error is one."""
     options, says, chats = dict(given), [], source == "traces/messages"
-    for name in _CONVERSATIONS if chats else ():
-        named = {**options, "id": f"{{{{ {name} }}}}"}
-        if isinstance(first.get(name), str | int) and _reads(source, path, named):
-            options, says = named, [f"id: key {name!r} (guessed: its name)"]
-            break
+    if chats:
+        options["unknown"] = "mark"
+        says.append("unknown: roles and parts that no format documents become markers, and are counted")
+        template, why = _id_of(source, path, options, beginning)
+        options |= {} if template is None else {"id": template}
+        says += [f"id: {why}"] if why else []
+    source_of(source, path, options).check()
     subjects = list(islice(_subjects(source_of(source, path, options)), MOST + 1))
     if chats and (failed := sum(map(_tool_errors, subjects))):
         options["tool_error"] = _TOOL_ERROR
         does = "1 result does" if failed == 1 else f"{failed} results do"
         says.append(f"tool_error: a tool's result that begins with Error or Traceback is a failure (guessed: {does})")
     return Sample(source, options, tuple({"id": one.id} for one in subjects[:MOST]), len(subjects) <= MOST, tuple(says))
+
+
+def _id_of(source: str, path: Path, options: Mapping[str, Any], beginning: Beginning) -> tuple[str | None, str | None]:
+    """Return the template that names each conversation of the file, and why it was chosen."""
+    templates = id_templates(beginning.records[0] if beginning.records else None)
+    for template, why in templates:
+        if _reads(source, path, {**options, "id": template}):
+            return template, why
+    if not templates:
+        return None, None
+    name = templates[0][0].strip("{} ")
+    return None, (
+        f"key {name!r} is not in all conversations, or occurs twice: they are named by their numbers. Other keys name them so: "
+        f'id: "{{{{ {name} }}}}-{{{{ KEY }}}}"'
+    )
 
 
 def _reads(source: str, path: Path, options: Mapping[str, Any]) -> bool:
@@ -131,7 +178,7 @@ def source_of(source: str, path: Path, options: Mapping[str, Any]) -> Any:
 
 
 def _subjects(source: Any) -> Iterator[Subject]:
-    """The subjects that *source* yields, failed records among them."""
+    """Yield the subjects of *source*, failed records among them."""
     return (found.subject if isinstance(found, Due) else found for found in source.subjects())
 
 
@@ -160,35 +207,20 @@ def _row(subject: Subject, *, named: bool) -> dict[str, Any]:
     return ({"id": subject.id} if named else {}) | given | dict(subject.context)
 
 
-def _is_chat(row: Mapping[str, Any]) -> bool:
-    messages = row.get("messages")
-    return isinstance(messages, list) and bool(messages) and all(isinstance(m, dict) and "role" in m for m in messages)
-
-
-def _trace(row: Mapping[str, Any], kind: str | None) -> str | None:
-    """The source of conversations that a file with *row* is for, if it is one; with *kind* it is meant to be."""
-    if "messages" in row if kind == "turns" else _is_chat(row):
-        return "traces/messages"
-    is_event = isinstance(row.get("type"), str) and isinstance(row.get("payload"), dict)
-    return "traces/events" if is_event or kind == "turns" else None
-
-
-def _source(path: Path) -> tuple[str, dict[str, Any]]:
-    """The source for *path*, by its name, else by its first characters, and the options that it needs."""
+def _source(path: Path, beginning: Beginning) -> tuple[str, dict[str, Any]]:
+    """The source for *path*, by its contents where they say it, else by its name, and the options that it needs."""
     suffix = next((one.lower() for one in reversed(path.suffixes) if one.lower() not in (".gz", ".gzip")), "")
     source = _BY_SUFFIX.get(suffix)
-    if source in ("rows/parquet", "rows/yaml", "rows/jsonl"):
-        return source, {}
-    with InputFile.opened(path) as file:
-        lines = [line.strip() for _, line in islice(file.lines(), 50)]
-    lines = [line for line in lines if line]
-    first = lines[0] if lines else b""
-    if source is None and first.startswith(b"PAR1"):
+    if "xl/workbook.xml" in beginning.members:
+        return "rows/xlsx", {}
+    if source is None and beginning.start.startswith(b"PAR1"):
         return "rows/parquet", {}
+    if source is not None and source != "rows/csv":
+        return source, {}
+    first = beginning.lines[0] if beginning.lines else b""
     if source is None and (suffix == ".json" or first[:1] in (b"[", b"{")):
-        return _of_json(path, lines)
-    mark = {"encoding": "utf-16"} if first[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) else {}
-    return "rows/csv", mark | _delimiter(suffix, first)
+        return _of_json(path, beginning)
+    return "rows/csv", _delimiter(suffix, first)
 
 
 def _delimiter(suffix: str, header: bytes) -> dict[str, Any]:
@@ -200,16 +232,14 @@ def _delimiter(suffix: str, header: bytes) -> dict[str, Any]:
     return {"delimiter": best}
 
 
-def _of_json(path: Path, lines: list[bytes]) -> tuple[str, dict[str, Any]]:
+def _of_json(path: Path, beginning: Beginning) -> tuple[str, dict[str, Any]]:
     """JSON lines, an array, or a document with a list somewhere in it."""
-    if lines and lines[0][:1] == b"{":
-        try:
-            orjson.loads(lines[0])
-        except orjson.JSONDecodeError:
-            return "rows/json", _list_in(path)
-        if len(lines) > 1 or _is_chat(orjson.loads(lines[0])):
+    if beginning.layout in ("lines", "document") and len(beginning.lines) >= 1 and beginning.lines[0][:1] == b"{":
+        if beginning.layout == "lines":
             return "rows/jsonl", {}
-        return ("rows/json", found) if (found := _list_in(path)) else ("rows/jsonl", {})
+        if (found := _list_in(path)) or len(beginning.lines) > 1:
+            return "rows/json", found
+        return "rows/jsonl", {}
     return "rows/json", {}
 
 

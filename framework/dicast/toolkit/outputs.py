@@ -17,7 +17,7 @@ _REPLIES = (
 )
 """Where replies of chat models have their text."""
 
-_AROUND = ("", "body.", "response.", "response.body.", "result.message.")
+_AROUND = ("", "body.", "response.", "response.body.", "message.", "result.message.")
 """What records of calls put around a reply."""
 
 _NAMES = ("answer", "text", "content", "output", "response", "completion", "prediction", "result", "message", "value")

@@ -1,0 +1,248 @@
+"""Files of other tools, known by their contents and not by their names.
+
+A format has a sentence for the user until a source reads it; then it gets the source, and ``dicast init`` writes a pipeline with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from .._kernel.values.errors import ConfigError, DataError, Problem
+from .._toolkit.input_file import InputFile
+from ..toolkit.yaml import read_yaml
+from .beginning import Beginning
+
+Record = Mapping[str, Any]
+
+_ADVICE = (
+    "no source of dicast reads it yet; write its answers as rows (JSON lines with input, output, reference), or its messages as "
+    'conversations ({"messages": […]} a line)'
+)
+_MOST_YAML = 2**20
+
+
+@attrs.frozen
+class FileFormat:
+    """A format of another tool: *title* names it, *fits* recognizes it, *advice* says what to do with the file."""
+
+    title: str
+    fits: Callable[[Beginning], bool]
+    advice: str = _ADVICE
+
+
+def refuse_other_formats(path: Path, beginning: Beginning) -> None:
+    """Refuse a file of another tool that no source reads.
+
+    :raises DataError: naming the format, and what to do.
+    """
+    found = next((one for one in FORMATS if one.fits(beginning)), None) or _of_yaml(path)
+    if found is not None:
+        raise DataError(Problem(f"this looks like {found.title}; {found.advice}", str(path)))
+
+
+def _any(test: Callable[[Record], bool]) -> Callable[[Beginning], bool]:
+    """Return the test for files with an object that fits *test*, one of the items of its first lists included."""
+    return lambda beginning: any(test(record) for record in beginning.objects)
+
+
+def _has(record: Record, *keys: str) -> bool:
+    return all(key in record for key in keys)
+
+
+def _objects(value: object) -> list[Record]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _is_otlp(record: Record) -> bool:
+    return any(
+        isinstance(record.get(key), list) for key in ("resourceSpans", "resourceLogs", "resourceMetrics", "scopeSpans")
+    )
+
+
+def _is_tempo(record: Record) -> bool:
+    keys = ("scopeSpans", "instrumentationLibrarySpans", "resource")
+    return any(key in batch for batch in _objects(record.get("batches")) for key in keys)
+
+
+def _is_jaeger(record: Record) -> bool:
+    return any(_has(trace, "traceID", "spans") for trace in _objects(record.get("data")))
+
+
+def _is_span(record: Record) -> bool:
+    context = record.get("spanContext", record.get("context"))
+    if isinstance(context, dict) and (
+        {"traceId", "spanId"} <= context.keys() or {"trace_id", "span_id"} <= context.keys()
+    ):
+        return True
+    if _has(record, "traceId", "spanId") or _has(record, "trace_id", "span_id") or _has(record, "traceID", "spanID"):
+        return True
+    return any(key.startswith(("gen_ai.", "openinference.", "llm.input_messages", "traceloop.")) for key in record)
+
+
+def _has_spans(record: Record) -> bool:
+    return any(items and all(map(_is_span, items)) for items in map(_objects, record.values()))
+
+
+def _is_inspect(record: Record) -> bool:
+    samples = _objects(record.get("samples"))
+    is_log = isinstance(record.get("eval"), dict) and "status" in record and "version" in record
+    return is_log or ("version" in record and any(_has(sample, "input", "target") for sample in samples))
+
+
+def _is_claude_code(record: Record) -> bool:
+    is_summary = record.get("type") == "summary" and "leafUuid" in record
+    return is_summary or (_has(record, "sessionId", "type") and ("uuid" in record or "parentUuid" in record))
+
+
+def _is_codex(record: Record) -> bool:
+    types = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
+    return record.get("type") in types and "payload" in record
+
+
+def _is_gemini_cli(record: Record) -> bool:
+    return _has(record, "sessionId", "messages") and any(
+        m.get("type") in ("user", "gemini") for m in _objects(record["messages"])
+    )
+
+
+def _is_recorded_gemini(record: Record) -> bool:
+    return "method" in record and any("candidates" in reply for reply in _objects(record.get("response")))
+
+
+def _is_model_log(record: Record) -> bool:
+    reply = record.get("response")
+    return isinstance(record.get("messages"), list) and isinstance(reply, dict) and "choices" in reply
+
+
+def _is_openhands(record: Record) -> bool:
+    return _has(record, "id", "timestamp", "source") and ("action" in record or "observation" in record)
+
+
+def _is_trajectory(record: Record) -> bool:
+    steps = [*_objects(record.get("trajectory")), *_objects(record.get("history"))]
+    return any(_has(step, "action", "observation") or _has(step, "agent", "role") for step in steps)
+
+
+def _is_adk(record: Record) -> bool:
+    return _has(record, "eval_set_id", "eval_cases") or _has(record, "query", "expected_tool_use")
+
+
+def _is_promptfoo_results(record: Record) -> bool:
+    results = record.get("results")
+    return isinstance(results, dict) and isinstance(results.get("results"), list) and "stats" in results
+
+
+def _is_promptfoo(record: Record) -> bool:
+    return "prompts" in record and bool({"providers", "targets", "tests", "scenarios"} & record.keys())
+
+
+def _is_lm_eval(record: Record) -> bool:
+    return "doc_id" in record and bool({"resps", "filtered_resps"} & record.keys())
+
+
+def _is_langsmith(record: Record) -> bool:
+    return _has(record, "run_type", "inputs")
+
+
+def _is_langfuse(record: Record) -> bool:
+    return _has(record, "traceId", "type") and ("startTime" in record or "observations" in record)
+
+
+def _is_mlflow(record: Record) -> bool:
+    info, data = record.get("info"), record.get("data")
+    return isinstance(info, dict) and isinstance(data, dict) and "spans" in data
+
+
+def _is_agentv(record: Record) -> bool:
+    return _has(record, "test_id", "target", "message_index", "role")
+
+
+def _is_batch_input(record: Record) -> bool:
+    return _has(record, "custom_id", "method", "url", "body")
+
+
+def _is_pipeline(record: Record) -> bool:
+    return "source" in record and bool({"metrics", "judges", "gate"} & record.keys())
+
+
+def _begins(*starts: bytes) -> Callable[[Beginning], bool]:
+    return lambda beginning: beginning.start.startswith(starts)
+
+
+def _member(*names: str) -> Callable[[Beginning], bool]:
+    return lambda beginning: any(member.startswith(names) for member in beginning.members)
+
+
+def _is_archive(beginning: Beginning) -> bool:
+    return bool(beginning.start.startswith(b"PK\x03\x04")) and "xl/workbook.xml" not in beginning.members
+
+
+def _is_binary(beginning: Beginning) -> bool:
+    return b"\0" in beginning.start and not beginning.start.startswith((b"PAR1", b"PK\x03\x04"))
+
+
+_PROMPTFOO = "dicast init --from promptfoo FILE takes it over"
+_AS_XLSX = "save the file as .xlsx or .csv"
+
+FORMATS = (
+    FileFormat("an Inspect log (.eval)", _member("header.json", "_journal/start.json")),
+    FileFormat("a document of an office program", _member("word/", "ppt/", "content.xml"), _AS_XLSX),
+    FileFormat("a zip archive", _is_archive, "unpack it, and name a file in it"),
+    FileFormat("an old Excel workbook (.xls), or an encrypted one", _begins(b"\xd0\xcf\x11\xe0"), _AS_XLSX),
+    FileFormat(
+        "a SQLite database", _begins(b"SQLite format 3\0"), "write the rows of a table as .csv, or name a file of rows"
+    ),
+    FileFormat("a PDF", _begins(b"%PDF"), "write its rows as .csv"),
+    FileFormat(
+        "a binary file", _is_binary, "text in UTF-16 without a mark is read with --encoding utf-16-le or utf-16-be"
+    ),
+    FileFormat("OpenTelemetry traces (OTLP JSON)", _any(_is_otlp)),
+    FileFormat("OpenTelemetry traces (Tempo export)", _any(_is_tempo)),
+    FileFormat("Jaeger traces", _any(_is_jaeger)),
+    FileFormat("an Inspect log", _any(_is_inspect)),
+    FileFormat("an ATIF trajectory", _any(lambda record: str(record.get("schema_version", "")).startswith("ATIF"))),
+    FileFormat("an AgentV transcript", _any(_is_agentv)),
+    FileFormat("a Codex session", _any(_is_codex)),
+    FileFormat("a Claude Code session", _any(_is_claude_code)),
+    FileFormat("a Gemini CLI session", _any(_is_gemini_cli)),
+    FileFormat("recorded Gemini replies", _any(_is_recorded_gemini)),
+    FileFormat("logs of model calls, with the answer in 'response'", _any(_is_model_log)),
+    FileFormat("an OpenHands event log", _any(_is_openhands)),
+    FileFormat("a SWE-agent trajectory", _any(_is_trajectory)),
+    FileFormat("an evaluation set of Google ADK", _any(_is_adk)),
+    FileFormat("results of promptfoo", _any(_is_promptfoo_results)),
+    FileFormat("a promptfoo configuration", _any(_is_promptfoo), _PROMPTFOO),
+    FileFormat("samples of lm-evaluation-harness", _any(_is_lm_eval)),
+    FileFormat("LangSmith runs", _any(_is_langsmith)),
+    FileFormat("Langfuse observations", _any(_is_langfuse)),
+    FileFormat("MLflow traces", _any(_is_mlflow)),
+    FileFormat("spans of traces", _any(lambda record: _is_span(record) or _has_spans(record))),
+    FileFormat(
+        "requests of a batch, without answers", _any(_is_batch_input), "name the file with the results of the batch"
+    ),
+    FileFormat(
+        "a Jupyter notebook", _any(lambda record: _has(record, "cells", "nbformat")), "write its rows as a file"
+    ),
+)
+"""The first that fits counts."""
+
+
+def _of_yaml(path: Path) -> FileFormat | None:
+    """Return the format of a YAML file that is a configuration."""
+    if not {".yaml", ".yml"} & {suffix.lower() for suffix in path.suffixes}:
+        return None
+    with InputFile.opened(path) as file, file.binary() as stream:
+        text = stream.read(_MOST_YAML)
+    try:
+        data = read_yaml(text, path.name, []).plain()
+    except ConfigError:  # rows/yaml reports its faults
+        return None
+    if isinstance(data, dict) and _is_promptfoo(data):
+        return FileFormat("a promptfoo configuration", lambda _: True, _PROMPTFOO)
+    if isinstance(data, dict) and _is_pipeline(data):
+        return FileFormat("a pipeline of dicast", lambda _: True, "dicast run FILE runs it; init takes a file of rows")
+    return None

@@ -1,0 +1,81 @@
+"""Ids of rows that the whole file has once, else templates of ids or the numbers of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from .._kernel.values.errors import DataError
+from .columns import SHORT
+from .guesses import Guess, Guesses
+from .sample import Sample, source_of
+
+_TRIED = 6
+"""How many second columns are tried."""
+
+_SECOND = (
+    "model",
+    "run",
+    "run_id",
+    "trial",
+    "epoch",
+    "attempt",
+    "sample",
+    "variant",
+    "prompt",
+    "seed",
+    "turn",
+    "index",
+    "split",
+    "lang",
+)
+"""The columns that tell rows of one id apart, the likeliest first."""
+
+
+def checked(guesses: Guesses, sample: Sample, data: Path) -> Guesses:
+    """Return *guesses* with a column or a template of ids that the whole file has once; else rows are named by their lines.
+
+    :raises DataError: where anything else is wrong with the file.
+    """
+    try:
+        _check(guesses, sample, data)
+    except DataError:
+        found = guesses.found.get("id")
+        if found is not None and found.given:
+            raise
+        column = "id" if found is None else found.column
+        if column not in guesses.columns:
+            raise
+        for guess in (*_templates(column, guesses), _numbers(column)):
+            guesses.found["id"] = guess
+            try:
+                _check(guesses, sample, data)
+            except DataError:
+                continue
+            return guesses
+        raise
+    return guesses
+
+
+def _check(guesses: Guesses, sample: Sample, data: Path) -> None:
+    source_of(sample.source, data, {**sample.options, **guesses.option()}).check()
+
+
+def _templates(column: str, guesses: Guesses) -> Iterator[Guess]:
+    """Yield templates of *column* and another column that is short and in every row."""
+    taken = {guess.column for field, guess in guesses.found.items() if field not in ("id", "session_id")} | {column}
+    fitting = [
+        name for name, one in guesses.columns.items() if name not in taken and one.everywhere and one.full and one.named
+    ]
+    likely = [name for name in _SECOND if name in fitting]
+    for other in [*likely, *(name for name in fitting if name not in likely)][:_TRIED]:
+        if guesses.columns[other].length <= SHORT:
+            yield Guess(
+                f"{{{{ {column} }}}}-{{{{ {other} }}}}",
+                f"ids of column {column!r} occur twice, with {other!r} they do not",
+            )
+
+
+def _numbers(column: str) -> Guess:
+    why = f"ids of column {column!r} are missing or occur twice: rows are named by their numbers. Columns name them so: {{{{ {column} }}}}-{{{{ OTHER }}}}"
+    return Guess("{{ line }}", why)

@@ -1,0 +1,71 @@
+"""Outputs that are objects: the place of the answer in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .._kernel.values.errors import ConfigError
+from .._toolkit.json_values import MISSING, lookup
+from ..toolkit.outputs import text_places
+from .columns import Column
+from .guesses import Guess, Guesses
+from .sample import Sample
+from .written import one_comment
+
+_KEYS = 12
+"""How many places of an object are named."""
+
+
+def read_objects(guesses: Guesses, sample: Sample) -> None:
+    """Take the text in an output column of objects as the output, unless the reference has objects, too.
+
+    An object is never compared with a text: keys and other fields are in its JSON text.
+
+    :raises ConfigError: where a reference is text, and the place of the answer cannot be told.
+    """
+    output, reference = guesses.column("output"), guesses.column("reference")
+    if output is None or not output.objects or (reference is not None and reference.json):
+        return
+    place = _place_in(output)
+    if place is None and reference is None and not _is_reply(output):
+        return  # objects by themselves: their form is judged
+    if place is None:
+        keys = ", ".join(_places(output)) or "none"
+        why = "" if reference is None else f", and {one_comment(repr(reference.name))} has text to compare with"
+        raise ConfigError(
+            f"column {one_comment(repr(output.name))} has objects{why}: name the place of the answer, "
+            f"--fields output={output.name}.PATH; places: {keys}"
+        )
+    path = f"{output.name}.{place}"
+    guesses.columns = {**guesses.columns, path: Column.of(path, sample.rows)}
+    guesses.found["output"] = Guess(path, f"the text in the objects of {one_comment(repr(output.name))}")
+
+
+def _place_in(column: Column) -> str | None:
+    """Return the likeliest place that has text in most of the objects of *column*."""
+    counts: dict[str, int] = {}
+    for value in column.values:
+        for path in text_places(value):
+            counts[path] = counts.get(path, 0) + 1
+    found = [path for path, count in counts.items() if 2 * count > len(column.values)]
+    first = next(iter(column.values))
+    return (
+        min(found, key=list(text_places(first)).index, default=None) if found and isinstance(first, Mapping) else None
+    )
+
+
+def _is_reply(column: Column) -> bool:
+    """Return whether the objects are replies of a service, and no structured outputs of a model."""
+    return any(
+        lookup(value, key) is not MISSING for value in column.values for key in ("choices", "candidates", "status_code")
+    )
+
+
+def _places(column: Column) -> list[str]:
+    """Return the keys of the first object, those of objects in it with dots."""
+    first = next((value for value in column.values if isinstance(value, Mapping)), {})
+    found = []
+    for name, value in first.items():
+        inner = [f"{name}.{key}" for key in value] if isinstance(value, Mapping) else []
+        found += inner or [str(name)]
+    return found[:_KEYS]
