@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -117,3 +118,32 @@ def test_fewer_than_5_anchors_are_undecided(anchors, capsys, n, code):
     got, found = bridge(capsys, old, new)
     assert (got, found["n"]) == (code, n)
     assert found["words"].startswith(f"no bridge: {n} anchors of the 30 needed")
+
+
+def test_labels_choose_the_anchors_and_are_compared_with_both_judges(anchors, capsys):
+    old, new = run("old", "yes"), run("new", "good")
+    gold = [{"subject_id": str(n), "score": float(n % 2 == 0)} for n in range(0, 80, 2)]
+    Path("gold.jsonl").write_text("".join(json.dumps(line) + "\n" for line in gold))
+    capsys.readouterr()
+    code, found = bridge(capsys, old, new, "--gold", "gold.jsonl")
+    assert (code, found["n"], found["gold"]["n"]) == (0, 40, 40)
+    assert found["gold"]["old"]["mean_difference"] == 0.0
+    assert found["gold"]["new"]["mean_difference"] == pytest.approx(14 / 40 - 1)
+
+
+def test_outputs_of_a_task_that_differ_are_no_anchors(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("rows.jsonl").write_text("".join(json.dumps({"id": str(n)}) + "\n" for n in range(10)))
+    Path("answer.py").write_text("print(open('word.txt').read())\n")
+    runs = []
+    for name, word in (("old", "yes"), ("new", "yes"), ("other", "no")):
+        Path("word.txt").write_text(word)
+        file = PIPELINE.format(name=name, word="yes", data="rows.jsonl")
+        task = f"task: {{task/command: {{command: ['{sys.executable}', answer.py]}}}}\n"
+        Path(f"{name}.yaml").write_text(file + task)
+        runs.append(dicast.run(f"{name}.yaml").run_id)
+    capsys.readouterr()
+    old, new, other = runs
+    assert bridge(capsys, old, new)[1]["n"] == 10
+    code, found = bridge(capsys, old, other)
+    assert (code, found["n"], found["different_content"]) == (3, 0, 10)

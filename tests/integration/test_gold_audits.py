@@ -89,7 +89,11 @@ def test_labels_of_a_watch_audit_what_is_kept_and_revoke_it(folder, capsys):
     say(range(12))
     watch()
     kept = verdicts(capsys)
-    assert all(one["signals"]["audit"] == {"against": "gold", "propensity": 1.0} for one in kept)
+    assert all(
+        {**one["signals"]["audit"], "output_digest": "?"}
+        == {"against": "gold", "propensity": 1.0, "output_digest": "?"}
+        for one in kept
+    )
     assert [one["calibrated"] for one in kept] == [True] * 12
     assert told(capsys, "calibration.audited") == []  # nobody has labelled them
     label(capsys, range(10), right=False)
@@ -146,9 +150,10 @@ def test_a_labeller_is_shown_what_waits_and_nothing_else(folder, capsys):
     watch()
     work = Work(None, pipeline_judges(Path("live.yaml")), ())
     chosen = work.read(lambda live: work.chosen(live, "ada", "audits", 0))
-    assert {one.id for one in chosen} == {"t0", "t1", "t2"}
+    assert {one.subject.id for one in chosen.subjects} == {"t0", "t1", "t2"}
     label(capsys, [1], right=True)
-    assert {one.id for one in work.read(lambda live: work.chosen(live, "ada", "audits", 0))} == {"t0", "t2"}
+    chosen = work.read(lambda live: work.chosen(live, "ada", "audits", 0))
+    assert {one.subject.id for one in chosen.subjects} == {"t0", "t2"}
     Path("live.yaml").write_text(PIPELINE.replace("rate: 1,", "rate: 0,"))
     assert main(["watch", "live.yaml", "--once", "--new"]) in (0, 3)
     assert all("audit" not in one["signals"] for one in verdicts(capsys)[-3:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from .._kernel.values.errors import DataError, Problem
 from .._kernel.values.names import identifier, nearest
 from .input_file import InputCheck, InputFile
 
-KEYS = ("subject_id", "subject_kind", "score", "label", "labeller", "session_id")
+KEYS = ("subject_id", "subject_kind", "score", "label", "labeller", "session_id", "output_digest", "run")
 """What a label may say; other keys are the writer's own."""
 
 _WORDS = {
@@ -27,7 +28,8 @@ class GoldLabel:
     """What a labeller says of one subject.
 
     *kind* is "" where the label does not say of which kind the subject is; *session_id* is None likewise; *labeller* is None where
-    nobody is named. *others* are the keys that are the writer's own.
+    nobody is named. *others* are the keys that are the writer's own. *output_digest* and *run* say which output the label is about: the digest of
+    the output, or the run that judged it; without either the label is about every output that the source brings.
     """
 
     subject_id: str
@@ -36,13 +38,15 @@ class GoldLabel:
     labeller: str | None = None
     session_id: str | None = None
     others: Mapping[str, object] = field(factory=dict)
+    output_digest: str | None = None
+    run: str | None = None
 
 
 def gold_labels(file: InputFile, check: InputCheck) -> Iterator[tuple[int, GoldLabel]]:
     """Each label in *file* with the number of its line: JSON lines ``{subject_id, score | label}``, or CSV with these columns.
 
     ``score`` is a number from 0 to 1. ``label`` is such a number, a truth value, or one of the words pass, good, yes, win (1), fail, bad,
-    no, loss (0) and tie (0.5). ``subject_kind``, ``labeller`` and ``session_id`` may stand beside. Faults go to *check*.
+    no, loss (0) and tie (0.5). ``subject_kind``, ``labeller``, ``session_id``, ``output_digest`` and ``run`` are optional. Faults go to *check*.
     """
     is_json = _begins_as_json(file)
     for number, record in file.objects(check=check) if is_json else _rows(file, check):
@@ -111,7 +115,7 @@ def _label(record: Mapping[str, Any], *, is_json: bool) -> GoldLabel:
     kind = record.get("subject_kind")
     if kind is not None and (not isinstance(kind, str) or not kind):
         raise DataError(Problem(f"{kind!r} is no kind of subject; write a word like turn", path="subject_kind"))
-    session, labeller = record.get("session_id"), record.get("labeller")
+    session, labeller, run = record.get("session_id"), record.get("labeller"), record.get("run")
     return GoldLabel(
         identifier(record["subject_id"], "subject_id"),
         _score(record, is_json=is_json),
@@ -119,7 +123,24 @@ def _label(record: Mapping[str, Any], *, is_json: bool) -> GoldLabel:
         None if labeller is None else identifier(labeller, "labeller"),
         None if session is None else identifier(session, "session_id"),
         {key: value for key, value in record.items() if key not in KEYS},
+        _digest(record.get("output_digest")),
+        None if run is None else identifier(run, "run"),
     )
+
+
+def _digest(value: object) -> str | None:
+    """Return a digest of an output.
+
+    :raises DataError: when it is none.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, str) or not re.fullmatch("[0-9a-f]{64}", value.lower()):
+        message = (
+            f"{value!r:.80} is no digest of an output: 64 hexadecimal digits, as dicast show SUBJECT --json has them"
+        )
+        raise DataError(Problem(message, path="output_digest", value=value))
+    return value.lower()
 
 
 def _score(record: Mapping[str, Any], *, is_json: bool) -> float:

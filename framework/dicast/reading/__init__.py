@@ -31,10 +31,26 @@ if TYPE_CHECKING:
     from .._kernel.resume.reading import document as run_document
     from .._kernel.resume.reading import verdict as verdict_of
     from .columns import Floats, Ints
+    from .gold import Gold, LabeledOutputs, decides, from_event, given_labels, ledger_gold, randomly_given, read_gold
     from .numbering import Numbering, exact_sum, first_places, parts_by_key, rows_by_key, view
+    from .outputs import JudgedOutput, JudgedOutputs, output_digest
     from .readers import Reader, reader
 
 _ON_FIRST_USE = {
+    **dict.fromkeys(("JudgedOutput", "JudgedOutputs", "output_digest"), ".outputs"),
+    **dict.fromkeys(
+        (
+            "Gold",
+            "LabeledOutputs",
+            "decides",
+            "from_event",
+            "given_labels",
+            "ledger_gold",
+            "randomly_given",
+            "read_gold",
+        ),
+        ".gold",
+    ),
     "Numbering": ".numbering:Numbering",
     "Reader": ".readers:Reader",
     "past_runs": ".._kernel.cli.past_runs:past_runs",
@@ -62,8 +78,12 @@ __all__ = [
     "ROUTED",
     "USD_UNKNOWN",
     "Floats",
+    "Gold",
     "Ints",
     "Judged",
+    "JudgedOutput",
+    "JudgedOutputs",
+    "LabeledOutputs",
     "Maker",
     "Names",
     "Numbering",
@@ -71,15 +91,22 @@ __all__ = [
     "Teller",
     "Told",
     "begun",
+    "decides",
     "exact_sum",
     "first_places",
+    "from_event",
+    "given_labels",
     "judged",
+    "ledger_gold",
     "line_of",
     "mark_of",
     "marks_joined",
     "milliseconds",
+    "output_digest",
     "parts_by_key",
     "past_runs",
+    "randomly_given",
+    "read_gold",
     "reader",
     "rows_by_key",
     "run_document",
@@ -97,5 +124,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module, _, found = _ON_FIRST_USE[name].partition(":")
-    return getattr(import_module(module, __name__), found)
+    module, _, member = _ON_FIRST_USE[name].partition(":")
+    return getattr(import_module(module, __name__), member or name)

@@ -168,7 +168,7 @@ def test_every_bad_line_of_the_labels_is_named(ledger, gold, ask):
     assert "'subject' is not known, did you mean 'subject_id'?" in lines[0]
     assert "1.5 is not a score from 0 to 1" in lines[1]
     assert "True is not a score from 0 to 1" in lines[2]
-    assert "duplicate subject_id 'T1', first on line 1" in lines[4]
+    assert "subject 'T1' has two labels that differ, 1 on line 1 and 0; keep one of the two lines" in lines[4]
 
 
 def test_line_without_a_key_like_the_right_one_lacks_it(ledger, gold, ask):

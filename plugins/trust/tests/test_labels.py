@@ -17,19 +17,20 @@ from hypothesis import strategies as st
 from trust_project import Row, judge, rows_of
 
 from dicast import GoldLabel, Subject
+from dicast_trust.choosing import Judged
 from dicast_trust.labellers import Labellers
 from dicast_trust.prompt import Prompt
 
-SUBJECTS = [Subject("row", f"r{number}", "?", "!") for number in range(4)]
+SUBJECTS = [Judged(Subject("row", f"r{number}", "?", "!"), "run") for number in range(4)]
 
 
 def asked(keys, *, lines=(), enough=lambda _: None):
     """What a person labels who presses *keys*, and what was shown."""
     said, pressed, typed = [], iter(keys), iter(lines)
     prompt = Prompt(
-        "ada", lambda one: iter([one.id]), lambda: next(pressed), lambda _: next(typed), said.append, enough
+        "ada", lambda one: iter([one.subject.id]), lambda: next(pressed), lambda _: next(typed), said.append, enough
     )
-    return [(subject.id, label.score) for subject, label in prompt.labels(SUBJECTS)], said
+    return [(one.subject.id, label.score) for one, label in prompt.labels(SUBJECTS)], said
 
 
 def test_keys_are_scores():
@@ -110,7 +111,8 @@ def test_person_at_a_terminal_is_shown_the_evidence_and_no_verdict(judged):
     assert code == 0, shown
     assert "answer-r" in shown
     assert "confidence" not in shown
-    assert "3 labels of ada" in shown
+    assert "3 of 40 subjects that pipeline.yaml has judged" in shown
+    assert "3 of 3 subjects labeled by ada" in shown
     human = [one for one in judged.verdicts() if one["judge"] == "human"]
     assert sorted(one["score"] for one in human) == [0.0, 0.5, 1.0]
     assert {(one["judge_kind"], one["basis"], one["signals"]["labeller"]) for one in human} == {

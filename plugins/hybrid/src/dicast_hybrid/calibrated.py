@@ -19,6 +19,7 @@ from dicast import (
     Verdict,
     maybe_await,
 )
+from dicast.reading import output_digest
 from dicast.signals import TextLengths, TrustModel, feature_values, signal_numbers
 
 from .audit import Watch
@@ -179,12 +180,13 @@ class Calibrated:
     async def _audited(self, number: int, subject: Subject, children: Sequence[Verdict], kept: Judgment) -> Judgment:
         """*kept*, put to the next stage as well where it is drawn; one audit a session counts."""
         step, audit = self.steps[number], self.cascade.audit
-        drawn = Waiting(number, kept.score, (subject.kind, subject.id), subject.session_id)
+        output = output_digest(subject.output)
+        drawn = Waiting(number, kept.score, (subject.kind, subject.id), subject.session_id, output)
         if audit is None or step.watch is None or not audit.draws(subject.id) or drawn.who in step.audited:
             return kept
         if self.gold is not None:
             self.gold.add(drawn)
-            waits = {"against": audit.against, "propensity": audit.rate}
+            waits = {"against": audit.against, "propensity": audit.rate, "output_digest": output}
             return attrs.evolve(kept, signals={**kept.signals, "audit": waits})
         step.audited.add(drawn.who)
         answer = await maybe_await(self.cascade.stages[number + 1].judge(subject, children))

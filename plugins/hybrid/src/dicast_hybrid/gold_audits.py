@@ -16,12 +16,17 @@ Key = tuple[str, str]
 
 
 class Waiting(NamedTuple):
-    """A kept verdict that was drawn: of which step, its score, the subject, and who counts once."""
+    """A kept verdict that was drawn: its step, its score, the subject, the session that counts once, and the digest of the judged output."""
 
     step: int
     score: float
     subject: Key
     session: str | None
+    output: str | None = None
+
+    def is_about(self, output: object) -> bool:
+        """Whether a label of the *output* with this digest is about the verdict; a label without a digest is about every output."""
+        return output is None or self.output in (None, output)
 
     @property
     def who(self) -> str:
@@ -51,7 +56,8 @@ class GoldAudits:
             if audit.get("against") == "gold" and kept.get("digest") == self.digest:
                 first = entry.seq if first is None else first
                 subject = str(payload["subject_kind"]), str(payload["subject_id"])
-                drawn = Waiting(int(kept["stage"]), float(payload["score"]), subject, entry.event.session_id)
+                session, output = entry.event.session_id, audit.get("output_digest")
+                drawn = Waiting(int(kept["stage"]), float(payload["score"]), subject, session, output)
                 self._waiting.setdefault(subject, (drawn, entry.seq))
         last = next(iter(self.read(Query(newest_first=True, limit=1))), None)
         self._seen = first if first is not None else last.seq if last is not None else 0
@@ -69,6 +75,6 @@ class GoldAudits:
             keys = [(kind, id)] if kind else [key for key in self._waiting if key[1] == id]
             for key in keys:
                 drawn, since = self._waiting.get(key, (None, 0))
-                if drawn is not None and entry.seq > since:
+                if drawn is not None and entry.seq > since and drawn.is_about(payload.get("output_digest")):
                     del self._waiting[key]
                     yield drawn, float(payload["score"])

@@ -178,6 +178,10 @@ class LlmJudge:
         asked = await ask(model, question, self.retries, self._read, capture=self.capture_rationale)
         return asked if isinstance(asked, Failure) else self._judgment(subject, asked, evidence)
 
+    def shown(self, subject: Subject) -> Evidence | Failure:
+        """Return the evidence that the judge shows the model."""
+        return gather(subject, self._showing)
+
     def estimate(self, subject: Subject) -> Cost:
         """What one ask may cost at most; asking again is reserved when it happens."""
         model = Choice(self.model, self.models).of(subject)

@@ -177,6 +177,13 @@ class Pairwise:
         sections = [() if isinstance(each, Failure) else each.sections for each in shown]
         return judging.total([self._question(each).estimate(self.model) for each in sections])
 
+    def shown(self, subject: Subject) -> Evidence | Failure:
+        """Return the evidence of the first order; a Failure where the opponent is the output of another run."""
+        if self.opponent != "reference":
+            return Failure("missing_input", "the opponent is the output of another run")
+        opponent = reference(subject)
+        return opponent if isinstance(opponent, Failure) else self._evidence(subject, opponent, "first")
+
     def rubric_for(self, kind: str) -> Rubric:
         """The rubric that subjects are judged by, whatever their *kind*."""
         return self._rubric

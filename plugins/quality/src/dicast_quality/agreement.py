@@ -11,6 +11,7 @@ import click
 import orjson
 
 from dicast import ConfigError, DataError, Ledger, Problem, known_run, nearest, one_line, read_ledger
+from dicast.reading import LabeledOutputs, read_gold
 
 from .comparison import Comparison
 from .many_ratings import ratings_of
@@ -25,7 +26,14 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--judge", "labels", multiple=True, metavar="LABEL", help="Of this judge; give it for each of them.")
 @click.option(
-    "--gold", type=click.Path(path_type=Path), help="With labels: JSON lines {subject_id, score}, or CSV; - is stdin."
+    "--gold",
+    type=click.Path(path_type=Path),
+    help="With labels: JSON lines {subject_id, score}, or CSV; - is stdin, ledger the ledger's own.",
+)
+@click.option(
+    "--any-output",
+    is_flag=True,
+    help="Compare labels with verdicts on every output of a subject, also where a task made it.",
 )
 @click.option("--run", "runs", multiple=True, metavar="ID|last", help="Only verdicts of this run; may be repeated.")
 @click.option(
@@ -51,6 +59,7 @@ if TYPE_CHECKING:
 def agreement(
     labels: tuple[str, ...],
     gold: Path | None,
+    any_output: bool,
     runs: tuple[str, ...],
     between: Between | None,
     subject_kind: str | None,
@@ -65,7 +74,8 @@ def agreement(
 
     Alpha and kappa are 1 where they agree always and 0 where they agree as often as by chance.
     """
-    asked = Asked(tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(runs)), subject_kind, between, gold, prevalence, of)
+    names, ids = tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(runs))
+    asked = Asked(names, ids, subject_kind, between, gold, prevalence, of, any_output)
     found = read_ledger(ledger, lambda live: asked.document(live, window, worst))
     if as_json:
         click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
@@ -108,6 +118,7 @@ class Asked:
     gold: Path | None
     prevalence: bool = False
     of: str | None = None
+    any_output: bool = False
 
     def document(self, ledger: Ledger, window: float, worst: int) -> dict[str, Any]:
         """Compare what *ledger* has, and say what comes of it; :meth:`compare` says what it raises."""
@@ -124,22 +135,32 @@ class Asked:
         :raises ConfigError: when it does not have what was asked for, or that is not two raters.
         :raises DataError: when the labels are wrong, or about other subjects.
         """
-        ratings, between = self.ratings(ledger)
-        gold = None if self.gold is None else ratings.read_gold(self.gold)
+        labels = self._labels(ledger)
+        ratings, between = self.ratings(ledger, labels)
+        gold = None if labels is None or self.gold is None else ratings.add_gold(labels, self.gold.name)
         comparison = Comparison(between, ratings.raters, window, worst, gold)
         comparison.read(ratings)
+        if labels is not None:
+            labels.check()
         if gold is not None and not comparison.matched:
             raise DataError(self._no_match(comparison, ratings))
         return comparison, self._prevalences(ledger, ratings, gold) if self.prevalence else None
 
-    def ratings(self, ledger: Ledger) -> tuple[Ratings, Between]:
+    def _labels(self, ledger: Ledger) -> LabeledOutputs | None:
+        """Return the labels, with the outputs that they are about."""
+        if self.gold is None:
+            return None
+        gold = read_gold(self.gold, ledger, draws=self.prevalence)
+        return LabeledOutputs.of(ledger, gold, any_output=self.any_output)
+
+    def ratings(self, ledger: Ledger, labels: LabeledOutputs | None = None) -> tuple[Ratings, Between]:
         """What the wanted raters have said, and what makes two raters of them.
 
         :raises ConfigError: when the ledger does not have what was asked for, or that is not two raters.
         """
         runs = list(dict.fromkeys(known_run(ledger, run) for run in self.runs))
         between = self.between or self._usual(runs)
-        ratings = ratings_of(ledger, Wanted(self.labels, runs, self.kind, between))
+        ratings = ratings_of(ledger, Wanted(self.labels, runs, self.kind, between), labels)
         self._check(ratings, between)
         return ratings, between
 
@@ -191,14 +212,15 @@ class Asked:
         return f"{kind}{runs}"
 
     def _no_match(self, comparison: Comparison, ratings: Ratings) -> Problem:
-        kinds, judged = sorted(ratings.gold_kinds), sorted(ratings.kinds)
+        labeled = [] if ratings.gold is None else ratings.gold.gold.subjects
+        kinds, judged = sorted({kind for kind, _ in labeled if kind}), sorted(ratings.kinds)
         if kinds and not set(kinds) & set(judged):
             message = (
                 f"no label in {self.gold} is about a subject that was judged{self._where()}: the labels are about subjects of "
-                f"kind {', '.join(kinds)}, judged were those of kind {', '.join(judged)}; mend subject_kind, or leave it out"
+                f"kind {', '.join(kinds)}, judged were those of kind {', '.join(judged)}; fix subject_kind, or leave it out"
             )
             return Problem(message, path="subject_kind", value=kinds[0], hint=nearest(kinds[0], judged))
         return Problem(
             f"no label in {self.gold} is about a subject that was judged{self._where()}: the subject_id of the first is "
-            f"{ratings.first_gold!r}, that of a judged subject {comparison.example!r}"
+            f"{labeled[0][1]!r}, that of a judged subject {comparison.example!r}"
         )

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from dicast import Ledger
-from dicast.reading import FAILED, Judged, Numbering, Told, judged, rows_by_key, view
+from dicast.reading import FAILED, Judged, LabeledOutputs, Numbering, Told, judged, rows_by_key, view
 
 from .arrays import MANY, Array, numpy_for
 from .contents import Contents, Place
@@ -35,9 +35,16 @@ class Table(NamedTuple):
     apart: Sequence[Unit]
 
 
-def ratings_of(ledger: Ledger, wanted: Wanted) -> Ratings:
-    """What *ledger* has of *wanted*, in the form that takes less time; what was asked for last is kept with the verdicts."""
+def ratings_of(ledger: Ledger, wanted: Wanted, labels: LabeledOutputs | None = None) -> Ratings:
+    """Return the ratings of *wanted* in *ledger*, in the form that takes less time; the last ratings are kept with the verdicts.
+
+    :param labels: leave out verdicts about other outputs than their subjects' labels.
+    """
     found = judged(ledger, wanted.only)
+    if labels is not None and labels.is_selective:
+        chosen = Ratings(found, labels)
+        chosen.read(ledger, wanted)
+        return chosen
     kept: tuple[Wanted, Ratings] | None = found.memo.get("ratings")
     if kept is not None and kept[0] == wanted:
         return kept[1]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import attrs
 
-from dicast import Event, InputCheck, InputFile, Ledger, Query, gold_labels
-from dicast.reading import FAILED, READ, Judged, Told, begun, told
+from dicast import Event, Ledger, Query
+from dicast.reading import FAILED, READ, Judged, LabeledOutputs, Told, begun, told
 from dicast.reading import Maker as VerdictMaker
 
 from .contents import Contents, Place
@@ -78,18 +77,15 @@ class Ratings:
     """Ratings of any number of subjects.
 
     *raters* are numbers by name, *makers* those of who made the verdicts; *labels* are those of all judges that were met, also
-    of others than the wanted ones, *kinds* those of the subjects that were judged. *first_gold* is the first id in a file of
-    labels, *gold_kinds* are the kinds it names.
+    of others than the wanted ones, *kinds* those of the subjects that were judged. *gold* are people's labels.
     """
 
-    def __init__(self, judged: Judged) -> None:
+    def __init__(self, judged: Judged, gold: LabeledOutputs | None = None) -> None:
         self.raters: dict[str, int] = {}
         self.makers: list[Maker] = []
         self.labels: set[str] = set()
         self.kinds: set[str] = set()
-        self.first_gold: str | None = None
-        self.gold_kinds: set[str] = set()
-        self.gold: dict[Place, float] = {}
+        self.gold = gold
         self._of_code: dict[int, int] = {}
         self.judged = judged
         self.newest: Mapping[int, Mapping[Place, int]] = {}
@@ -134,7 +130,7 @@ class Ratings:
     def _rate(self, ledger: Ledger, wanted: Wanted, chosen: Sequence[int]) -> None:
         rows = {code: list[int]() for code in chosen}
         for row, code in enumerate(self.judged.codes):
-            if code in rows:
+            if code in rows and not self._is_about_another_output(row):
                 rows[code].append(row)
         named = self._named(ledger, wanted, rows)
         self.newest = {self._number(name): self._newest(sorted(found)) for name, found in named.items()}
@@ -166,23 +162,32 @@ class Ratings:
 
         return dict(zip(places(failed), failed, strict=True)) | dict(zip(places(scored), scored, strict=True))
 
-    def read_gold(self, path: Path) -> str:
-        """Add the labels in the file at *path*, JSON lines ``{subject_id, score | label}`` or CSV; return the name of their rater.
+    def add_gold(self, labels: LabeledOutputs, name: str) -> str:
+        """Add the rater that *labels* are; return its name, in which *name* is that of the file."""
+        self.gold = labels
+        rater = GOLD if GOLD not in self.raters else f"{GOLD} ({name})"
+        self._number(rater)
+        return rater
 
-        A line may also have ``subject_kind``; without it the label is about every subject with this id.
-
-        :raises DataError: naming every bad line.
-        """
-        name = GOLD if GOLD not in self.raters else f"{GOLD} ({path.name})"
-        self._number(name)
-        with InputFile.opened(path) as file, InputCheck(file) as check:
-            self.gold = dict(self._gold_rows(file, check))
-            check.finish(self.first_gold is not None)
-        return name
+    def _is_about_another_output(self, row: int) -> bool:
+        """Whether the subject has labels, and none about the output that the verdict of *row* is about."""
+        if self.gold is None or not self.gold.is_selective:
+            return False
+        maker = self.judged.makers[self.judged.codes[row]]
+        return self.gold.excludes(maker.run_id, maker.kind, str(self.judged.ids[row]))
 
     def label(self, place: Place) -> float | None:
-        """What the file of labels says of a subject."""
-        return self.gold.get(place, self.gold.get((place[0], "")))
+        """Return the label of a subject; of several the label of the output that was judged last."""
+        if self.gold is None:
+            return None
+        id, kind = place
+        if not self.gold.gold.labels_of(kind, id):
+            return None
+        row = max((newest[place] for newest in self.newest.values() if place in newest), default=None)
+        if row is None:
+            return None
+        label = self.gold.label(self.judged.makers[self.judged.codes[row]].run_id, kind, id)
+        return None if label is None else label.score
 
     def places(self) -> list[Place]:
         """Every subject that was judged, in the order of ids."""
@@ -219,15 +224,6 @@ class Ratings:
         kind, id = subject
         run_id = self.judged.makers[self.judged.codes[row]].run_id
         return self.contents.before((id, kind), run_id, self.judged.seqs[row])
-
-    def _gold_rows(self, file: InputFile, check: InputCheck) -> Iterator[tuple[Place, float]]:
-        for number, label in gold_labels(file, check):
-            id, kind = label.subject_id, label.kind
-            check.add_id(id, number, kind or "subject_id")
-            self.first_gold = self.first_gold or id
-            if kind:
-                self.gold_kinds.add(kind)
-            yield (id, kind), label.score
 
     def _number(self, name: str) -> int:
         return self.raters.setdefault(name, len(self.raters))

@@ -30,8 +30,6 @@ ROUNDING = 1e-12
 """A sum this small beside its terms is nothing but their rounding."""
 
 _FIELDS = ("mean", "ci_low", "ci_high", "method", "n_pairs", "n_labelled", "sessions", "lambda", "plain_bias")
-_KEYS = ("arm", "run", "run_id")
-
 Labels = Mapping[str, Mapping[str, tuple[float, float]]]
 """By criterion ("" where the file names none) and subject id, what labels say of the baseline's output and of the variant's."""
 
@@ -65,7 +63,7 @@ def _arm(label: GoldLabel, names: Mapping[str, int]) -> int:
 
     :raises DataError: where it does not say.
     """
-    given = next((label.others[key] for key in _KEYS if label.others.get(key)), None)
+    given = label.others.get("arm") or label.run or label.others.get("run_id")
     if given is None:
         message = "the label does not say which run's output it is about; add arm: baseline or variant, or run: its id"
         raise DataError(Problem(message, path="arm"))

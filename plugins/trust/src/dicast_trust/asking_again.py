@@ -12,7 +12,7 @@ from dicast import DicastError, Due, Ledger, PipelineJudges, Query, Run, Subject
 
 from .canaries import can_plant, canaries, with_canaries
 from .card import Answers, Labelled, labelled
-from .gold import Gold
+from .gold import LabeledOutputs
 from .recorded import METRICS, Recorded, Said
 
 MOST_REPEATED = 50
@@ -38,7 +38,7 @@ class Asking:
     """
 
     pipeline: PipelineJudges
-    gold: Gold
+    gold: LabeledOutputs
     rounds: int
     seed: int
     may_ask: bool
@@ -180,7 +180,7 @@ def recorded_again(recorded: Recorded, chosen: Sequence[Labelled], pass_at: floa
     """
     same, is_live = [], not repeats
     for row in chosen:
-        first, again = _twice(recorded.said[row.subject])
+        first, again = _twice(recorded, recorded.said[row.subject])
         if first is not None and again is not None:
             same.append((first.score >= pass_at) == (again.score >= pass_at))
             is_live = is_live or again.run_id in recorded.live
@@ -188,10 +188,14 @@ def recorded_again(recorded: Recorded, chosen: Sequence[Labelled], pass_at: floa
     return Answers(same=sum(same), repeated=len(same), rounds=2 if same else 0, unknown=unknown)
 
 
-def _twice(said: Sequence[Said]) -> tuple[Said | None, Said | None]:
+def _twice(recorded: Recorded, said: Sequence[Said]) -> tuple[Said | None, Said | None]:
+    """Return a verdict and another one on the same output; a verdict that the card asked for counts before others."""
     plain, asked = [one for one in said if not one.preview], [one for one in said if one.preview]
-    first = plain[0] if plain else None
-    return first, asked[-1] if asked else plain[1] if len(plain) > 1 else None
+    for first in plain:
+        same = [one for one in (*asked, *plain) if one is not first and recorded.is_same_output(first, one)]
+        if same:
+            return first, next((one for one in reversed(same) if one.preview), same[0])
+    return (plain[0] if plain else None), None
 
 
 def _metric(signals: Mapping[str, object], label: str) -> float | None:

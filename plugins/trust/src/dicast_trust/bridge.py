@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,10 @@ import click
 
 from dicast import ConfigError, Ledger, Problem, Query, named_run, nearest, one_line, print_lines, read_ledger
 from dicast.commands import as_json, ledger_path, print_json
+from dicast.reading import output_digest
 
+from .gold import LabeledOutputs, read_gold
+from .options import any_output
 from .wrapping import WIDTH, wrapped
 
 LEAST = 30
@@ -38,12 +41,25 @@ Subject = tuple[str, str]
     help="Of this judge or metric; twice where NEW calls it something else.",
 )
 @click.option(
+    "--gold",
+    metavar="FILE|ledger",
+    help="Labels: only labeled anchors count, and each judge is compared with the labels, too.",
+)
+@any_output
+@click.option(
     "--shift", metavar="RUN", help="Say what the mean of this run, judged by the new judge, is on the old one's scale."
 )
 @ledger_path
 @as_json
 def bridge(
-    old: str, new: str, labels: tuple[str, ...], shift: str | None, ledger: Path | None, as_json: bool
+    old: str,
+    new: str,
+    labels: tuple[str, ...],
+    gold: str | None,
+    any_output: bool,
+    shift: str | None,
+    ledger: Path | None,
+    as_json: bool,
 ) -> int:  # fmt: skip
     """Say how far two judges' scales lie apart. NEW and OLD are runs over the same anchors.
 
@@ -54,7 +70,7 @@ def bridge(
     """
     if len(labels) > 2:
         raise click.UsageError("--judge names one label, or two: that of OLD, then that of NEW")
-    found = read_ledger(ledger, lambda live: bridged(live, old, new, labels, shift))
+    found = read_ledger(ledger, lambda live: bridged(live, old, new, labels, shift, gold, any_output=any_output))
     if as_json:
         print_json(found)
     else:
@@ -73,9 +89,19 @@ class Scores:
     sessions: Mapping[Subject, str]
 
 
-def bridged(ledger: Ledger, old: str, new: str, labels: tuple[str, ...], shift: str | None) -> dict[str, Any]:
-    """The document of the bridge between runs *old* and *new*.
+def bridged(
+    ledger: Ledger,
+    old: str,
+    new: str,
+    labels: tuple[str, ...],
+    shift: str | None,
+    gold: str | None = None,
+    *,
+    any_output: bool = False,
+) -> dict[str, Any]:
+    """Return the document of the bridge between runs *old* and *new*.
 
+    :param gold: labels, of which the anchors are the labeled outputs.
     :raises ConfigError: when there is no such run or label, or it is the same run twice.
     """
     one, other = named_run(ledger, old), named_run(ledger, new)
@@ -85,6 +111,9 @@ def bridged(ledger: Ledger, old: str, new: str, labels: tuple[str, ...], shift: 
     ours, theirs = read_scores(ledger, one, first), read_scores(ledger, other, second)
     both = [subject for subject in ours.scores if subject in theirs.scores]
     same = [subject for subject in both if ours.contents.get(subject) == theirs.contents.get(subject)]
+    different = len(both) - len(same)
+    people = None if gold is None else _labels(ledger, gold, one, same, any_output=any_output)
+    same = same if people is None else [subject for subject in same if subject in people]
     sessions = [ours.sessions.get(subject, repr(subject)) for subject in same]
     found = paired_difference([theirs.scores[subject] - ours.scores[subject] for subject in same], sessions)
     means = {
@@ -95,9 +124,14 @@ def bridged(ledger: Ledger, old: str, new: str, labels: tuple[str, ...], shift: 
         "new": {"run_id": other, "label": theirs.label},
         **found,
         **means,
-        "different_content": len(both) - len(same),
+        "different_content": different,
         "shifted": None,
     }
+    if people is not None:
+        document["gold"] = {
+            "n": len(same),
+            **{side: _against(of.scores, people, same) for side, of in (("old", ours), ("new", theirs))},
+        }
     if shift is not None:
         document["shifted"] = _shifted(ledger, named_run(ledger, shift), theirs.label, document)
     return {**document, "words": _words(document)}
@@ -111,9 +145,20 @@ def read_scores(ledger: Ledger, run_id: str, label: str | None) -> Scores:
     scores: dict[str, dict[Subject, float]] = {}
     contents: dict[Subject, str] = {}
     sessions: dict[Subject, str] = {}
-    for entry in ledger.read(Query(run_id=run_id, types=("subject.read", "eval.completed"))):
+    has_task = False
+    for entry in ledger.read(
+        Query(run_id=run_id, types=("run.started", "subject.read", "record.completed", "eval.completed"))
+    ):
         event, payload = entry.event, entry.event.payload
         subject = str(event.subject_kind), str(event.subject_id)
+        if event.type == "run.started":
+            has_task = payload.get("task") is not None
+            continue
+        if event.type == "record.completed":
+            if has_task:  # the judged output is the task's, and not in what was read
+                response: Any = payload.get("response")
+                contents[subject] = f"{contents.get(subject)} {output_digest(response and response.get('content'))}"
+            continue
         if event.type == "subject.read":
             contents[subject] = str(payload["digest"])
             if event.session_id is not None:
@@ -123,6 +168,24 @@ def read_scores(ledger: Ledger, run_id: str, label: str | None) -> Scores:
             scores.setdefault(name, {})[subject] = score
     chosen = _chosen(scores, run_id, label)
     return Scores(run_id, chosen, scores[chosen], contents, sessions)
+
+
+def _labels(
+    ledger: Ledger, source: str, run_id: str, subjects: Sequence[Subject], *, any_output: bool
+) -> dict[Subject, float]:
+    """Return the labels of the outputs that the run judged, by subject."""
+    outputs = LabeledOutputs.of(ledger, read_gold(source, ledger), any_output=any_output)
+    found = {subject: label.score for subject in subjects if (label := outputs.label(run_id, *subject)) is not None}
+    outputs.check()
+    return found
+
+
+def _against(
+    scores: Mapping[Subject, float], labels: Mapping[Subject, float], subjects: Sequence[Subject]
+) -> dict[str, Any]:
+    """Return the mean of scores less labels, and the mean of its absolute value."""
+    errors = [scores[subject] - labels[subject] for subject in subjects]
+    return {"mean_difference": _mean(errors), "mean_absolute_difference": _mean([abs(error) for error in errors])}
 
 
 def _scores(payload: Mapping[str, Any]) -> list[tuple[str, float]]:
@@ -221,6 +284,9 @@ def _lines(found: Mapping[str, Any]) -> list[str]:
     if found["old_mean"] is not None:
         told.append(f"means on the anchors: old {found['old_mean']:.4f}, new {found['new_mean']:.4f}")
     told.append(found["words"])
+    if found.get("gold") is not None and found["n"]:
+        off = "; ".join(f"{side} {found['gold'][side]['mean_difference']:+.4f}" for side in ("old", "new"))
+        told.append(f"mean difference to {found['n']:,} labels: {off}")
     if (shifted := found["shifted"]) is not None and shifted["shifted_mean"] is not None:
         ends = "" if shifted["ci_low"] is None else f", 95 % {shifted['ci_low']:.4f} to {shifted['ci_high']:.4f}"
         told.append(

@@ -19,7 +19,7 @@ from .calibration_text import parts
 from .gold import Gold, read_gold
 from .judge_missing import judge_missing, missing
 from .matching import check_count, check_kinds
-from .options import check_out, names, rate, share
+from .options import any_output, check_out, names, rate, share
 from .rules import Agree, Rules, Signals
 from .verdicts import Stage, read_stages, stages_of
 
@@ -81,6 +81,7 @@ UNDECIDED = 3
     help="A test that may be looked at after every label; the labels have to be in random order.",
 )
 @click.option("--seed", default=0, show_default=True, help="Of all random choices.")
+@any_output
 @click.option(
     "--assume-random",
     is_flag=True,
@@ -111,7 +112,14 @@ UNDECIDED = 3
 @ledger_path
 @as_json
 def calibrate(
-    file: Path, gold: Path, out: Path, ledger: Path | None, as_json: bool, judges_missing: bool, **given: Any
+    file: Path,
+    gold: Path,
+    out: Path,
+    ledger: Path | None,
+    as_json: bool,
+    judges_missing: bool,
+    any_output: bool,
+    **given: Any,
 ) -> int:
     """Find the confidence from which to trust judges. Labels say from where on verdicts of FILE's judges agree with people, and what that guarantees.
 
@@ -119,7 +127,7 @@ def calibrate(
     """
     check_out(out, file, gold)
     judges = pipeline_judges(file, given["overrides"])
-    wanted = Wanted(judges, given["labels"], given["runs"], _rules(given), ledger, given["agree"])
+    wanted = Wanted(judges, given["labels"], given["runs"], _rules(given), ledger, given["agree"], any_output)
     labels = wanted.gold(gold)
     check_count(labels, wanted.rules)
     if judges_missing and (unasked := wanted.missing(labels)):
@@ -148,6 +156,7 @@ class Wanted:
     given: Rules
     path: Path | None
     agree: Agree | None = None
+    any_output: bool = False
 
     @property
     def cascade(self) -> Slot | None:
@@ -165,8 +174,8 @@ class Wanted:
     def gold(self, source: Path) -> Gold:
         """The labels; of the word ``ledger`` those in it."""
         if str(source) == "ledger" and not source.exists():
-            return self.judges.read_ledger(lambda live: read_gold(source, live), self.path)
-        return read_gold(source)
+            return self.judges.read_ledger(lambda live: read_gold(source, live, draws=True), self.path)
+        return read_gold(source, draws=True)
 
     def missing(self, gold: Gold) -> frozenset[tuple[str, str]]:
         """The labelled subjects that a stage was not asked about; all of them where there is no ledger yet."""
@@ -179,14 +188,14 @@ class Wanted:
         try:
             return self.judges.read_ledger(look, self.path)
         except LedgerRefused:
-            return frozenset(gold.labels)
+            return frozenset(gold.subjects)
 
     def calibrate(self, gold: Gold) -> Calibration:
         """Calibrate by what the ledger has."""
 
         def go(live: Ledger) -> Calibration:
             cascade, stages = stages_of(self.judges.judges, self.labels)
-            return calibrated(live, gold, cascade, stages, self.rules, self._run_ids(live))
+            return calibrated(live, gold, cascade, stages, self.rules, self._run_ids(live), any_output=self.any_output)
 
         return self.judges.read_ledger(go, self.path)
 

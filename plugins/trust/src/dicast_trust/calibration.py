@@ -14,7 +14,7 @@ from dicast import ConfigError, GoldLabel, Ledger, Slot
 from dicast.signals import TextLengths, feature_values
 
 from .binomial import wilson
-from .gold import Gold
+from .gold import Gold, LabeledOutputs
 from .ladder import Rung
 from .matching import check_count, check_judged, check_kinds, matched
 from .outcomes import Outcome
@@ -188,17 +188,27 @@ def digest(document: Mapping[str, Any]) -> str:
 
 
 def calibrate(
-    ledger: Ledger, gold: Gold, cascade: Slot | None, stages: Sequence[Stage], rules: Rules, runs: Sequence[str] = ()
+    ledger: Ledger,
+    gold: Gold,
+    cascade: Slot | None,
+    stages: Sequence[Stage],
+    rules: Rules,
+    runs: Sequence[str] = (),
+    *,
+    any_output: bool = False,
 ) -> Calibration:
     """Calibrate the steps of a cascade from what *ledger* has.
 
-    :raises DataError: when the labels are about other subjects, or too few.
+    :param any_output: compare labels that name no output with verdicts on every output, also where a task made it.
+    :raises DataError: when the labels are about other subjects or outputs, or too few.
     :raises ConfigError: when a stage has answered under several fingerprints, or under another than it has in the file.
     """
     check_count(gold, rules)
-    read_stages(ledger, stages, cascade, runs)
+    outputs = LabeledOutputs.of(ledger, gold, any_output=any_output)
+    read_stages(ledger, stages, cascade, runs, outputs.excludes)
+    outputs.check()
     check_kinds(gold, stages)
-    labels = matched(gold, stages)
+    labels = matched(outputs, stages)
     for stage in stages:
         check_identity(stage)
     lengths = read_lengths(ledger, runs) if rules.signals != "confidence" else {}

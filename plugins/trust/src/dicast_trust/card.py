@@ -12,7 +12,7 @@ from .bars import bars, can_gate
 from .binomial import wilson
 from .chance_agreement import ac1, alpha, auc, balanced, kappa, resampled, tables
 from .drift import drift
-from .gold import Gold
+from .gold import LabeledOutputs
 from .order_bias import (
     LEAST_EFFECT,
     NO_MODEL,
@@ -67,11 +67,11 @@ class Answers:
     unknown: Mapping[str, str] = attrs.field(factory=dict)
 
 
-def labelled(recorded: Recorded, gold: Gold) -> list[Labelled]:
+def labelled(recorded: Recorded, gold: LabeledOutputs) -> list[Labelled]:
     """The subjects that have a verdict and a label, in the order of the ledger."""
     found = []
     for subject, said in recorded.newest():
-        label = gold.of(*subject)
+        label = gold.label(said.run_id, *subject)
         if label is not None:
             session = label.session_id or said.session or subject
             content = recorded.contents.get(said.content or "", Content())
@@ -80,7 +80,7 @@ def labelled(recorded: Recorded, gold: Gold) -> list[Labelled]:
 
 
 def judge_card(
-    recorded: Recorded, gold: Gold, pass_at: float, answers: Answers, seed: int, agree: Agree | None = None
+    recorded: Recorded, gold: LabeledOutputs, pass_at: float, answers: Answers, seed: int, agree: Agree | None = None
 ) -> Figures:
     """Return the card of one judge, without the warnings, which are made of all judges' together.
 
@@ -124,12 +124,14 @@ def judge_card(
     return card
 
 
-def _without_verdict(recorded: Recorded, gold: Gold) -> Figures:
+def _without_verdict(recorded: Recorded, gold: LabeledOutputs) -> Figures:
     """How many labels, of the kinds of subjects that the judge judges, are about one that it has no verdict on, with an example."""
     judged = {subject for subject, _ in recorded.newest()}
     kinds, ids = {kind for kind, _ in judged}, {id for _, id in judged}
     found = [
-        key[1] for key in gold.labels if key not in judged and (key[0] in kinds or (not key[0] and key[1] not in ids))
+        key[1]
+        for key in gold.gold.subjects
+        if key not in judged and (key[0] in kinds or (not key[0] and key[1] not in ids))
     ]
     return {"without_verdict": len(found), "example": found[0] if found else None}
 
@@ -198,7 +200,7 @@ def _one_class(judged: Sequence[int], good: Sequence[int], classes: int) -> str 
 
 
 def _preferences(
-    recorded: Recorded, gold: Gold, rows: Sequence[Labelled], *, pairwise: bool
+    recorded: Recorded, gold: LabeledOutputs, rows: Sequence[Labelled], *, pairwise: bool
 ) -> tuple[Figures, dict[str, str]]:
     if not pairwise:
         graded = [Graded(row.said.score, row.gold, row.content.output, row.session) for row in rows]
@@ -214,7 +216,7 @@ def _preferences(
     pairs = []
     for subject, said in recorded.newest():
         if len(said.winners) == 2:
-            label, content = gold.of(*subject), recorded.contents.get(said.content or "", Content())
+            label, content = gold.label(said.run_id, *subject), recorded.contents.get(said.content or "", Content())
             winners = said.winners[0], said.winners[1]
             pairs.append(Pair(winners, None if label is None else label.score, content.output, content.reference))
     found, unknown = preferences(pairs)

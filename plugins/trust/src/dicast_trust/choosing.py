@@ -9,7 +9,8 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import ConfigError, Event, Ledger, Query, Subject
+from dicast import ConfigError, Ledger, PluginError, Query, Subject, run_kind
+from dicast.reading import output_digest, reader
 
 from .outcomes import Outcome
 from .verdicts import Stage
@@ -18,38 +19,82 @@ STRATA = 5
 """So many parts of equal size, by the first stage's confidence, a stratified draw takes from in turn."""
 
 _HALF = 0.5
-_SHOWN = 4_000
-"""How many characters of a text a labeller is shown at most."""
 
-_TALK = ("turn.completed", "tool.called", "tool.completed", "tool.failed")
+Key = tuple[str, str]
+"""A subject's kind and id."""
 
 
-def read_subjects(ledger: Ledger, runs: Sequence[str] = ()) -> dict[tuple[str, str], Subject]:
-    """The subjects that *ledger* has read in *runs*, or in any, with their content, as they were read last.
+@attrs.frozen
+class Judged:
+    """A subject as the run *run_id* judged it: its output is the one that was judged, also where a task made it."""
 
+    subject: Subject
+    run_id: str
+
+    @property
+    def output_digest(self) -> str:
+        """The digest that a label of this output has."""
+        return output_digest(self.subject.output)
+
+
+def read_subjects(
+    ledger: Ledger, runs: Sequence[str] = (), judged_in: Mapping[Key, str] | None = None
+) -> dict[Key, Judged]:
+    """Return the subjects that *ledger* has read, with the outputs that were judged.
+
+    :param runs: the runs to read; by default all that are no tool's, such as those of ``dicast label`` and ``dicast doctor``.
+    :param judged_in: the run that counts for a subject; by default the last one that read it.
     :raises ConfigError: when the ledger keeps digests in place of contents.
     """
-    found: dict[tuple[str, str], Subject] = {}
+    tools = _tool_runs(ledger)
+    found: dict[Key, Judged] = {}
     known: dict[str, Mapping[str, Any]] = {}
+    made: dict[tuple[str, str, str], object] = {}
     digests = 0
-    for entry in ledger.read(Query(types=("subject.read",))):
-        event, digest = entry.event, str(entry.event.payload["digest"])
-        content = event.payload.get("content")
+    for entry in ledger.read(Query(types=("subject.read", "record.completed"))):
+        event, payload = entry.event, entry.event.payload
+        key = str(event.subject_kind), str(event.subject_id)
+        if event.type == "record.completed":
+            made[event.run_id, *key] = payload.get("response")
+            continue
+        digest, content = str(payload["digest"]), payload.get("content")
         if isinstance(content, Mapping):
             known[digest] = content
-        if (runs and event.run_id not in runs) or (not runs and "from_run" in event.payload):
-            continue  # of what was judged again, which dicast doctor may have put a canary into, the first reading counts
+        if event.run_id not in runs if runs else event.run_id in tools:
+            continue
         if digest not in known:
             digests += 1
             continue
-        kind, id = str(event.subject_kind), str(event.subject_id)
-        found[kind, id] = Subject(kind, id, **_parts(known[digest]), session_id=event.session_id)
+        wanted = None if judged_in is None else judged_in.get(key)
+        if wanted in (None, event.run_id) or key not in found:
+            found[key] = Judged(Subject(*key, **_parts(known[digest]), session_id=event.session_id), event.run_id)
     if not found and digests:
         raise ConfigError(
             "the ledger keeps digests in place of what was judged (content: digest), so that nobody can be shown it; label a file of your own, and "
             "import it with dicast labels import FILE"
         )
-    return found
+    with_task = _task_runs(ledger)
+    return {key: _with_output(one, made, with_task) for key, one in found.items()}
+
+
+def _with_output(judged: Judged, made: Mapping[tuple[str, str, str], object], with_task: set[str]) -> Judged:
+    """Return *judged* with the output that the task of its run made."""
+    if judged.run_id not in with_task:
+        return judged
+    response = made.get((judged.run_id, judged.subject.kind, judged.subject.id))
+    output = response.get("content") if isinstance(response, Mapping) else None
+    return attrs.evolve(judged, subject=attrs.evolve(judged.subject, output=output))
+
+
+def _task_runs(ledger: Ledger) -> set[str]:
+    started = ledger.read(Query(types=("run.started",)))
+    return {entry.event.run_id for entry in started if entry.event.payload.get("task") is not None}
+
+
+def _tool_runs(ledger: Ledger) -> set[str]:
+    """Return the runs of tools: of people's labels, and of ``dicast doctor``, which may have put canaries into what was judged."""
+    started = ledger.read(Query(types=("run.started",)))
+    return {entry.event.run_id for entry in started if run_kind(entry.event.payload) == "tool"}
 
 
 def _parts(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,51 +146,56 @@ def _passes(one: Outcome, pass_at: float) -> bool:
 
 @attrs.frozen
 class Evidence:
-    """What a labeller is shown of a subject: what was judged, and nothing that a judge has said of it."""
+    """The evidence that a judge is shown of a subject, for a labeler: nothing that a judge said of it."""
 
-    subject: Subject
-    talk: Sequence[Event] = ()
+    judged: Judged
+    sections: Sequence[Mapping[str, Any]]
+    chars: int = 0
+    whole: int = 0
+    reason: str | None = None
 
     def lines(self) -> Iterator[str]:
-        """The evidence as text; whatever is printed is escaped by the terminal's writer."""
-        subject = self.subject
-        yield f"{subject.kind} {subject.id}"
-        for name in ("input", "output", "reference"):
-            if (value := getattr(subject, name)) is not None:
-                yield from ("", f"{name.upper()}", _shown(value))
-        if subject.kind == "row" and subject.context:
-            yield from ("", "CONTEXT", *(f"{key}: {_shown(value)}" for key, value in subject.context.items()))
-        if self.talk:
-            yield from ("", "WHAT HAPPENED", *(_told(event) for event in self.talk))
+        """Yield the evidence as text; the terminal's writer escapes it."""
+        subject = self.judged.subject
+        yield f"{subject.kind} {subject.id}  of run {self.judged.run_id}"
+        if self.chars < self.whole:
+            yield f"shown as to the judge: {self.chars:,} of {self.whole:,} characters"
+        for section in self.sections:
+            cut = f" (cut: {'; '.join(section['cut'])})" if section["cut"] else ""
+            yield from ("", f"{section['title']}{cut}", str(section["text"]))
+        if self.reason is not None:
+            yield from ("", f"nothing to show: {self.reason}")
 
 
-def evidence(ledger: Ledger, subject: Subject) -> Evidence:
-    """What there is to show of *subject*: of a turn or a session also its messages and calls of tools."""
-    if subject.kind == "row" or subject.session_id is None:
-        return Evidence(subject)
-    talk = [entry.event for entry in ledger.read(Query(types=_TALK, session_id=subject.session_id))]
-    if subject.kind == "turn":
-        talk = [event for event in talk if event.turn_id == subject.id and event.type != "turn.completed"]
-    known = {(event.type, event.time, orjson.dumps(event.payload, default=dict)): event for event in talk}
-    return Evidence(subject, tuple(known.values()))  # several runs may have told of it
+def evidence(ledger: Ledger, judged: Judged, judges: Sequence[object] = ()) -> Evidence:
+    """Return the evidence of a subject as the first of *judges* that asks a model sees it, else as ``llm/judge`` does by default."""
+    subject = _traced(ledger, judged) or judged.subject
+    try:
+        found = reader("evidence")(ledger, subject=subject, judges=judges)
+    except PluginError:  # dicast-llm is not installed
+        return Evidence(judged, list(_plain(subject)))
+    return Evidence(judged, found["sections"], found["chars"], found["whole"], found.get("reason"))
 
 
-def _told(event: Event) -> str:
-    payload: Mapping[str, Any] = event.payload
-    if event.type == "turn.completed":
-        said = payload.get("signals_extra") or {}
-        reply = said.get("final_response_text") or said.get("assistant_response_text")
-        return f"user: {_shown(said.get('user_prompt_text'))}\nassistant: {_shown(reply)}"
-    name = payload.get("tool_name")
-    if event.type == "tool.called":
-        return f"called {name} {_shown(payload.get('input'))}"
-    if event.type == "tool.failed":
-        return f"{name} failed: {_shown(payload.get('error'))}"
-    return f"{name} returned {_shown(payload.get('output'))}"
+def _traced(ledger: Ledger, judged: Judged) -> Subject | None:
+    """Return the subject with its trace events and the conversation before it; None where it has none."""
+    subject = judged.subject
+    if subject.session_id is None or subject.kind == "row":
+        return None
+    try:
+        read = reader("judged_subject")
+    except PluginError:  # dicast-traces is not installed
+        return None
+    names = {"subject_kind": subject.kind, "subject_id": subject.id, "session_id": subject.session_id}
+    found: Subject | None = read(ledger, run_id=judged.run_id, **names)["subject"]
+    return (
+        found if found is None or not (found.events or found.trail.stop) else attrs.evolve(found, output=subject.output)
+    )
 
 
-def _shown(value: object) -> str:
-    text = value if isinstance(value, str) else orjson.dumps(value, default=dict).decode()
-    if len(text) <= _SHOWN:
-        return text
-    return f"{text[: _SHOWN // 2]}\n[… {len(text) - _SHOWN:,} characters left out …]\n{text[-_SHOWN // 2 :]}"
+def _plain(subject: Subject) -> Iterator[Mapping[str, Any]]:
+    parts = {"INPUT": subject.input, "OUTPUT": subject.output, "REFERENCE": subject.reference, **subject.context}
+    for title, value in parts.items():
+        if value is not None:
+            text = value if isinstance(value, str) else orjson.dumps(value, default=dict).decode()
+            yield {"title": title, "text": text, "cut": ()}

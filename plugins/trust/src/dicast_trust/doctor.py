@@ -25,8 +25,8 @@ from dicast.commands import as_json, card_digest, ledger_path, print_json
 from .asking_again import Asking
 from .card import add_warnings, judge_card
 from .card_text import card_lines, verdict_words
-from .gold import Gold, read_gold
-from .options import check_out
+from .gold import Gold, LabeledOutputs, read_gold
+from .options import any_output, check_out
 from .recorded import METRICS, Recorded, read_labels
 from .rules import Agree
 
@@ -66,6 +66,7 @@ VERSION = 1
     type=click.Choice(["pass", "winner"]),
     help="When a verdict and a label agree: the same side of pass_at, or the same winner.  [default: winner for pairwise judges, else pass]",
 )
+@any_output
 @click.option("--seed", default=0, show_default=True, help="Of all that is drawn.")
 @click.option(
     "--out",
@@ -83,6 +84,7 @@ def doctor(
     ask: bool,
     author: str,
     agree: Agree | None,
+    any_output: bool,
     seed: int,
     out: Path | None,
     html: Path | None,
@@ -100,13 +102,15 @@ def doctor(
         raise click.UsageError(
             "with --ledger nothing can be asked, since the budget counts in FILE's own ledger: add --no-ask"
         )
-    found, gold_labels = pipeline.read_ledger(lambda live: _read(live, pipeline, labels, gold, author), ledger)
+    found, gold_labels = pipeline.read_ledger(
+        lambda live: _read(live, pipeline, labels, gold, author, any_output=any_output), ledger
+    )
     asking = Asking(pipeline, gold_labels, repeat, seed, ask, lambda text: click.echo(one_line(text), err=True))
     judges = [judge_card(one, gold_labels, pipeline.line(one.label), asking.answers(one), seed, agree) for one in found]
     add_warnings(judges)
     for judge in judges:
         judge["words"] = verdict_words(judge)
-    card = _document(pipeline, gold_labels, judges)
+    card = _document(pipeline, gold_labels.gold, judges)
     if out is not None:
         _write(out, _json(card))
     if html is not None:
@@ -120,20 +124,28 @@ def doctor(
 
 
 def _read(
-    ledger: Ledger, pipeline: PipelineJudges, labels: Sequence[str], gold: str, author: str
-) -> tuple[list[Recorded], Gold]:
+    ledger: Ledger, pipeline: PipelineJudges, labels: Sequence[str], gold: str, author: str, *, any_output: bool
+) -> tuple[list[Recorded], LabeledOutputs]:
     """What the ledger has of each judge that is asked for, and the labels.
 
     :raises RequestError: when it has nothing of them, or the labels are wrong or about other subjects.
     """
     found = read_labels(ledger, pipeline.fingerprints, author)
     chosen = _chosen(pipeline, labels, found)
-    known = read_gold(gold, ledger)
-    if not any(known.of(*subject) for one in chosen for subject in one.said):
-        given, judged = next(iter(known.labels), ("", "")), next((s for one in chosen for s in one.said), ("", "none"))
+    known = read_gold(gold, ledger, draws=True)
+    outputs = LabeledOutputs.of(ledger, known, any_output=any_output)
+    for recorded in chosen:
+        recorded.skips = outputs.excludes
+    met = [outputs.label(said.run_id, *subject) for one in chosen for subject, said in one.newest()]
+    outputs.check()
+    if not any(label is not None for label in met):
+        given, judged = (
+            next(iter(known.subjects), ("", "")),
+            next((s for one in chosen for s in one.said), ("", "none")),
+        )
         message = f"no label in {known.source} is about a subject that was judged: the first is of {given[1]!r}, a judged one is {judged[1]!r}"
         raise DataError(Problem(message, path="subject_id", value=given[1]))
-    return chosen, known
+    return chosen, outputs
 
 
 def _chosen(pipeline: PipelineJudges, labels: Sequence[str], found: Mapping[str, Recorded]) -> list[Recorded]:
@@ -179,7 +191,7 @@ def _document(pipeline: PipelineJudges, gold: Gold, judges: Sequence[Mapping[str
     card = {
         "version": VERSION,
         "pipeline": pipeline.name,
-        "gold": {"n": len(gold.labels), "digest": gold.digest, "source": gold.source},
+        "gold": {"n": len(gold.by_subject), "digest": gold.digest, "source": gold.source},
         "can_gate": False if False in answers else None if None in answers else True,
         "reasons": [f"{judge['label']}: {why}" if several else why for judge in judges for why in judge["reasons"]],
         "judges": [*judges],

@@ -26,6 +26,7 @@ def drift(
         for subject in anchors
         for first, *rest in [[one for one in recorded.said[subject] if not one.preview]]
         for one in rest
+        if recorded.is_same_output(first, one)
     )
     changes = [changed for _, changed in again]
     found: dict[str, Any] = {
@@ -39,6 +40,8 @@ def drift(
     if not changes:
         return found | {"crossed": False}, {}
     found["value"] = sum(changes) / len(changes)
+    if consistency is not None and consistency <= 0:
+        return found, {"drift": "the lower bound of self-consistency is 0, so that any number of changes is usual"}
     if consistency is None:
         return found, {"drift": "without self-consistency it is not known how many changes are usual"}
     best, last, changed = -inf, 0.0, 0

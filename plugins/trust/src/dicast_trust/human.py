@@ -64,6 +64,8 @@ class Recorder:
             "labeller": labeller,
             DRAWN: drawn,
         }
+        if label.output_digest is not None:
+            payload["output_digest"] = label.output_digest
         if decides(label):
             payload[ADJUDICATED] = True
         self._record([TraceEvent(LABEL_GIVEN, payload, session_id=subject.session_id)])

@@ -78,7 +78,7 @@ def missing(gold: Gold, stages: Iterable[Stage]) -> frozenset[tuple[str, str]]:
     """The labelled subjects that some stage has neither a verdict nor a failure on."""
     stages = list(stages)
     found = set()
-    for kind, id in gold.labels:
+    for kind, id in gold.subjects:
         for stage in stages:
             known = any(id == other and kind in ("", of) for of, other in _named(stage, id))
             if not known:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import getpass
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import attrs
 import click
 
-from dicast import ConfigError, GoldLabel, Ledger, PipelineJudges, Subject, known_run, pipeline_judges, read_ledger
+from dicast import ConfigError, GoldLabel, Ledger, PipelineJudges, known_run, pipeline_judges, read_ledger
 from dicast.commands import as_json, ledger_path, print_json
 
 from .calibration import Calibration
-from .choosing import audited, disagreements, evidence, in_random_order, read_subjects, stratified
+from .choosing import Judged, audited, disagreements, evidence, in_random_order, read_subjects, stratified
 from .gold import given_labels, randomly_given
 from .human import Human, record
 from .options import rate
@@ -63,12 +64,19 @@ Drawn = Literal["random", "stratified", "disagreements", "audits"]
     metavar="LABEL",
     help="The cascade or the judges that are meant, where the file has others.",
 )
+@click.option(
+    "--kind",
+    metavar="KIND",
+    help="Only subjects of this kind, such as session or turn; by default all kinds that were judged.",
+)
 @click.option("--labeller", metavar="NAME", help="Who labels; by default the user of this machine.")
 @click.option("--seed", default=0, show_default=True, help="Of the random order.")
 @ledger_path
 @as_json
 def label(name: str, ledger: Path | None, as_json: bool, **given: Any) -> None:
-    """Label subjects at the terminal. What FILE or RUN has judged is shown, and nothing of what a judge said of it.
+    """Label subjects at the terminal. The evidence is shown that the judge of FILE or RUN saw, and nothing that a judge said of it.
+
+    A label is about the output that is shown: it counts for verdicts on that output.
 
     Keys: y pass, n fail, t tie, = a score, s skip, u undo, q quit, ? help. Each label is recorded at once.
     """
@@ -76,54 +84,77 @@ def label(name: str, ledger: Path | None, as_json: bool, **given: Any) -> None:
         raise click.UsageError(
             "--until-calibrated needs labels drawn at random: leave --stratified, --disagreements and --audits out"
         )
-    work = _work(name, ledger, given["labels"])
+    work = _work(name, ledger, given["labels"], given["kind"])
     if not sys.stdin.isatty():
         raise ConfigError(
             "dicast label asks a person, and standard input is no terminal: call it at one, or take labels from a file with dicast labels import FILE"
         )
     labeller = given["labeller"] or getpass.getuser()
     drawn: Drawn = given["drawn"] or "random"
-    subjects = work.read(lambda live: work.chosen(live, labeller, drawn, given["seed"]))
-    if given["count"] is not None:
-        subjects = subjects[: given["count"]]
+    left: Choice = work.read(lambda live: work.chosen(live, labeller, drawn, given["seed"]))
+    subjects = left.subjects if given["count"] is None else left.subjects[: given["count"]]
     if not subjects and drawn == "audits":
         raise ConfigError(
             f"no kept verdict of {name} waits for a label: the cascade needs audit: {{rate: .02, against: gold}}"
         )
     if not subjects:
         raise ConfigError(
-            f"every subject that {name} has judged has a label of {labeller!r}; --labeller names somebody else"
+            f"every subject that {name} has judged ({left.judged:,}) has a label of {labeller!r} on its output; --labeller names somebody else"
         )
     enough = (
         work.until(Rules(given["target"], given["alpha"], sequential=True)) if given["until_calibrated"] else _never
     )
+    if not as_json:
+        click.echo(left.words(name, len(subjects), drawn))
     prompt = Prompt(labeller, work.shown, enough=enough)
     human = Human(labeller, drawn)
-    done = record(work.component, human, prompt.labels(subjects))
+    done = record(work.component, human, ((judged.subject, said) for judged, said in prompt.labels(subjects)))
     if as_json:
         print_json(
             {
                 "labelled": len(human.labels),
+                "offered": len(subjects),
+                "judged": left.judged,
                 "labeller": labeller,
                 "drawn": drawn,
                 "run_id": None if done is None else done.run_id,
             }
         )
     else:
-        click.echo(f"{len(human.labels)} labels of {labeller}; dicast calibrate FILE --gold ledger reads them")
+        count = f"{len(human.labels):,} of {len(subjects):,}"
+        click.echo(f"{count} subjects labeled by {labeller}; dicast calibrate FILE --gold ledger reads them")
 
 
 def _never(_: object) -> None:
     return None
 
 
-def _work(name: str, ledger: Path | None, labels: Sequence[str]) -> Work:
+def _work(name: str, ledger: Path | None, labels: Sequence[str], kind: str | None) -> Work:
     """What is labelled: what the judges of a file, or a run, have judged."""
     path = Path(name)
     if path.is_file() or path.suffix in (".yaml", ".yml"):
-        return Work(ledger, pipeline_judges(path), tuple(labels))
+        return Work(ledger, pipeline_judges(path), tuple(labels), kind=kind)
     run = read_ledger(ledger, lambda live: known_run(live, name))
-    return Work(ledger, None, tuple(labels), run)
+    return Work(ledger, None, tuple(labels), run, kind)
+
+
+@attrs.frozen
+class Choice:
+    """The subjects that wait for a label, of so many *judged* by kind."""
+
+    subjects: Sequence[Judged]
+    kinds: Mapping[str, int]
+
+    @property
+    def judged(self) -> int:
+        """The number of subjects that were judged."""
+        return sum(self.kinds.values())
+
+    def words(self, name: str, count: int, drawn: str) -> str:
+        """Return how many of how many subjects are offered, and of which kinds."""
+        kinds = ", ".join(f"{n:,} of kind {kind}" for kind, n in self.kinds.items())
+        text = f"{count:,} of {self.judged:,} subjects that {name} has judged ({kinds}); drawn: {drawn}; {len(self.subjects):,} wait for a label"
+        return f"{text}; --kind chooses one kind" if len(self.kinds) > 1 else text
 
 
 @attrs.frozen
@@ -134,6 +165,7 @@ class Work:
     judges: PipelineJudges | None
     labels: tuple[str, ...]
     run: str | None = None
+    kind: str | None = None
 
     @property
     def component(self) -> object:
@@ -154,14 +186,19 @@ class Work:
         read_stages(live, stages, cascade)
         return stages
 
-    def chosen(self, live: Ledger, labeller: str, drawn: Drawn, seed: int) -> list[Subject]:
-        """The subjects without a label of this *labeller*, in the order in which they are asked about."""
-        known = read_subjects(live, () if self.run is None else (self.run,))
-        done = {(one.kind, one.subject_id) for _, one in given_labels(live) if one.labeller == labeller}
+    def chosen(self, live: Ledger, labeller: str, drawn: Drawn, seed: int) -> Choice:
+        """Return the subjects without a label of this *labeller* on the output that was judged last, in the order in which they are asked about."""
         stages = self.stages(live)
-        keys = [key for key in known if key not in done and ("", key[1]) not in done]
-        if stages:
-            keys = [key for key in keys if key in stages[0].outcomes]
+        judged_in = {key: one.run_id for stage in reversed(stages) for key, one in stage.outcomes.items()}
+        known = read_subjects(live, () if self.run is None else (self.run,), judged_in)
+        judged = [key for key in known if self.kind in (None, key[0]) and (not stages or key in judged_in)]
+        if self.kind is not None and not judged:
+            kinds = ", ".join(sorted({kind for kind, _ in known}))
+            raise ConfigError(f"no subject of kind {self.kind!r} was judged; there are subjects of kind {kinds}")
+        done = {
+            (one.kind, one.subject_id, one.output_digest) for _, one in given_labels(live) if one.labeller == labeller
+        }
+        keys = [key for key in judged if not _is_labeled(known[key], done)]
         if drawn == "audits":
             waiting = audited(live)
             keys = [key for key in keys if key in waiting]
@@ -172,14 +209,23 @@ class Work:
         else:
             ordered = in_random_order(keys, seed)
             ordered = disagreements(ordered, stages) if drawn == "disagreements" else ordered
-        return [known[key] for key in ordered]
+        return Choice([known[key] for key in ordered], Counter(kind for kind, _ in judged))
 
-    def shown(self, subject: Subject) -> Iterator[str]:
-        """What is shown of a subject."""
-        lines: list[str] = self.read(lambda live: list(evidence(live, subject).lines()))
+    def shown(self, judged: Judged) -> Iterator[str]:
+        """Yield the evidence of a subject, as the judge of its kind sees it."""
+        lines: list[str] = self.read(
+            lambda live: list(evidence(live, judged, self._judges(judged.subject.kind)).lines())
+        )
         return iter(lines)
 
-    def until(self, rules: Rules) -> Callable[[Sequence[tuple[Subject, GoldLabel]]], str | None]:
+    def _judges(self, kind: str) -> list[object]:
+        """Return the components that judge subjects of *kind*, with the judges inside them."""
+        slots = [] if self.judges is None else self.judges.judges
+        chosen = [slot for slot in slots if not self.labels or slot.label in self.labels]
+        every = [one for slot in chosen for one in (slot, *slot.inside.values())]
+        return [one.component for one in every if kind in (getattr(one.component, "accepts", ()) or (kind,))]
+
+    def until(self, rules: Rules) -> Callable[[Sequence[tuple[Judged, GoldLabel]]], str | None]:
         """Says when the labels there are and those given suffice for a threshold at each stage."""
         if self.judges is None:
             raise ConfigError("--until-calibrated is about the judges of a file: name it in place of a run")
@@ -188,7 +234,7 @@ class Work:
         agree: Agree = "winner" if any(stage.is_pairwise for stage in stages) else "pass"
         rules = attrs.evolve(rules, pass_at=stages[0].slot.pass_at or 0.0, agree=agree, assume_random=True)
 
-        def enough(given: Sequence[tuple[Subject, GoldLabel]]) -> str | None:
+        def enough(given: Sequence[tuple[Judged, GoldLabel]]) -> str | None:
             labels = {(one.kind, one.subject_id): one for one in (*before, *(label for _, label in given))}
             known = {key: one for key, one in labels.items() if key in stages[0].outcomes}
             if len({rules.label_class(one.score) for one in known.values()}) < 2:
@@ -200,6 +246,13 @@ class Work:
             return f"calibrated after {len(labels)} labels: {at}"
 
         return enough
+
+
+def _is_labeled(judged: Judged, done: Container[tuple[str, str, str | None]]) -> bool:
+    """Whether a label of *done* is about the output; one without a digest is about every output."""
+    subject = judged.subject
+    digests = (None, judged.output_digest)
+    return any((kind, subject.id, digest) in done for kind in (subject.kind, "") for digest in digests)
 
 
 def ledger_component(path: Path | None) -> object:

@@ -17,28 +17,33 @@ _HALF = 0.5
 _NOBODY = "nobody named"
 
 
+OutputKey = tuple[str, str, str | None]
+"""A subject's kind and id, and the digest of the output that a label is about."""
+
+
 @attrs.frozen
 class Labellers:
-    """The labels of each labeller, by subject; *decided* are the subjects on which somebody has decided."""
+    """The labels of each labeller, by subject and output; *decided* are the outputs on which somebody has decided."""
 
-    by_labeller: Mapping[str, Mapping[tuple[str, str], float]]
-    decided: frozenset[tuple[str, str]]
+    by_labeller: Mapping[str, Mapping[OutputKey, float]]
+    decided: frozenset[OutputKey]
 
     @classmethod
     def of(cls, labels: Sequence[GoldLabel]) -> Labellers:
         """Sort *labels* by their labellers."""
-        found: dict[str, dict[tuple[str, str], float]] = {}
+        found: dict[str, dict[OutputKey, float]] = {}
         decided = set()
         for label in labels:
+            key = label.kind, label.subject_id, label.output_digest
             if decides(label):
-                decided.add((label.kind, label.subject_id))
+                decided.add(key)
             else:
-                found.setdefault(label.labeller or _NOBODY, {})[label.kind, label.subject_id] = label.score
+                found.setdefault(label.labeller or _NOBODY, {})[key] = label.score
         return cls(found, frozenset(decided))
 
-    def differing(self) -> dict[tuple[str, str], dict[str, float]]:
-        """The subjects with labels that differ and nobody has decided on, with what each labeller has said."""
-        said: dict[tuple[str, str], dict[str, float]] = {}
+    def differing(self) -> dict[OutputKey, dict[str, float]]:
+        """Return the outputs with labels that differ and nobody has decided on, with the label of each labeller."""
+        said: dict[OutputKey, dict[str, float]] = {}
         for who, labels in self.by_labeller.items():
             for key, score in labels.items():
                 said.setdefault(key, {})[who] = score
@@ -60,7 +65,8 @@ class Labellers:
             "alpha": alpha,
             "adjudicated": len(self.decided),
             "differ": [
-                {"subject_kind": kind, "subject_id": id, "labels": one} for (kind, id), one in self.differing().items()
+                {"subject_kind": kind, "subject_id": id, "output_digest": digest, "labels": one}
+                for (kind, id, digest), one in self.differing().items()
             ],
             "reasons": reasons,
         }
@@ -72,7 +78,7 @@ class Labellers:
 
     def alpha(self) -> float | None:
         """Krippendorff's alpha of pass and fail (nominal), over subjects with two labels or more; None where it is not defined."""
-        units: dict[tuple[str, str], Counter[bool]] = {}
+        units: dict[OutputKey, Counter[bool]] = {}
         for labels in self.by_labeller.values():
             for key, score in labels.items():
                 units.setdefault(key, Counter())[score >= _HALF] += 1

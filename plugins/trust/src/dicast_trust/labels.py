@@ -18,25 +18,25 @@ from dicast import (
     AtomicFile,
     ConfigError,
     GoldLabel,
-    InputCheck,
-    InputFile,
+    Ledger,
     Subject,
     TextTable,
-    gold_labels,
-    nearest,
     print_lines,
     read_ledger,
 )
 from dicast.commands import as_json, ledger_path, print_json
+from dicast.reading import JudgedOutputs
 
-from .choosing import evidence, read_subjects
+from .choosing import Judged, evidence, read_subjects
 from .gold import ADJUDICATED, DRAWN, RANDOMLY, WEIGHT, decides, given_labels
 from .human import Human, record
+from .importing import read_import
 from .label import ledger_component
-from .labellers import Labellers
+from .labellers import Labellers, OutputKey
+from .options import any_output
 from .prompt import Prompt
 
-_COLUMNS = ("subject_id", "subject_kind", "score", "labeller", "session_id", "drawn", ADJUDICATED)
+_COLUMNS = ("subject_id", "subject_kind", "score", "labeller", "session_id", "drawn", ADJUDICATED, "output_digest")
 
 
 @click.group()
@@ -79,6 +79,7 @@ def _line(event: Any, label: GoldLabel) -> dict[str, Any]:
         "labeller": label.labeller,
     }
     line |= {"session_id": label.session_id, DRAWN: drawn, ADJUDICATED: decides(label)}
+    line["output_digest"] = label.output_digest
     # not drawn with equal chances: the column keeps dicast calibrate from taking them as if they were
     return line if drawn in RANDOMLY else line | {WEIGHT: None}
 
@@ -100,17 +101,21 @@ def _cell(value: object) -> object:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--labeller", metavar="NAME", help="Whose labels they are, where a line does not say.")
 @click.option("--adjudicated", is_flag=True, help="They decide where labels of a subject differ.")
+@any_output
 @ledger_path
 @as_json
-def import_(file: Path, labeller: str | None, adjudicated: bool, ledger: Path | None, as_json: bool) -> None:
-    """Take labels from FILE, JSON lines {subject_id, score | label} or CSV, into the ledger, where each subject has to have been read."""
-    known: dict[tuple[str, str], Subject] = read_ledger(ledger, read_subjects)
-    found = _read(file, known)
+def import_(
+    file: Path, labeller: str | None, adjudicated: bool, any_output: bool, ledger: Path | None, as_json: bool
+) -> None:
+    """Take labels from FILE, JSON lines {subject_id, score | label} or CSV, into the ledger, where each subject has to have been read.
+
+    A line may say which output it is about, by output_digest or run; where a task made the outputs it has to.
+    """
+    found = read_ledger(ledger, lambda live: read_import(live, file, any_output=any_output))
     if adjudicated:
         found = [(subject, attrs.evolve(label, others={**label.others, ADJUDICATED: True})) for subject, label in found]
     human = Human(labeller or getpass.getuser(), "imported")
-    for one in sorted({label.labeller or human.labeller for _, label in found}):  # a run has one verdict on a subject
-        own = [(subject, label) for subject, label in found if (label.labeller or human.labeller) == one]
+    for one, own in _runs(found, human.labeller):
         record(ledger_component(ledger), Human(one, "imported"), own)
     if as_json:
         print_json(
@@ -120,37 +125,20 @@ def import_(file: Path, labeller: str | None, adjudicated: bool, ledger: Path | 
         click.echo(f"{len(found)} labels imported; dicast calibrate FILE --gold ledger reads them")
 
 
-def _read(path: Path, known: dict[tuple[str, str], Subject]) -> list[tuple[Subject, GoldLabel]]:
-    """The labels in the file, each with its subject.
-
-    :raises DataError: naming every bad line, and every subject that the ledger has not read.
-    """
-    by_id: dict[str, list[Subject]] = {}
-    for subject in known.values():
-        by_id.setdefault(subject.id, []).append(subject)
-    found = []
-    with InputFile.opened(path) as file, InputCheck(file) as check:
-        count = 0
-        for number, label in gold_labels(file, check):
-            count += 1
-            fitting = [subject for subject in by_id.get(label.subject_id, ()) if label.kind in ("", subject.kind)]
-            check.add_id(label.subject_id, number, f"label of {label.labeller or 'nobody named'} on")
-            if not fitting:
-                near = nearest(label.subject_id, by_id)
-                file.fault(
-                    f"the ledger has read no subject {label.subject_id!r}{f', but {near!r}' if near else ''}; run the file over it first",
-                    number,
-                    check,
-                )
-            found += [(subject, _drawn(label)) for subject in fitting]
-        check.finish(count)
-    return found
-
-
-def _drawn(label: GoldLabel) -> GoldLabel:
-    """*label*, which says that it was weighted where a weight is all that tells: it was not drawn with equal chances."""
-    is_weighted = WEIGHT in label.others and not label.others.get(DRAWN)
-    return attrs.evolve(label, others={**label.others, DRAWN: "weighted"}) if is_weighted else label
+def _runs(
+    labels: Sequence[tuple[Subject, GoldLabel]], labeller: str
+) -> Iterator[tuple[str, list[tuple[Subject, GoldLabel]]]]:
+    """Yield the labels of each run that records them, with their labeller: a run has one verdict on a subject."""
+    for name in sorted({label.labeller or labeller for _, label in labels}):
+        rounds: list[dict[tuple[str, str], tuple[Subject, GoldLabel]]] = []
+        for subject, label in labels:
+            if (label.labeller or labeller) == name:
+                key = subject.kind, subject.id
+                free = next((one for one in rounds if key not in one), None)
+                if free is None:
+                    rounds.append(free := {})
+                free[key] = subject, label
+        yield from ((name, list(one.values())) for one in rounds)
 
 
 @labels.command("agreement")
@@ -193,6 +181,23 @@ def _parts(found: dict[str, Any]) -> Iterator[str | TextTable]:
         )
 
 
+def _outputs_of(ledger: Ledger, keys: Sequence[OutputKey]) -> dict[OutputKey, Judged]:
+    """Return the subjects as the runs judged them whose outputs the labels are about."""
+    outputs = JudgedOutputs(ledger, {id for _, id, _ in keys})
+    found: dict[OutputKey, Judged] = {}
+    for key in keys:
+        kind, id, digest = key
+        runs = [
+            run
+            for run in outputs.runs(kind, id)
+            if digest in (None, getattr(outputs.of(run, kind, id), "digest", None))
+        ]
+        known = read_subjects(ledger, runs[-1:]) if runs else {}
+        if (kind, id) in known:
+            found[key] = known[kind, id]
+    return found
+
+
 @labels.command("adjudicate")
 @click.option("--labeller", metavar="NAME", help="Who decides; by default the user of this machine.")
 @ledger_path
@@ -208,17 +213,19 @@ def adjudicate(labeller: str | None, ledger: Path | None, as_json: bool) -> None
             f"{len(differ)} subjects have labels that differ; deciding asks a person, and standard input is no terminal: call it at one, or import "
             "the decisions with dicast labels import FILE --adjudicated"
         )
-    known: dict[tuple[str, str], Subject] = read_ledger(ledger, read_subjects)
-    subjects = [known[key] for key in differ if key in known]
+    judged: dict[Any, Judged] = read_ledger(ledger, lambda live: _outputs_of(live, list(differ)))
 
-    def shown(subject: Subject) -> Iterator[str]:
-        yield from read_ledger(ledger, lambda live: list(evidence(live, subject).lines()))
+    def shown(one: Judged) -> Iterator[str]:
+        yield from read_ledger(ledger, lambda live: list(evidence(live, one).lines()))
         yield ""
-        yield "  ".join(f"{who}: {score:g}" for who, score in differ[subject.kind, subject.id].items())
+        yield "  ".join(f"{who}: {score:g}" for who, score in scores[id(one)].items())
 
+    scores = {id(one): differ[key] for key, one in judged.items()}
+    digests = {id(one): key[2] for key, one in judged.items()}
+    subjects = list(judged.values())
     human = Human(labeller or getpass.getuser(), "imported")
     decided = (
-        (one, attrs.evolve(said, others={ADJUDICATED: True}))
+        (one.subject, attrs.evolve(said, output_digest=digests[id(one)], others={ADJUDICATED: True}))
         for one, said in Prompt(human.labeller, shown).labels(subjects)
     )
     record(ledger_component(ledger), human, decided)

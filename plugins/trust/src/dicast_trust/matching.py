@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dicast import ConfigError, DataError, GoldLabel, Problem, nearest
 
 from .binomial import least_labels
-from .gold import Gold
+from .gold import Gold, LabeledOutputs
 from .rules import Rules
 from .verdicts import Stage, Subject
 
@@ -20,29 +20,33 @@ def check_count(gold: Gold, rules: Rules) -> None:
     :raises DataError: when there are not.
     """
     least = least_labels(rules.risk, rules.alpha)
-    if len(gold.labels) < least:
+    if len(gold.by_subject) < least:
         raise DataError(
-            f"{gold.source} has {len(gold.labels)} labels, and a target of {rules.target:g} at alpha {rules.alpha:g} needs {least} without an error: "
+            f"{gold.source} has {len(gold.by_subject)} labels, and a target of {rules.target:g} at alpha {rules.alpha:g} needs {least} without an error: "
             "label more subjects (dicast label --random N), or ask for less (--target, --alpha)"
         )
 
 
-def matched(gold: Gold, stages: Sequence[Stage]) -> dict[Subject, GoldLabel]:
-    """The label of every subject, by its kind and id.
+def matched(outputs: LabeledOutputs, stages: Sequence[Stage]) -> dict[Subject, GoldLabel]:
+    """Return the label of every subject, by its kind and id: of several labels the one about the output that the first stage judged.
 
-    :raises DataError: naming labels of subjects that nobody has judged.
+    :raises DataError: naming labels of subjects, or outputs, that no stage has judged.
     """
+    gold = outputs.gold
     kinds: dict[str, list[str]] = {}
+    runs: dict[Subject, str] = {}
     for stage in stages:
-        for kind, id in stage.outcomes:
+        for (kind, id), outcome in stage.outcomes.items():
             if kind not in (known := kinds.setdefault(id, [])):
                 known.append(kind)
+            runs.setdefault((kind, id), outcome.run_id)
     found: dict[Subject, GoldLabel] = {}
     unknown = []
-    for key, label in gold.labels.items():
+    for key in gold.subjects:
         kind, id = key
         fitting = [one for one in kinds.get(id, ()) if kind in ("", one)]
-        found |= {(one, id): label for one in fitting}
+        about = {(one, id): outputs.label(runs[one, id], one, id) for one in fitting}
+        found |= {subject: label for subject, label in about.items() if label is not None}
         unknown += [] if fitting else [key]
     if unknown:
         raise DataError(_unjudged(gold, unknown, kinds, stages[0].label))
@@ -53,14 +57,15 @@ def _unjudged(gold: Gold, unknown: Sequence[Subject], kinds: Mapping[str, Sequen
     """What to say of labels of the subjects *unknown*, where *kinds* are those of the judged ones by id."""
     kind, first = unknown[0]
     if first in kinds:
-        step = f"; it has one on {kinds[first][0]} {first!r}, and the label says {kind!r}: mend subject_kind, or leave it out"
+        step = f"; it has one on {kinds[first][0]} {first!r}, and the label says {kind!r}: fix subject_kind, or leave it out"
     else:
         near = nearest(first, kinds)
         step = f"{f'; there is {near!r}' if near else ''}: run the file over them first, or add --judge-missing"
     named = f"{', '.join(repr(id) for _, id in unknown[:_SHOWN])}{' …' if len(unknown) > _SHOWN else ''}"
-    about = f"{len(unknown):,} of {len(gold.labels):,} labels in {gold.source}"
+    about = f"{len(unknown):,} of {len(gold.by_subject):,} labels in {gold.source}"
     line = gold.lines.get((kind, first))
-    message = f"{about} are of subjects that {label} has no verdict on ({named}){step}"
+    outputs = ", or none on the output that the label names" if gold.names_outputs else ""
+    message = f"{about} are of subjects that {label} has no verdict on{outputs} ({named}){step}"
     return Problem(message, gold.source if line else None, line, value=first)
 
 
@@ -71,7 +76,10 @@ def check_kinds(gold: Gold, stages: Sequence[Stage]) -> None:
     """
     kinds = {stage.label: {kind for kind, _ in stage.outcomes} for stage in stages}
     about = {
-        kind for stage in stages for kind, id in stage.outcomes if (kind, id) in gold.labels or ("", id) in gold.labels
+        kind
+        for stage in stages
+        for kind, id in stage.outcomes
+        if (kind, id) in gold.by_subject or ("", id) in gold.by_subject
     }
     for label, own in kinds.items():
         if about and own and not own & about:

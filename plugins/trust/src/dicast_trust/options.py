@@ -9,6 +9,13 @@ import click
 from dicast import ConfigError
 from dicast.toolkit.overwriting import refuse_overwrite
 
+any_output = click.option(
+    "--any-output",
+    is_flag=True,
+    help="Compare labels with verdicts on every output of a subject, also where a task made it.",
+)
+"""Option of commands that compare labels with verdicts."""
+
 
 def rate(ctx: click.Context, param: click.Parameter, value: float) -> float:
     """*value*, which has to lie between 0 and 1 and be neither; NaN does not."""

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 import attrs
 import click
 
-from dicast import GoldLabel, Subject
+from dicast import GoldLabel
+
+from .choosing import Judged
 
 KEYS = "y pass  n fail  t tie  = score  s skip  u undo  q quit  ? help"
 HELP = (
@@ -33,15 +35,15 @@ class Prompt:
     """
 
     labeller: str
-    show: Callable[[Subject], Iterator[str]]
+    show: Callable[[Judged], Iterator[str]]
     key: Callable[[], str] = click.getchar
     line: Callable[[str], str] = input
     say: Callable[[str], object] = click.echo
-    enough: Callable[[Sequence[tuple[Subject, GoldLabel]]], str | None] = lambda _: None
+    enough: Callable[[Sequence[tuple[Judged, GoldLabel]]], str | None] = lambda _: None
 
-    def labels(self, subjects: Sequence[Subject]) -> Iterator[tuple[Subject, GoldLabel]]:
+    def labels(self, subjects: Sequence[Judged]) -> Iterator[tuple[Judged, GoldLabel]]:
         """Ask about *subjects* in their order; yield each label once the one after it is there, so that it can be undone until then."""
-        given: list[tuple[Subject, GoldLabel]] = []
+        given: list[tuple[Judged, GoldLabel]] = []
         at, last = 0, None
         while at < len(subjects):
             answer = self._ask(subjects[at], f"{len(given) + (last is not None) + 1} of {len(subjects)}")
@@ -55,7 +57,7 @@ class Prompt:
                 yield last
                 last = None
             if isinstance(answer, float):
-                last = subjects[at], GoldLabel(subjects[at].id, answer, subjects[at].kind, self.labeller)
+                last = subjects[at], self._label(subjects[at], answer)
                 if (said := self.enough([*given, last])) is not None:
                     self.say(said)
                     break
@@ -63,7 +65,11 @@ class Prompt:
         if last is not None:
             yield last
 
-    def _ask(self, subject: Subject, place: str) -> float | str | None:
+    def _label(self, judged: Judged, score: float) -> GoldLabel:
+        subject = judged.subject
+        return GoldLabel(subject.id, score, subject.kind, self.labeller, output_digest=judged.output_digest)
+
+    def _ask(self, subject: Judged, place: str) -> float | str | None:
         """A score, ``s`` or ``u``; None where it is the end."""
         self.say("")
         for text in self.show(subject):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ import attrs
 
 from dicast import MISSING, Event, Ledger, Query, lookup
 from dicast.commands import label_fingerprint
+from dicast.reading import output_digest
 
 METRICS = "metrics"
 """The label of all metrics together."""
@@ -44,11 +45,15 @@ class Said(NamedTuple):
 
 @attrs.frozen
 class Content:
-    """What was judged: how long it and its reference are, in characters, and the model that wrote it; None where that is not known."""
+    """A judged content: the lengths of the output and of the reference in characters, the model that wrote the output, and the digest of the output.
+
+    A member is None where it is not known.
+    """
 
     output: int | None = None
     reference: int | None = None
     author: str | None = None
+    digest: str | None = None
 
 
 @attrs.define
@@ -68,17 +73,26 @@ class Recorded:
     live: set[str] = attrs.field(factory=set)
     """The runs in which a model was called: in others, all replies came from a recording or a cache."""
     others: int = 0
+    skips: Callable[[str, str, str], bool] | None = None
+    """Whether a run judged another output of a subject than its label is about."""
 
     @property
     def verdicts(self) -> int:
         """How many verdicts there are."""
         return sum(map(len, self.said.values()))
 
+    def is_same_output(self, one: Said, other: Said) -> bool:
+        """Whether two verdicts are about the same output; where the ledger keeps digests, about the same content."""
+        first, second = (self.contents.get(said.content or "", Content()).digest for said in (one, other))
+        return one.content == other.content if first is None or second is None else first == second
+
     def newest(self) -> Iterator[tuple[Subject, Said]]:
-        """The newest verdict on each subject, previews left out."""
+        """Yield the newest verdict on each subject, of a labeled one on the output that the label is about; previews are left out."""
         for subject, all_said in self.said.items():
-            if said := next((one for one in reversed(all_said) if not one.preview), None):
-                yield subject, said
+            for said in reversed(all_said):
+                if not said.preview and not (self.skips and self.skips(said.run_id, *subject)):
+                    yield subject, said
+                    break
 
 
 def read_labels(ledger: Ledger, fingerprints: Mapping[str, str], author: str) -> dict[str, Recorded]:
@@ -132,7 +146,9 @@ class _Reader:
         if isinstance(content, Mapping) and digest not in self._contents:
             author = lookup(content.get("context") or {}, self._author)
             named = None if author in (MISSING, None, "") else str(author)
-            self._contents[digest] = Content(_length(content.get("output")), _length(content.get("reference")), named)
+            output = content.get("output")
+            lengths = _length(output), _length(content.get("reference"))
+            self._contents[digest] = Content(*lengths, named, output_digest(output))
 
     def _complete_record(self, event: Event, payload: Mapping[str, Any]) -> None:
         """A task has made the output: what was judged is the record's."""
@@ -144,7 +160,10 @@ class _Reader:
         before = self._contents.get(read or "", Content())
         made = f"{event.run_id} {read} {event.id}"
         self._read[event.run_id, subject] = made
-        self._contents[made] = attrs.evolve(before, output=_length(response.get("content")))
+        output = response.get("content")
+        self._contents[made] = attrs.evolve(
+            before, output=_length(output), digest=output_digest(output) if output else None
+        )
 
     def _judge(self, seq: int, event: Event, payload: Mapping[str, Any]) -> None:
         unit, subject = str(payload["judge"]), _subject(event)

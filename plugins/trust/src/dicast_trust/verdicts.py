@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any
@@ -21,6 +21,9 @@ PAIRWISE = "pairwise"
 
 Subject = tuple[str, str]
 """A subject's kind and id."""
+
+Skips = Callable[[str, str, str], bool]
+"""Takes a run, a kind and an id of a subject."""
 
 
 @attrs.define
@@ -98,10 +101,14 @@ def stages_of(judges: Sequence[Slot], labels: Sequence[str] = ()) -> tuple[Slot 
     return cascade, [Stage(cascade.inside[at].label, cascade.inside[at]) for at in places]
 
 
-def read_stages(ledger: Ledger, stages: Sequence[Stage], cascade: Slot | None, runs: Sequence[str] = ()) -> None:
+def read_stages(
+    ledger: Ledger, stages: Sequence[Stage], cascade: Slot | None, runs: Sequence[str] = (), skips: Skips | None = None
+) -> None:
     """Fill *stages* with what *ledger* has of them in *runs*; when there are none, in all that are no preview, such as those of ``dicast doctor``.
 
     A verdict of the cascade's tells what each of its stages said; a judge that stands alone counts for the stage with its fingerprint.
+
+    :param skips: whether the verdicts of a run on a subject are left out, as they are about another output than its label.
     """
     started = dict(_started(ledger, runs))
     previews = {run_id for run_id, payload in started.items() if payload.get("preview") is True} - set(runs)
@@ -110,7 +117,7 @@ def read_stages(ledger: Ledger, stages: Sequence[Stage], cascade: Slot | None, r
     by_config = {stage.slot.fingerprint: stage for stage in stages}
     by_label = {stage.label: stage for stage in stages}
     for event in _ended(ledger, runs):
-        if event.run_id in previews:
+        if event.run_id in previews or (skips and skips(event.run_id, str(event.subject_kind), str(event.subject_id))):
             continue
         config, label = configs.get(event.run_id, {}), str(event.payload["judge"])
         if cascade is not None and label == cascade.label:

@@ -1,0 +1,291 @@
+"""The one reader of labels: of gold files and of a ledger, and which verdicts a label is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import orjson
+
+from .._kernel.classes import define, field, frozen
+from .._kernel.contract.protocols import Ledger
+from .._kernel.events import RUN_STARTED
+from .._kernel.resume.named_runs import known_run
+from .._kernel.values import Event, Query
+from .._kernel.values.errors import ConfigError, DataError, Problem
+from .._toolkit.gold import GoldLabel, gold_labels
+from .._toolkit.input_file import InputCheck, InputFile
+from .outputs import JudgedOutput, JudgedOutputs
+
+LABEL_GIVEN = "label.given"
+"""The event of a label: ``{subject, subject_kind, score, labeller, output_digest, drawn}``."""
+
+ADJUDICATED = "adjudicated"
+"""A label with ``adjudicated: true`` decides where labels of a subject differ."""
+
+WEIGHT = "weight"
+DRAWN = "drawn"
+RANDOMLY = ("random", "imported", None)
+"""Ways to draw subjects whose labels hold for all subjects; of imported labels the user has to know."""
+
+LEDGER = "ledger"
+"""The word for the ledger's labels in place of a file."""
+
+_SHOWN = 20
+
+Subject = tuple[str, str]
+"""A subject's kind and id; the kind "" where a file does not say it."""
+
+Key = tuple[str, str, str | None, str | None]
+"""Kind, id, digest of the output, and run of a label."""
+
+
+@frozen
+class Gold:
+    """One label for each subject and output, in the order in which they were given.
+
+    *digest* is the SHA-256 of the file, or of the ledger's labels; *source* is how the user named them; *lines* are the places in a file.
+    """
+
+    entries: Mapping[Key, GoldLabel] = field(repr=False)
+    digest: str = ""
+    source: str = ""
+    lines: Mapping[Subject, int] = field(repr=False, factory=dict)
+    by_subject: Mapping[Subject, Sequence[GoldLabel]] = field(init=False, repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        found: dict[Subject, list[GoldLabel]] = {}
+        for label in self.entries.values():
+            found.setdefault((label.kind, label.subject_id), []).append(label)
+        object.__setattr__(self, "by_subject", found)
+
+    @property
+    def subjects(self) -> list[Subject]:
+        """The labeled subjects, in the order of their first label."""
+        return list(self.by_subject)
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of the labeled subjects."""
+        return frozenset(id for _, id in self.by_subject)
+
+    def labels_of(self, kind: str, id: str) -> Sequence[GoldLabel]:
+        """Return the labels of a subject; labels with its kind count before labels without a kind."""
+        return self.by_subject.get((kind, id)) or self.by_subject.get(("", id), ())
+
+    @property
+    def names_outputs(self) -> bool:
+        """Whether some label says which output it is about."""
+        return any(label.output_digest or label.run for label in self.entries.values())
+
+
+def decides(label: GoldLabel) -> bool:
+    """Whether *label* decides where labels of its subject differ; in CSV the word says so."""
+    return label.others.get(ADJUDICATED) in (True, "true")
+
+
+def read_gold(source: Path | str, ledger: Ledger | None = None, *, draws: bool = False) -> Gold:
+    """Return the labels in the file *source*; with the word ``ledger`` the labels of *ledger*, with ``-`` of standard input.
+
+    :param draws: refuse labels that say that their subjects were not drawn with equal chances, and leave such labels of a ledger out.
+    :raises DataError: naming every bad line; also where two labels of one output differ and nobody has decided between them.
+    :raises ConfigError: where the ledger has no labels.
+    """
+    if str(source) == LEDGER and ledger is not None and not Path(LEDGER).exists():
+        return ledger_gold(ledger, draws=draws)
+    with InputFile.opened(Path(source)) as file, InputCheck(file) as check:
+        lines = list(gold_labels(file, check))
+        if draws and (apart := next(((number, key) for number, label in lines if (key := _apart(label))), None)):
+            number, key = apart
+            wrong = (
+                f"labels with {'a' if key == WEIGHT else 'such a'} {key!r} were not drawn with equal chances, and nothing that is said about all subjects would hold; "
+                "label subjects that are drawn at random (dicast label --random N), and leave the column out"
+            )
+            file.fault(Problem(wrong, path=key), number, check)
+        step = "keep one of the two lines, or mark it as adjudicated: true"
+        for number, problem in _differing(lines, " on line {}", step):
+            file.fault(problem, number, check)
+        digest = check.finish(len(lines))
+    places = {(label.kind, label.subject_id): number for number, label in reversed(lines)}
+    return Gold(_one_each(label for _, label in lines), digest, file.label, places)
+
+
+def _apart(label: GoldLabel) -> str | None:
+    """Return the key by which *label* says that its subject was not drawn with the chance of all others."""
+    return WEIGHT if WEIGHT in label.others else None if label.others.get(DRAWN) in RANDOMLY else DRAWN
+
+
+def given_labels(ledger: Ledger) -> list[tuple[Event, GoldLabel]]:
+    """Return every label that *ledger* has, with its event, the oldest first; of one labeller's on an output the newest."""
+    newest: dict[tuple[object, ...], tuple[Event, GoldLabel]] = {}
+    for entry in ledger.read(Query(types=(LABEL_GIVEN,))):
+        event = entry.event
+        label = from_event(event)
+        newest[(*_key(label), label.labeller, decides(label))] = event, label
+    return list(newest.values())
+
+
+def randomly_given(ledger: Ledger) -> list[tuple[Event, GoldLabel]]:
+    """Return the labels of :func:`given_labels` whose subjects were drawn at random."""
+    return [(event, label) for event, label in given_labels(ledger) if event.payload.get(DRAWN) in RANDOMLY]
+
+
+def from_event(event: Event) -> GoldLabel:
+    """Return the label that an event ``label.given`` holds."""
+    payload = event.payload
+    score, labeller, kind = payload["score"], payload.get("labeller"), payload.get("subject_kind")
+    digest = payload.get("output_digest")
+    others = {ADJUDICATED: True} if payload.get(ADJUDICATED) is True else {}
+    return GoldLabel(
+        str(payload["subject"]),
+        float(score),  # type: ignore[arg-type]  # the command that writes it has checked
+        str(kind or ""),
+        None if labeller is None else str(labeller),
+        event.session_id,
+        others,
+        None if digest is None else str(digest),
+    )
+
+
+def ledger_gold(ledger: Ledger, *, draws: bool = True) -> Gold:
+    """Return the labels that *ledger* has; with *draws* only of subjects drawn at random, as other labels say nothing about all subjects.
+
+    :raises ConfigError: where there are none.
+    :raises DataError: where two differ and nobody has decided between them.
+    """
+    labels = [label for _, label in (randomly_given if draws else given_labels)(ledger)]
+    if not labels and (count := len(given_labels(ledger))):
+        raise ConfigError(
+            f"none of the {count} labels in the ledger is of subjects drawn at random, so that they say nothing of all: dicast label FILE --random N"
+        )
+    if not labels:
+        raise ConfigError(
+            "the ledger has no labels; dicast label FILE gives some, dicast labels import FILE takes them from a file"
+        )
+    step = "decide between them with dicast labels adjudicate"
+    problems = [problem for _, problem in _differing(list(enumerate(labels, 1)), "", step)]
+    if problems:
+        raise DataError(problems[:_SHOWN])
+    listed = [[*_key(label), label.score, label.labeller] for label in labels]
+    return Gold(_one_each(labels), sha256(orjson.dumps(listed)).hexdigest(), "the ledger's labels")
+
+
+def _key(label: GoldLabel) -> Key:
+    return label.kind, label.subject_id, label.output_digest, label.run
+
+
+def _differing(lines: Sequence[tuple[int, GoldLabel]], where: str, step: str) -> Iterable[tuple[int, Problem]]:
+    """Yield the problem of each output with labels that differ, with the line of the later label.
+
+    :param where: the words for the line of the first label.
+    """
+    first: dict[Key, tuple[int, GoldLabel]] = {}
+    decided = {_key(label) for _, label in lines if decides(label)}
+    for number, label in lines:
+        key = _key(label)
+        line, before = first.setdefault(key, (number, label))
+        if before.score != label.score and key not in decided:
+            named = before.labeller or label.labeller
+            who = f" ({before.labeller or 'nobody named'} and {label.labeller or 'nobody named'})" if named else ""
+            wrong = f"subject {label.subject_id!r} has two labels that differ, {before.score:g}{where.format(line)} and {label.score:g}{who}; {step}"
+            yield number, Problem(wrong, path="score", value=label.score)
+
+
+def _one_each(labels: Iterable[GoldLabel]) -> dict[Key, GoldLabel]:
+    """Return one label for each subject and output, at the place of its first; a label that decides counts before others."""
+    found: dict[Key, GoldLabel] = {}
+    for label in labels:
+        key = _key(label)
+        if key not in found or decides(label):
+            found[key] = label
+    return found
+
+
+@define
+class LabeledOutputs:
+    """Which label is about the output that a run judged.
+
+    A label that names an output (``output_digest`` or ``run``) is about verdicts on that output alone. Another label is about every output that
+    the source brings. Where a task made the output such a label is refused by :meth:`check`, unless *any_output*.
+    """
+
+    gold: Gold
+    any_output: bool = False
+    _outputs: JudgedOutputs | None = None
+    _of_run: dict[str, str] = field(factory=dict)
+    _unnamed: dict[Subject, str] = field(factory=dict)
+
+    @classmethod
+    def of(cls, ledger: Ledger, gold: Gold, *, any_output: bool = False) -> LabeledOutputs:
+        """Read the outputs of the labeled subjects, where labels name outputs or a task made some.
+
+        :raises ConfigError: where a label names a run that the ledger does not have.
+        """
+        started = ledger.read(Query(types=(RUN_STARTED,)))
+        has_tasks = any(entry.event.payload.get("task") is not None for entry in started)
+        runs = {label.run for label in gold.entries.values() if label.run is not None}
+        of_run = {run: known_run(ledger, run) for run in sorted(runs)}
+        outputs = JudgedOutputs(ledger, gold.ids) if has_tasks or gold.names_outputs else None
+        return cls(gold, any_output, outputs, of_run)
+
+    @property
+    def is_selective(self) -> bool:
+        """Whether some label may be about the output of one run and not of another."""
+        return self._outputs is not None
+
+    def label(self, run_id: str, kind: str, id: str) -> GoldLabel | None:
+        """Return the label of the output that a run judged; None where there is none."""
+        labels = self.gold.labels_of(kind, id)
+        if not labels or self._outputs is None:
+            return labels[0] if labels else None
+        output = self._outputs.of(run_id, kind, id) or JudgedOutput()
+        named = [label for label in labels if self._is_about(label, run_id, output, kind, id)]
+        if named:
+            return named[0]
+        plain = next((label for label in labels if label.output_digest is None and label.run is None), None)
+        if plain is not None and output.is_made and not self.any_output:
+            self._unnamed[kind, id] = run_id
+            return None
+        return plain
+
+    def excludes(self, run_id: str, kind: str, id: str) -> bool:
+        """Whether the subject has labels, and none is about the output that the run judged."""
+        return bool(self.gold.labels_of(kind, id)) and self.label(run_id, kind, id) is None
+
+    def _is_about(self, label: GoldLabel, run_id: str, output: JudgedOutput, kind: str, id: str) -> bool:
+        if label.output_digest is None and label.run is None:
+            return False
+        if self.any_output:
+            return True
+        if label.output_digest is not None and label.output_digest != output.digest:
+            return False
+        if label.run is None:
+            return True
+        run = self._of_run[label.run]
+        if run == run_id:
+            return True
+        shown = None if self._outputs is None else self._outputs.of(run, kind, id)
+        return shown is not None and shown.digest is not None and shown.digest == output.digest
+
+    def check(self) -> None:
+        """See that every label that met a verdict says which output it is about, where a task made the output.
+
+        :raises ConfigError: naming such labels.
+        """
+        if not self._unnamed:
+            return
+        (kind, id), run_id = next(iter(self._unnamed.items()))
+        line = self.gold.lines.get((kind, id), self.gold.lines.get(("", id)))
+        count = len(self._unnamed)
+        named = f"{count:,} label{'s' * (count > 1)} in {self.gold.source} (the first is of {kind} {id!r})"
+        message = (
+            f"{named} do not say which output they are about, and a task made the outputs (run {run_id}): add output_digest or run to each row, "
+            "label the outputs again (dicast label), or add --any-output to compare them with every output"
+        )
+        raise ConfigError(Problem(message, self.gold.source if line else None, line, path="output_digest"))
+
+
+def all_labels(gold: Gold) -> Iterator[GoldLabel]:
+    """Yield the labels in the order in which they were given."""
+    yield from gold.entries.values()

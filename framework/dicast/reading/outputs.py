@@ -1,0 +1,98 @@
+"""Judged outputs: which output of a subject each run has judged, and the digest that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from .._kernel.classes import frozen
+from .._kernel.contract.protocols import Ledger
+from .._kernel.events import RECORD_COMPLETED, RUN_STARTED, SUBJECT_READ
+from .._kernel.values import Query
+
+Place = tuple[str, str, str]
+"""A run, and the kind and id of a subject."""
+
+_FEW = 200
+"""Up to so many subjects are looked up one by one; for more the ledger is read whole."""
+
+
+@frozen
+class JudgedOutput:
+    """The output of one subject as one run judged it.
+
+    *is_made* says that a task made it; *value* and *digest* are None where the ledger keeps digests in place of contents.
+    """
+
+    value: object = None
+    digest: str | None = None
+    is_made: bool = False
+
+
+def output_digest(output: object) -> str:
+    """Return the SHA-256 of *output* as canonical JSON: sorted keys, no blanks."""
+    return sha256(orjson.dumps(output, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+class JudgedOutputs:
+    """The outputs of subjects, by run.
+
+    Reads the ledger once when it is made.
+
+    :param subjects: the ids to read; None for all.
+    :param run_id: the run to read; None for all runs.
+    """
+
+    def __init__(self, ledger: Ledger, subjects: Collection[str] | None = None, run_id: str | None = None) -> None:
+        self._outputs: dict[Place, JudgedOutput] = {}
+        self._contents: dict[str, Mapping[str, Any]] = {}
+        self._tasks = {
+            entry.event.run_id
+            for entry in ledger.read(Query(run_id=run_id, types=(RUN_STARTED,)))
+            if entry.event.payload.get("task") is not None
+        }
+        types = (SUBJECT_READ, RECORD_COMPLETED)
+        queries = [Query(run_id=run_id, types=types)]
+        if subjects is not None and len(subjects) <= _FEW:
+            queries = [Query(run_id=run_id, types=types, subject_id=id) for id in sorted(subjects)]
+        for query in queries:
+            for entry in ledger.read(query):
+                if subjects is None or entry.event.subject_id in subjects:
+                    self._add(entry.event)
+
+    def of(self, run_id: str, kind: str, id: str) -> JudgedOutput | None:
+        """Return the output of a subject in a run; None where the run did not read it."""
+        return self._outputs.get((run_id, kind, id))
+
+    def runs(self, kind: str, id: str) -> list[str]:
+        """Return the runs that read a subject, the oldest first."""
+        return [run for run, *subject in self._outputs if subject == [kind, id]]
+
+    def _add(self, event: Any) -> None:
+        place = event.run_id, str(event.subject_kind), str(event.subject_id)
+        payload: Mapping[str, Any] = event.payload
+        if event.type == SUBJECT_READ:
+            digest, content = str(payload["digest"]), payload.get("content")
+            if isinstance(content, Mapping):
+                self._contents[digest] = content
+            known = self._contents.get(digest)
+            value = None if known is None else known.get("output")
+            is_known = known is not None
+            self._outputs.pop(place, None)  # of a live source that reads it again
+            self._outputs[place] = JudgedOutput(
+                value, output_digest(value) if is_known else None, event.run_id in self._tasks
+            )
+        elif event.run_id in self._tasks:
+            made = _made(payload)
+            self._outputs[place] = JudgedOutput(made, None if made is None else output_digest(made), is_made=True)
+
+
+def _made(record: Mapping[str, Any]) -> object:
+    """Return the output in a record: the response, of several criteria the first; None where a ledger of digests has blanked it."""
+    if "digest" in record:
+        return None
+    response = record.get("response")
+    return response.get("content") if isinstance(response, Mapping) else None

@@ -1,0 +1,181 @@
+"""Labels are about an output: gold files, labels of the ledger, and what ``dicast label`` shows, with outputs that a task made."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import pytest
+import yaml
+from test_labels import at_a_terminal
+
+from dicast import Reply
+from dicast.reading import output_digest
+from dicast.testing import FakeChatModel, run_pipeline
+
+ANSWER = """
+import json, sys
+row = json.load(sys.stdin)
+print(open("style.txt").read() + " answer to " + row["id"])
+"""
+PIPELINE = f"""
+name: made
+define: {{grader: {{replay/chat: {{path: replies.jsonl}}}}}}
+source: {{rows/jsonl: {{path: rows.jsonl}}}}
+task: {{task/command: {{command: ["{sys.executable}", answer.py]}}}}
+judges: [{{llm/judge: {{as: polite, model: grader}}}}]
+ledger: {{ledger/sqlite: {{path: ledger.db}}}}
+"""
+STYLES = ("polite", "rude")
+N = 30
+
+
+def record_replies(project, outputs):
+    """Record a judge that finds polite *outputs* good and others not."""
+
+    def reply(request):
+        text = request.messages[-1].content
+        seal = re.search(r"^seal: (\S+)$", text, re.MULTILINE)[1]
+        said = {"seal": seal, "score": float("polite " in text), "confidence": 0.9, "rationale": "r"}
+        return Reply(json.dumps(said), model="m")
+
+    pipeline = yaml.safe_load(PIPELINE)
+    del pipeline["ledger"], pipeline["task"]
+    pipeline["define"]["grader"]["replay/chat"]["record"] = "model"
+    project.lines("rows.jsonl", [{"id": str(n), "input": "?", "output": output} for n, output in enumerate(outputs)])
+    run_pipeline(yaml.safe_dump(pipeline), components={"model": FakeChatModel(reply)})
+
+
+@pytest.fixture
+def made(project):
+    """Two runs of one file over the same rows, whose task answers politely in the first and rudely in the second."""
+    record_replies(project, [f"{style} answer to r{n}" for style in STYLES for n in range(N)])
+    project.lines("rows.jsonl", [{"id": f"r{n}", "input": "?"} for n in range(N)])
+    (project.folder / "answer.py").write_text(ANSWER)
+    (project.folder / "pipeline.yaml").write_text(PIPELINE)
+    return project
+
+
+@pytest.fixture
+def runs(made):
+    """The ids of the two runs."""
+    ids = []
+    for style in STYLES:
+        (made.folder / "style.txt").write_text(style)
+        ids.append(made.run()["run_id"])
+    return ids
+
+
+def gold(project, style, **more):
+    """Labels that find the polite answers good; *style* says which answers were labeled."""
+    score = float(style == "polite")
+    project.lines("gold.jsonl", [{"subject_id": f"r{n}", "score": score, **more} for n in range(N)])
+
+
+def agreement(project, *options, code=0):
+    arguments = ("agreement", "--gold", "gold.jsonl", "--judge", "polite", "--ledger", "ledger.db")
+    return project.document(*arguments, *options, code=code)
+
+
+def test_a_label_without_an_output_is_refused_where_a_task_made_it(made, runs):
+    gold(made, "polite")
+    for command in (
+        ("agreement", "--gold", "gold.jsonl", "--judge", "polite", "--ledger", "ledger.db"),
+        ("calibrate", "pipeline.yaml", "--gold", "gold.jsonl"),
+        ("doctor", "pipeline.yaml", "--gold", "gold.jsonl", "--no-ask"),
+        ("labels", "import", "gold.jsonl", "--ledger", "ledger.db"),
+    ):
+        message = made.refused(*command)
+        assert "gold.jsonl:1" in message, command
+        assert "output_digest or run" in message
+        assert "--any-output" in message
+    assert agreement(made, "--any-output")["raters"]["polite"]["base_rate"] == 0.0  # the newest run is rude
+
+
+@pytest.mark.parametrize(("number", "rate"), [(0, 1.0), (1, 0.0)])
+def test_a_label_of_a_run_is_compared_with_verdicts_on_its_output(made, runs, number, rate):
+    gold(made, ("polite", "rude")[number], run=runs[number])
+    found = agreement(made)
+    assert (found["n"], found["within"]) == (N, 1.0)
+    assert found["raters"]["polite"]["base_rate"] == rate
+    stage = made.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--assume-random")["stages"][0]
+    assert stage["errors"] == 0
+    (card,) = made.document("doctor", "pipeline.yaml", "--gold", "gold.jsonl", "--no-ask")["judges"]
+    assert card["accuracy"]["value"] == 1.0
+
+
+def test_a_label_of_a_digest_is_compared_with_verdicts_on_that_output(made, runs):
+    lines = [
+        {"subject_id": f"r{n}", "score": 1, "output_digest": output_digest(f"polite answer to r{n}")} for n in range(N)
+    ]
+    made.lines("gold.jsonl", lines)
+    assert agreement(made)["raters"]["polite"]["base_rate"] == 1.0
+    assert agreement(made, "--any-output")["raters"]["polite"]["base_rate"] == 0.0
+
+
+def test_labels_of_two_outputs_of_one_subject_stand_next_to_each_other(made, runs):
+    lines = [
+        {"subject_id": f"r{n}", "score": score, "run": run}
+        for n in range(N)
+        for score, run in zip((1, 0), runs, strict=True)
+    ]
+    made.lines("gold.jsonl", lines)
+    assert agreement(made)["within"] == 1.0
+    assert agreement(made, "--run", runs[0])["raters"]["polite"]["base_rate"] == 1.0
+
+
+def test_an_output_that_no_run_judged_is_no_match(made, runs):
+    gold(made, "polite", output_digest=output_digest("another"))
+    message = made.refused("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
+    assert "none on the output that the label names" in message
+
+
+def test_a_digest_that_is_none_is_refused_by_line(made, runs):
+    gold(made, "polite", output_digest="abc")
+    message = made.refused("agreement", "--gold", "gold.jsonl", "--judge", "polite", "--ledger", "ledger.db")
+    assert "gold.jsonl:1" in message
+    assert "'abc' is no digest of an output" in message
+
+
+def test_import_records_the_digest_of_the_runs_output_and_export_writes_it(made, runs):
+    gold(made, "polite", run=runs[0])
+    made.document("labels", "import", "gold.jsonl", "--labeller", "ada", "--ledger", "ledger.db")
+    lines = [json.loads(line) for line in made.call("labels", "export", "--ledger", "ledger.db").stdout.splitlines()]
+    assert lines[0]["output_digest"] == output_digest("polite answer to r0")
+    (made.folder / "gold.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert agreement(made)["raters"]["polite"]["base_rate"] == 1.0
+    found = made.document("agreement", "--gold", "ledger", "--judge", "polite", "--ledger", "ledger.db")
+    assert found["raters"]["polite"]["base_rate"] == 1.0
+
+
+def test_label_shows_the_output_that_the_task_made_and_records_its_digest(made, runs):
+    shown, code = at_a_terminal(
+        "label", "pipeline.yaml", "--random", "1", "--labeller", "ada", keys="y", folder=made.folder
+    )
+    assert code == 0, shown
+    assert "rude answer to" in shown
+    assert f"of run {runs[1]}" in shown
+    shown, _ = at_a_terminal("label", runs[0], "--random", "1", "--labeller", "ada", "--ledger", "ledger.db", keys="n", folder=made.folder)  # fmt: skip
+    assert "polite answer to" in shown
+    lines = [json.loads(line) for line in made.call("labels", "export", "--ledger", "ledger.db").stdout.splitlines()]
+    id = lines[0]["subject_id"]
+    assert [line["output_digest"] for line in lines] == [
+        output_digest(f"{style} answer to {id}") for style in ("rude", "polite")
+    ]
+
+
+def test_without_a_task_a_label_is_about_every_output_unless_it_names_one(project):
+    record_replies(project, [f"{style} {n}" for style in STYLES for n in range(N)])
+    pipeline = yaml.safe_load(PIPELINE)
+    del pipeline["task"]
+    project.pipeline(pipeline)
+    ids = []
+    for style in STYLES:
+        project.lines("rows.jsonl", [{"id": f"r{n}", "input": "?", "output": f"{style} {n}"} for n in range(N)])
+        ids.append(project.run()["run_id"])
+    gold(project, "polite")
+    assert agreement(project)["raters"]["polite"]["base_rate"] == 0.0
+    gold(project, "polite", run=ids[0])
+    found = agreement(project)
+    assert (found["raters"]["polite"]["base_rate"], found["within"]) == (1.0, 1.0)
