@@ -14,6 +14,8 @@ import yaml
 
 from dicast._kernel.cli import main
 
+from .promptfoo_generator import Generator
+
 EXAMPLES = [Path(__file__).with_name(name) for name in ("promptfoo", "promptfoo_types")]
 """Configurations with the results that promptfoo recorded for them."""
 
@@ -68,28 +70,43 @@ def test_each_row_passes_and_fails_as_promptfoo_recorded_it(example, tmp_path, m
     assert document["score"]["passes"]["passed"] == sum(one["passed"] for one in recorded)
 
 
+def evaluated(folder):
+    """Return the results of promptfoo itself for the configuration in *folder*, in the order of its tests."""
+    place = os.environ.get("DICAST_PROMPTFOO")
+    program = shutil.which("promptfoo", path=None if place is None else f"{place}/node_modules/.bin")
+    if program is None:
+        pytest.skip("no promptfoo: npm install --prefix FOLDER promptfoo, and DICAST_PROMPTFOO=FOLDER")
+    command = [program, "eval", "--no-cache", "--no-write", "-o", "made.json"]
+    more = {"PROMPTFOO_CONFIG_DIR": str(folder / "home"), "PROMPTFOO_PYTHON": sys.executable}
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | QUIET | more, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (folder / "made.json").exists(), done.stdout + done.stderr
+    results = json.loads((folder / "made.json").read_text())["results"]["results"]
+    return sorted(results, key=lambda one: one["testIdx"])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_promptfoo_itself_says_what_was_recorded(example, tmp_path):
-    folder = os.environ.get("DICAST_PROMPTFOO")
-    program = shutil.which("promptfoo", path=None if folder is None else f"{folder}/node_modules/.bin")
-    if program is None:
-        pytest.skip("no promptfoo: npm install --prefix FOLDER promptfoo, and DICAST_PROMPTFOO=FOLDER")
     shutil.copytree(example, tmp_path, dirs_exist_ok=True)
-    command = [program, "eval", "--no-cache", "--no-write", "-o", "made.json"]
-    environment = (
-        os.environ | QUIET | {"PROMPTFOO_CONFIG_DIR": str(tmp_path / "home"), "PROMPTFOO_PYTHON": sys.executable}
+    results = [{"output": one["response"]["output"], "passed": one["success"]} for one in evaluated(tmp_path)]
+    assert results == json.loads((example / "results.json").read_text())["results"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_generated_assertions_pass_and_fail_as_in_promptfoo(seed, tmp_path, monkeypatch, capsys):
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        yaml.safe_dump(Generator(seed).configuration(150), allow_unicode=True)
     )
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
-    assert (tmp_path / "made.json").exists(), done.stdout + done.stderr
-    made = json.loads((tmp_path / "made.json").read_text())["results"]["results"]
-    found = [
-        {"output": one["response"]["output"], "passed": one["success"]}
-        for one in sorted(made, key=lambda one: one["testIdx"])
-    ]
-    assert found == json.loads((example / "results.json").read_text())["results"]
+    passed = [one["success"] for one in evaluated(tmp_path)]
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "--from", "promptfoo", "promptfooconfig.yaml", "--no-try", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["not_carried"] == []
+    main(["run", "pipeline.yaml", "--json"])
+    capsys.readouterr()
+    assert verdicts(capsys) == passed
 
 
 SUITE = """
@@ -120,6 +137,9 @@ def test_prompts_and_providers_become_a_suite(take):
     (judge,) = metric["check/assertions"]["judges"].items()
     assert judge[0] == "llm_rubric"
     assert judge[1]["llm/judge"]["model"] == {"openai/chat": {"model": "gpt-x"}}
+    inputs = {name: rows[0].pop("inputs")[name] for name in ("brief",)}
+    assert inputs == {"brief": "Briefly: Why?"}
+    assert pipeline["experiments"]["brief-claude"]["set"]["source.rows/jsonl.fields.input"] == "inputs.brief"
     assert rows == [
         {"test": "1", "question": "Why?", "context_": "a text", "assert": [{"check": "contains", "value": "because"}, {"check": "llm_rubric", "value": "is polite"}]}
     ]  # fmt: skip

@@ -116,10 +116,12 @@ def test_each_test_has_rubrics_of_its_own_and_others_have_none(take, monkeypatch
     (metric,) = yaml.safe_load(Path("pipeline.yaml").read_text())["metrics"]
     judges = metric["check/assertions"]["judges"]
     assert sorted(judges) == ["closedqa", "factuality", "llm_rubric"]
-    assert [judges[name]["llm/judge"].get("rubric") for name in ("factuality", "closedqa")] == [
-        "factuality-v1",
+    assert [judges[name]["llm/judge"]["rubric"] for name in sorted(judges)] == [
         "closedqa-v1",
+        "factuality-v1",
+        "criterion-v1",
     ]
+    assert [row["input"] for row in rows] == ["a", "b", "c"]  # the prompt, as judges see it
     assert main(["check", "pipeline.yaml"]) == 0
 
 

@@ -29,6 +29,7 @@ _OWN = frozenset(
         "context",
         "output",
         "outputs",
+        "inputs",
         "session_id",
         "assert",
         "test",

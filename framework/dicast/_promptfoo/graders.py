@@ -13,7 +13,7 @@ from .kinds import NotCarried
 from .providers import provider
 
 _FORMS: Mapping[str, Mapping[str, Any]] = {
-    "llm_rubric": {"criteria": ["The output meets the criterion that the context has."], "context": ["criterion"]},
+    "llm_rubric": {"rubric": "criterion-v1", "context": ["criterion"]},
     "factuality": {"rubric": "factuality-v1"},
     "closedqa": {"rubric": "closedqa-v1", "context": ["criterion"]},
 }

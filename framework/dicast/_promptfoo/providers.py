@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -22,6 +23,7 @@ _LITELLM = {
 
 _KINDS = ("chat", "messages", "completion", "responses")
 _TASK = {"temperature": "temperature", "max_tokens": "max_output_tokens"}
+_LOCAL = ("localhost", "127.0.0.1", "::1")
 _IDLE = {"id", "label", "config", "delay"}
 
 
@@ -78,8 +80,16 @@ def provider(named: str, config: Mapping[str, Any], label: str | None = None) ->
     model = model if first in _KINDS and model else rest
     options = {ours: config[theirs] for theirs, ours in _TASK.items() if theirs in config}
     if kind == "openai" and model:
-        address = {"base_url": config["apiBaseUrl"]} if "apiBaseUrl" in config else {}
-        return Provider(slug(label or model), {"openai/chat": {**address, "model": model}}, options)
+        return Provider(slug(label or model), {"openai/chat": {**_address(config), "model": model}}, options)
     if kind in _LITELLM and model:
         return Provider(slug(label or model), {"litellm/chat": {"model": f"{_LITELLM[kind]}/{model}"}}, options)
     return None
+
+
+def _address(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options for the address in *config*; a model on this machine costs nothing, unless it takes a key."""
+    if "apiBaseUrl" not in config:
+        return {}
+    address = str(config["apiBaseUrl"])
+    is_local = (urlsplit(address).hostname or "") in _LOCAL and not {"apiKey", "apiKeyEnvar"} & set(config)
+    return {"base_url": address, **({"price": "free"} if is_local else {})}

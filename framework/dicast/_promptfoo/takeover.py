@@ -72,6 +72,13 @@ class _Takeover:
         return {one.prompt.name: one.prompt for one in self.variants if one.provider.model is None}
 
     @property
+    def shown(self) -> Mapping[str, Prompt]:
+        """The prompts whose texts judges see as the input, by name; none where nobody is asked, or a variable is called input."""
+        if not self.setting.graders.judges or any("input" in case.names for case in self.cases):
+            return {}
+        return {one.prompt.name: one.prompt for one in self.variants}
+
+    @property
     def asks(self) -> bool:
         """Whether a run would ask a model."""
         return bool(self.setting.graders.judges) or any(one.provider.model for one in self.variants)
@@ -228,7 +235,7 @@ def _sections(takeover: _Takeover, rows: Path) -> list[FileSection]:
     elif len(variants) == 1:
         source["fields"]["output"] = "output"
     elif variants:
-        sets = {one.name: {"set": _set(one)} for one in variants}
+        sets = {one.name: {"set": _set(one, several=len(takeover.shown) > 1)} for one in variants}
         about = ["Each prompt with each provider; dicast compare compares two of them."]
         parts.append(FileSection({"experiments": sets}, about))
     if code:
@@ -275,10 +282,12 @@ def _judging(takeover: _Takeover, code: Sequence[str]) -> list[FileSection]:
     ]
 
 
-def _set(variant: _Variant) -> dict[str, Any]:
+def _set(variant: _Variant, *, several: bool) -> dict[str, Any]:
+    """Return the settings of an experiment; with *several* inputs its rows show the one of its prompt."""
+    shown = {"source.rows/jsonl.fields.input": f"inputs.{variant.prompt.name}"} if several else {}
     if variant.provider.model is None:
-        return {"source.rows/jsonl.fields.output": f"outputs.{variant.prompt.name}"}
-    return {"task": variant.task}
+        return {**shown, "source.rows/jsonl.fields.output": f"outputs.{variant.prompt.name}"}
+    return {**shown, "task": variant.task}
 
 
 def _lose_prints(takeover: _Takeover) -> None:
@@ -301,12 +310,20 @@ def _lose_echoes(takeover: _Takeover) -> None:
                 case.carried.lose(prompt.place, "an echoed prompt that is more than names in braces", why)
 
 
+def _inputs(takeover: _Takeover, case: Case) -> dict[str, Any]:
+    """Return the columns with the prompts of *case* that judges see."""
+    texts = {name: rendered(prompt.text, case.names) for name, prompt in takeover.shown.items()}
+    if len(texts) == 1:
+        return {"input": next(iter(texts.values()))}
+    return {"inputs": texts} if texts else {}
+
+
 def _rows(takeover: _Takeover) -> list[dict[str, Any]]:
     """Return the rows; what promptfoo's echo would answer is their output."""
     result = []
     for number, case in enumerate(takeover.cases, 1):
         outputs = {name: rendered(prompt.text, case.names) or "" for name, prompt in takeover.echoed.items()}
-        row: dict[str, Any] = {"test": str(number), **case.row()}
+        row: dict[str, Any] = {"test": str(number), **_inputs(takeover, case), **case.row()}
         if case.threshold is not None and takeover.threshold is None and "assert" in row:
             row["assert"] = [{"check": "assert_set", "threshold": case.threshold, "assert": row["assert"]}]
         if not takeover.has_assertions:
