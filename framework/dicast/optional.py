@@ -268,6 +268,14 @@ class HasRewrites(Protocol):
         """True where its output is made anew each time: a resumed run sends it everything again. Without it, False."""
 
 
+class HasTakesReevaluations(Protocol):
+    """Sinks; on the component."""
+
+    @property
+    def takes_reevaluations(self) -> bool:
+        """True where its ``path`` also takes the verdicts of later ``dicast evaluate`` runs over the same ledger. Without it, False."""
+
+
 class HasPath(Protocol):
     """Sources, sinks, ledgers."""
 

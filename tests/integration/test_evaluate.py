@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -94,11 +96,50 @@ def test_sessions_and_tool_cycles_that_no_run_has_read_are_judged_from_the_trace
             assert {one["subject_id"]: round(one["score"], 6) for one in found} == expected
 
 
-def test_the_hybrid_rubric_is_the_heuristic_where_no_model_is_named_and_says_so(traced):
-    """The command of document 001, 6.2."""
-    done = evaluate(traced, "--since", "2026-01-31", "--subject", "turn", "--rubric", "turn-hybrid-v1", "--json")
-    assert (done.code, done.json["scored"], list(done.json["judges"])) == (0, 3, ["heuristic/turn"]), done.err
-    assert "turn-hybrid-v1: no model is named (--model" in done.err
+@pytest.mark.parametrize(
+    ("kind", "rubric"),
+    [
+        ("turn", "turn-hybrid-v1"),
+        ("turn", "turn-llm-v1"),
+        ("session", "session-hybrid-v1"),
+        ("tool_cycle", "tool_cycle-hybrid-v1"),
+    ],
+)
+def test_a_rubric_that_needs_a_model_is_refused_without_one(traced, kind, rubric):
+    """The heuristic's verdicts would become the newest under another rubric's name."""
+    before = verdicts(traced)
+    done = evaluate(traced, "--since", "2026-01-31", "--subject", kind, "--rubric", rubric)
+    assert (done.code, done.out) == (2, "")
+    assert "--model '{openai/chat: {base_url: URL, model: MODEL}}'" in done.err
+    assert verdicts(traced) == before
+
+
+def means(path):
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute("SELECT model, count, round(mean, 6) FROM models ORDER BY model").fetchall()
+
+
+def test_a_reevaluation_feeds_the_pattern_stores_of_earlier_runs(shop):
+    routes = [
+        {"type": "route.decided", "session_id": turn[0], "turn_id": turn, "payload": {"chosen_model": "small"}}
+        | {"time": "2026-01-31T12:00:00Z"}
+        for turn in TURNS
+    ]
+    shop.write("trace.jsonl", [*routes, *trace()])
+    sinks = "sinks: [{patterns/outcomes: {path: out/outcomes.db}}]\n"
+    assert shop.run(PIPELINE + sinks).code == 0
+    store = Path(shop.folder, "out", "outcomes.db")
+    first = means(store)
+    assert first[0][:2] == ("small", 3)
+    done = evaluate(shop, "--subject", "turn", "--judge", "fake/turns_only")
+    assert done.code in (0, 3), done.err
+    newest = {one["subject_id"]: one["score"] for one in verdicts(shop, "--run", "last")}
+    assert means(store) == [("small", 3, round(sum(newest.values()) / 3, 6))] != first
+    store.unlink()
+    done = evaluate(shop, "--subject", "turn", "--judge", "heuristic/turn")
+    assert done.code == 0
+    assert "patterns/outcomes of an earlier run is not there, and takes no verdicts" in done.err
+    assert not store.exists()
 
 
 @pytest.mark.parametrize("model", ["{replay/chat: {path: none.jsonl}}", "model.yaml"])
@@ -214,6 +255,7 @@ WRONG = [
     (("--rubric", "turn-hybrid-v1", "--model", "{replay/chat: {pth: x}}"), "--model: unknown option 'pth'"),
     (("--rubric", "turn-hybrid-v1", "--model", "gone.yaml"), "cannot read the model gone.yaml"),
     (("--rubric", "session-hybrid-v1"), "session-hybrid-v1"),
+    (("--rubric", "turn-hybrid-v1"), "rubric 'turn-hybrid-v1' needs a model"),
     (("--rubric", "session-aggregate-v1"), "rubric 'session-aggregate-v1' is not one for subjects of kind 'turn'"),
     (("--judge", "{heuristic/turn: {lookahead_mesages: 3}}"), "--judge:1:19: unknown option 'lookahead_mesages'"),
     (("--judge", "heuristic/turm"), "did you mean 'heuristic/turn'?"),

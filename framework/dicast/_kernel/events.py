@@ -22,6 +22,7 @@ RUN_STARTED = "run.started"
 :param outputs: where the sinks write: the ``path`` of each, or the digest of its options.
 :param labels?: the labels of the file: ``metrics`` for all metrics together, each judge's, each criterion of the task.
 :param score_label?: the label of the run's score, or null.
+:param followers?: the sinks that take the verdicts of later re-evaluations: ``{name, options, path}``.
 :param counted: the labels with verdicts that decide whether a subject is scored.
 :param gated: the labels that the gate looks at.
 :param pass_at: the least score with which a subject passes, by label; null where nothing says it, as may be for a raw label.

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import Event, LedgerRefused
+from dicast import ConfigError, Event, LedgerRefused
 from dicast_ledger.accounts import Accounts
 from dicast_ledger.cost import cost
 
@@ -78,7 +78,13 @@ def told(tmp_path, opened):
         given = [*arguments, "--ledger", str(path), *(["--json"] if as_json else [])]
         done = CliRunner().invoke(cost, given, catch_exceptions=False)
         assert done.exit_code == 0
-        return json.loads(done.stdout) if as_json else done.stdout
+        if not as_json:
+            return done.stdout
+        found = json.loads(done.stdout)
+        if "--from" not in given and "--to" not in given:
+            assert found.pop("window") == {"from": None, "to": None}
+            assert found.pop("current_pricing_version") is None
+        return found
 
     return run
 
@@ -269,3 +275,28 @@ def test_groups_add_up_to_the_total_however_they_are_cut(spends, group):
 def way(request, monkeypatch):
     """How the sums are made; every test of this file is one of both."""
     monkeypatch.setattr("dicast_ledger.many_spent.MANY", 0 if request.param == "a column at a time" else 2**62)
+
+
+def test_a_window_takes_its_first_moment_and_leaves_out_its_last(told, call, settled):
+    days = [
+        call("0.5", time="2026-03-01T00:00:00.000Z"),
+        call("0.25", time="2026-03-02T00:00:00.000Z", turn="T2"),
+        settled("0.125", time="2026-03-02T23:59:59.999Z"),
+        settled("0.0625", time="2026-03-03T00:00:00.000Z", eval_id="V2"),
+    ]
+    found = told(days, "--include-eval", "--from", "2026-03-02", "--to", "2026-03-03T00:00:00+00:00")
+    assert found["window"] == {"from": "2026-03-02T00:00:00.000Z", "to": "2026-03-03T00:00:00.000Z"}
+    assert found["total_usd"] == "0.375"
+    assert told([], "--from", "2026-03-02")["total_usd"] == "0.25"
+    for group in GROUPS:
+        grouped = told([], "--include-eval", "--group-by", group, "--to", "2026-03-02T12:00:00Z")
+        assert (grouped["total_usd"], grouped["window"]["from"]) == ("0.75", None)
+
+
+def test_a_window_that_ends_before_it_begins_is_refused(tmp_path, opened):
+    with opened(tmp_path / "ledger.db"):
+        pass
+    arguments = ["--from", "2026-03-02", "--to", "2026-03-01", "--ledger", str(tmp_path / "ledger.db")]
+    with pytest.raises(ConfigError, match="is not before --to"):
+        CliRunner().invoke(cost, arguments, catch_exceptions=False)
+    assert "no ISO 8601 time" in CliRunner().invoke(cost, ["--from", "soon"]).output

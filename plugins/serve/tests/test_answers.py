@@ -44,8 +44,9 @@ def rounded(value):
         ("quality", ["--from", "2026-01-01", "--to", "2030-01-01"], "/analytics/quality?from=2026-01-01&to=2030-01-01"),
         ("quality", ["--from", "2026-01-01", "--to", "2030-01-01", "--group-by", "rubric_id", "--judge", "a", "--latest"],
          "/analytics/quality?from=2026-01-01&to=2030-01-01&group_by=rubric_id&judge=a&latest=true"),
-        ("cost", ["--include-eval"], "/analytics/cost?include_eval=true"),
-        ("cost", ["--group-by", "session"], "/analytics/cost?group_by=session"),
+        ("cost", ["--include-eval", "--from", "2026-01-01", "--to", "2030-01-01"],
+         "/analytics/cost?include_eval=true&from=2026-01-01&to=2030-01-01"),
+        ("cost", ["--group-by", "session", "--run", "last"], "/analytics/cost?group_by=session&run=last"),
         ("agreement", ["--judge", "a", "--judge", "b"], "/analytics/agreement?judge=a&judge=b"),
     ],
 )  # fmt: skip

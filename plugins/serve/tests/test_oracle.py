@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 
@@ -350,3 +350,15 @@ def test_every_route_is_asked_here(api):
     }
     others = {"/compare", "/labels", "/events", "/ledgers", "/session"}
     assert set(api.get("/openapi.json")["paths"]) == asked | others
+
+
+def test_cost_has_a_window_and_the_price_list(api):
+    found = api.get("/analytics/cost?from=2000-01-01&to=2001-01-01")
+    assert found["window"] == {"from": "2000-01-01T00:00:00.000Z", "to": "2001-01-01T00:00:00.000Z"}
+    assert (found["data"], found["total_usd"]) == ([], "0")
+    assert found["current_pricing_version"] == oracle.pricing_version(api.rows, None)
+    whole = api.get(f"/analytics/cost?run={api.runs[-1]}")
+    assert whole["window"] == {"from": None, "to": None}
+    ends = api.get("/analytics/cost")["window"]
+    first, last = (datetime.fromisoformat(ends[name]) for name in ("from", "to"))
+    assert last - first == timedelta(days=7)

@@ -115,6 +115,7 @@ def run_started(
         "task": pipeline.task and pipeline.task.name,
         "extractors": [slot.label for slot in pipeline.extractors],
         "outputs": [output(slot, pipeline.base) for slot in pipeline.sinks],
+        **_followers(pipeline),
         **levels(pipeline),
         **decided_by(pipeline),
         "limit": limit,
@@ -122,6 +123,20 @@ def run_started(
         **({"raw": raw} if (raw := raw_labels(pipeline.metrics)) else {}),
         **_audit(pipeline),
     }
+
+
+def _followers(pipeline: Pipeline) -> dict[str, Any]:
+    """Return the sinks that take the verdicts of later re-evaluations, with the place of each one's file; nothing without any."""
+    found = [
+        {
+            "name": slot.name,
+            "options": dict(slot.options),
+            "path": str(Path(pipeline.base, slot.component.path).absolute()),
+        }
+        for slot in pipeline.sinks
+        if getattr(slot.component, "takes_reevaluations", False)
+    ]
+    return {"followers": found} if found else {}
 
 
 def _audit(pipeline: Pipeline) -> dict[str, Any]:

@@ -3,32 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import click
 import orjson
 
-from dicast import Ledger, Query, known_run, one_line, read_ledger
+from dicast import ConfigError, Event, Ledger, Query, known_run, one_line, read_ledger
+from dicast.reading import judged, milliseconds
 
 from .accounts import EVALS, GROUPS, Accounts, Group, Tally
 from .spent import AGENT, SPENT
+
+
+def moment(_context: click.Context, _option: click.Parameter, text: str | None) -> datetime | None:
+    """Return the ISO 8601 time *text*; one without an offset is UTC, a date alone is its first moment."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is no ISO 8601 time: write it like 2026-01-31T12:00:00Z") from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 @click.command()
 @click.option("--include-eval", is_flag=True, help="Add what judges and metrics have spent to the agent's own calls.")
 @click.option("--group-by", "group", type=click.Choice(GROUPS), default="model", show_default=True)
 @click.option("--run", "run_id", metavar="ID|last", help="Only this run's.")
+@click.option("--from", "start", metavar="TIME", callback=moment, help="From this ISO 8601 time on; all by default.")
+@click.option("--to", "end", metavar="TIME", callback=moment, help="Before this time; all by default.")
 @click.option(
     "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
-def cost(include_eval: bool, group: Group, run_id: str | None, ledger: Path | None, as_json: bool) -> None:
+def cost(
+    include_eval: bool,
+    group: Group,
+    run_id: str | None,
+    start: datetime | None,
+    end: datetime | None,
+    ledger: Path | None,
+    as_json: bool,
+) -> None:
     """Add up what was spent. The agent's own calls count, as its trace tells them, and with --include-eval the judging of them."""
-    found = read_ledger(ledger, lambda live: _read(live, group, run_id, include_eval=include_eval))
+    window = Window.of(start, end)
     if as_json:
-        click.echo(orjson.dumps(_document(found, group), option=orjson.OPT_INDENT_2))
+        read = partial(read_cost, group_by=group, include_eval=include_eval, run=run_id, start=start, end=end)
+        click.echo(orjson.dumps(read_ledger(ledger, read), option=orjson.OPT_INDENT_2))
         return
+    found = read_ledger(ledger, lambda live: _read(live, group, run_id, window, include_eval=include_eval))
     for line in _lines(found, group):
         click.echo(one_line(line))
     if not include_eval:
@@ -36,22 +63,83 @@ def cost(include_eval: bool, group: Group, run_id: str | None, ledger: Path | No
 
 
 def read_cost(
-    ledger: Ledger, *, group_by: Group = "model", include_eval: bool = False, run: str | None = None
+    ledger: Ledger,
+    *,
+    group_by: Group = "model",
+    include_eval: bool = False,
+    run: str | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
 ) -> dict[str, Any]:
-    """What ``dicast cost --json`` prints of *ledger*.
+    """Return the document of ``dicast cost --json`` of *ledger*, of events from *start*, inclusive, to *end*, exclusive.
 
-    :raises ConfigError: when it has no such run.
+    :raises ConfigError: when the window is empty, or there is no such run.
     """
-    return _document(_read(ledger, group_by, run, include_eval=include_eval), group_by)
+    window = Window.of(start, end)
+    found = _document(_read(ledger, group_by, run, window, include_eval=include_eval), group_by)
+    return {"window": window.document(), "current_pricing_version": _prices(ledger, run), **found}
 
 
-def _read(ledger: Ledger, group: Group, run_id: str | None, *, include_eval: bool) -> Accounts:
+@attrs.frozen
+class Window:
+    """A window of time: *first*, inclusive, and *last*, exclusive, in milliseconds since 1970; None is an open end."""
+
+    first: int | None = None
+    last: int | None = None
+
+    @classmethod
+    def of(cls, start: datetime | None, end: datetime | None) -> Window:
+        """Return the window from *start* to *end*.
+
+        :raises ConfigError: when it ends before it begins.
+        """
+        if start is not None and end is not None and start >= end:
+            raise ConfigError(f"--from {_written(start)} is not before --to {_written(end)}")
+        return cls(*(None if moment is None else milliseconds(moment) for moment in (start, end)))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether all times are in it."""
+        return self.first is None and self.last is None
+
+    def has(self, event: Event) -> bool:
+        """Return whether *event* is in the window; verdicts say which rubric a cost is of, and count wherever they are."""
+        if self.is_open or event.type in EVALS:
+            return True
+        time = datetime.fromisoformat(event.time)
+        at = milliseconds(time if time.tzinfo else time.replace(tzinfo=UTC))
+        return (self.first is None or self.first <= at) and (self.last is None or at < self.last)
+
+    def document(self) -> dict[str, str | None]:
+        """Return the two ends as ISO 8601 times; null is an open end."""
+        ends = {"from": self.first, "to": self.last}
+        return {
+            name: None if end is None else _written(datetime.fromtimestamp(end / 1000, UTC))
+            for name, end in ends.items()
+        }
+
+
+def _written(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _prices(ledger: Ledger, run_id: str | None) -> str | None:
+    """Return the price list of the newest verdict that was paid for."""
+    rows = judged(ledger, None if run_id is None else known_run(ledger, run_id))
+    priced = {code for code, maker in enumerate(rows.makers) if maker.pricing_version is not None}
+    newest = next((code for code in reversed(rows.codes) if code in priced), None) if priced else None
+    return None if newest is None else rows.makers[newest].pricing_version
+
+
+def _read(ledger: Ledger, group: Group, run_id: str | None, window: Window, *, include_eval: bool) -> Accounts:
     run_id = None if run_id is None else known_run(ledger, run_id)
     reads = getattr(ledger, "spent", None) if group != "rubric" else None
     if reads is not None and (spent := reads(run_id, sessions=group == "session")) is not None:
-        return Accounts(group).read_lines(spent, run_id, include_eval=include_eval)
+        mine = spent if window.is_open else spent.within(window.first, window.last)
+        return Accounts(group).read_lines(mine, run_id, include_eval=include_eval)
     types = (AGENT, *(SPENT if include_eval else ()), *(EVALS if include_eval and group == "rubric" else ()))
-    return Accounts(group).read(entry.event for entry in ledger.read(Query(run_id=run_id, types=types)))
+    events = (entry.event for entry in ledger.read(Query(run_id=run_id, types=types)))
+    return Accounts(group).read(event for event in events if window.has(event))
 
 
 def _document(found: Accounts, group: Group) -> dict[str, Any]:

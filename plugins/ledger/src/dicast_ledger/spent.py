@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import blake2b
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
@@ -81,9 +83,24 @@ class Spent:
         """The session of each line."""
         return self.names.texts_of(self.numbers)
 
+    def within(self, first: int | None, last: int | None) -> Spent:
+        """Return the lines from *first*, inclusive, to *last*, exclusive, in milliseconds since 1970; None is an open end."""
+        chosen = [(first is None or first <= time) and (last is None or time < last) for time in self.times]
+        columns = (self.times, self.codes, self.flags, self.amounts, self.tokens, self.calls, self.marks, self.numbers)
+        kept: list[Any] = [array(_code_of(column), compress(column, chosen)) for column in columns]
+        places = {line: place for place, line in enumerate(compress(range(len(chosen)), chosen))}
+        exact = {places[line]: text for line, text in self.exact.items() if line in places}
+        times, codes, flags, amounts, tokens, calls, marks, numbers = kept
+        return Spent(times, codes, flags, amounts, tokens, calls, marks, numbers, self.names, self.payers, exact)
+
     def day(self, line: int) -> str:
         """The day in UTC."""
         return day_of(self.times[line] // DAY)
+
+
+def _code_of(column: Any) -> str:
+    found: str = column.format if isinstance(column, memoryview) else column.typecode
+    return found
 
 
 def day_of(number: int) -> str:

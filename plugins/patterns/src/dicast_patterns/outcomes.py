@@ -28,7 +28,8 @@ class Outcomes:
 
     A turn's model is the ``chosen_model`` of its last ``route.decided``. The newest verdict on a turn counts and takes the
     place of an earlier one; one that is told again changes nothing. A verdict on a turn that nobody routed is reported, and
-    kept nowhere. A run that is taken up brings what the ledger has of it and the file has not.
+    kept nowhere. A run that is taken up brings what the ledger has of it and the file has not. ``dicast evaluate`` over the same ledger feeds
+    the file too, so that a re-evaluation takes the place of the verdict before it.
 
     :param path: the SQLite file; made where there is none, continued where there is one.
     :param min_confidence: a verdict with less confidence, from 0 to 1, is kept with its turn but does not count.
@@ -37,6 +38,7 @@ class Outcomes:
 
     name = "outcomes"
     wants = ("route.decided", "eval.completed")
+    takes_reevaluations = True
 
     path: Path = attrs.field(converter=Path)
     min_confidence: float = attrs.field(default=0.5, validator=Within(0, 1, "a number from 0 to 1"))
@@ -112,6 +114,8 @@ class Feed:
         if event.subject_kind != "turn" or (judge is not None and said["judge"] != judge):
             return None
         score, confidence = said["score"], said["confidence"]
+        if score is None:  # on a scale of its own, which no mean of scores has a place for
+            return None
         assert isinstance(score, float | int)  # a verdict's are numbers
         assert isinstance(confidence, float | int)
         return Observation(str(event.subject_id), str(said["eval_id"]), float(score), float(confidence))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +14,9 @@ from dicast.reading import begun, judged
 from .reading import reader
 from .runs import known
 from .waiting import waiting
+
+DAYS = 7
+"""The length of a window that is not named."""
 
 Values = Mapping[str, Any]
 Document = dict[str, Any]
@@ -24,8 +28,12 @@ def quality(ledger: Ledger, given: Values) -> Document:
 
 
 def cost(ledger: Ledger, given: Values) -> Document:
-    """The document of ``dicast cost``."""
-    return {**reader("cost")(ledger, **_asked(ledger, given))}
+    """Return the document of ``dicast cost``, of the last 7 days where neither the window nor a run is named."""
+    asked = _asked(ledger, given)
+    if asked["run"] is None and asked["start"] is None:
+        asked["end"] = asked["end"] or datetime.now(UTC)
+        asked["start"] = asked["end"] - timedelta(days=DAYS)
+    return {**reader("cost")(ledger, **asked)}
 
 
 def agreement(ledger: Ledger, given: Values) -> Document:

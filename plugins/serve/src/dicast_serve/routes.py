@@ -63,11 +63,13 @@ ROUTES = (
         "What was spent.",
         figures.cost,
         (
+            moment("from", "From this time on; 7 days before to by default, and the whole run with run."),
+            moment("to", "Before this time; now by default."),
             choice("group_by", "What the sums are of.", ("model", "judge", "rubric", "session", "day"), "model"),
             flag("include_eval", "Add what judging has cost to the agent's own calls."),
             RUN,
         ),
-        ("data", "total_usd"),
+        ("window", "current_pricing_version", "data", "total_usd"),
     ),
     Route(
         "/analytics/savings",

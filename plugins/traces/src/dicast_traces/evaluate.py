@@ -82,12 +82,14 @@ def evaluate(
     """Judge again what the ledger has.
 
     The new verdicts are appended; the old ones stay. A subject is judged as it was last read, with the events of its trace. Says first what that may cost at most, and asks.
+    Pattern stores that earlier runs of the ledger fed (patterns/outcomes) take the new verdicts, too.
     """
     source = Recorded(kind, since, until, session)
     text = _pipeline(_component(kind, rubric_id, judge, model), ledger)
     if os.environ.get("DICAST_DISABLED", "") not in ("", "0"):  # nothing is read then
         return run_command(Path(_NAME), lambda _: source, kind="evaluate", as_json=as_json)
     head = read_ledger(ledger, lambda live: live.head())  # a run would create a ledger that is not there
+    text += _sinks(read_ledger(ledger, followers))
     count, *costs = _forecast(text, source, rubric_id, modelled=model is not None)
     caps = "; no cap holds for this run (--override-cap)" if override_cap else ""
     _agree(f"{count:,} {kind}(s) to judge", [cost for cost in costs if not cost.is_zero], caps, yes=yes)
@@ -145,14 +147,14 @@ def _by_rubric(kind: str, id: str, model: str | None) -> str:
 
 
 def _hybrid(kind: str, id: str, model: str | None) -> str:
-    """The cascade from the judge without a model to the *model*; the first stage alone where none is named."""
+    """Return the cascade from the judge without a model to the *model*.
+
+    :raises ConfigError: without a model: the first stage alone is another rubric.
+    """
     heuristic = _JUDGES[kind][0]
     if model is None:
-        message = (
-            f"{id}: no model is named (--model '{_MODEL}'), so none is asked; the verdicts are those of {heuristic}"
-        )
-        click.echo(one_line(message), err=True)
-        return heuristic
+        alone = f"--rubric {kind}-heuristic-v1 judges with {heuristic} alone"
+        raise ConfigError(f"rubric {id!r} needs a model. Name it with --model '{_MODEL}'; {alone}.")
     return f"hybrid/cascade:\n  stages:\n  - {heuristic}\n  - llm/judge:\n      model:\n{indent(model, ' ' * 8)}"
 
 
@@ -161,6 +163,30 @@ def _pipeline(judge: str, ledger: Path | None) -> str:
     path = None if ledger is None else {"ledger/sqlite": {"path": str(ledger).replace("${", "$${")}}
     where = "" if path is None else f"ledger: {orjson.dumps(path).decode()}\n"
     return f"name: {_NAME}\njudges:\n-\n{indent(judge, ' ' * _INDENT)}\n{where}"
+
+
+def followers(ledger: Ledger) -> list[Mapping[str, Any]]:
+    """Return the sinks of earlier runs that take the verdicts of re-evaluations, each file once, in the order of the runs."""
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for entry in ledger.read(Query(types=("run.started",))):
+        payload: Any = entry.event.payload
+        for sink in payload.get("followers", ()):
+            found[str(sink["name"]), str(sink["path"])] = sink
+    return list(found.values())
+
+
+def _sinks(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return the section of the sinks *found*, as YAML; a file that is gone is reported and left out."""
+    sinks: list[dict[str, Any]] = []
+    for sink in found:
+        if not Path(sink["path"]).is_file():
+            message = f"{sink['path']}: {sink['name']} of an earlier run is not there, and takes no verdicts"
+            click.echo(one_line(message), err=True)
+            continue
+        options = {**sink["options"], "path": sink["path"].replace("${", "$${")}
+        label = {} if not sinks else {"as": f"{sink['name']} {len(sinks) + 1}"}
+        sinks.append({sink["name"]: {**{k: v for k, v in options.items() if v is not None}, **label}})
+    return f"sinks: {orjson.dumps(sinks).decode()}\n" if sinks else ""
 
 
 def _forecast(text: str, source: Recorded, rubric_id: str | None, *, modelled: bool) -> tuple[int, Cost, Cost]:
