@@ -242,11 +242,12 @@ class Live:
                 yield spending
                 spending.write()
                 self._connection.execute("COMMIT")
-            finally:
+            except BaseException:
+                self._columns.forget()  # what it knows in memory may not be in the file
                 # SQLite has ended the transaction itself after some errors, such as a full disk.
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-                    self._columns.forget()
+                raise
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
