@@ -65,7 +65,7 @@ def passed(done):
         ({"min_score": 0.4}, True),  # the proxies are in the mean
         ({"on": "t", "min_score": 0.8}, False),
         ({"on": "t", "min_pass_rate": 0.8}, False),
-        ({"min_pass_rate": 0.8, "on": "metrics"}, True),
+        ({"min_pass_rate": 0.8, "on": "metrics"}, False),  # each metric has to pass
         ({"on": "p", "min_score": 1}, True),
         ([{"min_score": 0.4}, {"on": "t", "min_score": 0.1}], False),
         ([{"on": "p", "min_score": 0.4}, {"on": "t", "max_score": 0}], True),
@@ -110,8 +110,11 @@ def test_a_clause_says_what_it_was_held_against():
     }  # fmt: skip
     assert mean == {"on": "t", "rule": "min_score", "line": 0.5, "value": 0.375, "passed": False}
     assert (other["on"], other["line"]) == ("metrics", 0.95)
-    assert (rate["on"], rate["rule"], rate["value"], rate["passed"]) == ("metrics", "min_pass_rate", 1.0, True)
-    assert done.document["gate"]["reasons"] == ["the mean of t is 0.375, below min_score 0.5"]
+    assert (rate["on"], rate["rule"], rate["value"], rate["passed"]) == ("metrics", "min_pass_rate", 0.5, False)
+    assert done.document["gate"]["reasons"] == [
+        "the mean of t is 0.375, below min_score 0.5",
+        "the pass rate of metrics is 0.5, below min_pass_rate 1",
+    ]
 
 
 def test_a_judge_s_own_clause_stands_beside_the_one_that_counts():
@@ -149,10 +152,11 @@ def test_pass_at_is_a_label_s_own_and_scoring_has_that_of_the_combined_verdict()
     assert judged(None, [0.6, 0.8], slot={"pass_at": 0.7}).document["score"]["pass_rate"] == 0.5
 
 
-def test_what_failed_has_not_passed():
+def test_a_failed_judgment_is_open_and_in_no_pass_rate():
     found = truths({"min_coverage": 0.5}, [1.0, None]).document
-    assert found["score"]["pass_rate"] == found["metrics"]["t"]["pass_rate"] == 0.5
-    assert found["metrics"]["p"]["passes"]["n"] == 2
+    assert found["score"]["pass_rate"] == found["metrics"]["t"]["pass_rate"] == 1.0
+    assert [found["metrics"][label]["passes"]["open"] for label in "pt"] == [1, 1]
+    assert found["metrics"]["p"]["passes"]["n"] == 1
 
 
 @pytest.mark.parametrize(
@@ -366,8 +370,9 @@ def wilson(rate, n, z=1.959963984540054):
 
 
 def counted(pairs, line=0.5):
-    passes = Passes(line)
-    passes.add([session for session, _ in pairs], [value for _, value in pairs])
+    passes = Passes()
+    answers = [None if value is None else value >= line for _, value in pairs]
+    passes.add([session for session, _ in pairs], answers)
     return pass_rate(passes)
 
 
@@ -402,12 +407,17 @@ PAIRS = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(PAIRS)
 def test_the_interval_of_a_pass_rate_is_the_formula_s(pairs):
+    found = counted(pairs)
+    assert found["open"] == sum(value is None for _, value in pairs)
+    pairs = [pair for pair in pairs if pair[1] is not None]
+    if not pairs:
+        assert (found["n"], found["value"], found["ci_low"]) == (0, None, None)
+        return
     n, hits = len(pairs), sum(value == 1 for _, value in pairs)
     sessions = defaultdict(list)
     for number, (session, value) in enumerate(pairs):
         sessions[number if session is None else session].append(value == 1)
     g, rate, squares = len(sessions), hits / n, sum(len(one) ** 2 for one in sessions.values())
-    found = counted(pairs)
     assert (found["n"], found["passed"], found["value"]) == (n, hits, rate)
     if squares == n:
         effective = n
@@ -425,12 +435,12 @@ def test_the_interval_of_a_pass_rate_is_the_formula_s(pairs):
 
 
 def test_sessions_that_come_again_are_put_together_also_beyond_a_batch():
-    pairs = [(f"s{n % (BATCH + 7)}", float(n % 2)) for n in range(2 * (BATCH + 7))]
+    pairs = [(f"s{n % (BATCH + 7)}", n % 2 == 1) for n in range(2 * (BATCH + 7))]
     passes = Passes()
     for pair in pairs:
         passes.add(*zip(pair))
-    assert max(passes.clusters()) == (2, 1, BATCH + 7)
-    assert sum(size * times for size, _, times in passes.clusters()) == len(pairs)
+    assert max(passes.clusters()) == (2, 1, 0, BATCH + 7)
+    assert sum(size * times for size, _, _, times in passes.clusters()) == len(pairs)
 
 
 def test_money_that_was_spent_makes_a_refused_run_no_wrong_request():

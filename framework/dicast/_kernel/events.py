@@ -25,7 +25,8 @@ RUN_STARTED = "run.started"
 :param followers?: the sinks that take the verdicts of later re-evaluations: ``{name, options, path}``.
 :param counted: the labels with verdicts that decide whether a subject is scored.
 :param gated: the labels that the gate looks at.
-:param pass_at: the least score with which a subject passes, by label; null where nothing says it, as may be for a raw label.
+:param pass_at: the least score with which a subject passes, by label; null where none is set, as for a raw label, and for all metrics together where each has to pass.
+:param pass_rule?: when a subject passes all metrics together: ``metrics`` (``all`` or ``score``), ``combine``, ``threshold``, ``weights``, ``truths``.
 :param raw?: the labels whose values are on a scale of their own.
 :param limit: the most subjects to read, or null.
 :param live: whether the source goes on for as long as something happens.

@@ -16,7 +16,7 @@ from .pipeline.build import load_pipeline
 from .pipeline.clauses import Gate
 from .pipeline.raw_scale import raw_labels
 from .pipeline.read import read_pipeline
-from .pipeline.sections import METRICS, Pipeline, Slot
+from .pipeline.sections import METRICS, PASS_AT, Pipeline, Slot
 from .pipeline.slots import ledger_at, ledger_slot
 from .resume.named_runs import TOOL
 from .run.plan import lookahead, pass_lines
@@ -59,7 +59,7 @@ class PipelineJudges:
 
     @property
     def pass_at(self) -> Mapping[str, float | None]:
-        """The least score with which a subject passes, by label; ``metrics`` for all metrics together, None for a raw label without one."""
+        """The least score with which a subject passes, by label; ``metrics`` for all metrics together. None for a raw label without one, and for all metrics where each has to pass."""
         return pass_lines(self._pipeline)
 
     def line(self, label: str) -> float:
@@ -68,6 +68,8 @@ class PipelineJudges:
         :raises ConfigError: for a label whose values are on a scale of their own.
         """
         line = self.pass_at[label]
+        if label == METRICS and line is None and label not in raw_labels(self.metrics):
+            line = PASS_AT  # each metric has to pass; for the combined score alone there is no line of its own
         if line is None or label in raw_labels(self.metrics):
             raise ConfigError(
                 f"{self.file}: {label} is on a scale of its own: give its metric a range, as in range: [0, 100]"

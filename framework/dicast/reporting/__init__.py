@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_passes, pair_runs, pass_counts
 from .._kernel.report.older import current_document
+from .._kernel.values.passes import PassRule
 from .criteria import criteria
 from .figures import answer, exact, figure, gate_answer, money, run_answer, share
 from .markdown import code, fenced, table
@@ -23,6 +24,7 @@ __all__ = [
     "PairedPasses",
     "PassChange",
     "PassCounts",
+    "PassRule",
     "answer",
     "code",
     "criteria",

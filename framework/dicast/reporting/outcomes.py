@@ -11,8 +11,8 @@ import attrs
 
 from .._kernel.events import EVAL_STARTED, RECORD_ENDS, RUN_STARTED, SUBJECT_READ, VERDICT_ENDS
 from .._kernel.pipeline.labels import recorded_score_label
-from .._kernel.report.spool import TOLERANCE
 from .._kernel.values import Event, weakest
+from .._kernel.values.passes import TOLERANCE, PassRule
 from .._toolkit.table_texts import TableTexts
 from .figures import figure
 
@@ -32,8 +32,8 @@ _Key = tuple[str | None, str | None]
 class Outcome:
     """What one *label* came to for one subject: a *score*, or the kind of its *failure*, or why it was *skipped*.
 
-    *pass_at* is the least score that passes; a criterion and a record have none, and a *flag* that says whether they pass, where that is
-    known. *spared* is a metric that was skipped, which lies in what all metrics together come to. *basis* is what the score rests on; *reason* what was said of it, or why it failed; *cost_usd* what it cost, as decimal text, None
+    *pass_at* is the least score that passes. A criterion, a record, and all metrics together where each has to pass have none; their *flag*
+    is whether they pass, where that is known. *spared* is a metric that was skipped, which lies in what all metrics together come to. *basis* is what the score rests on; *reason* what was said of it, or why it failed; *cost_usd* what it cost, as decimal text, None
     where that is not known or not told apart; *milliseconds* how long it took.
     """
 
@@ -69,7 +69,9 @@ class Outcome:
     @property
     def shortfall(self) -> str:
         """Of an outcome that does not pass: its score, and what it is below."""
-        below = "flagged as failing" if self.pass_at is None else f"below {self.pass_at:g}"
+        is_whole = self.label == ALL_METRICS and self.pass_at is None
+        below = "as not every metric passes" if is_whole else "flagged as failing"
+        below = below if self.pass_at is None else f"below {self.pass_at:g}"
         return below if self.score is None else f"{figure(self.score)}, {below}"
 
 
@@ -118,6 +120,7 @@ class OutcomeReader:
 
     def __init__(self) -> None:
         self.started: Mapping[str, Any] | None = None
+        self._rule = PassRule()
         self._told: dict[_Key, _Told] = {}
         self._newest: _Key | None = None
         self._texts: TableTexts | None = None
@@ -155,6 +158,7 @@ class OutcomeReader:
             if event.type == RUN_STARTED:
                 if self.started is None:
                     self.started, self._texts = event.payload, TableTexts(event.payload, records=True)
+                    self._rule = PassRule.of(event.payload)
             elif event.type in self.wants:
                 self._note(event)
         done = [] if self._newest is None else [*takewhile(self._newest.__ne__, self._told)]
@@ -200,7 +204,7 @@ class OutcomeReader:
         judging = self._judging
         for label in judging:
             reason: Any = texts.get(self._texts.reasons[label])
-            line = None if label == RECORD else started.get("pass_at", {}).get(label, 0.5)
+            line = None if label == RECORD else self._rule.line(label)
             outcome = Outcome(label, line, reason=reason and str(reason))
             said = told.ended.get(ALL_METRICS if label in started["metrics"] else label)
             if told.kind not in (started.get("on", {}).get(label) or (told.kind,)):  # where none is named, any
@@ -210,7 +214,8 @@ class OutcomeReader:
             elif label in started["metrics"]:
                 yield _of_metric(outcome, said)
             else:
-                yield _of_verdict(outcome, said)
+                flag = self._rule.verdict(label, said) if line is None else None
+                yield attrs.evolve(_of_verdict(outcome, said), flag=flag)
         for found in _of_criteria(told.record.get("metrics")):
             if found.label not in judging:
                 self._criteria.setdefault(found.label)

@@ -126,8 +126,8 @@ def test_it_shows_the_subjects_that_did_not_pass_with_their_reasons(made):
     _, text = made(TEXT, scores, rows("a", "b", "c"))
     assert "### 1 did not pass, 1 without a verdict" in text
     lines = [line for line in text.splitlines() if line.startswith("| `row`")]
-    assert lines[0] == "| `row` `r2` | `metrics` | 0.2500 | 0.5 | `cheap 0.2500: too long` |"
-    assert lines[1].startswith("| `row` `r3` | `metrics` |  | 0.5 | refused: ")
+    assert lines[0] == "| `row` `r2` | `metrics` | 0.2500 |  | `cheap 0.2500: too long` |"
+    assert lines[1].startswith("| `row` `r3` | `metrics` |  |  | refused: ")
     assert "```text\nb\n```" in text
 
 

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from ..classes import Attribute, field, frozen, validators
 from ..values import Cost
 from ..values.aggregation import Aggregation
-from ..values.bounds import Within
+from ..values.bounds import Within, WithinOr
+from ..values.passes import METRICS, PASS_AT  # noqa: F401  # METRICS is offered here
 from .audit import SEED, SHARE, Audit
 from .clauses import Gate
 
@@ -25,15 +26,10 @@ SECTIONS = (
 )  # fmt: skip
 """The sections that a pipeline file may have, in the order in which the docs have them; the schema says what each takes."""
 
-METRICS = "metrics"
-"""The label of the combined verdict of all metrics."""
-
 RECORD = ""
 """Stands in the place of a label for a subject's record."""
 
 
-PASS_AT = 0.5
-"""The score with which a subject passes where nothing else is said."""
 _NOT_NEGATIVE = Within(0, inf, "0 or more")
 AT_LEAST_ONE = Within(1, inf, "1 or more")
 
@@ -48,7 +44,7 @@ class Scoring:
     :param audit: which subjects below the threshold the truth metrics look at all the same.
     :param on_budget: what becomes of a subject where the budget has no room: ``skip_metric`` leaves out each truth metric that does
         not fit; ``skip_subject`` judges the subject only where all its metrics fit together, and else skips it.
-    :param pass_at: the least score with which a subject passes, in [0, 1].
+    :param pass_at: when a subject passes: ``all``, where every metric with a weight reaches its own ``pass_at``; or the least combined score, in [0, 1].
     :param combine: what makes the score of a subject that passed the gate: ``all``, the weighted mean of proxies and truths;
         ``truth``, that of the truths alone, so that the proxies only gate.
     """
@@ -58,7 +54,7 @@ class Scoring:
     aggregation: Aggregation = "median"
     audit: Audit | None = None
     on_budget: OnBudget = "skip_metric"
-    pass_at: float = field(default=0.5, validator=SHARE)
+    pass_at: float | Literal["all"] = field(default="all", validator=WithinOr(SHARE, "all"))
     combine: Combine = "all"
 
 

@@ -9,19 +9,16 @@ from typing import Any
 import attrs
 
 from ..classes import frozen
-from ..events import EVAL_COMPLETED, RECORD_COMPLETED, RECORD_ENDS, RUN_STARTED, VERDICT_ENDS
+from ..events import RECORD_COMPLETED, RECORD_ENDS, RUN_STARTED, VERDICT_ENDS
 from ..pipeline.labels import recorded_labels, recorded_score_label
 from ..pipeline.sections import METRICS
-from ..values import Entry, Event, Query, Record, Results
-from ..values.passes import SLACK, PassRule, SubjectKey, SubjectPasses
+from ..values import Entry, Query, Record, Results
+from ..values.passes import PASS_AT, PassRule, SubjectKey, SubjectPasses
 
 Read = Callable[[Query], Iterator[Entry]]
 
 SCORE = "score"
 """The label of a record's only score where nothing names it."""
-
-PASS_AT = 0.5
-"""The line of a score that no metric, judge or criterion of the run has given."""
 
 
 @frozen
@@ -212,10 +209,8 @@ def _only_score(record: Record) -> tuple[str, float] | None:
 
 def recorded_rule(started: Mapping[str, Any]) -> PassRule:
     """Return what the payload of ``run.started`` says of passing."""
-    on = started.get("on") or {}
-    metrics = {label: tuple(on.get(label) or ()) for label in started.get("metrics", ())}
     label = next(iter(started.get("gated") or ()), recorded_score_label(started))
-    return PassRule(started.get("pass_at") or {}, recorded_labels(started), label, metrics)
+    return attrs.evolve(PassRule.of(started), labels=recorded_labels(started), label=label)
 
 
 def ledger_passes(read: Read, run_id: str, own: PassRule, rule: PassRule | None) -> SubjectPasses:
@@ -223,12 +218,12 @@ def ledger_passes(read: Read, run_id: str, own: PassRule, rule: PassRule | None)
 
     The newest verdict or failure of each label counts. A subject without a record is open under every label of the file.
     """
-    used, found = own if rule is None else rule, SubjectPasses()
+    used, found = own if rule is None else rule.over(own), SubjectPasses()
     for entry in read(Query(run_id=run_id, types=(*RECORD_ENDS, *VERDICT_ENDS))):
         event = entry.event
         subject = str(event.subject_kind), str(event.subject_id)
         if event.type in VERDICT_ENDS:
-            _put_verdict(found, subject, event, own, used)
+            _put_verdict(found, subject, event.payload, used)
         elif event.type == RECORD_COMPLETED:
             _put_record(found, subject, event.payload, used)
         else:
@@ -237,30 +232,12 @@ def ledger_passes(read: Read, run_id: str, own: PassRule, rule: PassRule | None)
     return found
 
 
-def _put_verdict(found: SubjectPasses, subject: SubjectKey, event: Event, own: PassRule, rule: PassRule) -> None:
-    payload: Mapping[str, Any] = event.payload
-    label, scored = str(payload["judge"]), event.type == EVAL_COMPLETED
-    found.put(subject, label, passed=_by_line(rule, label, payload) if scored else None)
-    if label != METRICS:
-        return
-    values, raw = ((payload["signals"].get(name) or {}) if scored else {} for name in ("metrics", "raw"))
-    skipped = {skip["metric"] for skip in payload["skipped"]} if scored else own.metrics.keys()
-    for metric, kinds in own.metrics.items():
-        if kinds and subject[0] not in kinds:
-            continue
-        value = {"score": values.get(metric), "raw": raw.get(metric)}
-        held_back = None if metric in skipped else False  # by the proxies: such a subject has not passed
-        is_known = metric in values or metric in raw
-        found.put(subject, metric, passed=_by_line(rule, metric, value) if is_known else held_back)
-
-
-def _by_line(rule: PassRule, label: str, payload: Mapping[str, Any]) -> bool | None:
-    """Return whether a verdict passes. Runs of older versions have the line :data:`PASS_AT`; a raw value without a line says nothing."""
-    score = payload["score"]
-    if score is None:
-        raw = payload.get("raw")
-        return None if raw is None else rule.passes(label, raw)
-    return score >= PASS_AT - SLACK if label not in rule.pass_at else rule.passes(label, score)
+def _put_verdict(found: SubjectPasses, subject: SubjectKey, payload: Mapping[str, Any], rule: PassRule) -> None:
+    label = str(payload["judge"])
+    found.put(subject, label, passed=rule.verdict(label, payload))
+    for metric, kinds in rule.metrics.items() if label == METRICS else ():
+        if not kinds or subject[0] in kinds:
+            found.put(subject, metric, passed=rule.metric(metric, payload))
 
 
 def _put_record(found: SubjectPasses, subject: SubjectKey, record: Record, rule: PassRule | None) -> bool:
@@ -271,10 +248,19 @@ def _put_record(found: SubjectPasses, subject: SubjectKey, record: Record, rule:
     by_line = {criterion: _passed(criterion, score, rule) for criterion, score in scores.items()}
     if (label := record.get("scored_by")) is not None:
         by_line[str(label)] = _passed(str(label), metrics.get(SCORE), rule)
+        if label == METRICS and rule is not None and rule.every:
+            by_line[METRICS] = rule.verdict(METRICS, _as_verdict(subject[0], scores, metrics.get(SCORE), rule))
     answers = {criterion: passed for criterion, passed in by_line.items() if passed is not None} | answers
     for criterion, passed in answers.items():
         found.put(subject, criterion, passed=passed)
     return bool(answers)
+
+
+def _as_verdict(kind: str, scores: Mapping[str, object], score: object, rule: PassRule) -> Mapping[str, Any]:
+    """Return a record's scores as the verdict of all metrics; metrics without a score count as skipped, as a record has no reasons."""
+    values = {label: scores[label] for label in rule.metrics if _is_number(scores.get(label))}
+    skipped = [{"metric": label} for label in rule.metrics if label not in values]
+    return {"subject_kind": kind, "score": score, "signals": {"metrics": values}, "skipped": skipped}
 
 
 def _passed(label: str, score: object, rule: PassRule | None) -> bool | None:

@@ -21,6 +21,7 @@ from ..events import (
 from ..pipeline.labels import recorded_labels, recorded_score_label
 from ..pipeline.sections import METRICS
 from ..values import Event, Query, Record, Results, Subject
+from ..values.passes import PassRule
 from .passes import ledger_passes, recorded_rule
 from .record import columns
 
@@ -43,6 +44,7 @@ class RecordReader:
     def __init__(self, started: Mapping[str, Any], *, late: bool = False) -> None:
         self.types = TYPES[:2] if started.get("extractors") else TYPES
         self._label = recorded_score_label(started)
+        self._rule = PassRule.of(started)
         self._counts_all = len(recorded_labels(started)) > 1
         self._metrics = {label: started.get("on", {}).get(label) for label in started.get("metrics", ())}
         self.is_bare = not (started.get("task") or started.get("extractors"))  # verdicts alone make the records
@@ -97,10 +99,13 @@ class RecordReader:
         return (kind, subject_id, session), record, missing
 
     def _combined(self, told: Sequence[Event]) -> dict[str, object]:
-        """Return the score of all metrics together, where there are several, as the record's ``combined``."""
+        """Return the score of all metrics together, where there are several, as the record's ``combined``, and whether it passes."""
         ends = [event for event in told if event.type in VERDICT_ENDS and event.payload["judge"] == METRICS]
         is_known = len(self._metrics) > 1 and bool(ends) and ends[-1].type == EVAL_COMPLETED
-        return {"combined": ends[-1].payload["score"]} if is_known else {}
+        if not is_known:
+            return {}
+        payload: Mapping[str, Any] = ends[-1].payload
+        return {"combined": payload["score"], "combined_passes": self._rule.verdict(METRICS, payload)}
 
     def _scores(self, told: Sequence[Event]) -> tuple[str | None, dict[str, object], Mapping[str, None]]:
         """Return the label of the score, the scores that the events *told* of a subject hold as a record's metrics, and the labels without one.
@@ -109,12 +114,14 @@ class RecordReader:
         """
         newest = {str(event.payload["judge"]): event for event in told if event.type in VERDICT_ENDS}
         verdicts: dict[str, Any] = {label: one.payload for label, one in newest.items() if one.type == EVAL_COMPLETED}
-        kind, scores = told[0].subject_kind, dict[str, object]()
+        kind, scores, flags = told[0].subject_kind, dict[str, object](), dict[str, object]()
         for label, verdict in verdicts.items():
             signals = verdict["signals"]
             scores |= signals["metrics"] | signals.get("raw", {}) if label == METRICS else {label: verdict["score"]}
         if self._counts_all and METRICS in verdicts and (combined := value_of(verdicts[METRICS])) is not None:
             scores[METRICS] = combined
+            if (passes := self._rule.verdict(METRICS, verdicts[METRICS])) is not None and self._rule.every:
+                flags = {"score_flags": {METRICS: passes}}  # each metric has to pass, which no line of the score says
         metrics = [label for label, on in self._metrics.items() if METRICS in newest and (not on or kind in on)]
         unnamed = (
             () if self._counts_all else (METRICS,)
@@ -124,7 +131,7 @@ class RecordReader:
         if whose is None and not self._counts_all:
             whose = next(iter(newest))
         value: Any = value_of(verdicts[whose]) if whose in verdicts else scores.get(whose) if whose else None
-        return whose, {"scores": scores} | ({} if value is None else {"score": value}), missing
+        return whose, {"scores": scores} | flags | ({} if value is None else {"score": value}), missing
 
 
 def value_of(verdict: Mapping[str, Any]) -> float | None:

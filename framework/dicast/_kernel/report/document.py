@@ -118,8 +118,8 @@ def _metrics(report: Report, ending: Ending) -> Document:
     return {
         label: {
             "mean": tally.mean(),
-            **ending.passes(label, tally.passes),
-            **raw_scale(report, label, tally.passes),
+            **ending.passes(report, label, tally.passes),
+            **raw_scale(report, label),
             "basis": tally.basis(),
             "scored": tally.scored,
             "total": sum(count for kind, count in judged.items() if not on.get(label) or kind in on[label]),

@@ -21,6 +21,7 @@ from ..events import (
 from ..pipeline.labels import recorded_labels, recorded_score_label
 from ..pipeline.sections import METRICS, RECORD
 from ..values import Basis, Cost, Event
+from ..values.passes import PassRule
 from .corrected import Corrections
 from .evidence import EvidenceNotes
 from .spool import BATCH, Passes
@@ -50,6 +51,7 @@ class Report:
         self.watched: dict[str, Watched] = {}
         self.criteria: tuple[str, ...] = ()
         self.raw: frozenset[str] = frozenset()
+        self.rule = PassRule()
         self._due_criteria: tuple[str, ...] = ()
         self.rows = Rows()
         self.corrections: Corrections | None = None
@@ -123,10 +125,9 @@ class Report:
     def _start(self, event: Event) -> None:
         said: Mapping[str, Any] = event.payload
         self.started, self.run_id = said, event.run_id
-        line: Mapping[str, float | None] = said.get("pass_at", {})  # which earlier versions did not tell
+        self.rule = PassRule.of(said)
         self.raw = frozenset(said.get("raw", ()))
-        passes = {label: Passes(line.get(label, 0.5)) for label in self._labels("metrics")}
-        self.metrics = {label: Tally(passes=those) for label, those in passes.items()}
+        self.metrics = {label: Tally() for label in self._labels("metrics")}
         self.judges = {label: Tally() for label in [*self._labels("judges"), METRICS]}
         self._counted = frozenset(self._labels("counted"))
         self.labels, self.score_label = recorded_labels(said), recorded_score_label(said)
@@ -137,10 +138,9 @@ class Report:
         self.criteria = tuple(label for label in watched if label not in self.metrics and label not in self.judges)
         self._due_criteria = tuple(label for label in self.criteria if label in said.get("labels", ()))
         for label in watched:
-            mine = passes.get(label) or Passes(line.get(label, 0.5))
-            self.watched[label] = Watched(
-                passes=mine, flagged=label not in self.criteria and line.get(label, 0.5) is not None
-            )
+            passes = self.metrics[label].passes if label in self.metrics else Passes()
+            states = label not in self.criteria and self.rule.states(label)
+            self.watched[label] = Watched(passes=passes, flagged=states)
 
     def _labels(self, key: str) -> Sequence[str]:
         labels: Sequence[str] = self.started[key]
@@ -176,7 +176,7 @@ class Report:
                 if self.corrections is not None:
                     self.corrections.add(events)
             if (watched := self.watched.get(label)) is not None:
-                watched.add(sessions, scores)
+                watched.add(sessions, scores, [self.rule.verdict(label, event.payload) for event in events])
                 if label in self.raw:
                     watched.scores.spare([at for at, score in zip(sessions, scores, strict=True) if score is None])
             if label == self.score_label:
@@ -214,7 +214,7 @@ class Report:
         place = "raw" if label in self.raw else "metrics"
         signals: list[Mapping[str, Any]] = [event.payload["signals"] for event in events]  # type: ignore[misc]  # a payload's own
         values = [said.get(place, {}).get(label) for said in signals]
-        tally.passes.add(sessions, values)
+        tally.passes.add(sessions, [self.rule.metric(label, event.payload) for event in events])
         tally.add_scores([value for value in values if value is not None])
         if label == self.score_label:
             scored = [(event, value) for event, value in zip(events, values, strict=True) if value is not None]
@@ -261,7 +261,7 @@ class Report:
                 failed = self._judged_by(name, [event])
                 tally.passes.add([event.session_id for event in failed], [None] * len(failed))
         if (watched := self.watched.get(label)) is not None:
-            watched.add([event.session_id], [None])
+            watched.add([event.session_id], [None], [None])
         group = self._grouped(event, label)
         if "skipped" in payload:
             group.skipped = group.skipped or label in self._counted

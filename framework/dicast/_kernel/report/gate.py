@@ -12,11 +12,11 @@ from ..classes import frozen
 from ..pipeline.clauses import Clause, Gate
 from ..pipeline.sections import METRICS
 from ..values import Basis, reaches
+from ..values.passes import TOLERANCE
 from .card import why_not
 from .fold import Report
 from .labels import Ending
-from .spool import TOLERANCE
-from .statistics import confidence_interval, pass_rate, possible_means
+from .statistics import confidence_interval, pass_rate, pass_rate_bounds, possible_means
 from .tally import Watched
 
 Document = dict[str, Any]
@@ -209,13 +209,17 @@ def _corrected(clause: Clause, found: Finding, done: Mapping[str, Any]) -> Findi
 
 
 def _pass_rate(clause: Clause, on: str, watched: Watched, line: float) -> Finding:
-    found: Any = pass_rate(watched.passes)
-    if found is None or not watched.flagged:
+    """Hold the pass rate against *line*: it holds, or fails, whatever the open subjects would have been, or else it is undecided."""
+    passes = watched.passes
+    found = pass_rate(passes) if watched.flagged else None
+    if found is None:
         return Finding(on, "min_pass_rate", line, None, None, f"nothing says which subjects pass {on}")
-    value, low, high = found["value"], found["ci_low"], found["ci_high"]
+    (least, low), (most, high) = pass_rate_bounds(passes)
+    value: Any = found["value"]
     rule = ("min_pass_rate", line, True)
-    passed, why = _held_against(clause, f"the pass rate of {on}", (value, value), (low, high), rule)
-    return Finding(on, "min_pass_rate", line, value, passed, why, low, high)
+    passed, why = _held_against(clause, f"the pass rate of {on}", (least, most), (low, high), rule)
+    left = f" ({passes.open:,} of {passes.count:,} subjects are open)" if passes.open else ""
+    return Finding(on, "min_pass_rate", line, value, passed, why + left, low, high)
 
 
 def _basis(on: str, found: Basis | None, least: Basis) -> Finding:

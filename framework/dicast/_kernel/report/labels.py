@@ -42,20 +42,22 @@ class Ending:
             return {"ci_low": None, "ci_high": None, "ci_method": None}
         return {"ci_low": found.low, "ci_high": found.high, "ci_method": found.method}
 
-    def passes(self, label: str, passes: Passes) -> Document:
+    def passes(self, report: Report, label: str, passes: Passes) -> Document:
         """Return how many subjects pass *label*, and of how many, as a rate with its interval, which a decided stop takes away."""
-        found = pass_rate(passes)
+        watched = report.watched.get(label)
+        states = report.rule.states(label) if watched is None else watched.flagged
+        found = pass_rate(passes) if states else None
         rate = None if found is None else found.pop("value")
         if found is not None and self.decided(label):
             found = {**found, "ci_low": None, "ci_high": None, "ci_method": None}
         return {"pass_rate": rate, "passes": found}
 
 
-def raw_scale(report: Report, label: str, passes: Passes) -> Document:
+def raw_scale(report: Report, label: str) -> Document:
     """Return what marks the figures of a raw *label*, and why it has no pass rate; nothing for any other label."""
     if label not in report.raw:
         return {}
-    return {"scale": "raw"} | ({} if passes.has_line else {"reasons": ["raw_scale"]})
+    return {"scale": "raw"} | ({} if report.rule.states(label) else {"reasons": ["raw_scale"]})
 
 
 def label_figures(report: Report, label: str, ending: Ending) -> Document:
@@ -66,11 +68,10 @@ def label_figures(report: Report, label: str, ending: Ending) -> Document:
         counts = {"scored": scored, "failed": total - scored, "total": total}
     else:
         counts = {"scored": tally.scored, "failed": tally.failed, "total": tally.total}
-    passes = ending.passes(label, watched.passes) if watched.flagged else {"pass_rate": None, "passes": None}
     return {
         "mean": report.mean(label),
-        **raw_scale(report, label, watched.passes),
-        **passes,
+        **raw_scale(report, label),
+        **ending.passes(report, label, watched.passes),
         **ending.interval(report, label),
         "basis": tally.basis(),
         **counts,
@@ -83,12 +84,11 @@ def score_figures(report: Report, aggregation: Aggregation, ending: Ending) -> D
     if label is None:
         return None
     watched, tally = report.watched[label], report.tally(label)
-    passes = ending.passes(label, watched.passes) if watched.flagged else {"pass_rate": None, "passes": None}
     return {
         "label": label,
         "mean": report.mean(label),
-        **raw_scale(report, label, watched.passes),
-        **passes,
+        **raw_scale(report, label),
+        **ending.passes(report, label, watched.passes),
         "aggregation": aggregation if isinstance(aggregation, str) else attrs.asdict(aggregation),
         "aggregate": aggregate_all(watched.scores, aggregation),
         **ending.interval(report, label),

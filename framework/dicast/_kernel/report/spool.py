@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 import statistics
 from collections.abc import Iterator, Sequence
@@ -10,9 +9,6 @@ from collections.abc import Iterator, Sequence
 from ..._toolkit.temporary import temporary_database
 
 BATCH = 2000
-
-TOLERANCE = 1e-9
-"""A number that is less than this below a line counts as on it: three scores of .7 have a mean of .7, whatever the rounding."""
 
 
 class ScoreFile:
@@ -82,85 +78,89 @@ class ScoreFile:
         self._waiting.clear()
 
 
-Clusters = tuple[int, int, int]
-"""So many subjects share a session, so many of them pass, and there are so many sessions like this one."""
+Clusters = tuple[int, int, int, int]
+"""So many subjects share a session, so many of them pass, so many are open, and there are so many sessions like this one."""
 
 
 class Passes:
-    """How many subjects there are and how many of them reach *line*; how these share sessions is kept in a file.
+    """The numbers of subjects that pass, that do not, and that are open; how they share sessions is kept in a file."""
 
-    Without a line nothing says which subjects pass.
-    """
-
-    def __init__(self, line: float | None = 0.5) -> None:
-        self.has_line = line is not None
-        self.line = math.inf if line is None else line - TOLERANCE
-        self._lone, self._lone_passed = 0, 0
-        self._gone, self._gone_passed = 0, 0
+    def __init__(self) -> None:
+        self._lone, self._lone_passed, self._lone_open = 0, 0, 0
+        self._gone, self._gone_passed, self._gone_open = 0, 0, 0
         self._session: str | None = None
-        self._here, self._here_passed = 0, 0
-        self._waiting: list[tuple[str | None, int, int]] = []
+        self._here, self._here_passed, self._here_open = 0, 0, 0
+        self._waiting: list[tuple[str | None, int, int, int]] = []
         self._database: sqlite3.Connection | None = None
 
-    def add(self, sessions: Sequence[str | None], values: Sequence[float | None]) -> None:
-        """Count subjects, each with its session; one without a value does not pass."""
-        line = self.line
-        passed = [value is not None and value >= line for value in values]
+    def add(self, sessions: Sequence[str | None], passed: Sequence[bool | None]) -> None:
+        """Count subjects, each with its session, by whether they *passed*; None is an open subject."""
         if sessions.count(None) == len(sessions):
             self._lone += len(passed)
-            self._lone_passed += sum(passed)
+            self._lone_passed += passed.count(True)
+            self._lone_open += passed.count(None)
             return
-        for session, passes in zip(sessions, passed, strict=True):
-            self._add(session, passed=passes)
+        for session, answer in zip(sessions, passed, strict=True):
+            self._add(session, answer)
 
-    def _add(self, session: str | None, *, passed: bool) -> None:
+    def _add(self, session: str | None, answer: bool | None) -> None:
         if session is None:
             self._lone += 1
-            self._lone_passed += passed
+            self._lone_passed += answer is True
+            self._lone_open += answer is None
             return
         if session != self._session:
             self._leave()
             self._session = session
         self._here += 1
-        self._here_passed += passed
+        self._here_passed += answer is True
+        self._here_open += answer is None
 
     @property
     def count(self) -> int:
-        """How many subjects there are."""
+        """The number of all subjects, open ones included."""
         return self._lone + self._gone + self._here
 
     @property
     def passed(self) -> int:
-        """How many of them pass."""
+        """The number of subjects that pass."""
         return self._lone_passed + self._gone_passed + self._here_passed
 
+    @property
+    def open(self) -> int:
+        """The number of open subjects."""
+        return self._lone_open + self._gone_open + self._here_open
+
     def clusters(self) -> Iterator[Clusters]:
-        """The sessions, those that are alike together; a subject without one is alone."""
-        yield 1, 1, self._lone_passed
-        yield 1, 0, self._lone - self._lone_passed
+        """Yield the sessions, equal ones together; a subject without a session is one of its own."""
+        yield 1, 1, 0, self._lone_passed
+        yield 1, 0, 1, self._lone_open
+        yield 1, 0, 0, self._lone - self._lone_passed - self._lone_open
         self._leave()
         self._flush()
         if self._database is not None:
             yield from self._database.execute(
-                "SELECT size, passed, count(*) FROM "
-                "(SELECT sum(size) AS size, sum(passed) AS passed FROM passes GROUP BY session) GROUP BY size, passed"
+                "SELECT size, passed, open, count(*) FROM "
+                "(SELECT sum(size) AS size, sum(passed) AS passed, sum(open) AS open FROM passes GROUP BY session) "
+                "GROUP BY size, passed, open"
             )
 
     def _leave(self) -> None:
-        """Keep what the session that came last has had until now; it may come again."""
+        """Store the counts of the current session; the session may come again."""
         if self._here:
-            self._waiting.append((self._session, self._here, self._here_passed))
+            self._waiting.append((self._session, self._here, self._here_passed, self._here_open))
             self._gone += self._here
             self._gone_passed += self._here_passed
-            self._session, self._here, self._here_passed = None, 0, 0
+            self._gone_open += self._here_open
+            self._session, self._here, self._here_passed, self._here_open = None, 0, 0, 0
         if len(self._waiting) >= BATCH:
             self._flush()
 
     def _flush(self) -> None:
         if self._waiting:
             if self._database is None:
-                self._database = temporary_database(self, "CREATE TABLE passes(session, size, passed)")
+                self._database = temporary_database(self, "CREATE TABLE passes(session, size, passed, open)")
             self._database.execute("BEGIN")
-            self._database.executemany("INSERT INTO passes VALUES (?, ?, ?)", self._waiting)
+            self._database.executemany("INSERT INTO passes VALUES (?, ?, ?, ?)", self._waiting)
             self._database.execute("COMMIT")
             self._waiting.clear()

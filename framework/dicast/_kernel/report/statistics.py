@@ -7,7 +7,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..values.aggregation import Aggregation, TrimmedMean
-from .spool import TOLERANCE, Clusters, Passes, ScoreFile
+from ..values.passes import TOLERANCE
+from .spool import Passes, ScoreFile
+
+Cluster = tuple[int, int, int]
+"""So many subjects share a session, so many of them pass, and there are so many sessions like this one."""
 
 Z_95 = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
@@ -99,26 +103,49 @@ def without_variance(mean: float, clusters: int) -> Interval:
 
 
 def pass_rate(passes: Passes) -> dict[str, object] | None:
-    """The share of subjects that pass, with n and its 95 % interval; None without any subject, or without a line to pass.
+    """Return the share of subjects that pass, of those with a verdict, with its 95 % interval; None without any subject.
+
+    ``value`` is None where all subjects are open; ``open`` is their number. The interval is :func:`rate_interval`'s.
+    """
+    n = passes.count - passes.open
+    if not passes.count:
+        return None
+    found = rate_interval((size - left, passed, times) for size, passed, left, times in passes.clusters())
+    low, high, method = found or (None, None, None)
+    rate = passes.passed / n if n else None
+    counts = {"passed": passes.passed, "n": n, "open": passes.open}
+    return {"value": rate, **counts, "ci_low": low, "ci_high": high, "ci_method": method}
+
+
+def pass_rate_bounds(passes: Passes) -> tuple[tuple[float, float | None], tuple[float, float | None]]:
+    """Return the pass rate of all subjects, open ones not passed and then passed, each with the end of its interval away from the other."""
+    clusters, count = list(passes.clusters()), passes.count
+    least = rate_interval((size, passed, times) for size, passed, _, times in clusters)
+    most = rate_interval((size, passed + left, times) for size, passed, left, times in clusters)
+    low, high = passes.passed / count, (passes.passed + passes.open) / count
+    return (low, least and least.low), (high, most and most.high)
+
+
+def rate_interval(clusters: Iterable[Cluster]) -> Interval | None:
+    """Return the 95 % interval of a rate; None below two sessions.
 
     The interval is Wilson's (Journal of the American Statistical Association 22, 1927, 209-212). Where subjects share a session, n
     in it is the effective sample size ``n / deff`` (Franco, Little, Louis and Slud, Journal of Survey Statistics and Methodology
     7, 2019, 334-364), with Kish's design effect: the clustered variance of the rate, by the formula of :func:`confidence_interval`,
     over ``p(1-p)/n``, and 1 at least. Where all pass, or none, there is no variance to go by, and subjects of one session count as if
-    they could not differ: ``deff = sum(size^2) / n``. With fewer than two sessions it has no interval.
+    they could not differ: ``deff = sum(size^2) / n``.
     """
-    n, passed = passes.count, passes.passed
-    if not n or not passes.has_line:
+    known = [cluster for cluster in clusters if cluster[0] and cluster[2]]
+    n = sum(size * times for size, _, times in known)
+    passed = sum(here * times for _, here, times in known)
+    squares = sum(size * size * times for size, _, times in known)
+    effective = float(n) if squares == n else _effective(n, passed, squares, known)
+    if not effective:
         return None
-    clusters = list(passes.clusters())
-    squares = sum(size * size * times for size, _, times in clusters)
-    effective = float(n) if squares == n else _effective(n, passed, squares, clusters)
-    low, high = _wilson(passed / n, effective) if effective else (None, None)
-    method = (RATE_METHOD if squares == n else RATE_METHOD_CLUSTERED) if effective else None
-    return {"value": passed / n, "passed": passed, "n": n, "ci_low": low, "ci_high": high, "ci_method": method}
+    return Interval(*_wilson(passed / n, effective), RATE_METHOD if squares == n else RATE_METHOD_CLUSTERED)
 
 
-def _effective(n: int, passed: int, squares: int, clusters: Iterable[Clusters]) -> float | None:
+def _effective(n: int, passed: int, squares: int, clusters: Iterable[Cluster]) -> float | None:
     """The effective sample size; None below two clusters."""
     count, residuals = 0, 0
     for size, here, times in clusters:

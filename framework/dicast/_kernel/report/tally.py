@@ -174,9 +174,11 @@ class Watched:
     passes: Passes = field(factory=Passes)
     flagged: bool = True
 
-    def add(self, sessions: Sequence[str | None], scores: Sequence[float | None]) -> None:
-        """Count subjects with their sessions; one that failed has no score."""
-        self.passes.add(sessions, scores)
+    def add(
+        self, sessions: Sequence[str | None], scores: Sequence[float | None], passed: Sequence[bool | None]
+    ) -> None:
+        """Count subjects with their sessions and whether they *passed*; a failed one has no score and is open."""
+        self.passes.add(sessions, passed)
         self.scores.add([(at, score) for at, score in zip(sessions, scores, strict=True) if score is not None])
 
     def coverage(self) -> float | None:
@@ -190,7 +192,7 @@ class Watched:
         scores, flags = (metrics.get(key) or {} for key in ("scores", "score_flags"))
         score: Any = scores.get(criterion)
         flag = flags.get(criterion)
-        self.passes.add([session], [None if flag is None else float(flag)])
+        self.passes.add([session], [None if flag is None else bool(flag)])
         self.flagged = self.flagged or flag is not None
         if type(score) not in (int, float) or not math.isfinite(score):
             return None

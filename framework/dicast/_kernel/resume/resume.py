@@ -27,7 +27,7 @@ STATES = {
 LAST = (events.RUN_COMPLETED, events.AGGREGATE_COMPLETED, events.COMPARISON_COMPLETED)
 """What is told at the end of a run, and anew where it is taken up."""
 
-MAY_CHANGE = ("name", "labels", "score_label", "counted", "gated", "pass_at")
+MAY_CHANGE = ("name", "labels", "score_label", "counted", "gated", "pass_at", "pass_rule")
 """What ``run.started`` says that may be another thing when the run is taken up: then it holds as if from the start."""
 
 

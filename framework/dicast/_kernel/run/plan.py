@@ -86,10 +86,24 @@ def counted_labels(pipeline: Pipeline) -> tuple[str, ...]:
 
 
 def pass_lines(pipeline: Pipeline) -> dict[str, float | None]:
-    """The least value with which a subject passes, by label; None for a raw label without one."""
+    """Return the least value with which a subject passes, by label; None for a raw label without one, and for all metrics under ``all``."""
     slots = (*pipeline.judges, *pipeline.metrics)
-    lines = {slot.label: slot.pass_at for slot in slots} | {METRICS: pipeline.scoring.pass_at}
+    whole = pipeline.scoring.pass_at
+    lines = {slot.label: slot.pass_at for slot in slots} | {METRICS: whole if isinstance(whole, float | int) else None}
     return lines | raw_pass_lines(pipeline)
+
+
+def pass_rule(pipeline: Pipeline) -> dict[str, Any]:
+    """What ``run.started`` says of when a subject passes all metrics together, beside the lines of the labels."""
+    scoring, metrics = pipeline.scoring, pipeline.metrics
+    every = not isinstance(scoring.pass_at, float | int) and METRICS not in raw_labels(metrics)
+    return {
+        "metrics": "all" if every else "score",
+        "combine": scoring.combine,
+        "threshold": scoring.threshold,
+        "weights": {slot.label: slot.weight for slot in metrics},
+        "truths": [slot.label for slot in metrics if slot.tier == "truth"],
+    }
 
 
 def run_started(
@@ -164,6 +178,7 @@ def decided_by(pipeline: Pipeline) -> dict[str, Any]:
         "counted": list(counted_labels(pipeline)),
         "gated": list(dict.fromkeys(clause.on for clause in pipeline.gate.clauses if clause.on is not None)),
         "pass_at": pass_lines(pipeline),
+        "pass_rule": pass_rule(pipeline),
     }
 
 

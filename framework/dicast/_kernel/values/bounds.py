@@ -30,3 +30,20 @@ class Within:
         """
         if value is not None and not (self.low < value < self.high if self.open else self.low <= value <= self.high):
             raise ConfigError(f"invalid value for {attribute.name}, expected {self.words}, got {value}")
+
+
+@frozen
+class WithinOr:
+    """Validator of an option that is *word*, or a number *within* bounds; ``dicast schema`` has the bounds of the number."""
+
+    within: Within
+    word: str
+
+    def __call__(self, instance: object, attribute: attrs.Attribute[Any], value: float | str) -> None:
+        """Compare the *value* of *attribute* with the bounds, unless it is the word.
+
+        :raises ConfigError: when it is neither.
+        """
+        if value != self.word:
+            assert not isinstance(value, str)  # the type of the option allows no other word
+            self.within(instance, attribute, value)

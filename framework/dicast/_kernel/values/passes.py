@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any, Self
 
-from ..classes import define, field, frozen
+from ..classes import define, evolve, field, frozen
 
-SLACK = 1e-9
-"""A score passes that is at most this far below the line of its label: sums of decimal fractions are off by less."""
+TOLERANCE = 1e-9
+"""A number that is less than this below a line counts as on it: three scores of .7 have a mean of .7, whatever the rounding."""
+
+PASS_AT = 0.5
+"""The score with which a subject passes where neither the file nor the component sets one."""
+
+METRICS = "metrics"
+"""The label of the combined verdict of all metrics."""
+
+Labels = tuple[str, ...]
+Payload = Mapping[str, Any]
+"""The payload of an ``eval.completed`` or ``eval.failed`` event."""
+
+_NONE: Mapping[str, Any] = {}
 
 _ABSENT, _FAILS, _PASSES, _OPEN = range(4)
 _CODES = {False: _FAILS, True: _PASSES, None: _OPEN}
@@ -19,23 +32,136 @@ SubjectKey = tuple[str, str]
 
 @frozen
 class PassRule:
-    """What ``run.started`` says of passing.
+    """The rule by which a subject passes a label: that of the document, the gate, JUnit and every report; of two runs that of the newer.
 
-    :param pass_at: the least score with which a subject passes, by label.
+    An answer is True, False, or None where the subject is open: it has no verdict, or a metric was skipped or excluded.
+
+    :param pass_at: the least score with which a subject passes, by label; None for a raw label without one, and for all metrics together where each has to pass.
     :param labels: the labels of the file: ``metrics``, each judge, each criterion of the task.
     :param label: the label of the gate, else of the run's score; None where the file has several labels and no gate names one.
     :param metrics: the kinds of subjects that each metric judges, by label; none for all kinds.
+    :param weights: the weights of the metrics, by label.
+    :param truths: the labels of the truth metrics.
+    :param threshold: the least value of every proxy with which the truth metrics run.
+    :param every: all metrics together pass where each metric with a weight passes; else the combined score is compared.
+    :param truth_only: the proxies do not enter the score, so their part of the rule is the threshold.
     """
 
-    pass_at: Mapping[str, float] = field(factory=dict)
+    pass_at: Mapping[str, float | None] = field(factory=dict)
     labels: tuple[str, ...] = ()
     label: str | None = None
     metrics: Mapping[str, tuple[str, ...]] = field(factory=dict)
+    weights: Mapping[str, float] = field(factory=dict)
+    truths: frozenset[str] = frozenset()
+    threshold: float = 0.5
+    every: bool = False
+    truth_only: bool = False
+    _by_kind: dict[str, tuple[Labels, Labels]] = field(factory=dict, init=False, repr=False, eq=False)
+
+    @classmethod
+    def of(cls, started: Mapping[str, Any]) -> Self:
+        """Read the payload of ``run.started``; one without ``pass_rule``, of an older version, compares the combined score."""
+        stated = started.get("pass_rule") or {}
+        on = started.get("on") or {}
+        return cls(
+            started.get("pass_at") or {},
+            metrics={label: tuple(on.get(label) or ()) for label in started.get("metrics", ())},
+            weights=stated.get("weights", {}),
+            truths=frozenset(stated.get("truths", ())),
+            threshold=stated.get("threshold", 0.5),
+            every=stated.get("metrics") == "all",
+            truth_only=stated.get("combine") == "truth",
+        )
+
+    def over(self, other: PassRule) -> PassRule:
+        """Return this rule for the verdicts of the run that recorded the *other* one, and keeps its own metrics."""
+        weights = {label: self.weights.get(label, weight) for label, weight in other.weights.items()}
+        return evolve(self, metrics=other.metrics, weights=weights, truths=other.truths or self.truths)
 
     def passes(self, label: str, score: float) -> bool | None:
         """Return whether *score* passes under *label*; None where the label has no line."""
         line = self.pass_at.get(label)
-        return None if line is None else score >= line - SLACK
+        return None if line is None else score >= line - TOLERANCE
+
+    def states(self, label: str) -> bool:
+        """Return whether anything states which subjects pass *label*; nothing does for a raw label without a line."""
+        return (label == METRICS and self.every) or self.line(label) is not None
+
+    def line(self, label: str) -> float | None:
+        """Return the least value with which a subject passes *label*; None without a line, as for all metrics under ``pass_at: all``."""
+        return None if label == METRICS and self.every else self.pass_at.get(label, PASS_AT)
+
+    def reaches(self, label: str, value: float | None) -> bool | None:
+        """Return whether *value* passes *label*; None without a value or a line."""
+        line = self.line(label)
+        return None if value is None or line is None else value >= line - TOLERANCE
+
+    def verdict(self, label: str, payload: Payload) -> bool | None:
+        """Return whether the verdict *payload* of *label*, all metrics together or a judge, passes."""
+        if "failure_mode" in payload:
+            return None
+        if label != METRICS:
+            return self.reaches(label, payload["score"])
+        if not self.every:
+            score = payload["score"] if payload["score"] is not None else payload.get("raw")
+            return False if score is None else self.reaches(METRICS, score)  # only a raw value may be held back
+        return self._every(payload)
+
+    def metric(self, label: str, payload: Payload) -> bool | None:
+        """Return whether the metric *label* passes in the verdict *payload* of all metrics; False where the proxies held it back."""
+        if "failure_mode" in payload or not self.states(label):
+            return None
+        value = values_of(payload).get(label)
+        if value is not None:
+            return self.reaches(label, value)
+        is_open = _is_skipped(label, payload) and not (label in self.truths and self._held_back(payload))
+        return None if is_open else False
+
+    def _every(self, payload: Payload) -> bool | None:
+        """Return whether every metric with a weight passes: False where the proxies held the subject back, or its output is missing."""
+        values = values_of(payload)
+        proxies, truths = self._due(str(payload["subject_kind"]))
+        missing = [label for label in (*proxies, *truths) if label not in values]
+        if any(not _is_skipped(label, payload) for label in missing) or (missing and self._held_back(payload)):
+            return False
+        is_gate = self.truth_only and bool(truths)
+        counted = [label for label in (truths if is_gate else (*proxies, *truths)) if self.weights.get(label, 1.0)]
+        if any(label in missing for label in counted):
+            return None
+        if is_gate and self._lowest(proxies, values) < self.threshold - TOLERANCE:
+            return False
+        return all(self.reaches(label, values[label]) for label in counted)
+
+    def _held_back(self, payload: Payload) -> bool:
+        """Return whether no truth metric has a value because a proxy is below the threshold."""
+        values = values_of(payload)
+        proxies, truths = self._due(str(payload["subject_kind"]))
+        return not any(label in values for label in truths) and self._lowest(proxies, values) < self.threshold
+
+    @staticmethod
+    def _lowest(proxies: Labels, values: Mapping[str, float]) -> float:
+        return min((values[label] for label in proxies if label in values), default=1.0)
+
+    def _due(self, kind: str) -> tuple[Labels, Labels]:
+        """Return the proxies and the truth metrics that accept subjects of *kind*."""
+        known = self._by_kind.get(kind)
+        if known is None:
+            due = [label for label, kinds in self.metrics.items() if not kinds or kind in kinds]
+            proxies, truths = ([label for label in due if (label in self.truths) is tier] for tier in (False, True))
+            known = self._by_kind[kind] = tuple(proxies), tuple(truths)
+        return known
+
+
+def values_of(payload: Payload) -> Mapping[str, float]:
+    """Return the value of each metric in the verdict *payload* of all metrics, raw values included."""
+    signals = payload.get("signals") or _NONE
+    raw: Mapping[str, float] = signals.get("raw") or _NONE
+    values: Mapping[str, float] = signals.get("metrics") or _NONE
+    return {**values, **raw} if raw else values
+
+
+def _is_skipped(label: str, payload: Payload) -> bool:
+    return any(skip["metric"] == label for skip in payload.get("skipped") or ())
 
 
 @define(eq=False)

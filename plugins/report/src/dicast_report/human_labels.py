@@ -14,6 +14,8 @@ from .marking import METRICS, Marking, is_number
 from .told import Key, Read, Told
 
 BINS = 10
+_HALF = 0.5
+"""The side of the scale that counts as passing where a label has no line of its own."""
 GIVEN = "label.given"
 Z_95 = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
@@ -52,6 +54,7 @@ class Reliability:
         for label, ended in told.ended.items():
             if "failure_mode" not in ended and ended.get("judge_kind") != "human":
                 line, confidence = self.marking.line(label), ended["confidence"]
+                line = _HALF if line is None else line
                 agrees = (ended["score"] >= line) == (gold >= line)
                 tenth = self._bins.setdefault(label, [[0, 0, 0.0] for _ in range(BINS)])[
                     min(BINS - 1, int(confidence * BINS))

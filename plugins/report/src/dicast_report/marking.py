@@ -8,13 +8,12 @@ from typing import Any, Literal, Self
 
 import attrs
 
+from dicast.reporting import PassRule
+
 from .told import Told
 
 METRICS = "metrics"
 """The label of the verdict that all metrics make together."""
-
-PASS_AT = 0.5
-"""From where on a subject passes, where the run says nothing else."""
 
 Outcome = Literal["pass", "fail", "none", "open"]
 """``none``: there is no score; ``open``: nothing that counts has judged it."""
@@ -30,6 +29,7 @@ class Marking:
     pass_at: Mapping[str, float]
     gated: tuple[str, ...] = ()
     label: str | None = None
+    rule: PassRule = attrs.Factory(lambda self: PassRule(self.pass_at), takes_self=True)
 
     @classmethod
     def of(cls, started: Mapping[str, Any]) -> Self:
@@ -37,11 +37,11 @@ class Marking:
         names = "metrics", "judges", "counted", "gated"
         metrics, judges, counted, gated = (tuple(started.get(name) or ()) for name in names)
         label = started.get("score_label", counted[0] if len(counted) == 1 else None)
-        return cls(metrics, judges, counted, started.get("pass_at") or {}, gated, label)
+        return cls(metrics, judges, counted, started.get("pass_at") or {}, gated, label, PassRule.of(started))
 
-    def line(self, label: str) -> float:
-        """The least value with which a subject passes *label*."""
-        return float(self.pass_at.get(label, PASS_AT))
+    def line(self, label: str) -> float | None:
+        """Return the least value with which a subject passes *label*; None where it has no line of its own."""
+        return self.rule.line(label)
 
     def deciding(self, told: Told) -> tuple[str, ...]:
         """The labels that decide on *told*: those that count, and where none of these has judged it, all that have."""
@@ -56,25 +56,27 @@ class Marking:
         if any("failure_mode" in told.ended[label] for label in labels):
             return "none"
         passes = [self.passes(told, label) for label in labels]
+        combined = told.ended.get(METRICS, {})
         passes += [
-            label in values and values[label] >= self.line(label)
+            self.rule.metric(label, combined)
             for label in self.gated
-            if label in self.metrics and (label in values or label in _left_out(told))
+            if label in self.metrics and combined and (label in values or label in _left_out(told))
         ]
         flags = _metrics(told).get("score_flags")
         for label, flag in flags.items() if isinstance(flags, Mapping) else ():
             if flag is not None and (not labels or label in self.gated):
                 passes.append(bool(flag))
-        return ("pass" if all(passes) else "fail") if passes else "open"
+        if False in passes:
+            return "fail"
+        return "open" if None in passes or not passes else "pass"
 
     def asked(self, told: Told) -> tuple[str, ...]:
         """The labels whose verdicts decide whether *told* passes: those of its score, and those of the gate."""
         return tuple(dict.fromkeys((*self.deciding(told), *(label for label in self.gated if label in told.ended))))
 
-    def passes(self, told: Told, label: str) -> bool:
-        """Whether the verdict of *label* on *told* is one, and passes."""
-        score = told.ended[label].get("score")
-        return score is not None and score >= self.line(label)
+    def passes(self, told: Told, label: str) -> bool | None:
+        """Return whether the verdict of *label* on *told* passes; None where that is open."""
+        return self.rule.verdict(label, told.ended[label])
 
     def score(self, told: Told) -> float | None:
         """The score of *told*; None where it has none, or several."""

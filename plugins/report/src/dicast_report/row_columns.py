@@ -15,6 +15,8 @@ from .contents import Contents, texts
 from .marking import METRICS, Marking
 from .told import Told
 
+_ORDER = {False: 0, None: 1, True: 2}
+"""The order in which labels give a reason: those that did not pass first."""
 _REASON = 240
 _BESIDE = frozenset({"subject_kind", "subject_id", "judge"})
 _TEXTS = frozenset({"details", "feedback", "signals", "error_message"})
@@ -82,7 +84,7 @@ class RowColumns:
 
     def _why(self, told: Told) -> str:
         """Why the subject has no score, or the one it has: the first of those below their line that says why."""
-        for label in sorted(self.marking.asked(told), key=lambda label: self.marking.passes(told, label)):
+        for label in sorted(self.marking.asked(told), key=lambda label: _ORDER[self.marking.passes(told, label)]):
             ended = told.ended[label]
             if "failure_mode" in ended:
                 return f"{ended['failure_mode']}: {ended.get('error_message') or ''}"

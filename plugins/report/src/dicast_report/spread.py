@@ -102,7 +102,7 @@ class Spreads:
             if "failure_mode" in ended:
                 self._of(label).failures[str(ended["failure_mode"])] += 1
             elif label == METRICS:
-                self._passes(label, ended["score"])
+                self._passes(label, ended["score"], passed=self._marking.passes(told, label))
             if label != RECORD:
                 self._of(label).spend(ended)
         for criterion, response in _responses(told.record or {}):
@@ -154,10 +154,12 @@ class Spreads:
             "latency": spread.times() if spread.verdicts else None,
         }
 
-    def _passes(self, label: str, value: float) -> None:
+    def _passes(self, label: str, value: float, *, passed: bool | None = None) -> None:
         spread = self._of(label)
         spread.add(value)
-        if (line := self._lines.get(label)) is not None:
+        if passed is not None:
+            spread.passed += passed
+        elif (line := self._lines.get(label)) is not None:
             spread.passed += value >= line
 
     def _of(self, label: str) -> Spread:

@@ -155,12 +155,13 @@ class Table:
         whole = score_of(record)
         self._whole[row] = nan if whole is None else whole
         line = self._lines.get(record.get("scored_by", ""), PASS_AT)
-        self._whole_passes[row] = whole is not None and bool(reaches(whole, line))
+        self._whole_passes[row] = whole is not None and line is not None and bool(reaches(whole, line))
         combined = {METRICS: record["combined"]} if "combined" in record else {}
         for criterion, value in {**combined, **mapping(record, SCORES)}.items():
             self._mark(criterion, row, _NAMED)
             self._scores[criterion][row] = number_or_nan(value)
-        for criterion, flag in mapping(record, FLAGS).items():
+        combined = {METRICS: record["combined_passes"]} if "combined_passes" in record else {}
+        for criterion, flag in {**combined, **mapping(record, FLAGS)}.items():
             if flag is not None:
                 self._mark(criterion, row, _FLAGGED | (_PASSED if flag else 0))
 
