@@ -191,13 +191,15 @@ def test_conversations_of_one_id_are_told_apart_by_a_second_key_or_their_number(
         ([{"id": "a", "note": "x"}, {"id": "a", "note": "y"}], "{{ id }}-{{ note }}"),
         ([{"id": "a", "note": "x"}, {"id": "a", "note": "x"}], "{{ line }}"),
         ([{"qid": "a", "model": "x"}, {"qid": "b", "model": "x"}], "qid"),
+        ([{"case_id": "a", "model": "x"}, {"case_id": "a", "model": "y"}], "{{ case_id }}-{{ model }}"),
+        ([{"case_id": "a", "model": "x"}, {"case_id": "a", "model": "x"}], None),
     ],
 )
 def test_rows_of_one_id_are_told_apart_by_a_second_column_or_their_line(init, rows, template):
     rows = [{**row, "question": "How many?", "answer": f"{n} of them", "expected": "8"} for n, row in enumerate(rows)]
     code, document, source = init(lines(*rows), "rows.jsonl", tries=True)
     assert (code, document["untried"], document["tried"]["scored"]) == (0, None, 2)
-    assert source["rows/jsonl"]["fields"]["id"] == template
+    assert source["rows/jsonl"]["fields"].get("id") == template
 
 
 REPLY = {"choices": [{"message": {"role": "assistant", "content": "It is Lima."}, "stop_reason": "stop"}]}
@@ -319,3 +321,12 @@ def test_a_workbook_becomes_a_pipeline_over_its_sheet(init, tmp_path):
     assert (code, "sheets Sheet, More have values; say sheet: NAME" in document["error"]["message"]) == (2, True)
     code, _, source = init((tmp_path / "made.xlsx").read_bytes(), "answers.xlsx", "--sheet", "Sheet")
     assert (code, source["rows/xlsx"]["sheet"]) == (0, "Sheet")
+
+
+def test_a_column_of_what_a_bot_should_say_is_the_reference(init):
+    text = "Customer asks,Bot says,Should say\n" + "How do I reset it?,Click on Forgot password.,Forgot password\n" * 3
+    code, document, source = init(text, "desk.csv")
+    assert (code, source["rows/csv"]["fields"]) == (
+        0,
+        {"input": "Customer asks", "output": "Bot says", "reference": "Should say"},
+    )

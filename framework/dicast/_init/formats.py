@@ -20,7 +20,7 @@ Record = Mapping[str, Any]
 
 _ADVICE = (
     "no source of dicast reads it yet; write its answers as rows (JSON lines with input, output, reference), or its messages as "
-    'conversations ({"messages": […]} a line)'
+    'conversations ({"messages": […]} a line); --kind rows takes its objects as rows'
 )
 _MOST_YAML = 2**20
 

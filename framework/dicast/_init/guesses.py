@@ -31,9 +31,9 @@ _NAMES = {
 
 _WORDS = {
     "context": "context contexts passage passages evidence",
-    "reference": "expected gold golden ideal target truth reference correct label",
-    "output": "output response completion prediction generated answer reply",
-    "input": "input question prompt query instruction",
+    "reference": "expected gold golden ideal target truth reference correct label should",
+    "output": "output response completion prediction generated answer answers reply replies says said",
+    "input": "input question prompt query instruction asks asked",
 }
 """Words in longer names."""
 
@@ -88,6 +88,12 @@ class Guesses:
         """Take *name* for *field*, unless there is one or the user wants none."""
         if name is not None and field not in self.found and field not in self.refused:
             self.found[field] = Guess(name, why)
+
+    def repeated_ids(self) -> str | None:
+        """Return the column that is named as ids are and in which an id occurs twice."""
+        spelt = {_plain(name): name for name in reversed(self.rest)}
+        named = (spelt[name] for name in _NAMES["id"].split() if name in spelt)
+        return next((name for name in named if self.columns[name].full and self.columns[name].named), None)
 
     def option(self) -> dict[str, Any]:
         """The source's options of columns."""

@@ -13,22 +13,7 @@ from .sample import Sample, source_of
 _TRIED = 6
 """How many second columns are tried."""
 
-_SECOND = (
-    "model",
-    "run",
-    "run_id",
-    "trial",
-    "epoch",
-    "attempt",
-    "sample",
-    "variant",
-    "prompt",
-    "seed",
-    "turn",
-    "index",
-    "split",
-    "lang",
-)
+_SECOND = ("model", "run", "run_id", "trial", "epoch", "attempt", "sample", "variant", "prompt", "seed", "turn", "index", "split", "lang")  # fmt: skip
 """The columns that tell rows of one id apart, the likeliest first."""
 
 
@@ -39,6 +24,7 @@ def checked(guesses: Guesses, sample: Sample, data: Path) -> Guesses:
     """
     try:
         _check(guesses, sample, data)
+        _tell_apart(guesses, sample, data)
     except DataError:
         found = guesses.found.get("id")
         if found is not None and found.given:
@@ -55,6 +41,21 @@ def checked(guesses: Guesses, sample: Sample, data: Path) -> Guesses:
             return guesses
         raise
     return guesses
+
+
+def _tell_apart(guesses: Guesses, sample: Sample, data: Path) -> None:
+    """Where a column of ids has each of them more than once, make the ids of it and a second column."""
+    column = guesses.repeated_ids()
+    if "id" in guesses.found or "id" in guesses.refused or column is None:
+        return
+    for guess in _templates(column, guesses):
+        guesses.found["id"] = guess
+        try:
+            _check(guesses, sample, data)
+        except DataError:
+            del guesses.found["id"]
+        else:
+            return
 
 
 def _check(guesses: Guesses, sample: Sample, data: Path) -> None:
