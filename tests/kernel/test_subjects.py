@@ -89,3 +89,15 @@ def test_several_files_are_checked_and_all_that_is_wrong_is_said(folder, capfd):
     assert out == "a.yaml: ok\n"
     assert "did you mean 'value'?" in err
     assert main(["check", "a.yaml", "a.yaml"]) == 0
+
+
+def test_a_failed_record_fails_where_a_program_judges_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.jsonl").write_text(
+        '{"id": "1", "output": null, "error": "too late"}\n{"id": "2", "output": "x"}\n'
+    )
+    pipeline = {"source": {"rows/jsonl": {"path": "rows.jsonl"}}, "metrics": ["proxy/format"]}
+    failed, good = dicast.subjects(pipeline, dues=True)
+    assert (failed.subject.id, failed.failure.message, good.failure) == ("1", "too late", None)
+    assert dicast.run(pipeline, subjects=[failed]).failures == {"source_error": 1}
+    assert dicast.subjects(pipeline) == [failed.subject, good.subject]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Literal, overload
 
 from .api import as_source
 from .pipeline.build import load_pipeline
@@ -12,25 +13,49 @@ from .run.plan import lookahead
 from .source.source import data_digest, is_live, read
 from .stream.opening import open_component
 from .timing.event_loop import in_loop
-from .values import RunContext, Subject
+from .values import Due, RunContext, Subject
 from .values.clock import Clock
 from .values.errors import ConfigError
 
 
+@overload
 def subjects(
-    pipeline: Path | str | Mapping[str, object], *, overrides: Mapping[str, object] | Sequence[str] = ()
-) -> list[Subject]:
-    """What the source of *pipeline* yields, in its order: for a program that judges some of it, by ``run(…, subjects=…)``.
+    pipeline: Path | str | Mapping[str, object],
+    *,
+    overrides: Mapping[str, object] | Sequence[str] = (),
+    dues: Literal[False] = False,
+) -> list[Subject]: ...
+
+
+@overload
+def subjects(
+    pipeline: Path | str | Mapping[str, object],
+    *,
+    overrides: Mapping[str, object] | Sequence[str] = (),
+    dues: Literal[True],
+) -> list[Due]: ...
+
+
+def subjects(
+    pipeline: Path | str | Mapping[str, object],
+    *,
+    overrides: Mapping[str, object] | Sequence[str] = (),
+    dues: bool = False,
+) -> list[Subject] | list[Due]:
+    """Return the subjects that the source of *pipeline* yields, in its order: for a program that judges some of them by ``run(…, subjects=…)``.
 
     :param pipeline: as of :func:`~dicast.run`; no suite.
+    :param dues: return each subject as a :class:`~dicast.Due`. It has the failure of a record that failed where it was recorded, which a
+        subject alone does not have.
     :raises RequestError: when the pipeline or its data is wrong, or its source goes on for as long as something happens.
     """
-    return in_loop(_read(as_source(pipeline), overrides))
+    found = in_loop(_read(as_source(pipeline), overrides))
+    return found if dues else [due.subject for due in found]
 
 
 async def _read(
     pipeline: Path | str | Mapping[str, object], overrides: Mapping[str, object] | Sequence[str]
-) -> list[Subject]:
+) -> list[Due]:
     built = load_pipeline(pipeline, overrides)
     if built.source is None:
         raise ConfigError("the pipeline has no source to read subjects from")
@@ -40,4 +65,4 @@ async def _read(
         if is_live(opened):
             raise ConfigError(f"{built.source.name} waits for what is still to happen: its subjects cannot be listed")
         await data_digest(opened, built.source.name, built)
-        return [due.subject async for due in read(opened, built.source.name)]
+        return [due async for due in read(opened, built.source.name)]

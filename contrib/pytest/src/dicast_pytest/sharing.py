@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 import dicast
-from dicast import Event, RequestError, Run, Subject
+from dicast import Due, Event, RequestError, Run, Subject
 from dicast.reporting import JudgedSubject, OutcomeReader, gate_answer
 
 _BATCH = 1_000
@@ -49,7 +49,7 @@ def told_of(path: Path, chosen: Sequence[Subject]) -> Told:
 
     :raises RequestError: when the request is wrong.
     """
-    every = [] if not chosen else dicast.subjects(path)
+    every = [] if not chosen else dicast.subjects(path, dues=True)
     is_part = bool(chosen) and len(chosen) < len(every)
     if is_part:
         named: dict[str, object] = {"name": f"{path.stem}: some subjects", "sinks": [], "baseline": None}
@@ -59,14 +59,14 @@ def told_of(path: Path, chosen: Sequence[Subject]) -> Told:
     return _told(run, is_part=is_part)
 
 
-def _with_parts(chosen: Sequence[Subject], every: Sequence[Subject]) -> list[Subject]:
-    """*chosen* and the parts of each, and theirs, by whose verdicts it is judged, in the order of *every*."""
+def _with_parts(chosen: Sequence[Subject], every: Sequence[Due]) -> list[Due]:
+    """Return *chosen* and the parts of each, and theirs, by whose verdicts it is judged, in the order of *every*."""
     wanted = {(subject.kind, subject.id) for subject in chosen}
     before = -1
     while before < len(wanted):
         before, ids = len(wanted), {id_ for _, id_ in wanted}
-        wanted |= {(subject.kind, subject.id) for subject in every if subject.parent_id in ids}
-    return [subject for subject in every if (subject.kind, subject.id) in wanted]
+        wanted |= {(due.subject.kind, due.subject.id) for due in every if due.subject.parent_id in ids}
+    return [due for due in every if (due.subject.kind, due.subject.id) in wanted]
 
 
 def shared(folder: Path, path: Path, chosen: Sequence[Subject]) -> Told:
