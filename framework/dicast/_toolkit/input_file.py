@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ import orjson
 from .._kernel.classes import evolve, frozen
 from .._kernel.values.errors import DataError, Problem
 from .._kernel.values.names import json_type, nearest
-from .json_values import MAX_DEPTH, inexact, too_deep
+from .json_values import MAX_DEPTH, inexact, marked_numbers, too_deep
 from .lone_surrogates import with_lone_surrogates
 
 if TYPE_CHECKING:
@@ -117,11 +117,13 @@ class InputFile:
         max_line_bytes: int = MAX_LINE_BYTES,
         check: InputCheck | None = None,
         failures: MutableMapping[int, str] | None = None,
+        numbers: Callable[[str], object] | None = None,
     ) -> Numbered[dict[str, Any]]:
         r"""Yield the JSON object of each line that is not blank, with the line's physical number; faults as :meth:`lines`.
 
         With *failures* a line whose only fault is a lone surrogate in a text is yielded too, with the surrogate written as its escape
         (``\ud83d``): *failures* has by its number why that record failed. Take it out before the next line is read.
+        With *numbers* a number that needs more than 64 bits is no fault: what *numbers* returns for its digits takes its place.
         """
         for number, line in self.lines(max_line_bytes, check):
             try:
@@ -134,8 +136,15 @@ class InputFile:
                 self.fault(f"the line is {json_type(value)}, it must be a JSON object", number, check)
             elif check is not None and too_deep(line, value):
                 self.fault(_TOO_DEEP, number, check)
-            elif check is not None and not _EXACT.issuperset(map(type, value.values())) and (digits := inexact(line)):
-                self.fault(_not_exact(line, digits), number, check)
+            elif (
+                (check is not None or numbers is not None)
+                and not _EXACT.issuperset(map(type, value.values()))
+                and (digits := inexact(line))
+            ):
+                if numbers is None:
+                    self.fault(_not_exact(line, digits), number, check)
+                else:
+                    yield number, marked_numbers(line, numbers)
             else:
                 yield number, value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from math import isfinite
 from typing import Any
@@ -98,6 +98,15 @@ def is_inexact(digits: str) -> bool:
     """Return True when the JSON number *digits* cannot be recorded as it is written (see :func:`inexact`)."""
     is_integer = digits.lstrip("+-").isdecimal()
     return len(digits) >= len(_LONG) and (_is_wide if is_integer else _is_rounded)(digits)
+
+
+def marked_numbers(text: str | bytes, mark: Callable[[str], object]) -> Any:
+    """Return the JSON value that *text* is, with *mark* of its digits in place of each number that cannot be recorded as it is written."""
+    return json.loads(
+        text,
+        parse_int=lambda digits: mark(digits) if is_inexact(digits) else int(digits),
+        parse_float=lambda digits: mark(digits) if is_inexact(digits) else float(digits),
+    )
 
 
 def inexact_message(digits: str) -> str:

@@ -20,8 +20,11 @@ from dicast import ConfigError, DataError, InputCheck, InputFile, InputPath, Pro
 
 from .fields import Fields, check_fields
 from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, open_rows
+from .unknown import Marker, Unknown
 
 GZIP = b"\x1f\x8b"
+_LONGEST = 40
+"""How many characters of an unknown value are shown."""
 
 
 @attrs.frozen
@@ -36,12 +39,15 @@ class Parquet:
         ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by its number, counted from 1.
     :param kind: the subject kind of the rows.
     :param batch_rows: how many rows are made at a time, 1,000 by default; they, and what pyarrow holds of their row group, are in memory.
+    :param unknown: ``error`` refuses bytes, NaN, infinity and values of other types, which cannot be recorded; ``mark`` puts markers in their
+        place (``[image/png, 48 kB]``), which the run counts.
     """
 
     path: InputPath
     fields: Fields = attrs.field(factory=dict)
     kind: str = "row"
     batch_rows: int = attrs.field(default=1000, validator=Within(1, inf, "1 or more"))
+    unknown: Unknown = attrs.field(default="error", metadata={"later": True})
 
     open, check, subjects = open_rows, check_rows, each_row
 
@@ -58,9 +64,9 @@ class Parquet:
     @contextmanager
     def _rows(self) -> Iterator[Rows]:
         with InputFile.opened(self.path) as file, ExitStack() as stack:
-            items = Items(file, "row")
+            items = Items(file, "row", Marker.of(self.unknown))
             batches = _Batches(file, self.batch_rows, items, stack)
-            yield Rows(file, batches.rows, self.kind, self.fields, items.fault, items.unit)
+            yield Rows(file, batches.rows, self.kind, self.fields, items.fault, items.unit, marked=items.marker.counts)
 
 
 @attrs.define
@@ -95,7 +101,7 @@ class _Batches:
             for row in batch.to_pylist(maps_as_pydicts="strict"):
                 number += 1
                 try:
-                    found = {name: _plain(value, name) for name, value in row.items()}
+                    found = {name: _plain(value, name, self.items.marker) for name, value in row.items()}
                 except DataError as error:
                     self.items.fault(error, number, check)
                 else:
@@ -119,7 +125,7 @@ class _Batches:
         return self.plain
 
 
-def _plain(value: Any, path: str) -> Any:
+def _plain(value: Any, path: str, marker: Marker) -> Any:
     """*value*, which is found at *path*, as JSON data.
 
     :raises DataError: (without a file) when it is none.
@@ -134,9 +140,14 @@ def _plain(value: Any, path: str) -> Any:
         case Decimal():
             return str(value)
         case dict():
-            return {str(name): _plain(each, f"{path}.{name}") for name, each in value.items()}
+            return {str(name): _plain(each, f"{path}.{name}", marker) for name, each in value.items()}
         case list():
-            return [_plain(each, f"{path}.{place}") for place, each in enumerate(value)]
+            return [_plain(each, f"{path}.{place}", marker) for place, each in enumerate(value)]
+    if marker.is_on:
+        if isinstance(value, bytes):
+            return marker.data(value)
+        kind = "not finite" if isinstance(value, float) else type(value).__name__
+        return marker.mark(kind, str(value) if isinstance(value, float) else f"unknown value {str(value)[:_LONGEST]!r}")
     what = f"is {value}" if isinstance(value, float) else f"holds {type(value).__name__}"
     wrong = f"the column {path!r} {what}, which JSON does not have; write the file with null, a text, or without it"
     raise DataError(Problem(wrong, path=path))

@@ -22,12 +22,14 @@ from dicast import (
     nearest,
     too_deep,
 )
+from dicast.toolkit.json_data import marked_numbers
 from dicast.toolkit.scanning import Scanner, TooLong
 from dicast.toolkit.surrogates import with_lone_surrogates
 
 from .encodings import UTF_8, encoding_advice, known
 from .fields import Fields, check_fields
 from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, names, open_rows
+from .unknown import Marker, Unknown
 
 _JSON_TYPES = {b"{": "an object", b"[": "an array", b'"': "a string"}
 _SHOWN = 40
@@ -49,6 +51,8 @@ class Json:
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default.
     :param max_item_bytes: the longest item that is read, in bytes; 64 MiB by default. What comes behind a longer one is not looked
         at.
+    :param unknown: ``error`` refuses a number that needs more than 64 bits, which cannot be recorded; ``mark`` puts a marker in its place
+        (``[number 1…]``), which the run counts.
     """
 
     path: InputPath
@@ -57,6 +61,7 @@ class Json:
     kind: str = "row"
     max_item_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
     encoding: str = attrs.field(default=UTF_8, metadata={"later": True})
+    unknown: Unknown = attrs.field(default="error", metadata={"later": True})
 
     open, check, subjects = open_rows, check_rows, each_row
 
@@ -75,9 +80,9 @@ class Json:
     @contextmanager
     def _rows(self) -> Iterator[Rows]:
         with InputFile.opened(self.path, known(self.encoding)) as file:
-            items = Items(file, "item")
+            items = Items(file, "item", Marker.of(self.unknown))
             array = _Array(file, self.at, self.max_item_bytes, items)
-            yield Rows(file, array.rows, self.kind, self.fields, items.fault, items.unit)
+            yield Rows(file, array.rows, self.kind, self.fields, items.fault, items.unit, marked=items.marker.counts)
 
 
 @attrs.frozen
@@ -154,9 +159,11 @@ class _Array:
             value, failures[number] = found.value, found.why
         if type(value) is not dict:
             wrong = f"it is {_kind(item[:1])}, it must be a JSON object"
-        elif check is None:
-            row: dict[str, Any] = value
+        elif self.items.marker.is_on and inexact(item) is not None:
+            row: dict[str, Any] = marked_numbers(item, self.items.marker.number)
             return row
+        elif check is None:
+            return value
         elif too_deep(item, value):
             wrong = "it is nested too deeply to be recorded; flatten it, or keep its deep part as text"
         elif (digits := inexact(item)) is not None:

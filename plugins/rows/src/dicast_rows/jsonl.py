@@ -15,6 +15,7 @@ from dicast import MAX_LINE_BYTES, InputCheck, InputFile, InputPath, Within, dat
 from .encodings import UTF_8, known
 from .fields import Fields, check_fields
 from .rows import KEPT, Failures, Numbered, Rows, check_rows, each_row, open_rows
+from .unknown import Marker, Unknown
 
 MAX_RECORDS = 10_000
 """How many bad lines are named of a dataset."""
@@ -37,6 +38,8 @@ class Jsonl:
     :param protocol: ``evaluator`` reads the file as a dataset of the evaluator protocol: at most 10,000 records, of which every
         bad line is named. A record may have any fields: rows are named by line numbers unless ``fields`` has an ``id``, and the
         context has the whole record as ``example``, which is what an evaluator is sent.
+    :param unknown: ``error`` refuses a number that needs more than 64 bits, which cannot be recorded; ``mark`` puts a marker in its place
+        (``[number 1…]``), which the run counts.
     """
 
     path: InputPath
@@ -45,6 +48,7 @@ class Jsonl:
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
     encoding: str = attrs.field(default=UTF_8, metadata={"later": True})
     protocol: Literal["evaluator"] | None = attrs.field(default=None, metadata={"later": True})
+    unknown: Unknown = attrs.field(default="error", metadata={"later": True})
 
     open, check, subjects = open_rows, check_rows, each_row
 
@@ -61,7 +65,9 @@ class Jsonl:
     def _rows(self) -> Iterator[Rows]:
         with InputFile.opened(self.path, known(self.encoding)) as file:
             dataset = self.protocol is not None
-            read = _records if dataset else InputFile.objects
+            marker = Marker.of(self.unknown)
+            objects = partial(InputFile.objects, numbers=marker.number if marker.is_on else None)
+            read = _records if dataset else objects
             yield Rows(
                 file,
                 partial(read, file, self.max_line_bytes),
@@ -70,6 +76,7 @@ class Jsonl:
                 file.fault,
                 kept=MAX_RECORDS if dataset else KEPT,
                 dataset=dataset,
+                marked=marker.counts,
             )
 
 

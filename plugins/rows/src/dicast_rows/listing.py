@@ -13,6 +13,7 @@ from dicast.toolkit.surrogates import escaped
 from .encodings import UTF_8, known
 from .fields import Fields, check_fields
 from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, open_rows
+from .unknown import Marker, Unknown
 
 
 @attrs.frozen
@@ -28,12 +29,15 @@ class Yaml:
         ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by its place in the file, counted from 1.
     :param kind: the subject kind of the rows.
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default.
+    :param unknown: ``error`` refuses numbers of more than 64 bits, NaN, infinity and tags of an item, which cannot be recorded; ``mark`` puts markers
+        in their place (``[tag !set a]``), which the run counts.
     """
 
     path: InputPath
     fields: Fields = attrs.field(factory=dict)
     kind: str = "row"
     encoding: str = attrs.field(default=UTF_8, metadata={"later": True})
+    unknown: Unknown = attrs.field(default="error", metadata={"later": True})
 
     open, check, subjects = open_rows, check_rows, each_row
 
@@ -49,9 +53,9 @@ class Yaml:
     @contextmanager
     def _rows(self) -> Iterator[Rows]:
         with InputFile.opened(self.path, known(self.encoding)) as file:
-            items = Items(file, "item")
+            items = Items(file, "item", Marker.of(self.unknown))
             listing = _Listing(file, items)
-            yield Rows(file, listing.rows, self.kind, self.fields, items.fault, items.unit)
+            yield Rows(file, listing.rows, self.kind, self.fields, items.fault, items.unit, marked=items.marker.counts)
 
 
 @attrs.frozen
@@ -72,7 +76,7 @@ class _Listing:
             for number, item in enumerate(yaml.read_items(pieces, self.file.label), 1):
                 self.items.line = item.node.place.line
                 row = item.node.plain()
-                if item.problems:
+                if item.problems and not self.items.marker.yaml(row, item.problems):
                     self.items.fault(DataError(item.problems), number, check)
                 elif isinstance(row, dict):
                     if (broken := escaped(row)) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ from dicast import DataError, Due, Failure, InputCheck, InputFile, Problem, Read
 
 from .failed import why_failed
 from .fields import Fields, Parts, example_taker, json_failure, paths_of, taker
+from .unknown import Marker
 
 KEPT = 100
 """How many bad rows are named."""
@@ -59,7 +61,7 @@ class Rows:
 
     Faults of a row go to *fault* with its number, which counts in *unit*. Of the bad rows *kept* are named. After a
     check *total* is how many there are, and *no_output* says why none of them has an output. The records of a *dataset* are
-    taken whole, and none of them counts as failed.
+    taken whole, and none of them counts as failed. *marked* counts by kind the values that the reader marked.
     """
 
     file: InputFile
@@ -70,6 +72,7 @@ class Rows:
     unit: str = "line"
     kept: int = KEPT
     dataset: bool = False
+    marked: Counter[str] = attrs.field(factory=Counter)
     total: int | None = None
     no_output: Problem | None = None
     _records: int = 0
@@ -107,6 +110,7 @@ class Rows:
         :raises DataError: at the first bad row.
         """
         self._records = self._failed = 0
+        self.marked.clear()
         for _, _, parts, failure in self._parts(None):
             assert parts is not None  # without a check a bad row is raised
             self._records += 1
@@ -117,8 +121,8 @@ class Rows:
                 yield Due(Subject(*parts), failure=Failure("source_error", failure))
 
     def read_counts(self) -> ReadCounts:
-        """Return the number of rows in the newest pass, and of failed ones among them."""
-        return ReadCounts(self._records, failed=self._failed)
+        """Return the number of rows in the newest pass, of failed ones among them, and of values that were marked."""
+        return ReadCounts(self._records, dict(self.marked), failed=self._failed)
 
     def _parts(self, check: InputCheck | None) -> Iterator[tuple[int, list[str], Parts | None, str | None]]:
         """Yield for each row its number, its columns, the parts of its subject and why it failed; of a bad row no parts."""
@@ -171,6 +175,7 @@ class Items:
 
     file: InputFile
     unit: str
+    marker: Marker = attrs.field(factory=lambda: Marker(is_on=False))
     line: int | None = None
 
     def fault(self, what: str | Problem | DataError, number: int, check: InputCheck | None) -> None:

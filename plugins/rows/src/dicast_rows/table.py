@@ -26,6 +26,7 @@ from dicast.toolkit.surrogates import escaped
 from .encodings import UTF_8, known, texts
 from .fields import Fields, check_fields, named_paths
 from .rows import Failures, Numbered, Rows, check_rows, each_row, names, open_rows
+from .unknown import Unknown
 
 _TABS = ("\t", "\\t", "tab")
 _RETURN = "a carriage return ends no line; save the file with LF or CRLF line ends"
@@ -53,6 +54,7 @@ class Csv:
         or without a byte order mark. Bytes that are not in it are an error with their place.
     :param header: whether the first record has the columns' names. Of a file without them ``false`` names the columns ``column_1``,
         ``column_2`` and so on, and a list gives them names.
+    :param unknown: what becomes of unknown values, of which a table has none: every cell is text. For pipelines that read any kind of file.
     """
 
     path: InputPath
@@ -62,6 +64,7 @@ class Csv:
     delimiter: str | None = attrs.field(default=None, metadata={"later": True})
     encoding: str = attrs.field(default=UTF_8, metadata={"later": True})
     header: bool | tuple[str, ...] = attrs.field(default=True, metadata={"later": True})
+    unknown: Unknown = attrs.field(default="error", metadata={"later": True})
 
     open, check, subjects = open_rows, check_rows, each_row
 

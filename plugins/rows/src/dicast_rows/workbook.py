@@ -17,6 +17,7 @@ from .cells import BadCell, Cell, cells_of, column_letter, text_of
 from .fields import Fields, check_fields, named_paths, paths_of
 from .rows import Failures, Items, Numbered, Rows, check_rows, each_row, names, open_rows
 from .table import header_faults
+from .unknown import Marker, Unknown
 from .unpacking import unpacked
 
 _OLD = b"\xd0\xcf\x11\xe0"
@@ -40,6 +41,7 @@ class Xlsx:
     :param header: whether the first row that is not blank has the columns' names. ``false`` names the columns by their letters ``A``,
         ``B`` and so on, and a list gives them names.
     :param kind: the subject kind of the rows.
+    :param unknown: ``error`` refuses an error value (``#N/A``) in a column that ``fields`` uses; ``mark`` keeps it as text, which the run counts.
     """
 
     path: InputPath
@@ -47,6 +49,7 @@ class Xlsx:
     fields: Fields = attrs.field(factory=dict)
     header: bool | tuple[str, ...] = True
     kind: str = "row"
+    unknown: Unknown = attrs.field(default="error", metadata={"later": True})
 
     open, check, subjects = open_rows, check_rows, each_row
 
@@ -65,9 +68,9 @@ class Xlsx:
     @contextmanager
     def _rows(self) -> Iterator[Rows]:
         with InputFile.opened(self.path) as file, ExitStack() as stack:
-            items = Items(file, "row")
+            items = Items(file, "row", Marker.of(self.unknown))
             sheet = _Sheet(file, self, items, stack)
-            yield Rows(file, sheet.rows, self.kind, self.fields, items.fault, "row")
+            yield Rows(file, sheet.rows, self.kind, self.fields, items.fault, "row", marked=items.marker.counts)
 
 
 @attrs.define
@@ -181,9 +184,16 @@ class _Sheet:
         for place, name in header.items():
             cell = cells.get(place)
             try:
-                row[name] = None if cell is None else cell.checked(name in used)
+                row[name] = None if cell is None else self._checked(cell, is_used=name in used)
             except BadCell as error:
                 wrong.append(f"cell {column_letter(place)}{number} {error}")
         for message in wrong:
             self.items.fault(message, number, check)
         return None if wrong else row
+
+    def _checked(self, cell: Cell, *, is_used: bool) -> Any:
+        """Return the value of *cell*, an error value as a counted text where unknown values are marked."""
+        if cell.is_error and is_used and self.items.marker.is_on:
+            self.items.marker.mark(str(cell.value), str(cell.value))
+            return cell.value
+        return cell.checked(is_used)
