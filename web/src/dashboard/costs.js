@@ -5,8 +5,8 @@ import { address, useAnswer } from "./api.js";
 import { Answer, Spent, Tile, Usd } from "./parts.js";
 
 export function Costs({ later, from, tick }) {
-  const own = useAnswer(later ? null : address("/analytics/cost"), tick);
-  const all = useAnswer(later ? null : address("/analytics/cost", { include_eval: "true" }), tick);
+  const own = useAnswer(later ? null : address("/analytics/cost", { from }), tick);
+  const all = useAnswer(later ? null : address("/analytics/cost", { include_eval: "true", from }), tick);
   const saved = useAnswer(later ? null : address("/analytics/savings", { from }), tick);
   return html`<${Tile} title="Cost of judging" id="cost"><div class="pairs">
       <div><p class="soft">the agent's own calls</p><${Answer} answer=${own}>${(document) => html`<${Total} document=${document} at=${own.at} />`}</${Answer}></div>
@@ -17,7 +17,7 @@ export function Costs({ later, from, tick }) {
         <td class="num"><${Spent} usd=${row.judge_cost_usd_total} msat=${row.judge_cost_msat_total} at=${(unit) => saved.at(`data[${number}].judge_cost_${unit}_total`)} /></td>
         <td class="num"><${Usd} value=${row.judge_cost_usd_saved} path=${saved.at(`data[${number}].judge_cost_usd_saved`)} none="–" /></td>
         <td class="num"><${Figure} value=${row.mean_score} path=${saved.at(`data[${number}].mean_score`)} form=${score} /></td></tr>`)}</tbody></table></div>
-      <p class="fine">The two sums are of the whole ledger; the table is of turns in the chosen time. Saved is what asking the expensive judge for every verdict would have cost more; – where it was never asked.</p>`}</${Answer}></${Tile}>`;
+      <p class="fine">The sums and the table are of the chosen time. Saved is what asking the expensive judge for every verdict would have cost more; – where it was never asked.</p>`}</${Answer}></${Tile}>`;
 }
 
 /** A sum. Where calls have no known price, it is what the others come to, and says so. */
