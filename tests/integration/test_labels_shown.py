@@ -119,3 +119,19 @@ def test_a_failed_judgment_is_shown_as_failed_and_not_as_not_passed(folder, capf
     for name in ("run.md", "summary.md"):
         assert "### 6 did not pass, 1 without a verdict" in Path(name).read_text()
     assert "row q03, helpful: judge_output_invalid: no reply" in Path("annotations.txt").read_text()
+
+
+def test_the_table_of_a_suite_has_a_column_for_each_label(folder, capfd):
+    row = {"id": "1", "input": "q", "output": "w w w", "reference": "w w w"}
+    Path("rows.jsonl").write_text(json.dumps(row) + "\n")
+    suite = {
+        "name": "two",
+        "source": {"rows/jsonl": {"path": "rows.jsonl"}},
+        "metrics": ["proxy/format"],
+        "judges": [{"heuristic/turn": {"as": "turn"}}],
+        "experiments": {"a": {}, "b": {}},
+    }
+    Path("suite.yaml").write_text(json.dumps(suite))
+    assert main(["run", "suite.yaml"]) in (0, 3)
+    heads = [line for line in capfd.readouterr().out.splitlines() if line.startswith("EXPERIMENT")]
+    assert heads[0].split()[:6] == ["EXPERIMENT", "SCORED", "FAILED", "SCORE", "metrics", "turn"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..._toolkit.printable import one_line
 from ..._toolkit.terminal import Drawing, Part
 from ..._toolkit.text_table import TextTable
 from ..suite import Suite
@@ -35,31 +34,27 @@ def suite_parts(suite: Suite) -> Iterator[Part]:
 
 
 def _table(documents: Mapping[str, Mapping[str, Any]], baseline: str | None) -> Drawing:
-    """One line an experiment: what was scored, the score, the means of criteria where an aggregate has them, and the cost."""
+    """Return a table with a row for each experiment: scored and failed subjects, the score, the means of labels and criteria, and the cost."""
     means = {name: _means(done) for name, done in documents.items()}
-    criteria = list(dict.fromkeys(criterion for found in means.values() for criterion in found))
-    rows = [["EXPERIMENT", "SCORED", "FAILED", "SCORE", *criteria, "USD"]]
+    names = list(dict.fromkeys(name for found in means.values() for name in found))
+    rows = []
     for name, done in documents.items():
         score = done["score"] and done["score"]["mean"]
-        figures = [score, *(means[name].get(criterion) for criterion in criteria)]
+        figures = [score, *(means[name].get(column) for column in names)]
         shown = ["-" if figure is None else f"{figure:.4f}" for figure in figures]
-        label = f"{name} (baseline)" if name == baseline else name
-        rows.append([label, f"{done['scored']:,}", f"{done['failed']:,}", *shown, done["cost"].get("usd") or "unknown"])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if number else cell.ljust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-    return Drawing(TextTable(rows[0], rows[1:], right=rows[0][1:]), [one_line(line) for line in lines])
+        title = f"{name} (baseline)" if name == baseline else name
+        rows.append([title, f"{done['scored']:,}", f"{done['failed']:,}", *shown, done["cost"].get("usd") or "unknown"])
+    heads = ["EXPERIMENT", "SCORED", "FAILED", "SCORE", *names, "USD"]
+    table = TextTable(heads, rows, right=heads[1:], whole=heads[1:])
+    return Drawing(table, [*table.lines()])
 
 
 def _means(done: Mapping[str, Any]) -> dict[str, float | None]:
-    """The mean of each criterion, from the first aggregate that has them."""
+    """Return the mean of each label where the run has several, and of each criterion from the first aggregate that has them."""
+    labels = done.get("labels") or {}  # a run that was not started has none
+    means = {label: figures["mean"] for label, figures in labels.items()} if len(labels) > 1 else {}
     for found in done["aggregates"].values():
         criteria = (found or {}).get("criteria")
         if isinstance(criteria, Mapping):
-            return {name: one.get("mean") for name, one in criteria.items() if isinstance(one, Mapping)}
-    return {}
+            return means | {name: one.get("mean") for name, one in criteria.items() if isinstance(one, Mapping)}
+    return means
