@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import takewhile
-from typing import Any
 
 import attrs
 import orjson
 
 from dicast import Subject, TraceEvent
-from dicast.toolkit.dialects.blocks import ANY, read_block
-from dicast.toolkit.dialects.shapes import Shapes
-from dicast.toolkit.parts import ReasoningPart, ToolCall, ToolResult
+from dicast.toolkit.dialects import message_text
 
 from .media import thoughts
 
@@ -225,12 +222,12 @@ class _Reader:
         messages = value.get("messages") if isinstance(value, Mapping) else value
         if isinstance(messages, list) and all(isinstance(each, Mapping) for each in messages):
             for message in messages:
-                yield from self._spoken(message.get("role"), _content(message))
+                yield from self._spoken(message.get("role"), message_text(message))
         elif value is not None:
             yield from self._spoken("model input", as_text(value))
 
     def _answer(self, value: object) -> Iterator[Said]:
-        text = _content(value) if isinstance(value, Mapping) else None
+        text = message_text(value) if isinstance(value, Mapping) else None
         yield from self._spoken("assistant", as_text(value) if text is None else text, again=True)
 
     def _spoken(self, role: object, text: object, *, again: bool = False) -> Iterator[Said]:
@@ -256,22 +253,6 @@ def _without_answer(events: Sequence[TraceEvent], answer: str) -> Sequence[Trace
         if event.type.startswith("tool."):
             break
     return events
-
-
-def _content(message: Mapping[str, Any]) -> str | None:
-    """Return the text of a message in a chat format, with a marker for each part that is no text; None if it has none."""
-    content = message.get("content")
-    if isinstance(content, list):
-        texts = [_part_text(part) for part in content if isinstance(part, Mapping)]
-        return "\n".join(text for text in texts if text is not None) or None
-    return content if isinstance(content, str) else None
-
-
-def _part_text(part: Mapping[str, Any]) -> str | None:
-    if isinstance(text := part.get("text"), str):
-        return text
-    found = read_block(part, "content", Shapes(is_marked=True), ANY)
-    return None if isinstance(found, ReasoningPart | ToolCall | ToolResult) else found.text
 
 
 def _called(payload: Mapping[str, object]) -> Said:

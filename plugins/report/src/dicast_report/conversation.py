@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from dicast import RESERVED_AREAS, Event, Query
+from dicast.toolkit.dialects import message_text
 
 from .texts import shown
 from .told import Read
@@ -133,12 +134,12 @@ class _Turn:
         if isinstance(messages, list) and all(isinstance(each, Mapping) for each in messages):
             for message in messages:
                 if message.get("role") not in ("tool", "function"):
-                    yield from self._speak(message.get("role"), _content(message))
+                    yield from self._speak(message.get("role"), message_text(message))
         elif value is not None:
             yield from self._speak("model", shown(value))
 
     def _answered(self, value: object) -> Iterator[Message]:
-        text = _content(value) if isinstance(value, Mapping) else shown(value)
+        text = message_text(value) if isinstance(value, Mapping) else shown(value)
         yield from self._speak("assistant", text, again=True)
 
     def _speak(self, role: object, text: object, *, again: bool = False) -> Iterator[Message]:
@@ -153,12 +154,3 @@ def _said(role: str, text: str) -> Message:
 
 def _note(text: str) -> Message:
     return {"kind": "note", "text": text}
-
-
-def _content(message: Mapping[str, Any]) -> str | None:
-    """The text of a message in a chat format; None where it has none."""
-    content = message.get("content")
-    if isinstance(content, list):
-        parts = [part["text"] for part in content if isinstance(part, Mapping) and isinstance(part.get("text"), str)]
-        return "\n".join(parts) or None
-    return content if isinstance(content, str) else None
