@@ -322,7 +322,9 @@ def assistant(**fields):
     return {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": None, **fields}]}
 
 
-@pytest.mark.parametrize("fields", [{"refusal": "no"}, {"content": [{"type": "refusal", "refusal": "no"}]}])
+@pytest.mark.parametrize(
+    "fields", [{"refusal": "no"}, {"refusal": "no", "content": ""}, {"content": [{"type": "refusal", "refusal": "no"}]}]
+)
 def test_refusal_is_marked_text_with_a_clean_end(tmp_path, fields):
     events = log(tmp_path, assistant(**fields))
     sent = [payload for type_, payload in events if type_ == "message.sent"]
@@ -382,7 +384,7 @@ def test_parallel_calls_match_by_id_and_unmatched_ones_are_kept_and_counted(tmp_
     assert (contents["unmatched_results"], contents["unmatched_calls"]) == (1, 1)
     ends = [event.payload for event in found[-1].trail if event.type == "tool.completed"]
     assert [(end["tool_use_id"], end["output"]) for end in ends] == [("b", "B"), ("a", "A"), ("z", "Z")]
-    assert counts.notes == ("1 tool result without a call",)
+    assert counts.notes == ("formats: 1 openai", "1 tool result without a call")
 
 
 def test_result_with_an_id_matches_a_call_without_one_by_order(tmp_path):
@@ -741,3 +743,21 @@ def test_typed_part_next_to_a_text_is_not_taken_for_the_text(tmp_path):
     parts = [{"type": "text", "text": "hi"}, {"type": "reasoning", "text": "hm"}]
     with pytest.raises(DataError, match="unknown part 'reasoning'"):
         read(tmp_path, {"messages": [{"role": "user", "parts": parts}]})
+
+
+def test_response_of_gemini_without_content_is_a_failed_record(tmp_path):
+    contents = [{"parts": [{"text": "a"}]}]
+    blocked = {"contents": contents, "candidates": [{"finishReason": "SAFETY"}]}
+    found, counts = read(tmp_path, OPENAI, blocked)
+    assert ["SAFETY" in due.failure.message for due in found if isinstance(due, Due)] == [True]
+    assert counts.failed == 1
+
+
+def test_refusals_by_stop_reason_and_in_langchain(tmp_path):
+    chain = {"type": "ai", "content": "", "additional_kwargs": {"refusal": "no"}}
+    for record in (
+        assistant(content=[{"type": "text", "text": "no"}], stop_reason="refusal"),
+        {"messages": [{"type": "human", "content": "a"}, chain]},
+    ):
+        completed = dict(log(tmp_path, record))["turn.completed"]
+        assert (completed["refusal"], completed["signals_extra"]["final_response_text"]) == (True, "no")

@@ -43,6 +43,7 @@ def read_message(
     if role == "assistant":
         add_model_call(item, conversation)
         parts = _thoughts(item) + with_reasoning(parts)
+        parts = [_refused(part) for part in parts] if item.get("stop_reason") == "refusal" else parts
     elif role is None:
         parts = [shapes.unknown_role(name, path), *parts]
     conversation.add(role or name, parts)
@@ -70,15 +71,27 @@ def _read_plain(
         conversation.add(role, [TextPart(content), *calls])
 
 
+def _refused(part: Part) -> Part:
+    return RefusalPart(part.text) if isinstance(part, TextPart) else part
+
+
 def _parts(item: Block, path: str, shapes: Shapes, types: Mapping[str, BlockReader]) -> list[Part]:
-    parts = read_content(item.get("content"), f"{path}.content", shapes, types)
+    extras = read_extras(item, shapes)
+    content = None if extras and item.get("content") == "" else item.get("content")
+    parts = read_content(content, f"{path}.content", shapes, types)
+    return [*parts, *extras, *read_calls(item, path, shapes)]
+
+
+def read_extras(item: Block, shapes: Shapes) -> list[Part]:
+    """Return the refusal and the spoken answer that OpenAI Chat has next to the content."""
+    parts: list[Part] = []
     if isinstance(refusal := item.get("refusal"), str) and refusal:
         shapes.dialects.add("openai")
         parts.append(RefusalPart(refusal))
     if isinstance(audio := item.get("audio"), dict):
         shapes.dialects.add("openai")
         parts.append(_audio(audio))
-    return [*parts, *read_calls(item, path, shapes)]
+    return parts
 
 
 def _audio(audio: Block) -> MediaPart:

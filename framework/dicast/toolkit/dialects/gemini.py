@@ -139,6 +139,17 @@ def add_system(record: dict[str, Any], shapes: Shapes, conversation: Conversatio
             refuse(f"{key!r} is a text or an object with 'parts'", key)
 
 
+def failure_of_candidates(record: Mapping[str, Any]) -> str | None:
+    """Return why a response has no answer, None if it has one or is no response."""
+    candidates = record.get("candidates")
+    if not isinstance(candidates, list) or not candidates or not all(isinstance(each, dict) for each in candidates):
+        return None
+    if any((each.get("content") or {}).get("parts") for each in candidates):
+        return None
+    reason = candidates[0].get("finishReason") or candidates[0].get("finish_reason")
+    return f"the response has no content, finish reason {reason!r}"
+
+
 def add_candidates(record: dict[str, Any], shapes: Shapes, conversation: Conversation) -> None:
     """Add the answer of a response in *record*: the content of its first candidate; others are unknown items."""
     candidates = record.pop("candidates", None)

@@ -9,7 +9,7 @@ from ..conversations import Conversation
 from ..parts import MediaKind, MediaPart, Part, ReasoningPart, TextPart, ToolCall, ToolResult
 from ..roles import Role, role_of
 from .blocks import ANY, Block, BlockReader, is_failure, read_content, result_exit_code, with_reasoning
-from .chat import add_model_call, read_calls
+from .chat import add_model_call, read_calls, read_extras
 from .shapes import Shapes, refuse
 
 TYPES: Mapping[str, Role | None] = {
@@ -60,7 +60,7 @@ def _read(item: Block, path: str, shapes: Shapes, conversation: Conversation) ->
     inner = next((value for key in ("kwargs", "data") if isinstance(value := item.get(key), dict)), item)
     name = inner.get("role") if type_ == "chat" else type_
     role = role_of(name) if type_ == "chat" or type_ is None else TYPES.get(type_)
-    content = inner.get("content")
+    content = inner.get("content") or None
     if isinstance(content, list):  # strings may be among the blocks
         content = [{"type": "text", "text": block} if isinstance(block, str) else block for block in content]
     parts = read_content(content, f"{path}.content", shapes, BLOCKS)
@@ -86,7 +86,7 @@ def _assistant(inner: Block, path: str, shapes: Shapes, parts: list[Part]) -> li
     calls = [call for call in calls if call.id is None or call.id not in known]
     thought = extra.get("reasoning_content")
     thoughts: list[Part] = [ReasoningPart(thought)] if isinstance(thought, str) and thought else []
-    return [*thoughts, *with_reasoning(parts), *calls]
+    return [*thoughts, *with_reasoning(parts), *read_extras(extra, shapes), *calls]
 
 
 def _invalid_calls(inner: Block) -> list[ToolCall]:

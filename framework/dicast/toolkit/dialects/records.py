@@ -89,9 +89,11 @@ def failure_of(record: Mapping[str, Any]) -> str | None:
     error = record.get("error")
     if record.get("object") == "response" and record.get("status") in ("failed", "cancelled"):
         return _error_text(error) or f"the response has the status {record['status']!r}"
+    if (reason := gemini.failure_of_candidates(record)) is not None:
+        return reason
     if any(record.get(key) for key in (*_LISTS, "output", "candidates")):
         return None
-    feedback = record.get("promptFeedback")
+    feedback = record.get("promptFeedback") or record.get("prompt_feedback")
     if isinstance(feedback, dict) and feedback.get("blockReason"):
         return f"the prompt was blocked: {feedback['blockReason']}"
     return _error_text(error) if error else None

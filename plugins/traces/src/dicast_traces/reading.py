@@ -32,7 +32,7 @@ class Totals:
         return ReadCounts(self.records, self.contents.marked, self.dropped, self.failed, details, tuple(self._notes()))
 
     def _notes(self) -> Iterator[str]:
-        if self.formats.keys() - {"openai"}:
+        if self.formats:
             yield "formats: " + ", ".join(f"{count:,} {name}" for name, count in sorted(self.formats.items()))
         if count := self.contents.unmatched_results:
             yield f"{count:,} tool result{'s' * (count != 1)} without a call"
