@@ -29,7 +29,7 @@ from .configuration import (
 from .graders import Graders
 from .kinds import JUDGED, SET, NotCarried, Reader
 
-_KNOWN = {"type", "value", "weight", "threshold", "metric", "description", "provider"}
+_KEYS = {"type", "value", "weight", "threshold", "metric", "description", "provider"}
 _LONGEST = 200
 
 Fault = Callable[[Mapping[str, Any], Mapping[str, Any]], str | None]
@@ -56,7 +56,7 @@ def fault_finder() -> Fault:
 
 @attrs.frozen
 class Setting:
-    """What all tests of a configuration share: its *root*, its folders, its code, its graders and the losses."""
+    """Parts that all tests of a configuration share: its *root*, its folders, its code, its graders and the losses."""
 
     root: Mapping[str, Node]
     folders: Folders
@@ -68,7 +68,7 @@ class Setting:
 
 @attrs.define
 class Carried:
-    """The assertions of a test with the variables *names*: the *items* that go over, and what is *lost*.
+    """The assertions of a test with the variables *names*: the *items* that go over, and the *lost* parts.
 
     *count* is the number of assertions that decide something, whether or not they go over.
     """
@@ -85,8 +85,8 @@ class Carried:
             node = follow(node, self.setting.root)
             path = self.setting.folders.file(node) if is_file(node.value) else None
             if path is not None:
-                for one in items(read_node(path)):
-                    self.add(one)
+                for child in items(read_node(path)):
+                    self.add(child)
                 return
         except ConfigError as error:
             self.lose(node.place, f"assertion {data_of(node)!r:.60}", str(error))
@@ -98,61 +98,61 @@ class Carried:
         self.lost.append(self.setting.losses.add(place, what, instead))
 
     def _add(self, node: Node) -> None:
-        given = mapping_of(node)
-        kind, weight = data_of(given.get("type")), data_of(given.get("weight"))
+        keys = mapping_of(node)
+        kind, weight = data_of(keys.get("type")), data_of(keys.get("weight"))
         if weight == 0 and not isinstance(weight, bool):
             self.setting.losses.add(node.place, f"{kind} of weight 0", "it decides nothing, and is left out")
             return
         self.count += 1
         try:
-            item = self._item(kind, given)
+            item = self._item(kind, keys)
         except NotCarried as reason:
             self.lose(node.place, reason.what or str(kind or "an assertion without a type"), str(reason))
             return
         if item is not None:
             self.items.append(item)
 
-    def _item(self, kind: Any, given: Mapping[str, Node]) -> dict[str, Any] | None:
+    def _item(self, kind: Any, keys: Mapping[str, Node]) -> dict[str, Any] | None:
         if not isinstance(kind, str):
             raise NotCarried("write it as {check, value} in the rows' assert")
-        odd = sorted(set(given) - _KNOWN - ({"assert"} if kind == SET else set()))
+        odd = sorted(set(keys) - _KEYS - ({"assert"} if kind == SET else set()))
         if odd:
             change = "it changes what the assertion sees or does: write a check of the output as it is"
             raise NotCarried(change, f"{kind} with {', '.join(odd)}")
-        more = self._more(kind, given)
+        extra = self._extra(kind, keys)
         if kind == SET:
-            return self._set(given, more)
+            return self._set(keys, extra)
         name, negate = kind.removeprefix("not-"), kind.startswith("not-")
         reader = Reader(self.names, self.setting.folders, self.setting.code)
-        item = reader.item(name, given, negate=negate)
+        item = reader.item(name, keys, negate=negate)
         if name in JUDGED:
-            item["check"] = self.setting.graders.judge(item["check"], given.get("provider"))
+            item["check"] = self.setting.graders.judge(item["check"], keys.get("provider"))
         item |= {"negate": True} if negate else {}
         why = None if name in JUDGED or "file" in item else self.setting.fault(item, self.names)
         if why is not None:
             raise NotCarried(f"check/assertions says: {why}")
-        return item | more
+        return item | extra
 
-    def _more(self, kind: str, given: Mapping[str, Node]) -> dict[str, Any]:
+    def _extra(self, kind: str, keys: Mapping[str, Node]) -> dict[str, Any]:
         """Return the keys that all items have."""
-        more: dict[str, Any] = {}
-        weight, metric = data_of(given.get("weight")), data_of(given.get("metric"))
+        extra: dict[str, Any] = {}
+        weight, metric = data_of(keys.get("weight")), data_of(keys.get("metric"))
         if weight is not None:
             if isinstance(weight, bool) or not isinstance(weight, int | float):
                 raise NotCarried("a weight is a number", f"{kind} of weight {weight}")
             if weight < 0:
                 raise NotCarried("a weight is above 0; not-… reverses a check", f"{kind} of weight {weight}")
-            more["weight"] = weight
+            extra["weight"] = weight
         if metric is not None:
-            more["metric"] = rendered(str(metric), self.names) or str(metric)
-        return more
+            extra["metric"] = rendered(str(metric), self.names) or str(metric)
+        return extra
 
-    def _set(self, given: Mapping[str, Node], more: Mapping[str, Any]) -> dict[str, Any] | None:
-        threshold = data_of(given.get("threshold"))
+    def _set(self, keys: Mapping[str, Node], extra: Mapping[str, Any]) -> dict[str, Any] | None:
+        threshold = data_of(keys.get("threshold"))
         if threshold is not None and not is_share(threshold):
             raise NotCarried(f"its threshold is {threshold!r}; a threshold is in [0, 1]")
         inner = Carried(self.setting, self.names)
-        for node in items(given.get("assert")):
+        for node in items(keys.get("assert")):
             inner.add(node)
         self.lost += inner.lost
         if not inner.items:
@@ -160,7 +160,7 @@ class Carried:
                 raise NotCarried("it has no assertion that decides anything")
             return None
         limit = {} if threshold is None else {"threshold": threshold}
-        return {"check": "assert_set", "assert": inner.items, **limit, **more}
+        return {"check": "assert_set", "assert": inner.items, **limit, **extra}
 
 
 def is_share(value: object) -> bool:

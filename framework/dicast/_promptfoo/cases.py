@@ -19,7 +19,7 @@ from .variables import refuse_many, variables
 
 _READABLE = "write them to a CSV, YAML, JSON or JSON lines file"
 _FILES = (".csv", ".yaml", ".yml", ".json", ".jsonl")
-_KNOWN = {"vars", "assert", "threshold", "description", "metadata", "options"}
+_KEYS = {"vars", "assert", "threshold", "description", "metadata", "options"}
 _IDLE = {"provider", "disableVarExpansion", "disableDefaultAsserts", "runSerially", "disableConversationVar"}
 """Options of a test that change neither its output nor its verdict, or that are read."""
 
@@ -44,7 +44,7 @@ class Case:
         checks, lost = self.carried.items, [loss.line for loss in self.carried.lost]
         row: dict[str, Any] = {} if self.description is None else {"description": self.description}
         row |= {column_name(name): value for name, value in self.names.items()}
-        if any(_has_code(one) for one in checks):
+        if any(_has_code(child) for child in checks):
             row["vars"] = dict(self.names)
         return row | ({"assert": checks} if checks else {}) | ({"not_carried": lost} if lost else {})
 
@@ -79,17 +79,17 @@ def _default(setting: Setting) -> Mapping[str, Node]:
 
 def _of_test(test: Node, default: Mapping[str, Node], setting: Setting, before: int) -> Iterator[Case]:
     """Yield the rows of *test*, which come after *before* others."""
-    given = mapping_of(test)
-    options = {**mapping_of(default.get("options")), **mapping_of(given.get("options"))}
+    keys = mapping_of(test)
+    options = {**mapping_of(default.get("options")), **mapping_of(keys.get("options"))}
     expand = data_of(options.get("disableVarExpansion")) is not True
-    values = variables([default.get("vars"), given.get("vars")], setting.folders, expand=expand)
+    values = variables([default.get("vars"), keys.get("vars")], setting.folders, expand=expand)
     refuse_many(before + values.rows, test, values.sizes())
     asserts = [] if data_of(options.get("disableDefaultAsserts")) is True else items(default.get("assert"))
-    asserts = [*asserts, *items(given.get("assert"))]
-    threshold = data_of(given.get("threshold", default.get("threshold")))
+    asserts = [*asserts, *items(keys.get("assert"))]
+    threshold = data_of(keys.get("threshold", default.get("threshold")))
     for names in values.combinations():
         carried = Carried(setting, names)
-        _lose_keys(carried, given, default, _changing(options, asserts))
+        _lose_keys(carried, keys, default, _changing(options, asserts))
         for name, (node, why) in values.unreadable.items():
             carried.lose(node.place, f"variable {name} from {data_of(node)}", why)
         for node in asserts:
@@ -100,15 +100,15 @@ def _of_test(test: Node, default: Mapping[str, Node], setting: Setting, before: 
             why = "promptfoo passes it without looking; give it an assertion"
             carried.lose(test.place, "a test without an assertion", why)
         share = threshold if is_share(threshold) else None
-        yield Case(test.place, names, carried, share, data_of(given.get("description")))
+        yield Case(test.place, names, carried, share, data_of(keys.get("description")))
 
 
 def _lose_keys(
-    carried: Carried, given: Mapping[str, Node], default: Mapping[str, Node], options: Mapping[str, Node]
+    carried: Carried, keys: Mapping[str, Node], default: Mapping[str, Node], options: Mapping[str, Node]
 ) -> None:
     """Record the keys of a test and of the default one that change its rows and do not go over."""
-    for name, node in sorted({**default, **given}.items()):
-        if name not in _KNOWN:
+    for name, node in sorted({**default, **keys}.items()):
+        if name not in _KEYS:
             carried.lose(node.place, f"{name} of a test", _CHANGES)
     for name, node in options.items():
         why = "llm/judge has its own form; write what it asks for into criteria" if name in _GRADING else _CHANGES
@@ -122,31 +122,31 @@ def _changing(options: Mapping[str, Node], asserts: list[Node]) -> Mapping[str, 
 
 
 def _is_judged(node: Node) -> bool:
-    given = mapping_of(node)
-    kind = str(data_of(given.get("type"))).removeprefix("not-")
-    return kind in JUDGED or any(map(_is_judged, items(given.get("assert"))))
+    keys = mapping_of(node)
+    kind = str(data_of(keys.get("type"))).removeprefix("not-")
+    return kind in JUDGED or any(map(_is_judged, items(keys.get("assert"))))
 
 
 def _with_grader(node: Node, options: Mapping[str, Node]) -> Node:
     """Return the assertion *node* with the grader of its test, where it has none of its own."""
-    given, grader = mapping_of(node), options.get("provider")
-    if grader is None or not given or "provider" in given:
+    keys, grader = mapping_of(node), options.get("provider")
+    if grader is None or not keys or "provider" in keys:
         return node
-    inner = given.get("assert")
-    more = {"provider": grader}
+    inner = keys.get("assert")
+    extra = {"provider": grader}
     if inner is not None and isinstance(inner.value, list):
-        more = {"assert": attrs.evolve(inner, value=[_with_grader(one, options) for one in inner.value])}
-    return attrs.evolve(node, value={**given, **more})
+        extra = {"assert": attrs.evolve(inner, value=[_with_grader(child, options) for child in inner.value])}
+    return attrs.evolve(node, value={**keys, **extra})
 
 
 def _tests(node: Node, setting: Setting) -> Iterator[Node]:
     """Yield the tests that *node* is, or that its files have."""
     node = follow(node, setting.root)
-    given = mapping_of(node)
-    if given and "path" not in given:
+    keys = mapping_of(node)
+    if keys and "path" not in keys:
         yield node
         return
-    named = given.get("path", node)
+    named = keys.get("path", node)
     name = str(named.value)
     paths = setting.folders.matches(name, named.place) if "://" not in name.removeprefix("file://") else []
     if not paths or any(path.suffix not in _FILES for path in paths):
@@ -157,8 +157,8 @@ def _tests(node: Node, setting: Setting) -> Iterator[Node]:
         elif path.suffix == ".jsonl":
             yield from _lines(path)
         elif path.suffix in _FILES:
-            for one in items(read_node(path)):
-                yield from _tests(one, setting) if isinstance(one.value, str) else [follow(one, setting.root)]
+            for child in items(read_node(path)):
+                yield from _tests(child, setting) if isinstance(child.value, str) else [follow(child, setting.root)]
 
 
 def _lines(path: Path) -> Iterator[Node]:

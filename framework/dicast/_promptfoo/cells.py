@@ -53,7 +53,7 @@ def _test(cells: Mapping[str, str], place: Place) -> dict[str, Any]:
         elif name == "__threshold":
             test |= {} if _number(text) is None else {"threshold": _number(text)}
         elif name == "__metric":
-            asserts = [{**one, "metric": text} for one in asserts]
+            asserts = [{**check, "metric": text} for check in asserts]
         elif name.startswith("__config:"):
             _configure(name, text, asserts, place)
         else:
@@ -89,14 +89,14 @@ def assertion(text: str) -> dict[str, Any]:
     if match is None or match["type"] not in (*CARRIED, *INSTEAD):
         return {"type": "equals", "value": text}
     kind, value = match["type"], match["value"]
-    made: dict[str, Any] = {"type": f"{match['negated'] or ''}{kind}"}
+    entry: dict[str, Any] = {"type": f"{match['negated'] or ''}{kind}"}
     if kind in _LISTS and value:
-        made["value"] = _listed(value)
+        entry["value"] = _listed(value)
     elif value is not None:
-        made["value"] = value if kind in ("is-json", "contains-json") else value.strip()
+        entry["value"] = value if kind in ("is-json", "contains-json") else value.strip()
     if kind in _LIMITED:
-        made["threshold"] = _LIMIT if match["threshold"] is None else float(match["threshold"])
-    return made
+        entry["threshold"] = _LIMIT if match["threshold"] is None else float(match["threshold"])
+    return entry
 
 
 def _listed(value: str) -> list[str] | str:

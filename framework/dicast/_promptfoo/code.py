@@ -35,7 +35,7 @@ _HEADS = {
 
 @attrs.define
 class CodeFiles:
-    """The code of a configuration *name* for the pipeline *out*: *functions* are those of expressions, by language; *files* are named."""
+    """The code of a configuration *name* for the pipeline *out*: *functions* has a function for each expression, by language; *files* has the named files."""
 
     folders: Folders
     out: Path
@@ -91,8 +91,8 @@ class CodeFiles:
 
     def names(self) -> list[str]:
         """Return all files of code, relative to the pipeline."""
-        own = [self._target(language).name for language, functions in self.functions.items() if functions]
-        return [*own, *self.files]
+        generated = [self._target(language).name for language, functions in self.functions.items() if functions]
+        return [*generated, *self.files]
 
     def _target(self, language: str) -> Path:
         return self.out.with_name(f"{self.out.name.partition('.')[0]}{_ENDINGS[language]}")

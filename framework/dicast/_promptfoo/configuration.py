@@ -1,4 +1,4 @@
-"""A promptfoo configuration with the places of its values, and what could not be carried over."""
+"""A promptfoo configuration with the places of its values, and the losses of its takeover."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LARGE, _SMALL = 1e21, 1e-6
 MOST_BYTES = 16 * 2**20
 
 _NAME = re.compile(r"\{\{-?\s*([A-Za-z_]\w*(?:\.\w+)*)\s*-?\}\}")
-_OWN = frozenset(
+_COLUMNS = frozenset(
     (
         "id",
         "context",
@@ -45,7 +45,7 @@ _OWN = frozenset(
 
 @attrs.frozen
 class Loss:
-    """A part of the configuration that does not go over: its place, what it is, and the reason with a way out."""
+    """A part of the configuration that does not go over: its place, its name, and the reason with a way out."""
 
     place: Place
     what: str
@@ -64,7 +64,7 @@ class Losses:
     losses: dict[tuple[Place, str], Loss] = attrs.field(factory=dict)
 
     def add(self, place: Place, what: str, instead: str) -> Loss:
-        """Record that *what* at *place* does not go over, and return the loss."""
+        """Record a loss at *place*, and return it."""
         return self.losses.setdefault((place, what), Loss(place, what, instead))
 
     def sorted(self) -> list[Loss]:
@@ -110,12 +110,12 @@ def read_text(path: Path) -> str:
 
 
 def mapping_of(node: Node | None) -> Mapping[str, Node]:
-    """What *node* holds as a mapping; nothing where it is none."""
+    """Return the mapping of *node*; an empty one for any other node."""
     return node.value if node is not None and isinstance(node.value, dict) else {}
 
 
 def items(node: Node | None) -> list[Node]:
-    """What *node* holds as a list; what is none is the only item."""
+    """Return the items of *node*; any other value is the only item."""
     if node is None or node.value is None:
         return []
     return node.value if isinstance(node.value, list) else [node]
@@ -146,8 +146,8 @@ class Folders:
     def path(self, name: str, place: Place) -> Path:
         """Return the file *name*: relative to the configuration, or else to the file of *place*."""
         path = self.base / name.removeprefix("file://")
-        beside = Path(place.file).parent / name.removeprefix("file://")
-        return beside if not path.exists() and beside.exists() else path
+        neighbor = Path(place.file).parent / name.removeprefix("file://")
+        return neighbor if not path.exists() and neighbor.exists() else path
 
     def file(self, node: Node) -> Path | None:
         """Return the file that a text ``file://PATH`` names; None for any other value."""
@@ -198,31 +198,31 @@ def follow(node: Node, root: Mapping[str, Node]) -> Node:
 
 def column_name(variable: str) -> str:
     """The column that has *variable*."""
-    return f"{variable}_" if variable in _OWN else variable
+    return f"{variable}_" if variable in _COLUMNS else variable
 
 
 def renamed(template: str) -> str:
     """*template* with the columns' names in place of the variables'."""
     inside = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
-    word = re.compile(rf"(?<![\w.'\"])({'|'.join(_OWN)})(?![\w'\"])")
-    return inside.sub(lambda found: word.sub(lambda name: column_name(name[1]), found[0]), template)
+    word = re.compile(rf"(?<![\w.'\"])({'|'.join(_COLUMNS)})(?![\w'\"])")
+    return inside.sub(lambda match: word.sub(lambda name: column_name(name[1]), match[0]), template)
 
 
 def rendered(template: str, names: Mapping[str, Any]) -> str | None:
     """*template* with the values of its variables, as promptfoo fills them in; None where it is more than names in braces."""
 
-    def value(found: re.Match[str]) -> str:
-        here: Any = names
-        for step in found[1].split("."):
-            here = here.get(step) if isinstance(here, Mapping) else None
-        return as_text(here)
+    def value(match: re.Match[str]) -> str:
+        current: Any = names
+        for step in match[1].split("."):
+            current = current.get(step) if isinstance(current, Mapping) else None
+        return as_text(current)
 
     return None if "{{" in _NAME.sub("", template) or "{%" in template else _NAME.sub(value, template)
 
 
 def variables_of(template: str) -> Iterator[str]:
     """The names in the braces of *template*."""
-    return (found[1] for found in _NAME.finditer(template))
+    return (match[1] for match in _NAME.finditer(template))
 
 
 def as_text(value: object) -> str:

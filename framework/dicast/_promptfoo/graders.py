@@ -22,7 +22,7 @@ _FORMS: Mapping[str, Mapping[str, Any]] = {
 
 @attrs.define
 class Graders:
-    """The judges that items ask. *model* is the one that judges where an assertion names none; *fixed* is the user's choice for all."""
+    """The judges that items ask. *model* judges where an assertion names no grader; *fixed* says that it judges everywhere."""
 
     model: Mapping[str, Any] | None
     fixed: bool = False
@@ -38,11 +38,11 @@ class Graders:
         if value is not None and not self.fixed:
             identity = str(value.get("id")) if isinstance(value, Mapping) else str(value)
             config = value.get("config") if isinstance(value, Mapping) else None
-            known = provider(identity, config if isinstance(config, Mapping) else {})
-            if known is None or known.model is None:
+            candidate = provider(identity, config if isinstance(config, Mapping) else {})
+            if candidate is None or candidate.model is None:
                 raise NotCarried(f"dicast has no model for its grader {identity}: name one with --model NAME")
-            if known.model != self.model:
-                model, name = known.model, f"{check}:{slug(identity)}"
+            if candidate.model != self.model:
+                model, name = candidate.model, f"{check}:{slug(identity)}"
         if model is None:
             raise NotCarried("name the model that judges: --model NAME")
         self.judges[name] = {"llm/judge": {"model": model, **_FORMS[check]}}

@@ -92,7 +92,7 @@ _JAVASCRIPT_ONLY = re.compile(r"\(\?[a-zA-Z-]+[):]|\(\?P|\\[AzQEpPCaG]|\[\[:")
 
 
 class NotCarried(Exception):
-    """An assertion does not go over; the message is the reason and a way out, *what* names it where its type does not."""
+    """An assertion does not go over; the message is the reason and a way out, *what* a name for it in place of its type."""
 
     def __init__(self, instead: str, what: str | None = None) -> None:
         super().__init__(instead)
@@ -107,12 +107,12 @@ class Reader:
     folders: Folders
     code: CodeFiles
 
-    def item(self, name: str, given: Mapping[str, Node], *, negate: bool) -> dict[str, Any]:
+    def item(self, name: str, keys: Mapping[str, Node], *, negate: bool) -> dict[str, Any]:
         """Return the item of ``check/assertions`` for an assertion of the type *name*.
 
         :raises NotCarried: where there is none.
         """
-        value, threshold = given.get("value"), data_of(given.get("threshold"))
+        value, threshold = keys.get("value"), data_of(keys.get("threshold"))
         if name not in CARRIED:
             near = nearest(name, (*CARRIED, *INSTEAD, SET))
             raise NotCarried(INSTEAD.get(name) or (f"did you mean {near}?" if near else _UNKNOWN))
@@ -199,7 +199,7 @@ class Reader:
         value = data_of(node)
         if isinstance(value, Mapping):
             limits = {key: value[key] for key in ("min", "max") if value.get(key) is not None}
-            if not limits or not all(isinstance(one, int) and one >= 0 for one in limits.values()):
+            if not limits or not all(isinstance(entry, int) and entry >= 0 for entry in limits.values()):
                 raise NotCarried("its value has min and max, which are whole numbers")
             if limits == {"min": 0}:
                 raise NotCarried("min 0 asks for nothing: leave it out")
@@ -221,7 +221,7 @@ class Reader:
             except ValueError as error:
                 raise NotCarried(f"its value cannot be read as a list: {error}") from error
         elif isinstance(values, list):
-            texts = [self.filled(node_of(one, node.place)) for one in values]
+            texts = [self.filled(node_of(entry, node.place)) for entry in values]
         else:
             raise NotCarried("its value is a list, or a text in commas")
         if not texts or "" in texts:
@@ -234,7 +234,7 @@ class Reader:
         if isinstance(node.value, dict):
             return data_of(node)
         if isinstance(node.value, list):
-            return [self.filled(one) if isinstance(one.value, str) else data_of(one) for one in node.value]
+            return [self.filled(entry) if isinstance(entry.value, str) else data_of(entry) for entry in node.value]
         return self.filled(node)
 
     def _text(self, name: str, node: Node) -> str:

@@ -29,17 +29,17 @@ class Prompt:
 def prompts(node: Node | None, folders: Folders, losses: Losses) -> list[Prompt]:
     """Return the prompts, those in files among them."""
     result: list[Prompt] = []
-    for one in items(node):
-        given = mapping_of(one)
-        body = one if isinstance(one.value, str) else given.get("raw", given.get("id"))
-        label = data_of(given.get("label"))
+    for entry in items(node):
+        keys = mapping_of(entry)
+        body = entry if isinstance(entry.value, str) else keys.get("raw", keys.get("id"))
+        label = data_of(keys.get("label"))
         for text in _texts(body, folders, losses) if body is not None else ():
             templates = _templates(text)
             if templates is None:
                 what = "a prompt of more messages than one of the system and one of the user"
-                losses.add(one.place, what, _ASK)
+                losses.add(entry.place, what, _ASK)
             else:
-                result.append(Prompt(slug(label or f"prompt{len(result) + 1}"), text, templates, one.place))
+                result.append(Prompt(slug(label or f"prompt{len(result) + 1}"), text, templates, entry.place))
     return result
 
 

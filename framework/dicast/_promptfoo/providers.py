@@ -39,36 +39,38 @@ class Provider:
 def providers(node: Node | None, folders: Folders, losses: Losses) -> list[Provider]:
     """Return the providers that dicast can ask."""
     result = []
-    for place, named, given in _named(node, folders):
-        odd = sorted(set(given) - _IDLE)
-        config = mapping_of(given.get("config"))
-        known = provider(named, {name: data_of(one) for name, one in config.items()}, data_of(given.get("label")))
-        if known is None:
+    for place, named, keys in _named(node, folders):
+        odd = sorted(set(keys) - _IDLE)
+        config = mapping_of(keys.get("config"))
+        candidate = provider(
+            named, {name: data_of(entry) for name, entry in config.items()}, data_of(keys.get("label"))
+        )
+        if candidate is None:
             instead = "ask it by task/command, task/http or task/python, or name a model: --model"
             losses.add(place.place, f"provider {named}", instead)
         elif odd:
             instead = "it changes what the provider is asked or answers: write a pipeline of its own"
             losses.add(place.place, f"provider {named} with {', '.join(odd)}", instead)
         else:
-            result.append(known)
+            result.append(candidate)
             for name in sorted(set(config) - {*_TASK, "apiBaseUrl"}):
                 instead = "see the options of openai/chat, litellm/chat and prompt/chat"
-                losses.add(given["config"].place, f"{name} of {named}", instead)
+                losses.add(keys["config"].place, f"{name} of {named}", instead)
     return result
 
 
 def _named(node: Node | None, folders: Folders) -> Iterator[tuple[Node, str, Mapping[str, Node]]]:
     """Yield each provider with its name and its mapping, those in files among them."""
-    for one in items(node):
-        path = folders.file(one)
+    for entry in items(node):
+        path = folders.file(entry)
         if path is not None and path.suffix in (".yaml", ".yml", ".json"):
             yield from _named(read_node(path), folders)
             continue
-        given = mapping_of(one)
-        named = data_of(given.get("id")) if given else one.value
-        if given and named is None:  # {"openai:gpt-5": {config: …}}
-            named, given = next(iter(given)), mapping_of(next(iter(given.values())))
-        yield one, str(named), given
+        keys = mapping_of(entry)
+        named = data_of(keys.get("id")) if keys else entry.value
+        if keys and named is None:  # {"openai:gpt-5": {config: …}}
+            named, keys = next(iter(keys)), mapping_of(next(iter(keys.values())))
+        yield entry, str(named), keys
 
 
 def provider(named: str, config: Mapping[str, Any], label: str | None = None) -> Provider | None:

@@ -24,14 +24,14 @@ from .providers import Provider, provider, providers
 
 _READ = {"prompts", "providers", "targets", "tests", "defaultTest", "description", "assertionTemplates", "$schema"}
 _IDLE = {"sharing", "outputPath", "commandLineOptions", "tags", "metadata", "writeLatestResults"}
-_SHOWN = 50
+_LIMIT = 50
 _FORM_ALONE = "No test has an assertion: this judges only that outputs are not empty."
 _ECHOED = {"latency_seconds": 0, "cost": 0}
 
 
 @attrs.frozen
 class _Variant:
-    """A prompt with a provider: the *name* of its experiment, and what it sets."""
+    """A prompt with a provider: the *name* of its experiment, and its settings."""
 
     name: str
     prompt: Prompt
@@ -44,7 +44,7 @@ class _Variant:
 
 @attrs.frozen
 class _Takeover:
-    """What a configuration becomes."""
+    """A configuration, read and ready to be written as a pipeline."""
 
     variants: Sequence[_Variant]
     cases: Sequence[Case]
@@ -69,19 +69,19 @@ class _Takeover:
     @property
     def echoed(self) -> Mapping[str, Prompt]:
         """The prompts that promptfoo's echo answers, by name."""
-        return {one.prompt.name: one.prompt for one in self.variants if one.provider.model is None}
+        return {variant.prompt.name: variant.prompt for variant in self.variants if variant.provider.model is None}
 
     @property
-    def shown(self) -> Mapping[str, Prompt]:
+    def visible(self) -> Mapping[str, Prompt]:
         """The prompts whose texts judges see as the input, by name; none where nobody is asked, or a variable is called input."""
         if not self.setting.graders.judges or any("input" in case.names for case in self.cases):
             return {}
-        return {one.prompt.name: one.prompt for one in self.variants}
+        return {variant.prompt.name: variant.prompt for variant in self.variants}
 
     @property
     def asks(self) -> bool:
         """Whether a run would ask a model."""
-        return bool(self.setting.graders.judges) or any(one.provider.model for one in self.variants)
+        return bool(self.setting.graders.judges) or any(variant.provider.model for variant in self.variants)
 
 
 def taken_over(path: Path, out: Path, model: str | None) -> Draft:
@@ -132,14 +132,14 @@ def _head(takeover: _Takeover, path: Path, losses: Losses) -> list[str]:
     head = [f"Written by dicast init from {path.name}, a configuration of promptfoo ({count})."]
     lines = losses.lines()
     if lines:
-        head += ["", "Not carried over:", *(one_comment(line, 200) for line in lines[:_SHOWN])]
-        head += [f"and {len(lines) - _SHOWN} more, in the column not_carried"] if len(lines) > _SHOWN else []
+        head += ["", "Not carried over:", *(one_comment(line, 200) for line in lines[:_LIMIT])]
+        head += [f"and {len(lines) - _LIMIT} more, in the column not_carried"] if len(lines) > _LIMIT else []
     why = _not_judged(takeover)
     return head + (["", *why] if why else [])
 
 
 def _not_judged(takeover: _Takeover) -> list[str]:
-    """Return the number of tests that are not judged, and what to do about them."""
+    """Return the number of tests that are not judged, and the way out."""
     lost = len(takeover.cases) - len(takeover.judged) if takeover.has_assertions else 0
     if not lost:
         return []
@@ -201,15 +201,15 @@ def _lose_sections(root: Mapping[str, Node], losses: Losses) -> None:
 def _variants(root: Mapping[str, Node], folders: Folders, model: str | None, losses: Losses) -> list[_Variant]:
     """Return every prompt with every provider."""
     texts = prompts(root.get("prompts"), folders, losses)
-    asked = providers(root.get("providers", root.get("targets")), folders, losses)
-    if not asked and model is not None:
-        asked = [Provider("model", model_of(model), {})]
+    models = providers(root.get("providers", root.get("targets")), folders, losses)
+    if not models and model is not None:
+        models = [Provider("model", model_of(model), {})]
     result: list[_Variant] = []
     for text in texts:
-        for one in asked:
-            name = "-".join([text.name] * (len(texts) > 1) + [one.name] * (len(asked) > 1)) or "only"
+        for variant in models:
+            name = "-".join([text.name] * (len(texts) > 1) + [variant.name] * (len(models) > 1)) or "only"
             again = sum(name == other.name.partition("_")[0] for other in result)
-            result.append(_Variant(f"{name}_{again + 1}" if again else name, text, one))
+            result.append(_Variant(f"{name}_{again + 1}" if again else name, text, variant))
     return result
 
 
@@ -220,9 +220,9 @@ def _graders(root: Mapping[str, Node], variants: Sequence[_Variant], model: str 
     named = data_of(mapping_of(mapping_of(root.get("defaultTest")).get("options")).get("provider"))
     config = named.get("config") if isinstance(named, Mapping) else None
     identity = str(named.get("id")) if isinstance(named, Mapping) else str(named)
-    known = provider(identity, config if isinstance(config, Mapping) else {})
-    first = next((one.provider.model for one in variants if one.provider.model), None)
-    return Graders(known.model if known and known.model else first)
+    candidate = provider(identity, config if isinstance(config, Mapping) else {})
+    first = next((variant.provider.model for variant in variants if variant.provider.model), None)
+    return Graders(candidate.model if candidate and candidate.model else first)
 
 
 def _sections(takeover: _Takeover, rows: Path) -> list[FileSection]:
@@ -235,7 +235,7 @@ def _sections(takeover: _Takeover, rows: Path) -> list[FileSection]:
     elif len(variants) == 1:
         source["fields"]["output"] = "output"
     elif variants:
-        sets = {one.name: {"set": _set(one, several=len(takeover.shown) > 1)} for one in variants}
+        sets = {variant.name: {"set": _set(variant, several=len(takeover.visible) > 1)} for variant in variants}
         about = ["Each prompt with each provider; dicast compare compares two of them."]
         parts.append(FileSection({"experiments": sets}, about))
     if code:
@@ -284,16 +284,16 @@ def _judging(takeover: _Takeover, code: Sequence[str]) -> list[FileSection]:
 
 def _set(variant: _Variant, *, several: bool) -> dict[str, Any]:
     """Return the settings of an experiment; with *several* inputs its rows show the one of its prompt."""
-    shown = {"source.rows/jsonl.fields.input": f"inputs.{variant.prompt.name}"} if several else {}
+    visible = {"source.rows/jsonl.fields.input": f"inputs.{variant.prompt.name}"} if several else {}
     if variant.provider.model is None:
-        return {**shown, "source.rows/jsonl.fields.output": f"outputs.{variant.prompt.name}"}
-    return {**shown, "task": variant.task}
+        return {**visible, "source.rows/jsonl.fields.output": f"outputs.{variant.prompt.name}"}
+    return {**visible, "task": variant.task}
 
 
 def _lose_prints(takeover: _Takeover) -> None:
     """Record the values that a prompt's template would print in another way than promptfoo."""
-    for one in takeover.variants:
-        names = {*variables_of(one.prompt.text)} if one.provider.model is not None else set()
+    for variant in takeover.variants:
+        names = {*variables_of(variant.prompt.text)} if variant.provider.model is not None else set()
         for case in takeover.cases:
             for name in sorted(names):
                 if isinstance(case.names.get(name), list | dict | bool | float):
@@ -312,14 +312,14 @@ def _lose_echoes(takeover: _Takeover) -> None:
 
 def _inputs(takeover: _Takeover, case: Case) -> dict[str, Any]:
     """Return the columns with the prompts of *case* that judges see."""
-    texts = {name: rendered(prompt.text, case.names) for name, prompt in takeover.shown.items()}
+    texts = {name: rendered(prompt.text, case.names) for name, prompt in takeover.visible.items()}
     if len(texts) == 1:
         return {"input": next(iter(texts.values()))}
     return {"inputs": texts} if texts else {}
 
 
 def _rows(takeover: _Takeover) -> list[dict[str, Any]]:
-    """Return the rows; what promptfoo's echo would answer is their output."""
+    """Return the rows; those of echoed prompts have promptfoo's output."""
     result = []
     for number, case in enumerate(takeover.cases, 1):
         outputs = {name: rendered(prompt.text, case.names) or "" for name, prompt in takeover.echoed.items()}

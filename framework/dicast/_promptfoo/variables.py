@@ -52,7 +52,7 @@ class Variables:
 
 
 def variables(parts: list[Node | None], folders: Folders, *, expand: bool) -> Variables:
-    """Return the variables of *parts*, of which later ones win; lists are not taken apart without *expand*.
+    """Return the variables of *parts*, where later parts win; lists are not taken apart without *expand*.
 
     :raises ConfigError: where a file of variables cannot be read.
     """
@@ -71,10 +71,10 @@ def _mapping(node: Node | None, folders: Folders) -> dict[str, Node]:
     if node is None or isinstance(node.value, dict):
         return dict(mapping_of(node))
     result: dict[str, Node] = {}
-    for one in items(node):
-        paths = folders.matches(str(one.value), one.place)
+    for entry in items(node):
+        paths = folders.matches(str(entry.value), entry.place)
         if not paths:
-            raise ConfigError(one.place.problem(f"vars: there is no file {one.value}"))
+            raise ConfigError(entry.place.problem(f"vars: there is no file {entry.value}"))
         for path in paths:
             result |= mapping_of(read_node(path))
     return result
@@ -90,8 +90,8 @@ def _values(node: Node, folders: Folders, *, expand: bool) -> list[Any]:
     if not isinstance(value, list) or not expand or not value or not isinstance(value[0], str):
         return [value.removesuffix("\n") if isinstance(value, str) else value]
     result: list[Any] = []
-    for one in value:
-        result += _values(Node(one, node.place), folders, expand=False) if isinstance(one, str) else [one]
+    for entry in value:
+        result += _values(Node(entry, node.place), folders, expand=False) if isinstance(entry, str) else [entry]
     return result
 
 

@@ -212,7 +212,7 @@ class LiveAssertions:
 
 @attrs.frozen
 class JudgedAssertions(LiveAssertions):
-    """A row's own checks in a run, some of which a judge answers."""
+    """A row's own checks in a run, with judges for some."""
 
     def estimate(self, subject: Subject) -> Cost:
         """Return the cost of all judges that the row asks, at most; nothing for a list that cannot be read."""

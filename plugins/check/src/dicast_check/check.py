@@ -41,7 +41,7 @@ class Answer:
 class Outcome:
     """The result of a check after ``negate``: whether it holds, its *value* for a mean, and *why* it does not hold.
 
-    *costs* are amounts that were spent on it, *bases* what model judgments it rests on. *details* are for a reader, whatever the result; with
+    *costs* are amounts that were spent on it, *bases* has the bases of its model judgments. *details* are for a reader, whatever the result; with
     a *share* it is the score.
     """
 

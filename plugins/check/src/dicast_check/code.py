@@ -32,7 +32,7 @@ from dicast import (
 
 from .check import Answer, Outcome, no_output
 
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 _LINES = 3
 
 
@@ -149,10 +149,10 @@ class Code:
         except OSError as error:
             raise ConfigError(f"check/{language}: cannot read {file}: {error.strerror or error}") from error
         if not run.trusts(path):
-            shown = path.relative_to(run.base) if path.is_relative_to(run.base) else path
+            relative = path.relative_to(run.base) if path.is_relative_to(run.base) else path
             raise ConfigError(
-                f"check/{language}: {shown} (SHA-256 {digest[:12]}…) is code and not trusted. Read it, then add"
-                f" trust: [{shown}] to the pipeline file, or run with --yes"
+                f"check/{language}: {relative} (SHA-256 {digest[:12]}…) is code and not trusted. Read it, then add"
+                f" trust: [{relative}] to the pipeline file, or run with --yes"
             )
         return cls(path, language, digest, _program(language), run.base)
 
@@ -188,11 +188,11 @@ def _program(language: str) -> tuple[str, ...]:
     :raises ConfigError: where the language is not installed.
     """
     if language == "python":
-        return (sys.executable, "-B", str(_HERE / "run_python.py"))
+        return (sys.executable, "-B", str(_FOLDER / "run_python.py"))
     node = which("node")
     if node is None:
         raise ConfigError("check/javascript needs Node.js: no program node is on the PATH. Install it")
-    return (node, str(_HERE / "run_javascript.mjs"))
+    return (node, str(_FOLDER / "run_javascript.mjs"))
 
 
 @attrs.frozen

@@ -44,7 +44,7 @@ _VALUES = {
 _LISTS = ("contains_any", "contains_all")
 """The checks whose list may be a text in commas, as it is in other tools."""
 
-_OWN = ("check", "type", "weight", "negate", "metric")
+_COMMON = ("check", "type", "weight", "negate", "metric")
 _FORM = "{check, value, weight, negate}"
 
 
@@ -68,7 +68,7 @@ class Leaf:
 
 @attrs.define
 class Result:
-    """The sum of a list's items: *mean* of their values and *share* that hold, both by weight, and the messages of those that *failed*."""
+    """The sum of a list's items: *mean* of their values and *share* that hold, both by weight, and the messages of the *failed* items."""
 
     weights: float = 0.0
     values: float = 0.0
@@ -199,9 +199,9 @@ class _Reader:
         if item.name in CODE:
             return item.leaf(self._code(item))
         if item.name not in CHECKS:
-            known = tuple(dict.fromkeys((*CHECKS, *CODE, SET, *JUDGED, *self.judges)))
-            near = nearest(item.name, known)
-            rest = f", did you mean {near!r}?" if near else f"; there are {', '.join(known)}"
+            names = tuple(dict.fromkeys((*CHECKS, *CODE, SET, *JUDGED, *self.judges)))
+            near = nearest(item.name, names)
+            rest = f", did you mean {near!r}?" if near else f"; there are {', '.join(names)}"
             raise BadList(f"item {number}: there is no check {item.label!r}{rest}")
         return item.leaf(_check(item))
 
@@ -267,11 +267,11 @@ class _Entry:
         """Return the item with its *check*."""
         return Leaf(self.label, check, self.weight, self.metric)
 
-    def check_options(self, known: Sequence[str]) -> None:
+    def check_options(self, names: Sequence[str]) -> None:
         """:raises BadList: where there is an option that is not *known*."""
         for key in self.options:
-            if key not in known:
-                raise BadList(f"{self.what} has no {key!r}; it has {', '.join(known)}")
+            if key not in names:
+                raise BadList(f"{self.what} has no {key!r}; it has {', '.join(names)}")
 
     def check_numbers(self, *keys: str) -> None:
         """:raises BadList: where an option of *keys* is there and no number."""
@@ -304,7 +304,7 @@ def _entry(number: int, value: Any, judges: Mapping[str, Judge]) -> _Entry:
         value.get("negate", False) is not negate,
         float(weight),
         value.get("metric"),
-        {key: one for key, one in value.items() if key not in _OWN and (key != "value" or one is not None)},
+        {key: entry for key, entry in value.items() if key not in _COMMON and (key != "value" or entry is not None)},
     )
 
 
@@ -319,7 +319,9 @@ def _check(item: _Entry) -> Check:
     _fit(item, kind, options)
     try:
         if item.name in _LISTS and isinstance(text := options.get("values"), str) and not is_template(text):
-            options["values"] = [one for one in next(csv.reader([text], skipinitialspace=True), ()) if one.strip()]
+            options["values"] = [
+                entry for entry in next(csv.reader([text], skipinitialspace=True), ()) if entry.strip()
+            ]
         check = kind(**options, negate=item.negate)
         if isinstance(check, Regex) and not is_template(check.pattern):
             linear(

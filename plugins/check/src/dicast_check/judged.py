@@ -33,12 +33,12 @@ class Judged:
             value = str(filled_reference(self.value, subject))
         except MissingColumn as error:
             return Failure("missing_input", str(error))
-        asked = attrs.evolve(subject, id=f"{subject.id} (assertion {self.number}: {self.name})")
+        question = attrs.evolve(subject, id=f"{subject.id} (assertion {self.number}: {self.name})")
         if self.is_reference:
-            asked = attrs.evolve(asked, reference=value)
+            question = attrs.evolve(question, reference=value)
         else:
-            asked = attrs.evolve(asked, context={**subject.context, CRITERION: value})
-        judgment = await maybe_await(self.judge.judge(asked, ()))
+            question = attrs.evolve(question, context={**subject.context, CRITERION: value})
+        judgment = await maybe_await(self.judge.judge(question, ()))
         if isinstance(judgment, Failure):
             return judgment
         holds = (judgment.score >= self.threshold) is not self.negate
