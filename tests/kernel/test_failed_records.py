@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ import pytest
 
 import dicast
 from dicast import DataError, Due, Failure, Judgment, PluginError, ReadCounts, Score, Subject, judge, metric
+from dicast._kernel.cli import main
+from dicast._kernel.resume.reading import document
 from dicast.testing import MemoryLedger, run_pipeline
 
 BROKEN = Due(Subject("row", "2", "asked"), failure=Failure("source_error", "batch_expired: too late"))
@@ -214,3 +217,42 @@ def test_a_live_source_may_yield_failed_records():
     assert [event.payload["failure_mode"] for event in done.of("eval.failed")] == ["source_error"] * 2
     assert done.document["read"]["failed"] == 1  # it came twice
     assert Counter(done.document["failures"]) == {"source_error": 1}
+
+
+@pytest.mark.parametrize("content", ["store", "digest"])
+def test_a_resumed_run_counts_as_if_it_had_never_stopped(tmp_path, monkeypatch, content):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"custom_id": f"{number}", "output": "x"} for number in range(6)]
+    rows[0] |= {"output": None, "error": "too late"}
+    rows[4] |= {"output": None, "error": "too late"}
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "p.yaml").write_text(
+        "source: {rows/jsonl: {path: rows.jsonl, fields: {id: custom_id}}}\nmetrics: [proxy/format]\n"
+        f"ledger: {{ledger/sqlite: {{path: runs.db, content: {content}}}}}\n"
+    )
+    paused = dicast.prospect(tmp_path / "p.yaml").pilot(2).document
+    assert paused["read"] == {"records": 2, "subjects": {"row": 1}, "marked": {}, "dropped": {}, "failed": 1}
+    assert main(["run", "p.yaml", "--resume", paused["run_id"]]) == 3
+    done = dicast.read_ledger(tmp_path / "runs.db", lambda ledger: document(ledger, paused["run_id"]))
+    assert done["read"] == {"records": 6, "subjects": {"row": 4}, "marked": {}, "dropped": {}, "failed": 2}
+    assert done["failures"] == {"source_error": 2}
+    assert main(["run", "p.yaml", "--resume", paused["run_id"], "--retry-failed"]) == 3
+    again = dicast.read_ledger(tmp_path / "runs.db", lambda ledger: document(ledger, paused["run_id"]))
+    assert (again["read"], again["failures"]) == (done["read"], done["failures"])
+
+
+def test_failed_records_keep_their_place_among_subjects_that_wait():
+    @judge(needs_output=False)
+    async def slow(subject: Subject) -> Judgment:
+        await asyncio.sleep(0.001)
+        return Judgment(1.0)
+
+    dues = [
+        attrs.evolve(BROKEN, subject=Subject("row", str(n))) if n % 3 else Subject("row", str(n)) for n in range(40)
+    ]
+    done = run_pipeline(
+        "judges: [slow]\nexecutor: {dicast/async: {concurrency: 8}}", subjects=dues, components={"slow": slow()}
+    )
+    ended = [event for event in done.events if event.type in ("eval.completed", "eval.failed")]
+    assert [event.subject_id for event in ended] == [str(n) for n in range(40)]
+    assert [event.type == "eval.failed" for event in ended] == [bool(n % 3) for n in range(40)]

@@ -15,22 +15,16 @@ READ_WARNINGS = ("failed_records", "dropped_records", "marked_parts")
 
 def read_document(report: Report, counts: ReadCounts | None) -> dict[str, Any]:
     """Return the member ``read`` of a run's document; ``records`` is None if the source does not count them."""
+    known = counts or ReadCounts(0)
     return {
         "records": None if counts is None else counts.records,
         "subjects": dict(sorted(report.subject_kinds.items())),
-        "marked": {} if counts is None else dict(sorted(counts.marked.items())),
-        "dropped": {} if counts is None else dict(sorted(counts.dropped.items())),
+        "marked": dict(sorted(known.marked.items())),
+        "dropped": dict(sorted(known.dropped.items())),
         "failed": report.failed_records if counts is None else counts.failed,
-        **_further(counts),
+        **{name: dict(sorted(values.items())) for name, values in known.details.items()},
+        **({"notes": [*known.notes]} if known.notes else {}),
     }
-
-
-def _further(counts: ReadCounts | None) -> dict[str, Any]:
-    """Return the counts that only some sources have, and their notes."""
-    if counts is None:
-        return {}
-    details = {name: dict(sorted(values.items())) for name, values in counts.details.items()}
-    return {**details, "notes": [*counts.notes]} if counts.notes else details
 
 
 def read_warnings(read: Mapping[str, Any]) -> list[dict[str, Any]]:

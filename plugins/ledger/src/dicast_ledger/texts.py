@@ -43,11 +43,16 @@ def without_texts(event: Event, plain: Callable[[object], object]) -> Mapping[st
         return {key: _blanked(key, value) for key, value in event.payload.items() if key not in left_out}
     if event.sensitivity != "user_controlled":
         return event.payload
-    return {"digest": _digest(event, plain)}
+    failure = event.payload.get("failure") if event.type == "subject.read" else None
+    kept = {"failure": {"kind": failure.get("kind"), "message": ""}} if isinstance(failure, Mapping) else {}
+    return {"digest": _digest(event, plain), **kept}
 
 
 def _digest(event: Event, plain: Callable[[object], object]) -> str:
-    return sha256(orjson.dumps(event.payload, plain, orjson.OPT_SORT_KEYS)).hexdigest()
+    payload = event.payload
+    if event.type == "subject.read" and "columns" in payload:  # other names for the same content
+        payload = {key: value for key, value in payload.items() if key != "columns"}
+    return sha256(orjson.dumps(payload, plain, orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def _numbers(value: Any) -> object:
