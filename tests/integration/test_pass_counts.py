@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import attrs
@@ -139,3 +140,42 @@ def test_runs_under_different_lines_are_both_counted_by_the_newer_ones(tmp_path,
         assert main(["compare", *pair, "--ledger", "ledger.db", "--allow-incomparable", "--json"]) == 0
         liked = json.loads(capfd.readouterr().out)["passes"]["liked"]
         assert (liked["neither"], liked["a"], liked["b"]) == (ROWS, 0, 0)
+
+
+def test_a_check_that_is_broken_on_every_row_fails_on_every_surface(tmp_path, monkeypatch, capfd):
+    """A subject passes all metrics together where each metric passes; document, JUnit, report and comparison agree."""
+    monkeypatch.chdir(tmp_path)
+    ids = [str(number) for number in range(ROWS)]
+    sinks = [{"junit/xml": {"path": "run.xml"}}, {"report/html": {"path": "run.html"}}]
+    metrics = [{"check/equals": {"as": "same", "value": "w w w"}}, {"diff/similarity": {"as": "near", "weight": 3}}]
+    sections = {"judges": [], "define": {}, "metrics": metrics, "gate": {"min_pass_rate": 0.5}}
+    first = run("checks", dict.fromkeys(ids, 0.5), words={}, **sections)
+    broken = run("checks", dict.fromkeys(ids, 0.5), words=dict.fromkeys(ids, 4), sinks=sinks, **sections)
+    assert (first.labels["metrics"]["pass_rate"], broken.labels["metrics"]["pass_rate"]) == (1.0, 0.0)
+    assert broken.labels["metrics"]["mean"] > 0.5
+    assert broken.exit_code == 1
+    suites = {suite.get("name"): suite.get("failures") for suite in ET.parse("run.xml").getroot()}
+    assert suites["metrics"] == suites["same"] == str(ROWS)
+    assert suites["near"] == "0"
+    page = json.loads(re.search(r'id="dicast-report"[^>]*>(.*?)</script>', Path("run.html").read_text(), re.DOTALL)[1])
+    cards = {card["label"]: card["passed"] for card in page["runs"][0]["labels"]}
+    assert (cards["metrics"], cards["same"], cards["near"]) == (0, 0, ROWS)
+    assert (
+        main(["compare", first.run_id, broken.run_id, "--ledger", "ledger.db", "--allow-incomparable", "--json"]) == 0
+    )
+    found = json.loads(capfd.readouterr().out)
+    assert [found["passes"]["metrics"][side] for side in ("a", "b", "both")] == [ROWS, 0, 0]
+    paired = found["comparisons"]["stats/paired"]["criteria"]
+    assert (paired["metrics"]["passes_lost"], paired["near"]["passes_lost"]) == (ROWS, 0)
+
+
+def test_the_only_metric_is_compared_once_and_under_its_name(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    ids = [str(number) for number in range(ROWS)]
+    runs = [
+        run("one", dict.fromkeys(ids, score), words={}, metrics=[{"proxy/length": {"as": "short", "max": 6}}]).run_id
+        for score in (0.2, 0.4)
+    ]
+    assert main(["compare", *runs, "--ledger", "ledger.db", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert set(found["passes"]) == set(found["comparisons"]["stats/paired"]["criteria"]) == {"liked", "short"}

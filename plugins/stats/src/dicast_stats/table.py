@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     Marks = NDArray[np.uint8]
     Rows = NDArray[np.intp]
 
-PASS_AT = 0.5
-"""A score from here on, but for rounding, is a pass, where neither a flag nor a run says so."""
-
 SCORES, FLAGS = "scores", "score_flags"
 METRICS = "metrics"
 """The label of all metrics together."""
@@ -40,15 +37,20 @@ _NAMED, _FLAGGED, _PASSED = 1, 2, 4
 
 
 class Table:
-    """The scores and flags of a run, a row for each subject: the newest record of each counts. *sessions* has those of the subjects with one."""
+    """The scores and flags of a run, a row for each subject: the newest record of each counts.
+
+    *sessions* has those of the subjects with one. *only_metric* is the label of the run's metric where it has a single one.
+    """
 
     def __init__(self, results: Results) -> None:
         self.rows: dict[Key, int] = {}
         self.sessions: dict[Key, str] = {}
         self._scores: dict[str, array[float]] = {}
         self._marks: dict[str, bytearray] = {}
-        self._whole, self._whole_passes = array("d"), bytearray()
+        self._whole = array("d")
         self._lines = results.pass_at
+        metrics = [] if results.rule is None else [*results.rule.metrics]
+        self.only_metric = metrics[0] if len(metrics) == 1 else None
         for subject_id, record in results.records():
             key = str(record.get("subject_kind", "row")), subject_id
             self._put(self._row(key), record)
@@ -97,13 +99,6 @@ class Table:
         named = (self._bits(criterion) & _NAMED).astype(bool)
         return int(np.isnan(self.scores(criterion)[named]).sum())
 
-    @property
-    def whole_passes(self) -> NDArray[np.bool_]:
-        """Which rows pass by their one score."""
-        import numpy as np
-
-        return np.frombuffer(self._whole_passes, np.bool_)
-
     def flagged(self, criterion: str) -> NDArray[np.bool_]:
         """Which rows have a flag."""
         return (self._bits(criterion) & _FLAGGED).astype(bool)
@@ -117,17 +112,6 @@ class Table:
             return flagged, (self._bits(criterion) & _PASSED).astype(bool)
         scores = self.scores(criterion)
         return ~np.isnan(scores), reaches(scores, line)
-
-    def flags(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which rows have a flag of any criterion, and of which of them all are true."""
-        import numpy as np
-
-        flagged, passes = np.zeros(len(self.rows), bool), np.ones(len(self.rows), bool)
-        for criterion in self.criteria:
-            here, passed = self.flagged(criterion), (self._bits(criterion) & _PASSED).astype(bool)
-            flagged |= here
-            passes &= ~here | passed
-        return flagged, flagged & passes
 
     def line(self, criterion: str) -> float | None:
         """The least score that passes where a metric or judge gave it; None where that is not known."""
@@ -144,7 +128,6 @@ class Table:
         row = self.rows.setdefault(subject, count)
         if row == count:
             self._whole.append(nan)
-            self._whole_passes.append(0)
             return row
         for criterion, scores in self._scores.items():
             if row < len(scores):
@@ -154,8 +137,6 @@ class Table:
     def _put(self, row: int, record: Record) -> None:
         whole = score_of(record)
         self._whole[row] = nan if whole is None else whole
-        line = self._lines.get(record.get("scored_by", ""), PASS_AT)
-        self._whole_passes[row] = whole is not None and line is not None and bool(reaches(whole, line))
         combined = {METRICS: record["combined"]} if "combined" in record else {}
         for criterion, value in {**combined, **mapping(record, SCORES)}.items():
             self._mark(criterion, row, _NAMED)
@@ -214,6 +195,8 @@ def compared(
     """
     tables = Table.of(baseline), Table.of(variant)
     wanted = set(criteria) or tables[0].criteria | tables[1].criteria
+    if not criteria and tables[0].only_metric is not None and tables[0].only_metric == tables[1].only_metric:
+        wanted -= {METRICS}  # the metric has the same scores under its name
     ours, theirs = (set(table.criteria & wanted) for table in tables)
     with quiet():
         found = {criterion: measure(Sides(criterion, *tables)) for criterion in sorted(ours & theirs)}
