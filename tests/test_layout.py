@@ -39,7 +39,7 @@ FOLDERS = {
     "_kernel/leases": 200,
     "_kernel/pipeline": 2650,
     "_kernel/records": 780,
-    "_kernel/report": 1300,
+    "_kernel/report": 1350,
     "_kernel/resume": 450,
     "_kernel/run": 1200,
     "_kernel/source": 400,

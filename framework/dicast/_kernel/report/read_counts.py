@@ -58,10 +58,9 @@ def read_sum(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the sums of the members ``read`` of *documents*; ``records`` is None if one of them does not count them."""
     parts = [done["read"] for done in documents if "read" in done]  # runs of earlier versions have none
     records = [part["records"] for part in parts]
-    counts = {name: Counter[str]() for name in ("subjects", "marked", "dropped")}
-    for part in parts:
-        for name, total in counts.items():
-            total.update(part[name])
-    sums = {name: dict(sorted(total.items())) for name, total in counts.items()}
+    sums = {
+        name: sum((Counter(part[name]) for part in parts), Counter[str]()) for name in ("subjects", "marked", "dropped")
+    }
     known = None if None in records or not parts else sum(records)
-    return {"records": known, **sums, "failed": sum(part["failed"] for part in parts)}
+    counts = {name: dict(sorted(total.items())) for name, total in sums.items()}
+    return {"records": known, **counts, "failed": sum(part["failed"] for part in parts)}
