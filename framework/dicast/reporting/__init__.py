@@ -9,6 +9,7 @@ from __future__ import annotations
 from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_passes, pair_runs, pass_counts
 from .._kernel.report.older import current_document
 from .._kernel.values.passes import PassRule
+from .._kernel.values.payloads import metric_values, value_of
 from .criteria import criteria
 from .figures import answer, exact, figure, gate_answer, money, run_answer, share
 from .markdown import code, fenced, table
@@ -34,6 +35,7 @@ __all__ = [
     "fenced",
     "figure",
     "gate_answer",
+    "metric_values",
     "money",
     "pair_passes",
     "pair_runs",
@@ -42,4 +44,5 @@ __all__ = [
     "run_markdown",
     "share",
     "table",
+    "value_of",
 ]

@@ -33,13 +33,14 @@ class Outcome:
     """What one *label* came to for one subject: a *score*, or the kind of its *failure*, or why it was *skipped*.
 
     *pass_at* is the least score that passes. A criterion, a record, and all metrics together where each has to pass have none; their *flag*
-    is whether they pass, where that is known. *spared* is a metric that was skipped, which lies in what all metrics together come to. *basis* is what the score rests on; *reason* what was said of it, or why it failed; *cost_usd* what it cost, as decimal text, None
+    is whether they pass, where that is known. *raw* is the value of a label on a scale of its own, which has no score. *spared* is a metric that was skipped, which lies in what all metrics together come to. *basis* is what the score rests on; *reason* what was said of it, or why it failed; *cost_usd* what it cost, as decimal text, None
     where that is not known or not told apart; *milliseconds* how long it took.
     """
 
     label: str
     pass_at: float | None
     score: float | None = None
+    raw: float | None = None
     flag: bool | None = None
     basis: str | None = None
     failure: str | None = None
@@ -52,9 +53,14 @@ class Outcome:
     @property
     def passed(self) -> bool | None:
         """Whether the score is at least *pass_at*, or what the *flag* says; None without either."""
-        if self.score is None or self.pass_at is None:
+        if self.value is None or self.pass_at is None:
             return self.flag
-        return self.score >= self.pass_at - TOLERANCE
+        return self.value >= self.pass_at - TOLERANCE
+
+    @property
+    def value(self) -> float | None:
+        """The score, or the raw value."""
+        return self.raw if self.score is None else self.score
 
     @property
     def is_open(self) -> bool:
@@ -72,7 +78,7 @@ class Outcome:
         is_whole = self.label == ALL_METRICS and self.pass_at is None
         below = "as not every metric passes" if is_whole else "flagged as failing"
         below = below if self.pass_at is None else f"below {self.pass_at:g}"
-        return below if self.score is None else f"{figure(self.score)}, {below}"
+        return below if self.value is None else f"{figure(self.value)}, {below}"
 
 
 @attrs.frozen
@@ -235,7 +241,7 @@ def facts(signals: Mapping[str, Any]) -> str:
 def _in_words(metric: Outcome) -> str:
     """What lowers the score of all metrics together."""
     said = f": {metric.reason}" if metric.reason else ""
-    return f"{metric.label} {metric.skipped or figure(metric.score)}" + ("" if metric.skipped else said)
+    return f"{metric.label} {metric.skipped or figure(metric.value)}" + ("" if metric.skipped else said)
 
 
 def _of_criteria(metrics: object) -> Iterator[Outcome]:
@@ -263,7 +269,7 @@ def _of_verdict(outcome: Outcome, said: Mapping[str, Any]) -> Outcome:
     outcome = attrs.evolve(outcome, cost_usd=said.get("judge_cost_usd"), milliseconds=said.get("judge_latency_ms"))
     if "failure_mode" not in said:
         reason = outcome.reason or facts(said["signals"]) or None
-        return attrs.evolve(outcome, score=said["score"], basis=said.get("basis"), reason=reason)
+        return attrs.evolve(outcome, score=said["score"], raw=said.get("raw"), basis=said.get("basis"), reason=reason)
     if (cap := said.get("skipped")) is not None:
         return attrs.evolve(outcome, skipped=f"no room in the budget: {cap}")
     return attrs.evolve(outcome, failure=said["failure_mode"], reason=said.get("error_message"))
@@ -277,10 +283,10 @@ def _of_metric(outcome: Outcome, said: Mapping[str, Any]) -> Outcome:
             return attrs.evolve(outcome, failure=said["failure_mode"])
         why = "the subject has no verdict of its metrics together"
         return attrs.evolve(outcome, skipped=why, spared=True, reason=None)
-    value = said["signals"]["metrics"].get(label)
-    if value is None:
+    value, raw = said["signals"]["metrics"].get(label), said["signals"].get("raw", {}).get(label)
+    if value is None and raw is None:
         failed = any(skip["metric"] == label for skip in said["skipped"])
         return attrs.evolve(outcome, skipped=outcome.reason or "not asked", spared=not failed)
     items = [item for item in said["scores"] if item["metric"] == label]
     bases = [item.get("basis") or item["tier"] for item in items]
-    return attrs.evolve(outcome, score=value, basis=weakest(bases) if bases else None)
+    return attrs.evolve(outcome, score=value, raw=raw, basis=weakest(bases) if bases else None)

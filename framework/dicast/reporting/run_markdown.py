@@ -166,8 +166,8 @@ def _shown(subject: JudgedSubject, counted: Sequence[str]) -> list[Outcome]:
 
 
 def _score(outcome: Outcome) -> tuple[str, str]:
-    return "" if outcome.score is None else figure(
-        outcome.score
+    return "" if outcome.value is None else figure(
+        outcome.value
     ), "" if outcome.pass_at is None else f"{outcome.pass_at:g}"
 
 

@@ -22,6 +22,7 @@ from ..pipeline.labels import recorded_labels, recorded_score_label
 from ..pipeline.sections import METRICS
 from ..values import Event, Query, Record, Results, Subject
 from ..values.passes import PassRule
+from ..values.payloads import value_of
 from .passes import ledger_passes, recorded_rule
 from .record import columns
 
@@ -132,12 +133,6 @@ class RecordReader:
             whose = next(iter(newest))
         value: Any = value_of(verdicts[whose]) if whose in verdicts else scores.get(whose) if whose else None
         return whose, {"scores": scores} | flags | ({} if value is None else {"score": value}), missing
-
-
-def value_of(verdict: Mapping[str, Any]) -> float | None:
-    """Return the score of an ``eval.completed`` payload, or its value on a scale of its own."""
-    score: float | None = verdict["score"]
-    return verdict.get("raw") if score is None else score
 
 
 def results(ledger: Ledger, run_id: str) -> Results:

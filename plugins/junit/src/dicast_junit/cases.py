@@ -44,6 +44,7 @@ def case(subject: JudgedSubject, outcome: Outcome, group: str, *, content: bool)
         made,
         {
             "score": exact(outcome.score),
+            "raw": exact(outcome.raw),
             "pass_at": exact(outcome.pass_at),
             "basis": outcome.basis,
             "cost_usd": outcome.cost_usd,

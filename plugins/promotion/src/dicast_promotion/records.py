@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from dicast import ConfigError, Event, Ledger, Query, mean, nearest
+from dicast.reporting import value_of
 
 from .gates import GATES, OVERALL, Evidence, Gates, Shadow
 
@@ -143,11 +144,12 @@ def _rows(side: int, event: Event) -> Iterator[Row]:
     """The score of a verdict, and the means over rollouts of its metrics', but for those that an audit gave."""
     payload: Mapping[str, Any] = event.payload
     kind, id = payload["subject_kind"], payload["subject_id"]
-    yield side, payload["judge"], kind, id, payload["score"]
+    if (value := value_of(payload)) is not None:
+        yield side, payload["judge"], kind, id, value
     audit = payload.get("truth_reason") == "audit"
     items = [item for item in payload.get("scores", ()) if not (audit and item["tier"] == "truth")]
     for label, group in groupby(sorted(items, key=lambda item: item["metric"]), key=lambda item: item["metric"]):
-        values = [item["value"] for item in group]
+        values = [item["raw"] if item["value"] is None else item["value"] for item in group]
         yield side, label, kind, id, mean(values)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from dicast import Query
+from dicast.reporting import value_of
 
 from .marking import METRICS, Marking, is_number
 from .told import Key, Read, Told
@@ -55,7 +56,8 @@ class Reliability:
             if "failure_mode" not in ended and ended.get("judge_kind") != "human":
                 line, confidence = self.marking.line(label), ended["confidence"]
                 line = _HALF if line is None else line
-                agrees = (ended["score"] >= line) == (gold >= line)
+                value = value_of(ended)
+                agrees = value is not None and (value >= line) == (gold >= line)
                 tenth = self._bins.setdefault(label, [[0, 0, 0.0] for _ in range(BINS)])[
                     min(BINS - 1, int(confidence * BINS))
                 ]

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import attrs
 
-from dicast.reporting import PassRule
+from dicast.reporting import PassRule, metric_values, value_of
 
 from .told import Told
 
@@ -82,7 +82,8 @@ class Marking:
         """The score of *told*; None where it has none, or several."""
         labels = self.deciding(told)
         if len(labels) == 1:
-            return told.ended[labels[0]].get("score")
+            ended = told.ended[labels[0]]
+            return None if "failure_mode" in ended else value_of(ended)
         return None if labels else _only(_metrics(told))
 
     def basis(self, told: Told) -> str | None:
@@ -101,7 +102,7 @@ class Marking:
                 found[label] = ended["score"]
         combined = told.ended.get(METRICS)
         if combined is not None and "failure_mode" not in combined:
-            found |= _numbers(combined.get("signals", {}).get("metrics"))
+            found |= _numbers(metric_values(combined))
         return found
 
     def role(self, label: str) -> str:

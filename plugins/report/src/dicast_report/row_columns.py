@@ -88,14 +88,14 @@ class RowColumns:
             ended = told.ended[label]
             if "failure_mode" in ended:
                 return f"{ended['failure_mode']}: {ended.get('error_message') or ''}"
-            if ended["score"] < 1 and (why := self._of_verdict(label, ended)):
+            if ended["score"] != 1 and (why := self._of_verdict(label, ended)):
                 return why
         return ""
 
     def _of_verdict(self, label: str, ended: Mapping[str, Any]) -> str:
         if label == METRICS:
-            scores = sorted(ended.get("scores", ()), key=lambda one: one["value"])
-            said = (f"{one['metric']}: {one['details']}" for one in scores if one.get("details") and one["value"] < 1)
+            scores = sorted(ended.get("scores", ()), key=lambda one: (one["value"] is None, one["value"] or 0.0))
+            said = (f"{one['metric']}: {one['details']}" for one in scores if one.get("details") and one["value"] != 1)
             return next(said, "")
         signals = ended.get("signals") or {}
         rationale = signals.get("rationale_redacted")

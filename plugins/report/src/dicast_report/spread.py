@@ -10,6 +10,8 @@ from typing import Any
 
 import attrs
 
+from dicast.reporting import value_of
+
 from .marking import METRICS, Marking, is_number
 from .told import RECORD, Told
 
@@ -101,8 +103,8 @@ class Spreads:
         for label, ended in told.ended.items():
             if "failure_mode" in ended:
                 self._of(label).failures[str(ended["failure_mode"])] += 1
-            elif label == METRICS:
-                self._passes(label, ended["score"], passed=self._marking.passes(told, label))
+            elif label == METRICS and (combined := value_of(ended)) is not None:
+                self._passes(label, combined, passed=self._marking.passes(told, label))
             if label != RECORD:
                 self._of(label).spend(ended)
         for criterion, response in _responses(told.record or {}):

@@ -63,9 +63,16 @@ def scored(record: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _verdict(payload: Mapping[str, Any], *, content: bool) -> Evaluation:
-    told = {"gen_ai.evaluation.name": payload.get("judge"), "gen_ai.evaluation.score.value": payload.get("score")}
+    told = {"gen_ai.evaluation.name": payload.get("judge"), **_value(payload, "score")}
     why = (payload.get("signals") or {}).get("rationale_redacted") if content else None
     return Evaluation(RESULT, {**told, "gen_ai.evaluation.explanation": _cut(why), **_provenance(payload)})
+
+
+def _value(scored: Mapping[str, Any], name: str) -> dict[str, object]:
+    """Return the score in *scored*, or its value on a scale of its own, which is marked."""
+    score, raw = scored.get(name), scored.get("raw")
+    marked = {"dicast.scale": "raw"} if score is None and raw is not None else {}
+    return {"gen_ai.evaluation.score.value": raw if marked else score, **marked}
 
 
 def _provenance(payload: Mapping[str, Any]) -> dict[str, object]:
@@ -75,7 +82,7 @@ def _provenance(payload: Mapping[str, Any]) -> dict[str, object]:
 def _score(score: Mapping[str, Any], verdict: Mapping[str, Any], *, content: bool) -> Evaluation:
     told = {
         "gen_ai.evaluation.name": score.get("metric"),
-        "gen_ai.evaluation.score.value": score.get("value"),
+        **_value(score, "value"),
         "gen_ai.evaluation.explanation": _cut(score.get("details") or None) if content else None,
         "dicast.eval.id": verdict.get("eval_id"),
         "dicast.tier": score.get("tier"),
