@@ -137,6 +137,31 @@ def test_an_assertion_that_names_a_grader_asks_that_model(take):
     ]
 
 
+def test_graders_of_one_name_at_two_addresses_are_two_judges(take):
+    at = "provider: {{text: {{id: 'openai:chat:m', config: {{apiBaseUrl: 'http://127.0.0.1:{port}/v1'}}}}}}"
+    asserts = [f"{{type: llm-rubric, value: kind, {at.format(port=port)}}}" for port in (1, 2, 1)]
+    _, document, rows = take(f"  - {{vars: {{x: a}}, assert: [{', '.join(asserts)}]}}")
+    assert document["not_carried"] == []
+    assert [item["check"] for item in rows[0]["assert"]] == [
+        "llm_rubric:openai-chat-m",
+        "llm_rubric:openai-chat-m-2",
+        "llm_rubric:openai-chat-m",
+    ]
+    assert main(["check", "pipeline.yaml"]) == 0
+
+
+@pytest.mark.parametrize(
+    "named", ["openai:embedding:text-embedding-3", "openai:image:dall-e", "python:ask.py", "https://a.example/ask"]
+)
+def test_a_provider_that_is_no_chat_model_is_listed(named, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.yaml").write_text(
+        f"prompts: ['{{{{x}}}}']\nproviders: ['{named}', 'openai:gpt-4o-mini']\ntests: [{{vars: {{x: a}}}}]\n"
+    )
+    assert main(["init", "--from", "promptfoo", "c.yaml", "--json"]) == 0
+    assert [one["what"] for one in json.loads(capsys.readouterr().out)["not_carried"]] == [f"provider {named}"]
+
+
 def test_lists_of_variables_that_make_too_many_rows_are_refused_at_once(take, tmp_path):
     values = json.dumps([f"v{number}" for number in range(1000)])
     code, document, _ = take(f"  - vars: {{x: {values}, y: {values}, z: {values}}}")

@@ -13,7 +13,7 @@ from .._kernel.values.errors import ConfigError
 from .._toolkit.yaml_nodes import Node, Place
 from .assertions import Carried, Setting, is_share
 from .cells import csv_tests
-from .configuration import column_name, data_of, follow, items, mapping_of, node_of, read_node, read_text
+from .configuration import Folders, column_name, data_of, follow, items, mapping_of, node_of, read_node, read_text
 from .kinds import JUDGED
 from .variables import refuse_many, variables
 
@@ -58,7 +58,7 @@ def cases(setting: Setting) -> list[Case]:
 
     :raises ConfigError: where no test can be read, or they become too many rows.
     """
-    default = _default(setting)
+    default = default_test(setting.root, setting.folders)
     named = items(setting.root.get("tests"))
     tests = [test for node in named for test in _tests(node, setting)]
     if named and not tests:
@@ -68,12 +68,22 @@ def cases(setting: Setting) -> list[Case]:
     result: list[Case] = []
     for test in tests or [Node({}, next(iter(setting.root.values())).place)]:
         result += _of_test(test, default, setting, len(result))
+    if any(case.carried.count for case in result):
+        for case in result:
+            _lose_unasserted(case)
     return result
 
 
-def _default(setting: Setting) -> Mapping[str, Node]:
-    node = setting.root.get("defaultTest")
-    path = None if node is None else setting.folders.file(node)
+def _lose_unasserted(case: Case) -> None:
+    if case.carried.count == 0 and not case.carried.lost:
+        why = "promptfoo passes it without looking; give it an assertion"
+        case.carried.lose(case.place, "a test without an assertion", why)
+
+
+def default_test(root: Mapping[str, Node], folders: Folders) -> Mapping[str, Node]:
+    """Return the test that is laid under each test, which may be in a file."""
+    node = root.get("defaultTest")
+    path = None if node is None else folders.file(node)
     return mapping_of(node if path is None else read_node(path))
 
 
@@ -96,9 +106,6 @@ def _of_test(test: Node, default: Mapping[str, Node], setting: Setting, before: 
             carried.add(_with_grader(node, options))
         if threshold is not None and not is_share(threshold):
             carried.lose(test.place, f"threshold {threshold!r}", "a threshold is a number in [0, 1]")
-        if carried.count == 0 and not carried.lost:
-            why = "promptfoo passes it without looking; give it an assertion"
-            carried.lose(test.place, "a test without an assertion", why)
         share = threshold if is_share(threshold) else None
         yield Case(test.place, names, carried, share, data_of(keys.get("description")))
 

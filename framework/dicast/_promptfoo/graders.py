@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 import attrs
@@ -10,7 +11,7 @@ import attrs
 from .._toolkit.yaml_nodes import Node
 from .configuration import data_of, slug
 from .kinds import NotCarried
-from .providers import provider
+from .providers import Provider, provider
 
 _FORMS: Mapping[str, Mapping[str, Any]] = {
     "llm_rubric": {"rubric": "criterion-v1", "context": ["criterion"]},
@@ -36,14 +37,30 @@ class Graders:
         model, name = self.model, check
         value = data_of(named)
         if value is not None and not self.fixed:
-            identity = str(value.get("id")) if isinstance(value, Mapping) else str(value)
-            config = value.get("config") if isinstance(value, Mapping) else None
-            candidate = provider(identity, config if isinstance(config, Mapping) else {})
+            identity, candidate = grader(value)
             if candidate is None or candidate.model is None:
                 raise NotCarried(f"dicast has no model for its grader {identity}: name one with --model NAME")
             if candidate.model != self.model:
-                model, name = candidate.model, f"{check}:{slug(identity)}"
+                model, name = candidate.model, self._name(f"{check}:{slug(identity)}", candidate.model)
         if model is None:
             raise NotCarried("name the model that judges: --model NAME")
         self.judges[name] = {"llm/judge": {"model": model, **_FORMS[check]}}
         return name
+
+    def _name(self, name: str, model: Mapping[str, Any]) -> str:
+        """Return *name*, with a number where another model has it."""
+        numbered = (f"{name}-{number}" if number > 1 else name for number in count(1))
+        return next(entry for entry in numbered if self._model(entry) in (None, model))
+
+    def _model(self, name: str) -> Any:
+        return self.judges.get(name, {}).get("llm/judge", {}).get("model")
+
+
+def grader(value: object) -> tuple[str, Provider | None]:
+    """Return the name and the provider of a grader, which may stand under ``text``, the kind of question that it answers."""
+    if isinstance(value, Mapping) and "id" not in value and "text" in value:
+        value = value["text"]
+    if not isinstance(value, Mapping):
+        return str(value), provider(str(value), {})
+    config = value.get("config")
+    return str(value.get("id")), provider(str(value.get("id")), config if isinstance(config, Mapping) else {})

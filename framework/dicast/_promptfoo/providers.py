@@ -81,7 +81,7 @@ def provider(named: str, config: Mapping[str, Any], label: str | None = None) ->
     first, _, model = rest.partition(":")
     model = model if first in _KINDS and model else rest
     options = {ours: config[theirs] for theirs, ours in _TASK.items() if theirs in config}
-    if kind == "openai" and model:
+    if kind == "openai" and model and (first in (*_KINDS, "ft") or ":" not in rest):
         return Provider(slug(label or model), {"openai/chat": {**_address(config), "model": model}}, options)
     if kind in _LITELLM and model:
         return Provider(slug(label or model), {"litellm/chat": {"model": f"{_LITELLM[kind]}/{model}"}}, options)

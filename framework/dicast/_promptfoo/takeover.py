@@ -15,12 +15,12 @@ from .._init.written import FileSection, file_text, one_comment
 from .._kernel.values.errors import ConfigError, Problem
 from .._toolkit.yaml_nodes import Node
 from .assertions import Setting, fault_finder
-from .cases import Case, cases
+from .cases import Case, cases, default_test
 from .code import CodeFiles
 from .configuration import Folders, Losses, as_text, data_of, mapping_of, read_node, rendered, variables_of
-from .graders import Graders
+from .graders import Graders, grader
 from .prompts import Prompt, prompts
-from .providers import Provider, provider, providers
+from .providers import Provider, providers
 
 _READ = {"prompts", "providers", "targets", "tests", "defaultTest", "description", "assertionTemplates", "$schema"}
 _IDLE = {"sharing", "outputPath", "commandLineOptions", "tags", "metadata", "writeLatestResults"}
@@ -97,7 +97,12 @@ def taken_over(path: Path, out: Path, model: str | None) -> Draft:
     _lose_sections(root, losses)
     variants = _variants(root, folders, model, losses)
     setting = Setting(
-        root, folders, CodeFiles(folders, out, path.name), _graders(root, variants, model), losses, fault_finder()
+        root,
+        folders,
+        CodeFiles(folders, out, path.name),
+        _graders(default_test(root, folders), variants, model),
+        losses,
+        fault_finder(),
     )
     takeover = _Takeover(variants, cases(setting), setting)
     if not variants and not any(case.names for case in takeover.cases):
@@ -213,14 +218,11 @@ def _variants(root: Mapping[str, Node], folders: Folders, model: str | None, los
     return result
 
 
-def _graders(root: Mapping[str, Node], variants: Sequence[_Variant], model: str | None) -> Graders:
-    """Return the judges; where the default test names no grader, the first model that is judged is asked."""
+def _graders(default: Mapping[str, Node], variants: Sequence[_Variant], model: str | None) -> Graders:
+    """Return the judges; where the *default* test names no grader, the first model that is judged is asked."""
     if model is not None:
         return Graders(model_of(model), fixed=True)
-    named = data_of(mapping_of(mapping_of(root.get("defaultTest")).get("options")).get("provider"))
-    config = named.get("config") if isinstance(named, Mapping) else None
-    identity = str(named.get("id")) if isinstance(named, Mapping) else str(named)
-    candidate = provider(identity, config if isinstance(config, Mapping) else {})
+    _, candidate = grader(data_of(mapping_of(default.get("options")).get("provider")))
     first = next((variant.provider.model for variant in variants if variant.provider.model), None)
     return Graders(candidate.model if candidate and candidate.model else first)
 
