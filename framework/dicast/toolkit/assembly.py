@@ -24,7 +24,7 @@ class Assembly:
         self.events: list[TraceEvent] = []
         self.ends: dict[object, TraceEvent] = {}
         self._turns: dict[str, list[TraceEvent]] = {}
-        self._begun: dict[str, int] = {}  # each turn with the number of turns before it
+        self._started: dict[str, int] = {}  # each turn with the number of turns before it
         self._begins: dict[str, int] = {}  # and of the events before it
         self._ends: dict[str, int] = {}  # each completed turn with the number of events up to its end
         self._after: dict[str, list[int]] = {}
@@ -34,8 +34,8 @@ class Assembly:
     def add(self, event: TraceEvent) -> None:
         """Add the next event."""
         type_, turn_id = event.type, event.turn_id
-        if turn_id is not None and turn_id not in self._begun:
-            self._begun[turn_id], self._begins[turn_id] = len(self._begun), len(self.log)
+        if turn_id is not None and turn_id not in self._started:
+            self._started[turn_id], self._begins[turn_id] = len(self._started), len(self.log)
         self.log.append(event)
         if type_ == MESSAGE:
             return
@@ -50,8 +50,8 @@ class Assembly:
             case "tool.completed" | "tool.failed":
                 self.ends[event.payload.get("tool_use_id")] = event
             case "feedback.explicit" | "feedback.implicit" if turn_id is not None:
-                latest = len(self._begun) - 1
-                self._after.setdefault(turn_id, []).append(latest - self._begun.get(turn_id, latest))
+                latest = len(self._started) - 1
+                self._after.setdefault(turn_id, []).append(latest - self._started.get(turn_id, latest))
 
     def is_completed(self, turn_id: str) -> bool:
         """Return whether the turn has ended."""
@@ -59,7 +59,7 @@ class Assembly:
 
     def later(self, turn_id: str) -> int:
         """Return the number of turns that started after this one, which has started."""
-        return len(self._begun) - 1 - self._begun[turn_id]
+        return len(self._started) - 1 - self._started[turn_id]
 
     def events_of(self, turn_id: str) -> tuple[TraceEvent, ...]:
         """Return the events of a turn so far."""

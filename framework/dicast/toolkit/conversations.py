@@ -74,7 +74,7 @@ class Rules:
 
 @attrs.define
 class Counts:
-    """Counts of the contents of conversations. *parts* counts texts, media, reasoning and refusals, those of tools' results too.
+    """Counts of the contents of conversations. *parts* counts texts, media, reasoning and refusals, in results of tools too.
 
     *unmatched_results* belong to no call, *unmatched_calls* have no result. *dropped* counts the messages of last turns without a reply,
     *marked* the parts, roles and items that a marker replaced, by kind and name.
@@ -129,7 +129,7 @@ class Conversation:
 
     @property
     def has_turns(self) -> bool:
-        """Whether a turn has started."""
+        """True once a turn has started."""
         return bool(self._turns)
 
     def add(self, role: str, parts: Sequence[Part], *, time: str | None = None, turn_id: str | None = None) -> None:
@@ -169,8 +169,8 @@ class Conversation:
     def model_call(self, *, model: str | None = None, usage: Mapping[str, object] | None = None, cost_usd: object = None,
                    stop_reason: str | None = None, time: str | None = None) -> None:  # fmt: skip
         """Record a call of the model that wrote the next message; nothing is recorded if all values but the stop reason are missing."""
-        known = {"model": model, "usage": usage, "cost_usd": cost_usd}
-        payload = {key: value for key, value in known.items() if value is not None}
+        values = {"model": model, "usage": usage, "cost_usd": cost_usd}
+        payload = {key: value for key, value in values.items() if value is not None}
         if payload:
             stop = {} if stop_reason is None else {"stop_reason": _stop_reason(stop_reason)}
             self._steps.append(_Step("", event=("llm.call_completed", {**payload, **stop}), time=time))
@@ -201,20 +201,20 @@ class Conversation:
             turn_id = self._ids.get(number) or f"{self.id}/{number + 1}"
             begins = len(log)
             log += self._turn_events(turn_id, steps)
-            own = tuple(event for event in log[begins:] if event.type != MESSAGE)
-            turns.append(Turn(turn_id, own, (), begins, len(log)))
-            events += own
+            turn_events = tuple(event for event in log[begins:] if event.type != MESSAGE)
+            turns.append(Turn(turn_id, turn_events, (), begins, len(log)))
+            events += turn_events
         self.counts.unmatched_calls = self._calls.open
-        ended = TraceEvent("session.ended", {"disposition": disposition}, time, self.id)
+        end = TraceEvent("session.ended", {"disposition": disposition}, time, self.id)
         if self._has_feedback:  # it may be about another turn
-            return attrs.evolve(Assembly(self.id, [*log, ended]).session(), context=context, parent_id=self.parent_id)
-        return Session(self.id, turns, (*events, ended), context, (*log, ended), self.parent_id)
+            return attrs.evolve(Assembly(self.id, [*log, end]).session(), context=context, parent_id=self.parent_id)
+        return Session(self.id, turns, (*events, end), context, (*log, end), self.parent_id)
 
     def _say(
         self, role: str, parts: Sequence[Spoken], time: str | None, turn_id: str | None, *, is_turn: bool = True
     ) -> None:
         text = visible_text(parts)
-        self.counts.parts += _known(parts)
+        self.counts.parts += _count_known(parts)
         step = _Step(role, text, None if all(type(part) is TextPart for part in parts) else parts, time=time)
         self._step(step, turn_id, is_turn=is_turn)
 
@@ -234,7 +234,7 @@ class Conversation:
             self.counts.calls += 1
         else:
             self.counts.results += 1
-            self.counts.parts += _known(action.content) if _has_parts(action.content) else 0
+            self.counts.parts += _count_known(action.content) if _has_parts(action.content) else 0
         self._steps.append(_Step(role, action=action, time=time))
 
     def _drop(self, steps: list[_Step]) -> None:
@@ -261,7 +261,7 @@ class Conversation:
             for type_, payload in self._events_of(step):
                 events.append(TraceEvent.of(type_, payload, step.time, self.id, turn_id, {}))
         if first is not None and first.role == "user" and (events or first.parts):
-            prompt = [TraceEvent.of(*each, first.time, self.id, turn_id, {}) for each in self._events_of(first)]
+            prompt = [TraceEvent.of(*item, first.time, self.id, turn_id, {}) for item in self._events_of(first)]
             events[:0] = prompt
         called = sum(event.type == "tool.called" for event in events)
         time = None if last is None else last.time
@@ -282,20 +282,27 @@ class Conversation:
         """Return the event of a result."""
         payload, is_matched = self._calls.result(result)
         self.counts.unmatched_results += not is_matched
-        text, output, more = _output(result.content)
+        text, output, fields = _output(result.content)
         tool_error = self._rules.tool_error
         if result.is_error or (tool_error is not None and tool_error.search(text)):
             self.counts.failed_results += 1
-            return "tool.failed", {**payload, "error": text, **more}
+            return "tool.failed", {**payload, "error": text, **fields}
         success = not result.exit_code
         self.counts.failed_results += not success
         code = {} if success else {"exit_code": result.exit_code}
         size = len(text.encode(errors="replace"))
-        return "tool.completed", {**payload, "success": success, "output_size": size, "output": output, **more, **code}
+        return "tool.completed", {
+            **payload,
+            "success": success,
+            "output_size": size,
+            "output": output,
+            **fields,
+            **code,
+        }
 
 
 def _output(content: object) -> tuple[str, object, Mapping[str, object]]:
-    """Return the content of a result as text, as the event's output, and what the event has next to it."""
+    """Return the content of a result as text, the output of its event, and further fields of the event."""
     if isinstance(content, str):
         return content, content, {}
     if _has_parts(content):
@@ -309,7 +316,7 @@ def _output(content: object) -> tuple[str, object, Mapping[str, object]]:
     return orjson.dumps(content).decode(), content, {}
 
 
-def _known(parts: Sequence[Spoken]) -> int:
+def _count_known(parts: Sequence[Spoken]) -> int:
     """Return the number of parts that no marker replaces."""
     return sum(type(part) is not UnknownPart for part in parts)
 
@@ -338,13 +345,13 @@ def _has_reply(steps: Sequence[_Step]) -> bool:
 def _completed(steps: Sequence[_Step], called: int) -> dict[str, object]:
     """Return the payload of ``turn.completed``: the texts of the user and of the assistant's last message that has a text."""
     texts: dict[str, object] = {}
-    said = [step for step in steps if step.event is None]
-    if said and said[0].role == "user" and said[0].text is not None:
-        texts["user_prompt_text"] = said[0].text
-    final = next((step for step in reversed(said) if step.role == "assistant" and step.text), None)
+    messages = [step for step in steps if step.event is None]
+    if messages and messages[0].role == "user" and messages[0].text is not None:
+        texts["user_prompt_text"] = messages[0].text
+    final = next((step for step in reversed(messages) if step.role == "assistant" and step.text), None)
     if final is not None:
         texts["final_response_text"] = final.text
-    is_end = final is not None and final is said[-1]
+    is_end = final is not None and final is messages[-1]
     payload: dict[str, object] = {"stop_reason": _turn_end(steps) if is_end else "tool_use"}
     payload |= {"tool_call_count": called, "signals_extra": texts}
     return {**payload, "refusal": True} if final is not None and _refuses(final) else payload

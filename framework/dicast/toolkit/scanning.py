@@ -29,7 +29,7 @@ class TooLong(Exception):
 
 
 class Scanner:
-    """Walks over the *chunks* of a document; *line* and *column*, from 1, are where it stands.
+    """Walks over the *chunks* of a document; *line* and *column*, from 1, are the current place.
 
     It looks at brackets and strings alone: whether a value is JSON is for its reader to see.
     """
@@ -42,19 +42,19 @@ class Scanner:
     def peek(self) -> bytes:
         """The next byte that is no white space, empty at the end; it is not taken."""
         while True:
-            found = _SPACE.match(self._buffer, self._at)
-            assert found is not None  # it matches nothing, too
-            self._take(found.end())
+            match = _SPACE.match(self._buffer, self._at)
+            assert match is not None  # it matches nothing, too
+            self._take(match.end())
             if self._at < len(self._buffer):
                 return self._buffer[self._at : self._at + 1]
-            if not self._more():
+            if not self._read_more():
                 return b""
 
     def skip(self, byte: bytes) -> bool:
         """Take *byte* if it is next."""
-        if found := self.peek() == byte:
+        if match := self.peek() == byte:
             self._take(self._at + 1)
-        return found
+        return match
 
     def value(self) -> bytes:
         """Take the next value as it is written; empty where there is none. One without an end goes to the end of the document.
@@ -77,35 +77,37 @@ class Scanner:
     def leave(self, depth: int) -> bool:
         """Take all up to the end of the *depth* containers that the place is in; False where the document ends before."""
         while depth:
-            found = _TOKEN.search(self._buffer, self._at)
-            if found is None or found[0] == b'"':
-                self._take(len(self._buffer) if found is None else found.start())
-                if not self._more():
+            match = _TOKEN.search(self._buffer, self._at)
+            if match is None or match[0] == b'"':
+                self._take(len(self._buffer) if match is None else match.start())
+                if not self._read_more():
                     return False
                 continue
-            depth += (found[0] in _OPENS) - (found[0] in _CLOSES)
-            self._take(found.end())
+            depth += (match[0] in _OPENS) - (match[0] in _CLOSES)
+            self._take(match.end())
         return True
 
     def _end(self, depth: int) -> int:
         """Where the value that begins here ends."""
         behind = 0  # from the beginning, which stays in its place in the buffer
         while True:
-            found = _TOKEN.search(self._buffer, self._at + behind)
-            if found is None or found[0] == b'"':
-                behind = (len(self._buffer) if found is None else found.start()) - self._at
-                if not self._more():
+            match = _TOKEN.search(self._buffer, self._at + behind)
+            if match is None or match[0] == b'"':
+                behind = (len(self._buffer) if match is None else match.start()) - self._at
+                if not self._read_more():
                     return len(self._buffer)
                 continue
-            behind = found.end() - self._at
-            depth += (found[0] in _OPENS) - (found[0] in _CLOSES)
+            behind = match.end() - self._at
+            depth += (match[0] in _OPENS) - (match[0] in _CLOSES)
             if not depth:
-                return found.end()
+                return match.end()
 
     def _end_of_scalar(self) -> int:
-        while (found := _SCALAR.match(self._buffer, self._at)) and found.end() == len(self._buffer) and self._more():
+        while (
+            (match := _SCALAR.match(self._buffer, self._at)) and match.end() == len(self._buffer) and self._read_more()
+        ):
             pass
-        return found.end() if found else self._at + 1
+        return match.end() if match else self._at + 1
 
     def _take(self, end: int) -> None:
         lines = self._buffer.count(b"\n", self._at, end)
@@ -113,14 +115,14 @@ class Scanner:
         self.column = end - self._buffer.rfind(b"\n", self._at, end) if lines else self.column + end - self._at
         self._at = end
 
-    def _more(self) -> bool:
-        """Add to the buffer about as much as it has, so that looking again at what it has costs no more than reading."""
+    def _read_more(self) -> bool:
+        """Double the buffer, so that scanning it again costs no more than reading."""
         rest = self._buffer[self._at :]
         if len(rest) > self._most:
             raise TooLong(self.line)
-        found, size = [rest], 0
+        match, size = [rest], 0
         while size <= len(rest) and (chunk := next(self._chunks, b"")):
-            found.append(chunk)
+            match.append(chunk)
             size += len(chunk)
-        self._buffer, self._at = b"".join(found), 0
+        self._buffer, self._at = b"".join(match), 0
         return size > 0

@@ -152,7 +152,7 @@ def cycle_events(calls: Sequence[TraceEvent], number: int, ends: Mapping[object,
 
 
 def cycle_subject(session: Session, turn_id: str | None, events: tuple[TraceEvent, ...], place: int) -> Subject:
-    """Return a tool cycle of the turn *turn_id*. *events* are those of :func:`cycle_events`; *place* is the call's index in the log."""
+    """Return a tool cycle of the turn *turn_id*. *events* come from :func:`cycle_events`; *place* is the call's index in the log."""
     call = events[0].payload
     id_ = call["tool_use_id"]
     has_end = len(events) > 1 and events[1].type != "tool.called"
@@ -164,8 +164,8 @@ def cycle_subject(session: Session, turn_id: str | None, events: tuple[TraceEven
 
 def _step(call: TraceEvent) -> dict[str, object]:
     """Return a call as a step of a history; its input may be known only by its hash."""
-    known = ("tool_name", "input") if "input" in call.payload else ("tool_name", "input_hash")
-    return {key: call.payload[key] for key in known if key in call.payload}
+    keys = ("tool_name", "input") if "input" in call.payload else ("tool_name", "input_hash")
+    return {key: call.payload[key] for key in keys if key in call.payload}
 
 
 def _result(end: TraceEvent | None) -> object:

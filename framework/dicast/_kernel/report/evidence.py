@@ -30,11 +30,11 @@ class EvidenceNotes:
 
     def warnings(self) -> list[dict[str, Any]]:
         """Return one warning for each label and kind of loss."""
-        found: list[dict[str, Any]] = []
+        warnings: list[dict[str, Any]] = []
         for label, counts in self._hidden.items():
             media = ", ".join(f"{count:,} {_name(kind, count)}" for kind, count in sorted(counts.items()))
             message = f"{label} saw markers in place of {media}"
-            found.append(
+            warnings.append(
                 {"kind": "hidden_media", "label": label, "message": message, "hidden": dict(sorted(counts.items()))}
             )
         for label, count in self._cut.items():
@@ -42,8 +42,8 @@ class EvidenceNotes:
                 message = (
                     f"{label} saw cut evidence in {count:,} verdict{'s' * (count != 1)}; max_evidence_chars shows more"
                 )
-                found.append({"kind": "cut_evidence", "label": label, "message": message, "verdicts": count})
-        return found
+                warnings.append({"kind": "cut_evidence", "label": label, "message": message, "verdicts": count})
+        return warnings
 
 
 def _name(kind: str, count: int) -> str:

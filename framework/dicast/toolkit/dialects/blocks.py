@@ -1,4 +1,4 @@
-"""Parts of a message's content, by their type: those of OpenAI Chat, OpenAI Responses and Anthropic Messages."""
+"""Parts of a message's content, by their type, for OpenAI Chat, OpenAI Responses and Anthropic Messages."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ BlockReader = Callable[[Block, str, Shapes], Part]
 
 def with_reasoning(parts: Sequence[Part]) -> list[Part]:
     """Return *parts* of an assistant with each ``<think>…</think>`` of a text as reasoning."""
-    found: list[Part] = []
+    result: list[Part] = []
     for part in parts:
-        found += split_reasoning(part.text) if type(part) is TextPart and "<think>" in part.text else [part]
-    return found
+        result += split_reasoning(part.text) if type(part) is TextPart and "<think>" in part.text else [part]
+    return result
 
 
 def is_failure(item: Block) -> bool:

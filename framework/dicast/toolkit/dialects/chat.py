@@ -132,12 +132,12 @@ def read_calls(item: Block, path: str, shapes: Shapes) -> list[ToolCall]:
         return []
     if not isinstance(calls, list | None):
         refuse("a message's 'tool_calls' is a list", path)
-    found = [read_call(call, f"{path}.tool_calls[{number}]", shapes) for number, call in enumerate(calls or ())]
-    if not found and (call := item.get("function_call")):
-        found = [read_call({"function": call}, path, shapes)]
-    if found:
+    result = [read_call(call, f"{path}.tool_calls[{number}]", shapes) for number, call in enumerate(calls or ())]
+    if not result and (call := item.get("function_call")):
+        result = [read_call({"function": call}, path, shapes)]
+    if result:
         shapes.dialects.add("openai")
-    return found
+    return result
 
 
 def read_call(call: object, path: str, shapes: Shapes) -> ToolCall:

@@ -119,12 +119,12 @@ _READERS = {
 
 
 def _id(value: Block) -> str | None:
-    found = value.get("id")
-    return found if isinstance(found, str) and found else None
+    text = value.get("id")
+    return text if isinstance(text, str) and text else None
 
 
 def _text(value: Block, *keys: str) -> str | None:
-    return next((found for key in keys if isinstance(found := value.get(key), str)), None)
+    return next((text for key in keys if isinstance(text := value.get(key), str)), None)
 
 
 def add_system(record: dict[str, Any], shapes: Shapes, conversation: Conversation) -> None:
@@ -142,9 +142,13 @@ def add_system(record: dict[str, Any], shapes: Shapes, conversation: Conversatio
 def failure_of_candidates(record: Mapping[str, Any]) -> str | None:
     """Return why a response has no answer, None if it has one or is no response."""
     candidates = record.get("candidates")
-    if not isinstance(candidates, list) or not candidates or not all(isinstance(each, dict) for each in candidates):
+    if (
+        not isinstance(candidates, list)
+        or not candidates
+        or not all(isinstance(candidate, dict) for candidate in candidates)
+    ):
         return None
-    if any((each.get("content") or {}).get("parts") for each in candidates):
+    if any((candidate.get("content") or {}).get("parts") for candidate in candidates):
         return None
     reason = candidates[0].get("finishReason") or candidates[0].get("finish_reason")
     return f"the response has no content, finish reason {reason!r}"

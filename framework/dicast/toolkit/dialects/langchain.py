@@ -77,13 +77,13 @@ def _read(item: Block, path: str, shapes: Shapes, conversation: Conversation) ->
 
 def _assistant(inner: Block, path: str, shapes: Shapes, parts: list[Part]) -> list[Part]:
     """Return the parts of an assistant's message; a call that is in its content and in ``tool_calls`` counts once."""
-    more = inner.get("additional_kwargs")
-    extra: Block = more if isinstance(more, dict) else {}
+    kwargs = inner.get("additional_kwargs")
+    extra: Block = kwargs if isinstance(kwargs, dict) else {}
     calls = [*read_calls({"tool_calls": inner.get("tool_calls")}, path, shapes), *_invalid_calls(inner)]
     if not calls:
         calls = read_calls(extra, f"{path}.additional_kwargs", shapes)
-    known = {part.id for part in parts if isinstance(part, ToolCall)}
-    calls = [call for call in calls if call.id is None or call.id not in known]
+    ids = {part.id for part in parts if isinstance(part, ToolCall)}
+    calls = [call for call in calls if call.id is None or call.id not in ids]
     thought = extra.get("reasoning_content")
     thoughts: list[Part] = [ReasoningPart(thought)] if isinstance(thought, str) and thought else []
     return [*thoughts, *with_reasoning(parts), *read_extras(extra, shapes), *calls]
@@ -114,10 +114,10 @@ def _result(inner: Block, path: str, parts: list[Part]) -> ToolResult:
 
 def _add_call(inner: Block, conversation: Conversation) -> None:
     metadata = inner.get("response_metadata")
-    told: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
-    model = told.get("model_name") or told.get("model")
-    usage = inner.get("usage_metadata") or told.get("token_usage") or told.get("usage")
-    stop = told.get("finish_reason") or told.get("stop_reason")
+    details: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
+    model = details.get("model_name") or details.get("model")
+    usage = inner.get("usage_metadata") or details.get("token_usage") or details.get("usage")
+    stop = details.get("finish_reason") or details.get("stop_reason")
     add_model_call({"model": model, "usage": usage, "stop_reason": stop}, conversation)
 
 

@@ -90,7 +90,7 @@ def _result(item: Block, path: str, shapes: Shapes) -> ToolResult:
         refuse("the 'call_id' of an item is a string", path)
     code = result_exit_code(item)
     if isinstance(output, list):
-        code = next((found for each in output if (found := _outcome(each))), code)
+        code = next((exit_code for result in output if (exit_code := _outcome(result))), code)
         output = read_results(output, f"{path}.output", shapes)
     elif isinstance(output, dict) and output.get("type") == "computer_screenshot":
         output = read_results([output], f"{path}.output", shapes)

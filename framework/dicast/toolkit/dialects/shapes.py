@@ -28,16 +28,16 @@ class Shapes:
     problems: list[Problem] = attrs.field(factory=list)
     dialects: set[str] = attrs.field(factory=set)
 
-    def unknown(self, kind: str, name: object, path: str, known: tuple[str, ...] = (), why: str = "") -> UnknownPart:
-        """Return the marker of an unknown *kind* of value at *path*; *known* are the names of that kind, *why* is added to the problem."""
+    def unknown(self, kind: str, name: object, path: str, names: tuple[str, ...] = (), why: str = "") -> UnknownPart:
+        """Return the marker of an unknown *kind* of value at *path*; *names* are the names of that kind, *why* is added to the problem."""
         text = name if isinstance(name, str) else repr(name)
         if self.is_marked:
             self.marked[f"{kind} {text:.{_SHOWN}}"] += 1
         else:
             value = repr(name)
-            shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
-            hint = nearest(text, known)
-            wrong = f"unknown {kind} {shown}{why} (unknown: mark reads it as a marker)"
+            short = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+            hint = nearest(text, names)
+            wrong = f"unknown {kind} {short}{why} (unknown: mark reads it as a marker)"
             self.problems.append(Problem(wrong, path=path, value=name, hint=hint))
         return UnknownPart(kind, text)
 

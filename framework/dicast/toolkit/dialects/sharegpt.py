@@ -40,10 +40,10 @@ def _calls(text: str) -> list[Part]:
     import orjson  # few conversations have calls
 
     try:
-        found = orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         return [ToolCall(None, "", text, is_plain=True, error=f"not JSON: {error}")]
-    calls = found if isinstance(found, list) else [found]
+    calls = value if isinstance(value, list) else [value]
     if not all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls):
         return [ToolCall(None, "", text, is_plain=True, error="no object with a 'name'")]
     return [ToolCall(None, call["name"], call.get("arguments", call.get("parameters"))) for call in calls]

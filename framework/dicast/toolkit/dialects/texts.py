@@ -22,5 +22,5 @@ def message_text(message: Mapping[str, Any]) -> str | None:
 def _part_text(part: dict[str, Any]) -> str | None:
     if isinstance(text := part.get("text"), str):
         return text
-    found = read_block(part, "content", Shapes(is_marked=True), ANY)
-    return None if isinstance(found, ReasoningPart | ToolCall | ToolResult) else found.text
+    result = read_block(part, "content", Shapes(is_marked=True), ANY)
+    return None if isinstance(result, ReasoningPart | ToolCall | ToolResult) else result.text

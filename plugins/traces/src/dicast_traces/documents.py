@@ -174,11 +174,11 @@ class Records:
         try:
             value = orjson.loads(data)
         except orjson.JSONDecodeError as error:
-            found = with_lone_surrogates(data)
-            if found is None:
+            escaped = with_lone_surrogates(data)
+            if escaped is None:
                 self._not_json(data, error, line)
                 return None
-            value, self.failures[line] = found.value, found.why
+            value, self.failures[line] = escaped.value, escaped.why
         record = {"messages": value} if isinstance(value, list) else value
         if not isinstance(record, dict):
             self._fault("this is no object and no list of messages", line)

@@ -40,7 +40,7 @@ class Totals:
 
 @attrs.define
 class Reader:
-    """Reads records of a *format* by *rules*; with *is_marked* unknown shapes become markers. *totals* counts what it read."""
+    """Reads records of a *format* by *rules*; with *is_marked* unknown shapes become markers. *totals* has the counts."""
 
     rules: Rules
     format: Format = "auto"
