@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicast import DataError, Due
-from dicast_rows import Csv, Json, Jsonl, Parquet, Yaml
+from dicast_rows import Csv, Json, Jsonl, Parquet, Xlsx, Yaml
 
 FIELDS = {"id": "custom_id", "output": "response.body.text"}
 
@@ -119,3 +119,22 @@ def test_each_row_of_a_parquet_file_is_a_subject_or_failed(tmp_path_factory, row
     parquet.write_table(pa.table(columns, pa.schema([("output", pa.string()), ("error", pa.string())])), path)
     failures = sum(not (output or "").strip() and bool(error) for output, error in rows)
     assert counted(Parquet(path)) == (len(rows), len(rows) - failures, failures)
+
+
+@settings(max_examples=10)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([None, "a", " ", 7]), st.sampled_from([None, "timeout", "nan"])),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_each_row_of_a_workbook_is_a_subject_or_failed(tmp_path_factory, rows):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for number, row in enumerate([("output", "error"), *rows]):
+        book.active.append([number, *row] if number else ["n", *row])
+    path = tmp_path_factory.mktemp("rows") / "rows.xlsx"
+    book.save(path)
+    failures = sum(output in (None, " ") and error == "timeout" for output, error in rows)
+    assert counted(Xlsx(path)) == (len(rows), len(rows) - failures, failures)

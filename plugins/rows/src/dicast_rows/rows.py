@@ -12,8 +12,8 @@ import attrs
 
 from dicast import DataError, Due, Failure, InputCheck, InputFile, Problem, ReadCounts, RunContext, Subject, nearest
 
-from .failed import why_failed
-from .fields import Fields, Parts, example_taker, json_failure, paths_of, taker
+from .failed import WhyFailed, why_failed
+from .fields import Fields, Parts, Take, example_taker, json_failure, paths_of, taker
 from .unknown import Marker
 
 KEPT = 100
@@ -91,13 +91,18 @@ class Rows:
         with InputCheck(self.file, self.kept, self.unit) as check:
             rows, without, found = 0, False, False
             columns: list[str] = []
-            for number, names, parts, failure in self._parts(check):
+            take = self._taker(columns)
+            for number, row in self.read(check, take.failures):
                 rows += 1
-                columns = columns or names
-                if parts is not None:
-                    check.add_id(parts[_ID], number)
+                try:
+                    parts, failure = take(number, row)
+                except DataError as error:
+                    self.fault(error, number, check)
+                    without = True
+                    continue
+                check.add_id(parts[_ID], number)
                 if failure is None:
-                    has = parts is not None and parts[_OUTPUT] is not None
+                    has = parts[_OUTPUT] is not None
                     found, without = found or has, without or not has
             self.total = rows
             paths = paths_of(self.fields)
@@ -111,8 +116,13 @@ class Rows:
         """
         self._records = self._failed = 0
         self.marked.clear()
-        for _, _, parts, failure in self._parts(None):
-            assert parts is not None  # without a check a bad row is raised
+        take = self._taker([])
+        for number, row in self.read(None, take.failures):
+            try:
+                parts, failure = take(number, row)
+            except DataError as error:
+                self.fault(error, number, None)
+                continue
             self._records += 1
             if failure is None:
                 yield Subject(*parts)
@@ -124,24 +134,42 @@ class Rows:
         """Return the number of rows in the newest pass, of failed ones among them, and of values that were marked."""
         return ReadCounts(self._records, dict(self.marked), failed=self._failed)
 
-    def _parts(self, check: InputCheck | None) -> Iterator[tuple[int, list[str], Parts | None, str | None]]:
-        """Yield for each row its number, its columns, the parts of its subject and why it failed; of a bad row no parts."""
-        take = (example_taker if self.dataset else taker)(self.kind, self.fields)
-        take_failed = taker(self.kind, self.fields, failed=True)
-        why, broken = why_failed(paths_of(self.fields)), json_failure(self.fields)
-        failures: Failures = {}
-        for number, row in self.read(check, failures):
-            names = [] if check is None else [*row]
-            failure = failures.pop(number, None) if failures else None
-            if failure is None and not self.dataset:
-                failure = why(row) or (broken and broken(row))
-            try:
-                parts = take(number, row) if failure is None else take_failed(number, row)
-            except DataError as error:
-                self.fault(error, number, check)
-                yield number, names, None, failure
-            else:
-                yield number, names, parts, failure
+    def _taker(self, columns: list[str]) -> _Taker:
+        whole = example_taker if self.dataset else taker
+        return _Taker(
+            whole(self.kind, self.fields),
+            taker(self.kind, self.fields, failed=True),
+            None if self.dataset else why_failed(paths_of(self.fields)),
+            json_failure(self.fields),
+            columns,
+        )
+
+
+@attrs.define
+class _Taker:
+    """Takes rows apart: failed ones by *take_failed*, which *why* and *broken* recognize. The first row's names go to *columns*."""
+
+    take: Take
+    take_failed: Take
+    why: WhyFailed | None
+    broken: WhyFailed | None
+    columns: list[str]
+    failures: Failures = attrs.field(factory=dict)
+
+    def __call__(self, number: int, row: dict[str, Any]) -> tuple[Parts, str | None]:
+        """Return the parts of the row's subject, and why the row failed.
+
+        :raises DataError: without a file, when the row is a bad one.
+        """
+        self.columns = self.columns or self._named(row)
+        failure = self.failures.pop(number, None) if self.failures else None
+        if failure is None and self.why is not None:
+            failure = self.why(row) or (self.broken and self.broken(row))
+        return (self.take if failure is None else self.take_failed)(number, row), failure
+
+    def _named(self, row: dict[str, Any]) -> list[str]:
+        self.columns.extend(row)
+        return self.columns
 
 
 class Openable(Protocol):
