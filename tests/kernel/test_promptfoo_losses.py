@@ -227,6 +227,19 @@ def test_code_waits_for_consent_and_runs_with_it(take, capsys, tmp_path):
     assert ran(capsys)[0] == 0
 
 
+def test_no_code_of_the_configuration_runs_while_it_is_read(take, tmp_path):
+    (tmp_path / "mark.py").write_text(
+        "open('ran', 'w')\ndef get_assert(output, context):\n    return True\ndef get_var(*names):\n    return {'output': 'a'}\n"
+    )
+    tests = "  - {vars: {x: file://mark.py}, assert: [{type: python, value: file://mark.py}, {type: python, value: \"open('ran', 'w')\"}]}"
+    code, document, _ = take(tests + "\n  - file://mark.py")
+    assert (code, [one["what"] for one in document["not_carried"]]) == (
+        0,
+        ["variable x from file://mark.py", "tests from file://mark.py"],
+    )
+    assert not (tmp_path / "ran").exists()
+
+
 def test_files_of_tests_variables_and_prompts_are_found_by_patterns(take, tmp_path):
     for name in ("one", "two"):
         (tmp_path / f"{name}.test.yaml").write_text(

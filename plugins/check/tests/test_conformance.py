@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dicast.testing import MetricConformance
+from dicast.testing import FakeJudge, MetricConformance
 
 CHECKS = {
     "contains": {"value": "a"},
@@ -37,6 +37,13 @@ FILES = {
     "checks.py": "def short(output, row):\n    return len(str(output)) < 9\n",
     "checks.js": "exports.short = (output, row) => String(output).length < 9;\n",
 }
+
+
+class TestAssertionsWithJudges(MetricConformance):
+    metric = "check/assertions"
+    options = {"judges": {"llm_rubric": "grader"}}
+    components = {"grader": FakeJudge()}
+
 
 for _name, _options in CHECKS.items():
     _class = type(

@@ -113,6 +113,22 @@ def test_a_negated_item_holds_where_the_judge_says_no_and_its_threshold_counts()
     assert verdict.score == 0.5
 
 
+def test_each_item_asks_about_a_subject_of_its_own_also_inside_of_sets():
+    """A resumed run finds each reply by the id of its subject."""
+    ids = []
+
+    @attrs.frozen
+    class Noting(Grader):
+        def judge(self, subject, children):
+            ids.append(subject.id)
+            return super().judge(subject, children)
+
+    item = {"check": "llm_rubric", "value": "a"}
+    sets = [{"check": "assert-set", "assert": [item, item]}, {"check": "assert-set", "assert": [item]}, item]
+    run_pipeline(PIPELINE, subjects=[row("a", *sets)], components={"grader": Noting()})
+    assert len(set(ids)) == len(ids) == 4
+
+
 def test_a_row_without_items_for_a_judge_rests_on_truth():
     assert [one.basis for one in judged(row("a", contains("a"))).verdicts] == ["truth"]
 

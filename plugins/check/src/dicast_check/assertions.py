@@ -122,8 +122,9 @@ class Assertions:
         if isinstance(group, Failure):
             return group
         outcomes, costs = list[Outcome](), list[Cost]()
-        for leaf in group.leaves():
-            answer = leaf.check.outcome(subject)
+        for number, leaf in enumerate(group.leaves(), 1):
+            check = attrs.evolve(leaf.check, number=number) if isinstance(leaf.check, Judged) else leaf.check
+            answer = check.outcome(subject)
             outcome = await answer if inspect.isawaitable(answer) else answer
             costs += [outcome.cost] if isinstance(outcome, Failure) else outcome.costs
             if isinstance(outcome, Failure):

@@ -195,7 +195,7 @@ class _Reader:
         if item.name == SET:
             return self._group(item)
         if item.name in self.judges or item.name in JUDGED:
-            return item.leaf(self._judged(number, item))
+            return item.leaf(self._judged(item))
         if item.name in CODE:
             return item.leaf(self._code(item))
         if item.name not in CHECKS:
@@ -218,7 +218,7 @@ class _Reader:
             raise BadList(f"{item.what}: {error}") from error
         return Group(group.items, item.label, threshold, item.weight, item.metric, item.negate)
 
-    def _judged(self, number: int, item: _Entry) -> Judged:
+    def _judged(self, item: _Entry) -> Judged:
         item.check_options(("value", "threshold"))
         threshold, value = item.options.get("threshold", 0.5), item.options.get("value")
         if not _in_unit(threshold):
@@ -229,7 +229,7 @@ class _Reader:
             form = f"judges: {{{item.name}: {{llm/judge: {{…}}}}}}"
             raise BadList(f"{item.what} asks a judge; give check/assertions one: {form}")
         is_reference = item.name in REFERENCE_CHECKS
-        return Judged(item.name, self.judges[item.name], value, threshold, item.negate, number, is_reference)
+        return Judged(item.name, self.judges[item.name], value, threshold, item.negate, is_reference)
 
     def _code(self, item: _Entry) -> LiveCode:
         kind, file = CODE[item.name], item.options.get("file")

@@ -17,15 +17,18 @@ CRITERION = "criterion"
 
 @attrs.frozen
 class Judged:
-    """A check that asks *judge* whether the output meets *value*; it holds with a score of at least *threshold*."""
+    """A check that asks *judge* whether the output meets *value*; it holds with a score of at least *threshold*.
+
+    *number* tells it from the other checks of the row.
+    """
 
     name: str
     judge: Judge
     value: str
     threshold: float
     negate: bool
-    number: int
     is_reference: bool
+    number: int = 0
 
     async def outcome(self, subject: Subject) -> Outcome | Failure:
         """Ask the judge about *subject*, under an id of its own, by which its reply is found again when a run is resumed."""
