@@ -45,7 +45,7 @@ FOLDERS = {
     "_kernel/source": 400,
     "_kernel/stream": 400,
     "_kernel/timing": 500,
-    "_kernel/values": 1150,
+    "_kernel/values": 1200,
     "_processes": 550,
     "_toolkit": 2850,
     "toolkit": 2000,

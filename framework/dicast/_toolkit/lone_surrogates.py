@@ -33,34 +33,34 @@ def with_lone_surrogates(text: bytes) -> Escaped | None:
 def escaped(value: Any) -> Escaped | None:
     """Return *value* with each lone surrogate in its texts, keys included, written as its escape; None if there is none."""
     places: list[tuple[str, str]] = []
-    found = _escaped(value, "", places)
+    result = _escaped(value, "", places)
     if not places:
         return None
     place, surrogate = places[0]
     more = f", and in {len(places) - 1:,} more" if len(places) > 1 else ""
-    return Escaped(found, f"the text at {place!r}{more} has the lone surrogate {surrogate}, which is not Unicode")
+    return Escaped(result, f"the text at {place!r}{more} has the lone surrogate {surrogate}, which is not Unicode")
 
 
 def _escaped(value: Any, place: str, places: list[tuple[str, str]]) -> Any:
     if isinstance(value, str):
         return _text(value, place, places)
     if isinstance(value, Mapping):
-        inside = ((_text(str(key), place, places), one) for key, one in value.items())
-        return {key: _escaped(one, f"{place}.{key}".strip("."), places) for key, one in inside}
+        members = ((_text(str(key), place, places), member) for key, member in value.items())
+        return {key: _escaped(member, f"{place}.{key}".strip("."), places) for key, member in members}
     if isinstance(value, list | tuple):
-        return [_escaped(one, f"{place}.{number}".strip("."), places) for number, one in enumerate(value)]
+        return [_escaped(item, f"{place}.{number}".strip("."), places) for number, item in enumerate(value)]
     return value
 
 
 def _text(text: str, place: str, places: list[tuple[str, str]]) -> str:
-    if text.isascii() or (found := _LONE.search(text)) is None:
+    if text.isascii() or (match := _LONE.search(text)) is None:
         return text
-    places.append((place, _escape(found)))
+    places.append((place, _escape(match)))
     return _LONE.sub(_escape, text)
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+def _escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def _refuse(constant: str) -> NoReturn:

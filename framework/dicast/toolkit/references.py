@@ -54,9 +54,9 @@ class ReferenceList:
         """
         if not isinstance(reference, list | tuple) or references == "whole" or isinstance(output, list | tuple):
             return None
-        found = [(place, one) for place, one in enumerate(reference, 1) if not is_missing(one)]
-        places: list[int | None] = [place for place, _ in found]
-        values = [one for _, one in found]
+        usable = [(place, value) for place, value in enumerate(reference, 1) if not is_missing(value)]
+        places: list[int | None] = [place for place, _ in usable]
+        values = [value for _, value in usable]
         if references == "any" and _is_list_text(output):
             values.append(reference)
             places.append(None)
@@ -84,11 +84,11 @@ class ReferenceList:
         cost = sum((answer.cost for answer in answers if not answer.cost.is_zero), Cost.zero())
         if failures and (self.references == "all" or not scores):
             return evolve(failures[0], cost=cost)
-        found = self._mean([score for _, score in scores]) if self.references == "all" else self._best(scores, failures)
-        return evolve(found, cost=cost)
+        score = self._mean([score for _, score in scores]) if self.references == "all" else self._best(scores, failures)
+        return evolve(score, cost=cost)
 
     def _best(self, scores: Sequence[tuple[int, Score]], failures: Sequence[Failure]) -> Score:
-        number, best = max(scores, key=lambda one: _number(one[1]))  # the first of equal ones
+        number, best = max(scores, key=lambda entry: _number(entry[1]))  # the first of equal ones
         place = self.places[number]
         if place is None:
             return evolve(best, signals={**best.signals, "references": self._counts(failures, best="whole")})
@@ -126,8 +126,8 @@ def compare_references(
     reference: object, output: object, references: References, compare: Callable[[object], Answer]
 ) -> Answer:
     """Return the answer of *compare*, which takes one reference, about *reference*, which may be a list."""
-    many = ReferenceList.of(reference, output, references)
-    return compare(reference) if many is None else many.compare(compare)
+    options = ReferenceList.of(reference, output, references)
+    return compare(reference) if options is None else options.compare(compare)
 
 
 def _number(score: Score) -> float:

@@ -1,4 +1,4 @@
-"""The counts of what a run read, as its document has them."""
+"""The counts of a run's input, as its document has them."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ READ_WARNINGS = ("failed_records", "dropped_records", "marked_parts")
 
 def read_document(report: Report, counts: ReadCounts | None) -> dict[str, Any]:
     """Return the member ``read`` of a run's document; ``records`` is None if the source does not count them."""
-    known = counts or ReadCounts(0)
+    numbers = counts or ReadCounts(0)
     return {
         "records": None if counts is None else counts.records,
         "subjects": dict(sorted(report.subject_kinds.items())),
-        "marked": dict(sorted(known.marked.items())),
-        "dropped": dict(sorted(known.dropped.items())),
+        "marked": dict(sorted(numbers.marked.items())),
+        "dropped": dict(sorted(numbers.dropped.items())),
         "failed": report.failed_records if counts is None else counts.failed,
-        **{name: dict(sorted(values.items())) for name, values in known.details.items()},
-        **({"notes": [*known.notes]} if known.notes else {}),
+        **{name: dict(sorted(values.items())) for name, values in numbers.details.items()},
+        **({"notes": [*numbers.notes]} if numbers.notes else {}),
     }
 
 
 def read_warnings(read: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return one warning for each way in which the judged subjects are not all that the input has."""
-    found: list[dict[str, Any]] = []
+    warnings: list[dict[str, Any]] = []
     if failed := read["failed"]:
         message = (
             f"{failed:,} record{'s' * (failed != 1)} failed where {'they were' if failed != 1 else 'it was'} recorded"
         )
-        found.append(
+        warnings.append(
             {
                 "kind": "failed_records",
                 "message": f"{message}; nothing was asked about {'them' if failed != 1 else 'it'}",
@@ -43,11 +43,11 @@ def read_warnings(read: Mapping[str, Any]) -> list[dict[str, Any]]:
         )
     if dropped := read["dropped"]:
         message = f"records of the input that gave no subject: {_listed(dropped)}"
-        found.append({"kind": "dropped_records", "message": message, "dropped": dropped})
+        warnings.append({"kind": "dropped_records", "message": message, "dropped": dropped})
     if marked := read["marked"]:
         message = f"parts of the input that are not shown, markers replace them: {_listed(marked)}"
-        found.append({"kind": "marked_parts", "message": message, "marked": marked})
-    return found
+        warnings.append({"kind": "marked_parts", "message": message, "marked": marked})
+    return warnings
 
 
 def _listed(counts: Mapping[str, int]) -> str:
@@ -61,6 +61,6 @@ def read_sum(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     sums = {
         name: sum((Counter(part[name]) for part in parts), Counter[str]()) for name in ("subjects", "marked", "dropped")
     }
-    known = None if None in records or not parts else sum(records)
-    counts = {name: dict(sorted(total.items())) for name, total in sums.items()}
-    return {"records": known, **counts, "failed": sum(part["failed"] for part in parts)}
+    total = None if None in records or not parts else sum(records)
+    counts = {name: dict(sorted(sum_.items())) for name, sum_ in sums.items()}
+    return {"records": total, **counts, "failed": sum(part["failed"] for part in parts)}

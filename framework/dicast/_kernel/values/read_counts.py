@@ -1,4 +1,4 @@
-"""What a source counted while it read its input."""
+"""The counts of a source's input."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .errors import PluginError
 
 @frozen
 class ReadCounts:
-    """Counts of one pass over a source's input, so far: what the optional member ``read_counts`` returns.
+    """Counts of one pass over a source's input, so far: the result of the optional member ``read_counts``.
 
     *records* are the records of the input: those that gave subjects, those in *dropped*, and the *failed* ones. *marked* counts by kind the
     parts that a visible marker replaced, such as ``image/png``; *dropped* counts by reason the records that gave no subject; *failed* counts
-    the records that gave a :class:`Due` with a ``failure``. Whatever was read as the format documents it is in none of these.
+    the records that gave a :class:`Due` with a ``failure``. Parts that were read as the format documents them are in none of these.
 
     *details* are further counts by name, such as the ``formats`` of the records; they are members of the document's ``read``. *notes* are
     short phrases for the summary of the run.

@@ -1,4 +1,4 @@
-"""Records that failed where they were recorded: how a row shows it, and what its error says."""
+"""Records that failed where they were recorded: how a row shows it, and the text of its error."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def why_failed(fields: Mapping[str, str]) -> WhyFailed:
         for part, path in paths.items():
             value = lookup(row, path)
             if _is_missing(part, value, named):
-                found = None if is_data else error_text(row.get(ERROR))
-                found = found or next(filter(None, (_error_in(inside, at) for at, inside in _objects(row, path))), None)
+                error = None if is_data else error_text(row.get(ERROR))
+                error = error or next(filter(None, (_error_in(inside, at) for at, inside in _objects(row, path))), None)
             else:
                 bad = (_bad_status(inside, at) for at, inside in _objects(row, path) if _has_error(inside.get("body")))
-                found = next(filter(None, bad), None) if part == "output" else None
-            if found is not None:
-                return found
+                error = next(filter(None, bad), None) if part == "output" else None
+            if error is not None:
+                return error
         return None
 
     return why
@@ -99,7 +99,7 @@ def _bad_status(inside: Mapping[str, Any], place: str) -> str | None:
 
 
 def error_text(value: object, *, numbers: bool = False) -> str | None:
-    """Return what the error *value* says in one text; None if it is no error: null, false, empty, or a number unless *numbers* count."""
+    """Return the text of the error *value*; None if it is no error: null, false, empty, or a number unless *numbers* count."""
     if value is MISSING or not value:
         return None
     if isinstance(value, str):
@@ -116,7 +116,7 @@ def error_text(value: object, *, numbers: bool = False) -> str | None:
         if text is not None:
             return _cut(text if code is None else f"{code}: {text}")
     if isinstance(value, list | tuple):
-        return _cut("; ".join(error_text(one, numbers=True) or str(one) for one in value))
+        return _cut("; ".join(error_text(item, numbers=True) or str(item) for item in value))
     return _cut(orjson.dumps(value, default=str).decode())
 
 

@@ -1,4 +1,4 @@
-"""An opened source of rows, and what the components that open one share."""
+"""An opened source of rows, and the code that its components share."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
 
 @attrs.define
 class Rows:
-    """An opened source of rows: *read* yields numbers and rows, of which *fields* says where the parts of their subjects are.
+    """An opened source of rows: *read* yields numbers and rows, and *fields* name the columns of the subjects' parts.
 
     Faults of a row go to *fault* with its number, which counts in *unit*. Of the bad rows *kept* are named. After a
     check *total* is how many there are, and *no_output* says why none of them has an output. The records of a *dataset* are
@@ -89,7 +89,7 @@ class Rows:
         :raises DataError: naming the bad rows, or that there are none.
         """
         with InputCheck(self.file, self.kept, self.unit) as check:
-            rows, without, found = 0, False, False
+            rows, has_missing, has_output = 0, False, False
             columns: list[str] = []
             take = self._taker(columns)
             for number, row in self.read(check, take.failures):
@@ -98,15 +98,15 @@ class Rows:
                     parts, failure = take(number, row)
                 except DataError as error:
                     self.fault(error, number, check)
-                    without = True
+                    has_missing = True
                     continue
                 check.add_id(parts[_ID], number)
                 if failure is None:
-                    has = parts[_OUTPUT] is not None
-                    found, without = found or has, without or not has
+                    is_there = parts[_OUTPUT] is not None
+                    has_output, has_missing = has_output or is_there, has_missing or not is_there
             self.total = rows
             paths = paths_of(self.fields)
-            self.no_output = _no_output(self.file.label, paths, columns) if without and not found else None
+            self.no_output = _no_output(self.file.label, paths, columns) if has_missing and not has_output else None
             return check.finish(rows)
 
     def subjects(self) -> Iterator[Subject | Due]:

@@ -12,7 +12,7 @@ import attrs
 from dicast import Problem
 
 Unknown = Literal["error", "mark"]
-"""What becomes of a value that JSON cannot hold."""
+"""The treatment of a value that JSON cannot hold."""
 
 _MAGIC = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
@@ -70,8 +70,8 @@ def _kind(problem: Problem) -> str | None:
         return "number"
     if "is not a finite number" in problem.message:
         return "not finite"
-    found = _TAG.match(problem.message)
-    return found and f"tag {found[1]}"
+    match = _TAG.match(problem.message)
+    return match and f"tag {match[1]}"
 
 
 def _put(row: Any, path: str, kind: str | None, value: object, marker: Marker) -> bool:
