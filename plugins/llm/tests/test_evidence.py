@@ -414,3 +414,11 @@ def test_document_warns_once_a_label_of_hidden_media_and_cut_evidence():
     assert found["hidden_media", "a"]["message"] == "a saw markers in place of 4 images"
     assert ("cut_evidence", "a") not in found
     assert found["cut_evidence", "b"]["verdicts"] == 2
+
+
+def test_jury_warns_of_the_media_that_each_of_its_judges_did_not_see():
+    jury = Jury([LlmJudge(FakeChatModel(verdict)), LlmJudge(FakeChatModel(verdict), max_evidence_chars=30)])
+    done = run_pipeline("judges: [jury]", subjects=[OF_PARTS], components={"jury": jury}).document
+    found = {each["kind"]: each for each in done["warnings"]}
+    assert found["hidden_media"]["hidden"] == {"image": 2}
+    assert found["cut_evidence"]["verdicts"] == 1

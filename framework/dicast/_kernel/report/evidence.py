@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 _PLURALS = {"image": "images", "audio": "sounds", "file": "files"}
@@ -17,16 +17,17 @@ class EvidenceNotes:
         self._cut: Counter[str] = Counter()
 
     def note(self, label: str, payload: Mapping[str, Any]) -> None:
-        """Count the evidence of a verdict, which its *payload* describes in ``signals.evidence``."""
-        evidence = (payload.get("signals") or {}).get("evidence")
-        if not isinstance(evidence, Mapping):
-            return
-        if isinstance(hidden := evidence.get("hidden"), Mapping):
-            self._hidden.setdefault(label, Counter()).update(
-                {str(kind): count for kind, count in hidden.items() if type(count) is int}
-            )
-        cut = evidence.get("cut")
-        self._cut[label] += type(cut) is int and cut > 0
+        """Count the evidence of a verdict, which its *payload* describes in ``signals.evidence``, or for each judge of a jury."""
+        hidden: Counter[str] = Counter()
+        is_cut = False
+        for evidence in _evidence(payload.get("signals") or {}):
+            counts = evidence.get("hidden")
+            if isinstance(counts, Mapping):  # judges of a jury see the same media
+                hidden |= Counter({str(kind): count for kind, count in counts.items() if type(count) is int})
+            is_cut = is_cut or (type(evidence.get("cut")) is int and evidence["cut"] > 0)
+        if hidden:
+            self._hidden.setdefault(label, Counter()).update(hidden)
+        self._cut[label] += is_cut
 
     def warnings(self) -> list[dict[str, Any]]:
         """Return one warning for each label and kind of loss."""
@@ -48,3 +49,15 @@ class EvidenceNotes:
 
 def _name(kind: str, count: int) -> str:
     return kind if count == 1 else _PLURALS.get(kind, kind)
+
+
+def _evidence(signals: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the evidence of a verdict; without any, that of the judges that its signals list."""
+    evidence = signals.get("evidence")
+    if isinstance(evidence, Mapping):
+        yield evidence
+        return
+    for value in signals.values():
+        for item in value if isinstance(value, list | tuple) else ():
+            if isinstance(item, Mapping) and isinstance(item.get("evidence"), Mapping):
+                yield item["evidence"]
