@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
+from random import Random
 
 import orjson
 import pytest
 
 from dicast import DataError, Due
+from dicast.toolkit.sessions import Session
 from dicast_traces import Messages
+from dicast_traces.messages import Layout
 
 
 def read(folder: Path, *records, **options):
@@ -761,3 +765,59 @@ def test_refusals_by_stop_reason_and_in_langchain(tmp_path):
     ):
         completed = dict(log(tmp_path, record))["turn.completed"]
         assert (completed["refusal"], completed["signals_extra"]["final_response_text"]) == (True, "no")
+
+
+def places(value, path=()):
+    yield path
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from places(value[key], (*path, key))
+
+
+ODD = [
+    None,
+    True,
+    0,
+    1.5,
+    "",
+    "x",
+    "tool",
+    [],
+    {},
+    [None],
+    ["x"],
+    [{}],
+    {"x": 1},
+    {"type": "text"},
+    {"type": "tool_use"},
+    {"role": "tool"},
+]
+
+
+@pytest.mark.parametrize("name", [*FORMS, "unknown"])
+def test_records_with_values_of_other_types_are_read_or_refused_with_their_places(name):
+    draw = Random(name)
+    for _ in range(300):
+        record = deepcopy(UNKNOWN if name == "unknown" else FORMS[name][1])
+        for _ in range(draw.randint(1, 3)):
+            *path, key = draw.choice([path for path in places(record) if path] or [("id",)])
+            inner = record
+            for step in path:
+                inner = inner[step]
+            if draw.random() < 0.25 and key in (inner if isinstance(inner, dict) else range(len(inner))):
+                del inner[key]
+            else:
+                inner[key] = deepcopy(draw.choice(ODD))
+        check_reading(record, draw.choice(["error", "mark"]))
+
+
+def check_reading(record, unknown):
+    """Read *record*, and expect a session that can be recorded, or problems with their places."""
+    session, problems = None, ()
+    try:
+        session = Layout(unknown=unknown).reader(lambda turn, call: call).session("s", deepcopy(record))
+    except DataError as error:
+        problems = error.problems
+    assert all(problem.path for problem in problems), record
+    if isinstance(session, Session):
+        assert orjson.dumps([event.payload for event in session.log])

@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dicast import DataError, Due
+from dicast.toolkit.sessions import Session
 from dicast_traces import Messages
+from dicast_traces.messages import Layout
 
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<"), min_size=1, max_size=6)
 part = st.one_of(
@@ -186,3 +188,52 @@ def test_read_marked_dropped_and_failed_add_up_to_the_file(tmp_path_factory, cho
             assert ends["tool.called"] == total["call"]
             assert ends["tool.completed"] + ends["tool.failed"] == total["result"]
             assert contents["unmatched_calls"] == total["call"] - (total["result"] - contents["unmatched_results"])
+
+
+WORDS = [
+    "messages", "contents", "conversations", "input", "output", "items", "role", "content", "parts", "type", "text", "from", "value", "kwargs", "data", "lc", "id",
+    "tool_calls", "function", "name", "arguments", "function_call", "functionCall", "functionResponse", "inlineData", "tool_call_id", "tool_use_id", "source",
+    "image_url", "input_audio", "file", "refusal", "audio", "system", "instructions", "candidates", "error", "usage", "model", "stop_reason", "call_id", "summary",
+    "systemInstruction", "additional_kwargs", "response_metadata", "thinking", "is_error", "outcome", "action", "promptFeedback", "reasoning_content", "object",
+]  # fmt: skip
+VALUES = [
+    "user", "assistant", "model", "human", "tool", "system", "text", "image", "tool_use", "tool_result", "function_call", "function_call_output", "reasoning",
+    "constructor", "ai", "message", "thinking", "mcp_call", "web_search_call", "refusal", "response", "image_generation_call", "document", "chat", "custom",
+]  # fmt: skip
+leaf = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.sampled_from(VALUES),
+    st.just("data:image/png;base64,AA"),
+    st.just("<think>a</think>b"),
+)
+shape = st.recursive(
+    leaf,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(WORDS), inner, max_size=4)),
+    max_leaves=25,
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.dictionaries(st.sampled_from(WORDS[:6] + WORDS[28:31]), st.lists(st.dictionaries(st.sampled_from(WORDS), shape, max_size=6), max_size=4), min_size=1, max_size=2),
+    st.sampled_from(["error", "mark"]),
+)  # fmt: skip
+def test_any_shape_is_read_or_refused_with_its_place(record, unknown):
+    check_reading(record, unknown)
+
+
+def check_reading(record, unknown):
+    """Read *record*, and expect a session that can be recorded, or problems with their places."""
+    reader = Layout(unknown=unknown).reader(lambda turn, call: call)
+    session, problems = None, ()
+    try:
+        session = reader.session("s", orjson.loads(orjson.dumps(record)))
+    except DataError as error:
+        problems = error.problems
+    assert all(problem.path for problem in problems)
+    if isinstance(session, Session):
+        assert orjson.dumps([event.payload for event in session.log])
+        assert session.log[-1].type == "session.ended"

@@ -30,7 +30,7 @@ def read_message(
     :raises DataError: (without a line) if it is no message.
     """
     name, content = item.get("role"), item.get("content")
-    if type(content) in _TEXT_TYPES and item.keys() <= _USUAL and (role := ROLES.get(name)) is not None:  # type: ignore[arg-type]
+    if type(content) in _TEXT_TYPES and type(name) is str and item.keys() <= _USUAL and (role := ROLES.get(name)):
         _read_plain(item, role, content, path, shapes, conversation)  # as nearly all messages
         return
     if not isinstance(name, str):
@@ -117,7 +117,7 @@ def _results(item: Block, path: str, shapes: Shapes, types: Mapping[str, BlockRe
     if type(content) is str:
         return [ToolResult(id_, content, name, failed, code)]
     parts = read_content(content, f"{path}.content", shapes, types)
-    if any(isinstance(part, ToolResult) for part in parts):
+    if any(isinstance(part, ToolCall | ToolResult) for part in parts):
         return parts
     return [ToolResult(id_, parts or None, name, failed, code)]
 

@@ -49,7 +49,7 @@ def read_gemini(item: Block, path: str, shapes: Shapes, conversation: Conversati
         parts = with_reasoning(parts)
     if role is None:
         parts = [shapes.unknown_role(name, path), *parts]
-    if role == "tool" and not any(isinstance(part, ToolResult) for part in parts):
+    if role == "tool" and not any(isinstance(part, ToolCall | ToolResult) for part in parts):
         parts = [ToolResult(None, parts or None)]
     conversation.add(role or str(name), parts)
 
@@ -70,7 +70,7 @@ def read_part(block: object, path: str, shapes: Shapes) -> Part:
     value = fields.get(kind or "")
     if kind == "text" and isinstance(value, str):
         return ReasoningPart(value) if block.get("thought") is True else TextPart(value)
-    if kind is not None and isinstance(value, dict):
+    if kind in _READERS and isinstance(value, dict):
         return _READERS[kind](value, path, shapes)
     if not fields and any(block.get(key) for key in ("thoughtSignature", "thought_signature", "thought")):
         return ReasoningPart("")
@@ -148,7 +148,8 @@ def failure_of_candidates(record: Mapping[str, Any]) -> str | None:
         or not all(isinstance(candidate, dict) for candidate in candidates)
     ):
         return None
-    if any((candidate.get("content") or {}).get("parts") for candidate in candidates):
+    contents = [candidate.get("content") for candidate in candidates]
+    if any(isinstance(content, dict) and content.get("parts") for content in contents):
         return None
     reason = candidates[0].get("finishReason") or candidates[0].get("finish_reason")
     return f"the response has no content, finish reason {reason!r}"

@@ -64,7 +64,7 @@ def _read(item: Block, path: str, shapes: Shapes, conversation: Conversation) ->
     if isinstance(content, list):  # strings may be among the blocks
         content = [{"type": "text", "text": block} if isinstance(block, str) else block for block in content]
     parts = read_content(content, f"{path}.content", shapes, BLOCKS)
-    if role == "tool":
+    if role == "tool" and not any(isinstance(part, ToolCall | ToolResult) for part in parts):
         conversation.add(role, [_result(inner, path, parts)])
         return
     if role is None:

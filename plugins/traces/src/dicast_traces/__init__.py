@@ -1,4 +1,4 @@
-"""Agent conversations: trace events and chat transcripts."""
+"""Agent conversations: trace events and conversations of any format."""
 
 from __future__ import annotations
 

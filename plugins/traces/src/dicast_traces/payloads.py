@@ -132,7 +132,12 @@ def _texts(value: object) -> str | None:
 
 _FIELDS_OF: Mapping[str, Mapping[str, Check]] = {
     "turn.completed": {"stop_reason": _is(str, "a string"), "tool_call_count": _count, "signals_extra": _texts},
-    "message.sent": {"role": _is(str, "a string"), "text": _is(str, "a string")},
+    "message.sent": {
+        "role": _is(str, "a string"),
+        "text": _is(str, "a string"),
+        "parts": _is(list, "a list"),
+        "refusal": _is(bool, "true or false"),
+    },
     "tool.called": {"tool_use_id": _id},
     "tool.completed": {"tool_use_id": _id, "success": _is(bool, "true or false")},
     "tool.failed": {"tool_use_id": _id},
