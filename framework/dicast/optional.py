@@ -19,6 +19,7 @@ from .optional_records import HasLabelOptions as HasLabelOptions
 from .optional_records import HasNeedsLine as HasNeedsLine
 from .optional_records import HasNeedsScore as HasNeedsScore
 from .optional_records import HasNeedsShuffle as HasNeedsShuffle
+from .optional_records import HasObservesFailedRequests as HasObservesFailedRequests
 from .optional_records import HasObservesFailures as HasObservesFailures
 from .optional_records import HasSourceField as HasSourceField
 

@@ -70,6 +70,14 @@ class HasObservesFailures(Protocol):
         """True where it is told of subjects that failed too: every record has ``subject_kind``, ``subject_id`` and ``session_id``, and that of one that failed no metrics. An aggregate's has null under ``metrics.scores`` for each metric and judge that was to score the subject and did not. Without it, False."""
 
 
+class HasObservesFailedRequests(Protocol):
+    """Aggregates; on the live object."""
+
+    @property
+    def observes_failed_requests(self) -> bool:
+        """True where it is told of the requests of rows that failed too: such a record has no row and no scores, and ``responses`` without contents, whose ``metrics`` have ``prompt_tokens``, ``completion_tokens`` and ``cost`` as far as they are known. Without it, False."""
+
+
 class HasInterval(Protocol):
     """Early stops with ``needs_shuffle``; on the live object."""
 

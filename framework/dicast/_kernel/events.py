@@ -155,6 +155,7 @@ RECORD_FAILED = "record.failed"
 :param failure_mode: the kind of failure.
 :param timestamp: when that was.
 :param retry?: how it was tried.
+:param requests?: the figures of each request of the task that was made: ``prompt_tokens``, ``completion_tokens`` and ``cost`` in usd.
 """
 
 SPEND_RESERVED = "spend.reserved"

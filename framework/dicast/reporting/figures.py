@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..toolkit.money import amounts_text
+
 
 def figure(value: float | None) -> str:
     """A score with four decimals; ``-`` where there is none."""
@@ -23,8 +25,7 @@ def exact(value: float | None) -> str:
 
 def money(amounts: Mapping[str, str | None]) -> str:
     """Amounts by unit, all digits; ``nothing`` where all are 0."""
-    told = (f"{'unknown' if value is None else value} {unit}" for unit, value in amounts.items() if value != "0")
-    return ", ".join(told) or "nothing"
+    return amounts_text(amounts) or "nothing"
 
 
 def run_answer(done: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@
 ``json_data``       checks JSON data
 ``yaml``            reads and writes YAML
 ``encodings``       tells the encoding of text
+``money``           writes amounts of money
 ``surrogates``      reads JSON with texts that are not Unicode
 ``references``      compares with lists of references
 ``overwriting``     keeps a command from writing over a file that it reads

@@ -24,7 +24,7 @@ from ..report.tally import nothing
 from ..source.read_only import seal
 from ..stream.stream import Stream
 from ..timing.turns import call_turn, holding
-from ..values import ChatRequest, Cost, Event, Failure, Reply, Subject
+from ..values import Answered, ChatRequest, Cost, Event, Failure, Reply, Subject
 from ..values.endpoint_errors import AccessRefused
 from .call import Call, Caller, no_output
 from .call_scope import SCOPE, Asker, CallScope
@@ -56,7 +56,8 @@ class TaskReplies(Asker):
     """Buys replies for *call*, a task's, about *subject* in one rollout, however often the call is tried."""
 
     def __init__(self, run: RunServices, stream: Stream, call: Call, subject: Subject, rollout: int) -> None:
-        self._run, self._stream, self._call, self._subject, self._rollout = run, stream, call, subject, rollout
+        self.call, self.subject = call, subject
+        self._run, self._stream, self._rollout = run, stream, rollout
         self._budget, self._eval_id = run.budget, None
         self._bought: dict[str, Reply] = {}
         self._asked: Counter[str] = Counter()
@@ -75,6 +76,7 @@ class TaskReplies(Asker):
         self._asked[asked] = number = self._asked[asked] + 1
         key = f"{asked}:{number}"
         if (kept := self._kept(key)) is not None:
+            self._bought[key] = kept
             return kept
         async with call_turn():
             projected = estimate(model if hasattr(model, "estimate") else component, request)
@@ -86,7 +88,7 @@ class TaskReplies(Asker):
     ) -> Reply | Failure:
         scope = self._scope(request.label)
         if projected.is_zero:
-            projected = self._budget.dearest.get(self._call.slot.path, projected)
+            projected = self._budget.dearest.get(self.call.slot.path, projected)
         if (refused := await self.cover(scope, projected)) is not None:
             return refused
         began = time.monotonic()
@@ -102,18 +104,32 @@ class TaskReplies(Asker):
             self._emit_reply(asked, answer)
         return answer
 
+    def requests(self, failure: Failure) -> list[dict[str, object]]:
+        """Return the figures of each request, by criterion, of a row that ended in *failure*; its cost has that of all replies."""
+        figures: dict[str, dict[str, Any]] = {}
+        total = Cost.zero(failure.cost.unit)
+        for key, reply in self._bought.items():
+            found = figures.setdefault(key.rsplit(":", 2)[0], {})
+            for name, value in reply_figures(reply).items():
+                found[name] = found.get(name, 0) + value
+            total += reply.cost if reply.cost.unit == total.unit else Cost.zero(total.unit)
+        if failure.cost.unit == "usd" and failure.cost.amount is not None and total.amount is not None:
+            rest = failure.cost.amount - total.amount
+            figures |= {"": {"cost": float(rest)}} if rest > 0 else {}
+        return [*figures.values()]
+
     def _emit_reply(self, asked: Mapping[str, object], reply: Reply) -> None:
         payload = {**asked, "rollout": self._rollout, "reply": unstructure(reply)}
-        self._stream.emit([self._stream.event(TASK_REPLIED, payload, self._subject, "user_controlled")])
+        self._stream.emit([self._stream.event(TASK_REPLIED, payload, self.subject, "user_controlled")])
         self._stream.commit_soon()
 
     def _scope(self, criterion: str = "") -> CallScope:
-        slot, until = self._call.slot, time.monotonic() + self._call.seconds
-        return CallScope(self, self._subject, self._rollout, slot.path, slot.label, criterion, until=until)
+        slot, until = self.call.slot, time.monotonic() + self.call.seconds
+        return CallScope(self, self.subject, self._rollout, slot.path, slot.label, criterion, until=until)
 
     def _kept(self, key: str) -> Reply | None:
         """What was bought under *key*, in this process or by an earlier one of this run."""
-        subject, spool = self._subject, self._run.spool
+        subject, spool = self.subject, self._run.spool
         if key in self._bought or spool is None:
             return self._bought.get(key)
         reply = spool.reply((subject.kind, subject.id, RECORD, key, self._rollout))
@@ -137,6 +153,10 @@ class TaskReplies(Asker):
             (self._budget.forfeit if scope.cut else self._budget.release)(*scope.held.values())
         elif scope.held or scope.calls or not answer.cost.is_zero:
             self.settle(scope, {**nothing(), answer.cost.unit: answer.cost})
+
+
+FIGURES = ("prompt_tokens", "completion_tokens", "cost")
+"""The figures of a request that count for a row that failed."""
 
 
 @frozen
@@ -167,24 +187,34 @@ class Producer:
         """Ask the task about *subject*, once for each rollout; its record is that of the first. After a *failure* of the source nothing is asked."""
         if failure is not None:
             return Made([failure], self._failed(columns(subject), failure, subject))
-        first = _given(subject) if self.task is None else await self._produce(self.task, subject, 0)
+        purchase = None if self.task is None else TaskReplies(self.run, self.stream, self.task, subject, 0)
+        first = _given(subject) if purchase is None else await self._produce(purchase)
         row = columns(subject)
         record = first if isinstance(first, Failure) else await self._record(row, first)
         excused = self.task is not None and self.task.slot.on_failure == "zero"
         if isinstance(record, Failure) and not (record is first and excused):
-            return Made([record], self._failed(row, record, subject))  # the other rollouts could not save it
+            event = self._failed(row, record, subject, _requests(first, record, purchase))
+            return Made([record], event)  # the other rollouts could not save it
         outputs = [first]
         if self.task is not None:
-            outputs += [await self._produce(self.task, subject, number) for number in range(1, self.rollouts)]
+            others = (TaskReplies(self.run, self.stream, self.task, subject, n) for n in range(1, self.rollouts))
+            outputs += [await self._produce(other) for other in others]
         if isinstance(record, Failure):
-            return Made(outputs, self._failed(row, record, subject), excused)
+            event = self._failed(row, record, subject, _requests(first, record, purchase))
+            return Made(outputs, event, excused)
         return Made(outputs, self._event(RECORD_COMPLETED, record, subject), excused)
 
-    def _failed(self, row: Mapping[str, object], failure: Failure, subject: Subject) -> Event:
+    def _failed(
+        self,
+        row: Mapping[str, object],
+        failure: Failure,
+        subject: Subject,
+        requests: Sequence[Mapping[str, object]] = (),
+    ) -> Event:
         payload = {"row": row, "error": failure.message, "timestamp": self.now(), "failure_mode": failure.kind}
-        return self._event(
-            RECORD_FAILED, payload | ({} if failure.retry is None else {"retry": failure.retry}), subject
-        )
+        more: dict[str, object] = {} if failure.retry is None else {"retry": failure.retry}
+        more |= {"requests": requests} if requests else {}
+        return self._event(RECORD_FAILED, payload | more, subject)
 
     def _event(self, type_: str, payload: Mapping[str, object], subject: Subject) -> Event:
         return self.stream.event(type_, payload, subject, "user_controlled")
@@ -196,9 +226,9 @@ class Producer:
             return Failure("crashed", f"{self.task and self.task.slot.label}: {error}")
         return await _extract(record, self.extractors, self.run.caller) or record
 
-    async def _produce(self, task: Call, subject: Subject, rollout: int) -> Subject | Failure:
-        """Ask the task, again while its failure is retryable and its slot has retries left."""
-        purchase, history = TaskReplies(self.run, self.stream, task, subject, rollout), list[dict[str, object]]()
+    async def _produce(self, purchase: TaskReplies) -> Subject | Failure:
+        """Ask the task of *purchase*, again while its failure is retryable and its slot has retries left."""
+        task, subject, history = purchase.call, purchase.subject, list[dict[str, object]]()
         most = task.slot.retries + 1
         while True:
             with holding(SCOPE, purchase.begin()):
@@ -209,6 +239,27 @@ class Producer:
             if not answer.retryable or len(history) == most:
                 own = {"attempts": len(history), "max_attempts": most, "history": history} if most > 1 else None
                 return _told(evolve(answer, retry=answer.retry or own), task.slot.label)
+
+
+def _requests(
+    made: Subject | Failure, failure: Failure, purchase: TaskReplies | None
+) -> Sequence[Mapping[str, object]]:
+    """Return the figures of the requests of a row that failed, also where its output was *made* and something later failed."""
+    if isinstance(made, Answered):
+        figures = ({name: response["metrics"].get(name) for name in FIGURES} for response in made.responses.values())
+        found = ({name: value for name, value in one.items() if value is not None} for one in figures)
+        return [one for one in found if one]
+    return [] if purchase is None else purchase.requests(failure)
+
+
+def reply_figures(reply: Reply) -> dict[str, float]:
+    """Return the tokens and the cost in usd of *reply*, by the names that a record's metrics have."""
+    figures: dict[str, float] = {}
+    if reply.usage is not None:
+        figures = {"prompt_tokens": reply.usage.input_tokens, "completion_tokens": reply.usage.output_tokens}
+    if reply.cost.unit == "usd" and reply.cost.amount is not None:
+        figures["cost"] = float(reply.cost.amount)
+    return figures
 
 
 def _given(subject: Subject) -> Subject | Failure:

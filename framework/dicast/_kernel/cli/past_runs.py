@@ -12,6 +12,7 @@ import click
 
 from ..._toolkit.terminal import print_lines
 from ..._toolkit.text_table import TextTable
+from ...toolkit.money import amount_text
 from ..api import read_ledger
 from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STOPPED
@@ -153,12 +154,5 @@ def _spent(cost: Listed | None) -> str | None:
     """What was spent in usd, and behind it what was in another unit; ``?`` is what is not known."""
     if cost is None:
         return None
-    others = (f" + {_rounded(amount)} {unit}" for unit, amount in cost.items() if unit == "msat" and amount != "0")
-    return _rounded(cost.get("usd", "0")) + "".join(others)
-
-
-def _rounded(amount: str | None) -> str:
-    """*amount* in six characters at most up to a thousand; ``?`` where it is not known."""
-    if amount is None or len(amount) <= 6:
-        return amount or "?"
-    return f"{float(amount):.{4 if float(amount) < 10 else 2}f}"
+    others = (f" + {amount_text(amount)} {unit}" for unit, amount in cost.items() if unit == "msat" and amount != "0")
+    return amount_text(cost.get("usd", "0")) + "".join(others)

@@ -11,8 +11,8 @@ from ..._toolkit.comparison_text import comparison_lines
 from ..._toolkit.printable import one_line, short_name
 from ..._toolkit.terminal import Drawing, Line, Part, folded
 from ..._toolkit.text_table import TextTable
+from ...toolkit.money import amounts_text
 from ..report.read_counts import READ_WARNINGS
-from ..values.score import UNITS
 from .gate_summary import gate_parts
 from .head import head_table
 from .read_lines import read_lines
@@ -247,27 +247,19 @@ def _figure(value: object) -> str:
 
 
 def _money_lines(done: Document) -> Iterator[str]:
-    yield f"spent: {_money(done['cost']) or 'nothing'}"
-    if lost := _money(done["spend_lost"]):
+    yield f"spent: {amounts_text(done['cost']) or 'nothing'}"
+    if lost := amounts_text(done["spend_lost"]):
         yield f"  lost, reserved for calls that ended unheard: {lost}"
     if done.get("plan"):
         yield from plan_lines(done["plan"])
     for label, tally in done["metrics"].items():
         if tally.get("spared"):
             runs = "1 run" if tally["spared"] == 1 else f"{tally['spared']:,} runs"
-            yield f"  the gate spared {runs} of {label}: {_money(tally['saved']) or 'free'}"
+            yield f"  the gate spared {runs} of {label}: {amounts_text(tally['saved']) or 'free'}"
     if done["overruns"]:
         yield f"  calls that cost more than was projected: {done['overruns']:,}"
     for reason, count in done["throttled"].items():
         yield f"  calls not made because of the {reason}: {count:,}"
-
-
-def _money(amounts: Mapping[str, str | None]) -> str:
-    return ", ".join(
-        f"{'unknown' if value is None else value} {unit}"
-        for unit, value in amounts.items()
-        if unit in UNITS and value != "0"
-    )
 
 
 def _ending_lines(done: Document) -> Iterator[str | Drawing]:

@@ -66,13 +66,15 @@ class RecordObservers:
                 self._take(found)
 
     def _take(self, found: Found) -> None:
-        subject, record, missing = found
+        subject, record, missing, failed = found
         for slot, live in self._aggregates:
             told = _of_all(found) if missing and getattr(live, "observes_failures", False) else record
+            if told is None and failed is not None and getattr(live, "observes_failed_requests", False):
+                told = _of_requests(failed)
             if told is not None:
                 self._ask(slot, live.add, told)
         for slot, live in self._stops:
-            told = _of_all((subject, record, {})) if getattr(live, "observes_failures", False) else record
+            told = _of_all((subject, record, {}, None)) if getattr(live, "observes_failures", False) else record
             said = None if told is None else self._ask(slot, live.observe, told)
             if said is not None and self.stopped is None:
                 self.stopped = {"plugin": slot.label, "row_index": self._rows, **said}
@@ -114,12 +116,20 @@ class RecordObservers:
 
 def _of_all(found: Found) -> Record:
     """The record of a subject that was *found*, with what names it, an empty one where it has none, and no number for what is missing."""
-    (kind, subject_id, session), record, missing = found
+    (kind, subject_id, session), record, missing, _ = found
     whole: Record = {"row": {}, "metrics": {}, **(record or {})}
     metrics: Any = whole["metrics"]
     scores = {"scores": {**metrics.get("scores", {}), **missing}} if missing else {}
     named = {"subject_kind": kind, "subject_id": subject_id, "session_id": session}
     return {**whole, **named, "metrics": {**metrics, **scores}}
+
+
+def _of_requests(failed: Record) -> Record | None:
+    """Return the record of the requests that a row made before it *failed*; None if it made none."""
+    requests: Any = failed.get("requests")
+    if not requests:
+        return None
+    return {"row": {}, "metrics": {}, "responses": {str(n): {"metrics": one} for n, one in enumerate(requests)}}
 
 
 def _sizes(pipeline: Pipeline, source: ShuffledSource, label: str) -> Sizes:

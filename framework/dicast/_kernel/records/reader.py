@@ -29,8 +29,9 @@ from .record import columns
 TYPES = (RECORD_COMPLETED, RECORD_FAILED, EVAL_COMPLETED, EVAL_FAILED)
 """The events that :class:`RecordReader` reads."""
 
-Found = tuple[tuple[str, str, str | None], Record | None, Mapping[str, None]]
-"""A subject's kind, id and session, its record, None where nothing of it was completed, and the metrics and judges that did not score it."""
+Found = tuple[tuple[str, str, str | None], Record | None, Mapping[str, None], Record | None]
+"""A subject's kind, id and session; its record, None where nothing of it was completed; the metrics and judges that did not score it; and the
+payload of its newest ``record.failed``, None where its record was completed."""
 
 
 class RecordReader:
@@ -97,7 +98,9 @@ class RecordReader:
                 by = {} if scored_by is None else {"scored_by": scored_by}
                 record = {**(record or {"row": row or named}), **by, "metrics": {**metrics, **found}}
                 record |= self._combined(told)
-        return (kind, subject_id, session), record, missing
+        failed = next((event.payload for event in reversed(told) if event.type in TYPES[:2]), None)
+        is_failed = failed is not None and not any(event.type == RECORD_COMPLETED for event in told)
+        return (kind, subject_id, session), record, missing, failed if is_failed else None
 
     def _combined(self, told: Sequence[Event]) -> dict[str, object]:
         """Return the score of all metrics together, where there are several, as the record's ``combined``, and whether it passes."""
@@ -148,7 +151,7 @@ def results(ledger: Ledger, run_id: str) -> Results:
     def records() -> Iterator[tuple[str, Record]]:
         reader = RecordReader(started, late=True)
         events = (entry.event for entry in ledger.read(Query(run_id=run_id, types=reader.types)))
-        for (kind, subject_id, _), record, _ in chain(reader.read(events), reader.rest()):
+        for (kind, subject_id, _), record, _, _ in chain(reader.read(events), reader.rest()):
             if record is not None:
                 yield subject_id, {"subject_kind": kind, **record}
 

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from dicast import Answered, Failure, Score, Subject, Within
+from dicast.toolkit.money import amount_text
 
 from .check import Answer, Check, Outcome
 
@@ -83,4 +84,6 @@ class MaxCost(Limit):
         cost = _figure(subject, "cost")
         if not cost:
             return Failure("missing_input", "neither the task nor a column of the row has a cost")
-        return Answer(sum(cost) <= Decimal(str(self.usd)), f"cost {sum(cost)} usd; the limit is {self.usd:g} usd")
+        return Answer(
+            sum(cost) <= Decimal(str(self.usd)), f"cost {sum(cost)} usd; the limit is {amount_text(self.usd)} usd"
+        )

@@ -32,8 +32,8 @@ class CostSummary:
 
     Each criterion's response is a request, and reports in its ``metrics``: ``prompt_tokens``, ``completion_tokens`` and ``cost`` in
     usd. Of each that any request has: ``total``, ``mean``, ``median``, ``min`` and ``max``, over those that have it; an unknown
-    cost is never zero, and ``requests_with_cost`` of ``total_requests`` says how many are known. What failed rows, judges
-    and all rollouts but a row's first did cost is not in here: the run's ``cost`` has everything. It has no options.
+    cost is never zero, and ``requests_with_cost`` of ``total_requests`` says how many are known. The requests of failed rows count too.
+    The cost of judges and of all rollouts but a row's first is not in here: the run's ``cost`` has everything. It has no options.
     """
 
     name = "cost_summary"
@@ -116,7 +116,9 @@ def _responses(record: Record, names: Collection[str]) -> Collection[Mapping[str
 
 
 class Costs:
-    """Takes records, and sums up tokens and costs."""
+    """Sum of tokens and costs over records, requests of failed rows included."""
+
+    observes_failed_requests = True
 
     def __init__(self) -> None:
         self._reports = Reports(*TOKENS, COST)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dicast import TextTable
+from dicast.toolkit.money import amount_text
 
 from .card import NO_PAIRS
 from .order_bias import NO_MODEL
@@ -178,7 +179,7 @@ def more_lines(judge: Judge) -> Iterator[str]:
     cost, latency = judge["cost"], judge["latency"]
     if cost["median"] is not None:
         yield (
-            f"a verdict: median {cost['median']:.6g} usd (p95 {cost['p95']:.6g}), "
+            f"a verdict: median {amount_text(cost['median'])} usd (p95 {amount_text(cost['p95'])}), "
             f"{latency['median_ms']:.0f} ms (p95 {latency['p95_ms']:.0f})"
         )
     if lacking := judge["labels"]["without_verdict"]:
