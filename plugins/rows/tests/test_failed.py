@@ -14,6 +14,7 @@ from dicast_rows import Csv, Json, Jsonl, Yaml
 from dicast_rows.fields import Column
 
 OPENAI = {"id": "custom_id", "output": "response.body.choices.0.message.content"}
+GEMINI = {"id": "custom_id", "output": "response.candidates.0.content.parts.0.text"}
 ANTHROPIC = {"id": "custom_id", "output": "result.message.content.0.text"}
 
 
@@ -69,6 +70,29 @@ def failures(source: Jsonl | Json | Csv | Yaml) -> dict[str, str]:
         (ANTHROPIC, {"result": {"type": "errored", "error": {"type": "api_error", "message": "x"}}}, "api_error: x"),
         (ANTHROPIC, {"result": {"type": "expired"}}, "result.type is 'expired'"),
         ({"id": "custom_id", "output": "response.output"}, {"response": {"error": "API error: 500"}}, "API error: 500"),
+        (GEMINI, {"response": {"promptFeedback": {"blockReason": "SAFETY"}}}, "response was blocked: SAFETY"),
+        (
+            GEMINI,
+            {"response": {"candidates": [{"finishReason": "SAFETY", "index": 0}]}},
+            f"response.candidates.0.finishReason is 'SAFETY', and {GEMINI['output']!r} is not there",
+        ),
+        (
+            OPENAI,
+            {
+                "response": {
+                    "status_code": 200,
+                    "body": {"choices": [{"finish_reason": "content_filter", "message": {}}]},
+                }
+            },
+            f"response.body.choices.0.finish_reason is 'content_filter', and {OPENAI['output']!r} is not there",
+        ),
+        ({"id": "custom_id"}, {"output": None, "level": "ERROR", "statusMessage": "timed out"}, "timed out"),
+        (
+            {"id": "custom_id", "output": "outputs.answer"},
+            {"outputs": None, "error": "TimeoutError()"},
+            "TimeoutError()",
+        ),
+        ({"id": "custom_id", "output": "response.output"}, {"status": "ERROR", "response": None}, "status is 'ERROR'"),
         ({"id": "custom_id", "output": "output"}, {"error": "timeout"}, "timeout"),
         ({"id": "custom_id"}, {"output": None, "error": "timeout"}, "timeout"),
         ({"id": "custom_id"}, {"output": "", "error": {"errorCode": 400, "errorMessage": "no"}}, "400: no"),
@@ -80,6 +104,8 @@ def test_a_record_with_an_error_is_a_failed_subject(tmp_path, fields, failed, me
     good = {"response": {**answer("Hello."), "output": "a"}, "result": {"message": {"content": [{"text": "a"}]}}}
     whole = {**good, "output": "a", "custom_id": "1", "error": None}
     whole["response"]["body"]["output"] = [{"content": [{"text": "a"}]}]
+    whole["response"]["candidates"] = [{"content": {"parts": [{"text": "a"}]}}]
+    whole["outputs"] = {"answer": "a"}
     assert failures(jsonl(tmp_path, whole, {"custom_id": "2", **failed}, fields=fields)) == {"2": message}
 
 
@@ -93,10 +119,19 @@ def test_a_record_with_an_error_is_a_failed_subject(tmp_path, fields, failed, me
         {"output": None, "error": {}},
         {"output": None, "error": "None"},
         {"output": {"status_code": 404}},
+        {"input": "q", "level": "ERROR"},
+        {"output": "a", "status": "ERROR"},
+        {"output": None, "status": "failed"},
     ],
 )
 def test_a_column_named_error_alone_is_data(tmp_path, row):
     assert failures(jsonl(tmp_path, {"id": "1", **row}, {"id": "2", "output": "a"})) == {}
+
+
+def test_a_reply_without_text_is_no_failed_record(tmp_path):
+    rows = {"custom_id": "1", "response": answer("a")}, {"custom_id": "2", "response": answer(None)}
+    rows[1]["response"]["body"]["choices"][0]["finish_reason"] = "tool_calls"
+    assert failures(jsonl(tmp_path, *rows, fields=OPENAI)) == {}  # its output is null: missing_input
 
 
 def test_an_error_that_is_the_input_is_data(tmp_path):

@@ -17,6 +17,13 @@ ERROR = "error"
 _STATES = frozenset(("errored", "error", "failed", "incomplete", "canceled", "cancelled", "expired"))
 """Values of ``type`` or ``status`` next to a missing output that say that there is none."""
 
+_ENDS = ("finish_reason", "finishReason", "stop_reason")
+"""Where replies of models say why they ended; a reply without the text that is asked for did not end well."""
+
+_LEVELS, _LEVEL = ("level", "status", "state", "status_code"), "ERROR"
+"""Where exported traces say that a record failed, in the letters of OpenTelemetry."""
+_LEVEL_MESSAGES = ("statusMessage", "status_message", "exception_message", "exception")
+
 _NO_ERROR = frozenset(("", "none", "null", "nan", "false", "no", "n/a", "0", "[]", "{}"))
 """Texts that tables write where nothing failed."""
 
@@ -32,9 +39,10 @@ def why_failed(fields: Mapping[str, str]) -> WhyFailed:
     """Return the function that recognizes failed records among rows in which *fields* name the columns.
 
     A row failed if the path ``fields.error`` leads to an error. It failed, too, if its output, or another part that *fields* name, is not
-    there, and there is an error in the column ``error`` or in an object on the way to the missing part: an ``error`` that is not empty, a
-    ``status_code`` of 400 or more, or a ``type`` or ``status`` such as ``errored``. An output that is there is an error message if it lies
-    in an object with such a ``status_code`` and a ``body`` with an ``error``.
+    there, and there is an error in the column ``error``, a ``level`` or ``status`` that is ``ERROR``, or in an object on the way to the
+    missing part an ``error`` that is not empty, a ``status_code`` of 400 or more, a ``type`` or ``status`` such as ``errored``, a
+    ``blockReason``, or a ``finish_reason`` where the part is absent. An output that is there is an error message if it lies in an object
+    with such a ``status_code`` and a ``body`` with an ``error``.
     """
     named = {part: path for part, path in fields.items() if part in ("input", "output", "reference")}
     paths = {"output": "output", **named}
@@ -45,13 +53,13 @@ def why_failed(fields: Mapping[str, str]) -> WhyFailed:
     def why(row: Mapping[str, Any]) -> str | None:
         if stated is not None and (text := error_text(lookup(row, stated), numbers=True)) is not None:
             return text
-        if not is_nested and (is_data or ERROR not in row):
+        if not is_nested and (is_data or ERROR not in row) and row.get(paths["output"]) not in (None, ""):
             return None
         for part, path in paths.items():
             value = lookup(row, path)
             if _is_missing(part, value, named):
                 error = None if is_data else error_text(row.get(ERROR))
-                error = error or next(filter(None, (_error_in(inside, at) for at, inside in _objects(row, path))), None)
+                error = error or _error_on(row, path, is_absent=value is MISSING)
             else:
                 bad = (_bad_status(inside, at) for at, inside in _objects(row, path) if _has_error(inside.get("body")))
                 error = next(filter(None, bad), None) if part == "output" else None
@@ -60,6 +68,21 @@ def why_failed(fields: Mapping[str, str]) -> WhyFailed:
         return None
 
     return why
+
+
+def _error_on(row: Mapping[str, Any], path: str, *, is_absent: bool) -> str | None:
+    """The error that a row without the part at *path* shows in a level, or in an object on the way."""
+    for name in _LEVELS:
+        if row.get(name) == _LEVEL:
+            texts = (error_text(row.get(message)) for message in _LEVEL_MESSAGES)
+            return next(filter(None, texts), f"{name} is {_LEVEL!r}")
+    objects = list(_objects(row, path))
+    errors = (_error_in(inside, at) for at, inside in objects)
+    ends = (
+        ((f"{at}.{name}", inside.get(name)) for at, inside in reversed(objects) for name in _ENDS) if is_absent else ()
+    )
+    ended = (f"{at} is {reason!r}, and {path!r} is not there" for at, reason in ends if isinstance(reason, str))
+    return next(filter(None, errors), None) or next(ended, None)
 
 
 def _is_missing(part: str, value: object, named: Mapping[str, str]) -> bool:
@@ -76,6 +99,10 @@ def _has_error(body: object) -> bool:
 def _error_in(inside: Mapping[str, Any], place: str) -> str | None:
     """The error that the object *inside* at *place* shows."""
     text = error_text(inside.get(ERROR)) or _bad_status(inside, place)
+    feedback = inside.get("promptFeedback", inside.get("prompt_feedback"))
+    if text is None and isinstance(feedback, Mapping):
+        reasons = (error_text(feedback.get(name)) for name in ("blockReason", "block_reason"))
+        text = next((f"{place} was blocked: {reason}" for reason in reasons if reason), None)
     states = (name for name in ("type", "status") if str(inside.get(name)).casefold() in _STATES)
     return text or next((f"{place}.{name} is {inside[name]!r}" for name in states), None)
 
