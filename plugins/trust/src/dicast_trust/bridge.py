@@ -13,6 +13,7 @@ import click
 from dicast import ConfigError, Ledger, Problem, Query, named_run, nearest, one_line, print_lines, read_ledger
 from dicast.commands import as_json, ledger_path, print_json
 from dicast.reading import output_digest
+from dicast.reporting import metric_values, value_of
 
 from .gold import LabeledOutputs, read_gold
 from .options import any_output
@@ -189,9 +190,10 @@ def _against(
 
 
 def _scores(payload: Mapping[str, Any]) -> list[tuple[str, float]]:
-    label = str(payload["judge"])
-    metrics = (payload.get("signals") or {}).get("metrics", {}) if label == "metrics" else {}
-    return [(label, payload["score"]), *((name, value) for name, value in metrics.items() if value is not None)]
+    label, value = str(payload["judge"]), value_of(payload)
+    metrics = metric_values(payload) if label == "metrics" else {}
+    own = [] if value is None else [(label, value)]
+    return [*own, *metrics.items()]
 
 
 def _chosen(scores: Mapping[str, object], run_id: str, label: str | None) -> str:

@@ -98,6 +98,9 @@ def doctor(
     for written in (out, html):
         check_out(written, file, gold)
     pipeline = pipeline_judges(file)
+    for label in labels or (["metrics"] if pipeline.metrics and not pipeline.judges else []):
+        if label in pipeline.pass_at:
+            pipeline.line(label)  # a label on a scale of its own is refused before anything is read
     if ledger is not None and ask:
         raise click.UsageError(
             "with --ledger nothing can be asked, since the budget counts in FILE's own ledger: add --no-ask"

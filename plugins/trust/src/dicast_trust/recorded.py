@@ -199,6 +199,8 @@ class _Reader:
             cost, signals = _cost(own), own[0].get("signals") or {}
             model = next(iter(payload.get("models", {}).get(label, ())), None)
             kind = "llm" if model else "metrics"
+        if score is None:  # on a scale of its own: the command refuses the label
+            return None
         read = self._read.get((event.run_id, _subject(event)))
         return Said(
             seq,
