@@ -166,7 +166,19 @@ def results(ledger: Ledger, run_id: str) -> Results:
     name, pass_at = str(started.get("name")), started.get("pass_at") or {}  # which earlier versions did not tell
     rule = recorded_rule(started)
     passes = partial(ledger_passes, ledger.read, run_id, rule)
-    return Results(run_id, name, records, counting, answered or {}, pass_at, rows, rule, passes, begun.seq)
+    return Results(
+        run_id,
+        name,
+        records,
+        counting,
+        answered or {},
+        pass_at,
+        rows,
+        rule,
+        passes,
+        begun.seq,
+        tuple(started.get("raw", ())),
+    )
 
 
 _BESIDE = ("aggregates[", "early_stop[")

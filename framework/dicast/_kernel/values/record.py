@@ -48,7 +48,8 @@ class Results:
     asked them; a ledger of before says none. *pass_at* is the least score with which a subject passes, by label; a record's ``scored_by`` is the label that its ``metrics.score`` is of,
     where verdicts made it, and ``combined`` is the score of all metrics together where there are several. *rows()* yields the rows that subjects were read from, by kind and id, where the records do not have them: those of a run of
     metrics and judges alone, whose ledger stores content. *rule* is what the run says of passing, and *passes()* returns whether each subject passes by a
-    rule, failed judgments included; a file has neither. *started_at* is the row of ``run.started`` in the ledger.
+    rule, failed judgments included; a file has neither. *started_at* is the row of ``run.started`` in the ledger. *raw* are the labels whose values are on a scale of
+    their own.
     """
 
     run_id: str
@@ -61,6 +62,7 @@ class Results:
     rule: PassRule | None = None
     passes: Callable[[PassRule | None], SubjectPasses] | None = None
     started_at: int | None = None
+    raw: tuple[str, ...] = ()
     kept: dict[object, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     def differs(self, other: Results) -> list[str]:

@@ -81,9 +81,7 @@ UNKNOWN = "fingerprints"
     "--difference",
     type=click.FloatRange(0, min_open=True),
     metavar="NUMBER",
-    default=Paired().difference,
-    show_default=True,
-    help="The least difference of scores that matters.",
+    help="The least difference of scores that matters; 0.05 by default, and none on a scale of its own.",
 )
 @click.option(
     "--gold",
@@ -99,7 +97,7 @@ def compare(
     a: str,
     b: str,
     names: tuple[str, ...],
-    difference: float,
+    difference: float | None,
     gold: Path | None,
     allow_incomparable: bool,
     ledger: Path | None,
@@ -139,7 +137,7 @@ def read_comparison(
     a: str,
     b: str,
     compare: Sequence[str] = (),
-    difference: float = Paired().difference,
+    difference: float | None = None,
     allow_incomparable: bool = False,
 ) -> Mapping[str, Any]:
     """What ``dicast compare --json`` prints of the runs *a* and *b* of *ledger*.
@@ -199,6 +197,9 @@ class Pair:
             for name in names
         }
         pairs = pair_passes(self.a, self.b)
+        open_ = {label for label in (*self.a.raw, *self.b.raw) if self.b.pass_at.get(label) is None}
+        passes = {label: counts.json() for label, counts in pairs.counted().items()}
+        passes = {label: {**one, "reasons": ["raw_scale"]} if label in open_ else one for label, one in passes.items()}
         return {
             "comparable": self.comparable,
             "differs": self.differs,
@@ -206,8 +207,9 @@ class Pair:
             "b": {"run_id": self.b.run_id, "name": self.b.name},
             "comparisons": found,
             "label": pairs.label,
-            "passes": {label: counts.json() for label, counts in pairs.counted().items()},
-            "flips": flips(pairs, self.a, self.b),
+            "passes": passes,
+            "flips": None if passes.keys() and passes.keys() <= open_ else flips(pairs, self.a, self.b),
+            **({"reasons": ["raw_scale"]} if passes.keys() and passes.keys() <= open_ else {}),
             "sentences": paired["sentences"],
             "words": paired["words"],
         }

@@ -39,6 +39,9 @@ _DIFFERENCES = (
     *("bootstrap_ci_low", "bootstrap_ci_high", "bootstrap_method"),
 )
 _PASSES = ("mcnemar_p", "n_pass_pairs", "passes_gained", "passes_lost", "pass_rate_difference")
+DIFFERENCE = 0.05
+"""The least difference of scores in [0, 1] that matters, where nothing else is said."""
+
 SCORE = "score"
 """The name of scores that no label names."""
 _TESTS = ("p_value", "wilcoxon_p", "sign_p", "mcnemar_p")
@@ -79,7 +82,8 @@ class Paired:
     ``score``. ``words`` has all of them as one text.
 
     :param min_samples: how many pairs there have to be, 2 or more.
-    :param difference: the least difference that matters, in the scores' own scale; more than 0.
+    :param difference: the least difference that matters, in the scores' own scale; more than 0. By default .05, and none for a label on a scale
+        of its own.
     :param criteria: only these; all by default.
     :param adjustment: how the adjusted p-values account for several criteria: ``holm``, ``fdr`` (Benjamini and Hochberg, for screening), ``bonferroni`` or ``none``.
     :param gold: a file of labels: JSON lines ``{subject_id, score, arm}`` or CSV, ``arm`` being ``baseline`` or ``variant``; or ``run``, its id. ``criterion`` may stand beside; without it a label is
@@ -90,7 +94,9 @@ class Paired:
 
     min_samples: int = attrs.field(default=2, validator=SAMPLES)
     criteria: tuple[str, ...] = ()
-    difference: float = attrs.field(default=0.05, validator=Within(0, inf, "more than 0", open=True))
+    difference: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(Within(0, inf, "more than 0", open=True))
+    )
     adjustment: Adjustment = attrs.field(default="holm", validator=check_adjustment)
     gold: InputPath | None = None
 
@@ -105,8 +111,9 @@ class Paired:
         ours, theirs = pairs(before, after)
         labels = None if self.gold is None else self._labels(baseline, variant)
         passes = pair_passes(baseline, variant)
+        raw = {*baseline.raw, *variant.raw}
         found = compared(
-            baseline, variant, self.criteria, lambda sides: self._tested(sides, (ours, theirs), labels, passes)
+            baseline, variant, self.criteria, lambda sides: self._tested(sides, (ours, theirs), labels, passes, raw)
         )
         self._adjust(found["criteria"].values())
         sentences = [f"{label}: {found['criteria'][label]['words']}" for label in _ordered(found["criteria"], passes)]
@@ -144,7 +151,12 @@ class Paired:
                 one["words"] += f"; {corrected_words(one['corrected'])}"
 
     def _tested(
-        self, sides: Sides, rows: tuple[Rows, Rows], labels: Labels | None, passed: PairedPasses
+        self,
+        sides: Sides,
+        rows: tuple[Rows, Rows],
+        labels: Labels | None,
+        passed: PairedPasses,
+        raw: Collection[str],
     ) -> dict[str, Any]:
         ours, theirs = rows
         now, was = sides.variant.scores(sides.criterion)[theirs], sides.baseline.scores(sides.criterion)[ours]
@@ -155,14 +167,17 @@ class Paired:
             figures["corrected"], unknown = _corrected(sides, ours, theirs, labels)
             why |= unknown
         told = explained({"n_pairs": len(column), **figures, **passes}, {**reasons, **why})
-        return {**told, "words": self._words(column, power, figures)}
+        if sides.criterion not in raw:
+            return {**told, "words": self._words(column, power, figures)}
+        return {**told, "scale": "raw", "words": f"{self._words(column, power, figures, raw=True)} (raw scale)"}
 
-    def _words(self, column: Column, power: int, ends: Mapping[str, float | None]) -> str:
+    def _words(self, column: Column, power: int, ends: Mapping[str, float | None], *, raw: bool = False) -> str:
         """The sentence on the differences in *column*, divided by two to that *power*, with the *ends* of the interval of their mean."""
         mean = multiplied(float(column.mean()), power) if len(column) else None
         spread = multiplied(float(column.std(ddof=1)), power) if varies(column) else 0.0
         low, high = ends.get("ci_low"), ends.get("ci_high")
-        return sentence(len(column), mean, low, high, spread, self.difference, self.min_samples)
+        difference = DIFFERENCE if self.difference is None and not raw else self.difference
+        return sentence(len(column), mean, low, high, spread, difference, self.min_samples)
 
     def _differences(self, column: Column, power: int) -> tuple[dict[str, Any], dict[str, str]]:
         """The figures of the differences in *column* that were divided by two to that *power*."""

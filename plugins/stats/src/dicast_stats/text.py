@@ -26,7 +26,7 @@ def lines(a: Results, b: Results, found: Figures) -> Iterator[Any]:
         yield ""
         yield from comparison_lines(name, comparison)
     yield ""
-    yield from _passes(found["passes"], found["flips"])
+    yield from _passes(found["passes"], found["flips"] or ())
     yield ""
     yield from found["sentences"] or [found["words"]]
 
@@ -37,6 +37,9 @@ def _passes(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iterator
         yield "no subject has a flag or a score in both runs: whether one passes in one and not in the other is not known"
     most = max(LEAST, SHOWN // max(1, len(passes)))
     for label, counts in passes.items():
+        if counts.get("reasons") == ["raw_scale"]:
+            yield f"{label}: raw scale without pass_at: which subjects pass is not known"
+            continue
         yield counts["words"]
         for side, gained in (("A", False), ("B", True)):
             changed = [one for one in flips if one["label"] == label and one["b"] is gained]

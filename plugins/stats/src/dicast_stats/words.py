@@ -20,13 +20,13 @@ def sentence(
     low: float | None,
     high: float | None,
     deviation: float | None,
-    difference: float,
+    difference: float | None,
     needed: int = 2,
 ) -> str:
     """What the *mean* difference of so many *pairs* says, with its 95 % interval from *low* to *high*.
 
-    *deviation* is the differences' standard deviation, 0 where all are alike; *difference* is what is large enough to matter; so many
-    pairs are *needed* to say anything.
+    *deviation* is the differences' standard deviation, 0 where all are alike; *difference* is what is large enough to matter, None
+    where nothing says it; so many pairs are *needed* to say anything.
     """
     if pairs < needed:
         return f"too few pairs to tell: {pairs:,} of the {needed:,} needed"
@@ -87,7 +87,9 @@ def _shown(value: float, places: int, sign: str = "-") -> str:
     return f"{0.0:{sign}.{places}f}"
 
 
-def _more(pairs: int, deviation: float | None, difference: float) -> str:
+def _more(pairs: int, deviation: float | None, difference: float | None) -> str:
+    if difference is None:
+        return "no difference is named that would matter on a scale of its own (--difference)"
     needed = None if deviation is None else pairs_needed(deviation, difference)
     if needed is None:
         return f"how many pairs would tell a difference of {difference:g} is not known"
