@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from .columns import Floats, Ints
     from .gold import Gold, LabeledOutputs, decides, from_event, given_labels, ledger_gold, randomly_given, read_gold
     from .numbering import Numbering, exact_sum, first_places, parts_by_key, rows_by_key, view
-    from .outputs import JudgedOutput, JudgedOutputs, output_digest
+    from .outputs import JudgedContents, JudgedOutput, JudgedOutputs, output_digest
     from .readers import Reader, reader
 
 _ON_FIRST_USE = {
-    **dict.fromkeys(("JudgedOutput", "JudgedOutputs", "output_digest"), ".outputs"),
+    **dict.fromkeys(("JudgedContents", "JudgedOutput", "JudgedOutputs", "output_digest"), ".outputs"),
     **dict.fromkeys(
         (
             "Gold",
@@ -81,6 +81,7 @@ __all__ = [
     "Gold",
     "Ints",
     "Judged",
+    "JudgedContents",
     "JudgedOutput",
     "JudgedOutputs",
     "LabeledOutputs",

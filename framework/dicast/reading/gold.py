@@ -217,16 +217,17 @@ class LabeledOutputs:
     _unnamed: dict[Subject, str] = field(factory=dict)
 
     @classmethod
-    def of(cls, ledger: Ledger, gold: Gold, *, any_output: bool = False) -> LabeledOutputs:
+    def of(cls, ledger: Ledger, gold: Gold, *, any_output: bool = False, run_id: str | None = None) -> LabeledOutputs:
         """Read the outputs of the labeled subjects, where labels name outputs or a task made some.
 
+        :param run_id: the one run whose verdicts are compared with labels; None for any run.
         :raises ConfigError: where a label names a run that the ledger does not have.
         """
-        started = ledger.read(Query(types=(RUN_STARTED,)))
+        started = ledger.read(Query(run_id, (RUN_STARTED,)))
         has_tasks = any(entry.event.payload.get("task") is not None for entry in started)
         runs = {label.run for label in gold.entries.values() if label.run is not None}
         of_run = {run: known_run(ledger, run) for run in sorted(runs)}
-        outputs = JudgedOutputs(ledger, gold.ids) if has_tasks or gold.names_outputs else None
+        outputs = JudgedOutputs(ledger, gold.ids, run_id) if has_tasks or gold.names_outputs else None
         return cls(gold, any_output, outputs, of_run)
 
     @property

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from hashlib import sha256
 from typing import Any
-
-import orjson
 
 from .._kernel.classes import frozen
 from .._kernel.contract.protocols import Ledger
 from .._kernel.events import RECORD_COMPLETED, RUN_STARTED, SUBJECT_READ
 from .._kernel.values import Query
+from .._kernel.values.output import output_digest
+
+__all__ = ["JudgedContents", "JudgedOutput", "JudgedOutputs", "output_digest"]
 
 Place = tuple[str, str, str]
 """A run, and the kind and id of a subject."""
@@ -30,11 +30,6 @@ class JudgedOutput:
     value: object = None
     digest: str | None = None
     is_made: bool = False
-
-
-def output_digest(output: object) -> str:
-    """Return the SHA-256 of *output* as canonical JSON: sorted keys, no blanks."""
-    return sha256(orjson.dumps(output, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 class JudgedOutputs:
@@ -96,3 +91,28 @@ def _made(record: Mapping[str, Any]) -> object:
         return None
     response = record.get("response")
     return response.get("content") if isinstance(response, Mapping) else None
+
+
+class JudgedContents:
+    """The contents that a run with a task judged: what it read, with the output that the task made.
+
+    :param run_id: the run to read.
+    """
+
+    def __init__(self, ledger: Ledger, run_id: str) -> None:
+        self._marks: dict[tuple[str, str], int] = {}
+        contents: dict[str, Mapping[str, Any]] = {}
+        read: dict[tuple[str, str], Mapping[str, Any]] = {}
+        for entry in ledger.read(Query(run_id=run_id, types=(SUBJECT_READ, RECORD_COMPLETED))):
+            event, payload = entry.event, entry.event.payload
+            subject = str(event.subject_kind), str(event.subject_id)
+            if event.type == SUBJECT_READ:
+                if isinstance(content := payload.get("content"), Mapping):
+                    contents[str(payload["digest"])] = content
+                read[subject] = contents.get(str(payload["digest"]), {})
+            elif (made := _made(payload)) is not None and subject in read:
+                self._marks[subject] = int(output_digest({**read[subject], "output": made})[:16], 16) - 2**63
+
+    def mark(self, kind: str, id: str) -> int | None:
+        """Return the mark of a content; None where the run made no output, or the ledger does not keep it."""
+        return self._marks.get((kind, id))

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from dicast import Entry, Event
+from dicast import Entry, Event, GoldLabel
+from dicast.reading import Gold, LabeledOutputs, output_digest
 from dicast_report.choice import Choice
 from dicast_report.conversation import conversations
-from dicast_report.human_labels import Reliability, wilson
+from dicast_report.human_labels import Reliability, human_labels, wilson
 from dicast_report.marking import Marking
 from dicast_report.page import inert
 from dicast_report.row_columns import RowColumns
@@ -379,7 +380,9 @@ def test_every_value_is_in_a_bar(values):
 
 
 def test_confidence_is_set_against_what_people_say():
-    reliability = Reliability(MARKING, {("row", f"r{number}"): float(number % 4 > 0) for number in range(40)})
+    labels = [GoldLabel(f"r{number}", float(number % 4 > 0), "row") for number in range(40)]
+    gold = Gold({(label.kind, label.subject_id, None, None): label for label in labels})
+    reliability = Reliability(MARKING, LabeledOutputs(gold), "run")
     for number in range(50):
         reliability.add(told(number, 0.9))
     (judge,) = reliability.json()
@@ -387,6 +390,25 @@ def test_confidence_is_set_against_what_people_say():
     (bin,) = judge["bins"]
     assert (bin["confidence"], bin["agree"], bin["n"]) == (pytest.approx(0.9), 0.75, 40)
     assert (bin["ci_low"], bin["ci_high"]) == pytest.approx(proportion_confint(30, 40, method="wilson"), abs=1e-12)
+
+
+@pytest.mark.parametrize(("digest", "n"), [(output_digest("polite"), 1), (output_digest("rude"), 0), (None, 0)])
+def test_confidence_is_set_against_labels_of_the_output_that_the_run_judged(digest, n):
+    payload = {"subject": "r1", "subject_kind": "row", "score": 1.0} | ({"output_digest": digest} if digest else {})
+    told_ = [
+        ("run.started", {"task": "t"}),
+        ("subject.read", {"digest": "d", "content": {"output": None}}),
+        ("record.completed", {"response": {"content": "polite"}}),
+        ("label.given", payload),
+    ]
+    written = [Event(str(at), type, "", "run", said, None, None, "row", "r1") for at, (type, said) in enumerate(told_)]
+
+    def read(query):
+        return (Entry(at, event, "", "") for at, event in enumerate(written) if event.type in query.types)
+
+    reliability = Reliability(MARKING, human_labels(read, "run"), "run")
+    reliability.add(told(1, 0.9))
+    assert [one["n"] for one in reliability.json()] == [1] * n
 
 
 @given(st.integers(1, 500), st.data())

@@ -114,6 +114,13 @@ def test_a_label_of_a_digest_is_compared_with_verdicts_on_that_output(made, runs
     assert agreement(made, "--any-output")["raters"]["polite"]["base_rate"] == 0.0
 
 
+def test_show_prints_the_digest_of_the_output_of_each_run(made, runs):
+    digests = [
+        made.document("show", "r1", "--run", run, "--ledger", "ledger.db")["subject"]["output_digest"] for run in runs
+    ]
+    assert digests == [output_digest(f"{style} answer to r1") for style in STYLES]
+
+
 def test_labels_of_two_outputs_of_one_subject_stand_next_to_each_other(made, runs):
     lines = [
         {"subject_id": f"r{n}", "score": score, "run": run}

@@ -30,14 +30,14 @@ function Queue({ run, cursor, live }) {
     if (row === undefined) {
       return html`<p class="lead">These are done.</p>${document.next_cursor === null ? null : html`<button class="action" type="button" onClick=${() => alter({ cursor: String(document.next_cursor) })}>Next hundred rows</button>`}`;
     }
-    return html`<${One} row=${row} blind=${blind} onBlind=${setBlind} live=${live} onNext=${() => setStep(step + 1)} key=${`${row.subject_kind}/${row.subject_id}`}
+    return html`<${One} row=${row} run=${run} blind=${blind} onBlind=${setBlind} live=${live} onNext=${() => setStep(step + 1)} key=${`${row.subject_kind}/${row.subject_id}`}
       counted=${html`${step + 1} of ${subjects.length}, of <${Figure} value=${document.total} path=${rows.at("total")} /> rows`} />`;
   }}</${Answer}>`;
 }
 
-function One({ row, blind, onBlind, live, onNext, counted }) {
-  const answer = useAnswer(subjectAddress(row.subject_kind, row.subject_id), 0);
+function One({ row, run, blind, onBlind, live, onNext, counted }) {
+  const answer = useAnswer(subjectAddress(row.subject_kind, row.subject_id, run), 0);
   return html`<p class="small">${counted}</p><div class="story"><div class="what"><h2 class="id" dir="auto">${row.subject_id}</h2><${Answer} answer=${answer}>${({ data }) => html`<${Evidence} data=${data} id=${row.subject_id} kind=${row.subject_kind} />`}</${Answer}></div>
-    <div class="said-of"><${LabelForm} kind=${row.subject_kind} id=${row.subject_id} blind=${blind} onBlind=${onBlind} onGiven=${() => { live.again(); onNext(); }} />
-      <p class="row"><button class="chip" type="button" onClick=${onNext}>Skip</button> ${blind ? html`<span class="soft">What judges said is not shown.</span>` : html`<a href=${ofSubject(row.subject_kind, row.subject_id)}>What was said of it</a>`}</p></div></div>`;
+    <div class="said-of"><${LabelForm} kind=${row.subject_kind} id=${row.subject_id} run=${run} blind=${blind} onBlind=${onBlind} onGiven=${() => { live.again(); onNext(); }} />
+      <p class="row"><button class="chip" type="button" onClick=${onNext}>Skip</button> ${blind ? html`<span class="soft">What judges said is not shown.</span>` : html`<a href=${ofSubject(row.subject_kind, row.subject_id, { run })}>What was said of it</a>`}</p></div></div>`;
 }

@@ -6,7 +6,7 @@ import { Problem } from "./parts.js";
 const QUICK = [["1", "Good"], ["0.5", "Mixed"], ["0", "Bad"]];
 const NAME = "dicast.judge"; // what the person is called, kept for the next time in this tab
 
-export function LabelForm({ kind, id, blind, onBlind, onGiven }) {
+export function LabelForm({ kind, id, run, blind, onBlind, onGiven }) {
   const [value, setValue] = useState(null);
   const [reason, setReason] = useState("");
   const [judge, setJudge] = useState(sessionStorage.getItem(NAME) ?? "human");
@@ -18,7 +18,7 @@ export function LabelForm({ kind, id, blind, onBlind, onGiven }) {
     setState({ sending: true, error: null, done: false });
     sessionStorage.setItem(NAME, judge);
     try {
-      await send(address("/labels"), { subject_id: id, subject_kind: kind, score: Number(value), judge, ...(reason.trim() ? { reason: reason.trim() } : {}) });
+      await send(address("/labels"), { subject_id: id, subject_kind: kind, run_id: run, score: Number(value), judge, ...(reason.trim() ? { reason: reason.trim() } : {}) });
       setState({ sending: false, error: null, done: true });
       setValue(null);
       setReason("");

@@ -68,7 +68,7 @@ export function Tile({ title, id, wide = false, children, more = null }) {
 /** A verdict or a failure on one line, which opens its subject. Its number is that of the row in its run. */
 export function Line({ row }) {
   const path = `${address(`/runs/${encodeURIComponent(row.run_id)}/rows`, { seq: String(row.seq) })}#data[0].score`;
-  return html`<a class="line" href=${ofSubject(row.subject_kind, row.subject_id, { eval: String(row.seq) })}>
+  return html`<a class="line" href=${ofSubject(row.subject_kind, row.subject_id, { run: row.run_id, eval: String(row.seq) })}>
     <span class="line-score">${row.failed ? html`<${Mark} outcome="none" word="failed" />` : html`<${Figure} value=${row.score} path=${path} form=${score} />`}</span>
     <span class="line-id" dir="auto">${row.subject_id}</span><span class="soft line-by" dir="auto">${row.judge}</span><span class="soft line-at">${clock(row.created_at)}</span></a>`;
 }

@@ -103,7 +103,7 @@ function Rows({ id, query, tick, judges }) {
     ${total ? html`<p class="count" role="status"><${Figure} value=${total.document.total} path=${`${total.url}#total`} /> rows</p>` : html`<p class="empty">Reading …</p>`}
     ${found.items.length === 0 ? null : html`<div class="scroll" tabindex="0" role="group" aria-label="Rows"><table class="list"><thead><tr><th scope="col" class="num">score</th><th scope="col">subject</th><th scope="col">judge</th><th scope="col" class="num">confidence</th><th scope="col" class="roomy">kind</th><th scope="col" class="num">cost</th></tr></thead>
       <tbody>${found.items.map(({ item: row, at }) => html`<tr key=${String(row.seq)}><td class="num strong">${row.failed ? html`<${Mark} outcome="none" word="failed" />` : html`<${Figure} value=${row.score} path=${at("score")} form=${score} />`}</td>
-        <th scope="row" dir="auto"><a href=${ofSubject(row.subject_kind, row.subject_id, { eval: String(row.seq) })}>${row.subject_id}</a></th><td dir="auto">${row.judge}</td>
+        <th scope="row" dir="auto"><a href=${ofSubject(row.subject_kind, row.subject_id, { run: row.run_id, eval: String(row.seq) })}>${row.subject_id}</a></th><td dir="auto">${row.judge}</td>
         <td class="num"><${Figure} value=${row.confidence} path=${at("confidence")} form=${score} /></td><td class="roomy">${row.judge_kind ?? "–"}</td><td class="num"><${Spent} usd=${row.judge_cost_usd} msat=${row.judge_cost_msat} at=${(unit) => at(`judge_cost_${unit}`)} none="–" /></td></tr>`)}</tbody></table></div>`}
     <${More} found=${found} />`;
 }

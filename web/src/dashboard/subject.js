@@ -6,18 +6,18 @@ import { Mark } from "../marks.js";
 import { address, useAnswer } from "./api.js";
 import { LabelForm } from "./label_form.js";
 import { Answer, Spent, when } from "./parts.js";
-import { ofRun } from "./router.js";
+import { ofRun, ofSubject } from "./router.js";
 
-export const subjectAddress = (kind, id) => address(`/analytics/turns/${encodeURIComponent(id)}`, { subject_kind: kind });
+export const subjectAddress = (kind, id, run) => address(`/analytics/turns/${encodeURIComponent(id)}`, { subject_kind: kind, run });
 
 export function Subject({ kind, id, live, mayLabel, query }) {
   const [given, give] = useState(0);
-  const answer = useAnswer(subjectAddress(kind, id), live.tick + given);
+  const answer = useAnswer(subjectAddress(kind, id, query.run ?? null), live.tick + given);
   const [blind, setBlind] = useState(query.blind === "1");
-  return html`<${Answer} answer=${answer}>${({ data }) => html`<div class="top"><div><p class="small">${kind.replaceAll("_", " ")}${data.session_id === null ? "" : html` of session <code dir="auto">${data.session_id}</code>`}</p><h1 class="id" dir="auto">${id}</h1></div></div>
+  return html`<${Answer} answer=${answer}>${({ data }) => html`<div class="top"><div><p class="small">${kind.replaceAll("_", " ")}${data.session_id === null ? "" : html` of session <code dir="auto">${data.session_id}</code>`}</p><h1 class="id" dir="auto">${id}</h1><p class="small">as run <a href=${ofRun(data.run_id)}><code>${data.run_id}</code></a> judged it</p></div></div>
     <div class="story"><div class="what"><h2>What was judged</h2><${Evidence} data=${data} id=${id} kind=${kind} /></div>
     <div class="said-of"><h2>What was said of it</h2>
-      ${mayLabel ? html`<${LabelForm} kind=${kind} id=${id} blind=${blind} onBlind=${setBlind} onGiven=${() => { setBlind(false); give(given + 1); live.again(); }} />` : null}
+      ${mayLabel ? html`<${LabelForm} kind=${kind} id=${id} run=${data.run_id} blind=${blind} onBlind=${setBlind} onGiven=${() => { setBlind(false); give(given + 1); live.again(); }} />` : null}
       ${blind ? html`<p class="note">The verdicts are hidden until yours is given.</p>` : html`<${Verdicts} data=${data} at=${answer.at} eval_=${query.eval} />`}</div></div>`}</${Answer}>`;
 }
 
@@ -27,7 +27,7 @@ export function Evidence({ data, id, kind }) {
   const content = data.content ?? {};
   const inside = turns !== null && kind !== "workload";
   if (!inside && Object.keys(content).length === 0) return html`<p class="note">The ledger does not hold what was judged: its <code>content</code> is not stored, or the run did not read this subject.</p>`;
-  return html`${inside ? html`<${Conversation} turns=${turns} own=${kind === "session" ? null : id} follow=${isFar(turns, id)} />` : html`<${Material} name="Input" value=${content.input} /><${Material} name="Output" value=${content.output} />`}
+  return html`${inside && !data.made ? html`<${Conversation} turns=${turns} own=${kind === "session" ? null : id} follow=${isFar(turns, id)} />` : html`<${Material} name="Input" value=${content.input} /><${Material} name=${data.made ? "Output (the task made it)" : "Output"} value=${content.output} />`}
     <${Material} name="Reference" value=${content.reference} />
     ${Object.keys(content.context ?? {}).length ? html`<details class="material"><summary>Context</summary><pre dir="auto" tabindex="0">${written(content.context)}</pre></details>` : null}`;
 }
@@ -45,15 +45,16 @@ function Material({ name, value }) {
 function Verdicts({ data, at, eval_ }) {
   const said = data.evaluations.map((one, number) => [one, number]).reverse();
   return html`${said.length + data.failures.length === 0 ? html`<p class="empty">Nobody has judged it yet.</p>` : null}
-    ${said.map(([one, number]) => html`<${Verdict} one=${one} at=${(path) => at(`data.evaluations[${number}].${path}`)} chosen=${eval_ === String(one.chain.seq)} only=${said.length === 1} key=${one.eval_id} />`)}
-    ${data.failures.map((one, number) => html`<article class="card"><h3><span dir="auto">${one.judge}</span> <${Mark} outcome="none" word="failed" /></h3><p dir="auto"><code>${one.failure_mode}</code> ${one.error_message}</p><${Chain} chain=${one.chain} at=${(path) => at(`data.failures[${number}].${path}`)} run=${one.run_id} /></article>`)}`;
+    ${said.map(([one, number]) => html`<${Verdict} one=${one} shown=${data} at=${(path) => at(`data.evaluations[${number}].${path}`)} chosen=${eval_ === String(one.chain.seq)} only=${said.length === 1} key=${one.eval_id} />`)}
+    ${data.failures.map((one, number) => html`<article class="card"><h3><span dir="auto">${one.judge}</span> <${Mark} outcome="none" word="failed" /></h3><p dir="auto"><code>${one.failure_mode}</code> ${one.error_message}</p>${one.reply ? html`<details><summary>The reply</summary><pre dir="auto" tabindex="0">${one.reply}</pre></details>` : null}<${Other} one=${one} shown=${data} /><${Chain} chain=${one.chain} at=${(path) => at(`data.failures[${number}].${path}`)} run=${one.run_id} /></article>`)}`;
 }
 
 /** One verdict: its score, why, what it rests on, what it cost, and where it stands. */
-function Verdict({ one, at, chosen, only }) {
+function Verdict({ one, shown, at, chosen, only }) {
   return html`<article class=${chosen ? "card chosen" : "card"} aria-current=${chosen ? "true" : undefined}>
     <header class="verdict-head"><h3 dir="auto">${one.judge}</h3><span class="soft">${one.judge_kind}${one.judge_model === null ? "" : html`, <span dir="auto">${one.judge_model}</span>`} · ${when(one.created_at)}</span></header>
     <p class="head"><span class="big"><${Figure} value=${one.score} path=${at("score")} form=${score} /></span> <span class="soft">confidence <${Figure} value=${one.confidence} path=${at("confidence")} form=${score} />${one.calibrated ? ", calibrated" : ""} · <${Spent} usd=${one.judge_cost_usd} msat=${one.judge_cost_msat} at=${(unit) => at(`judge_cost_${unit}`)} /> · <${Figure} value=${one.judge_latency_ms} path=${at("judge_latency_ms")} form=${milliseconds} /></span></p>
+    <${Other} one=${one} shown=${shown} />
     <${Why} signals=${one.signals} />
     <${Scores} scores=${one.scores} at=${at} />
     <details open=${chosen || only}><summary>Signals</summary><${Tree} value=${one.signals} at=${at} path="signals" /></details>
@@ -61,6 +62,13 @@ function Verdict({ one, at, chosen, only }) {
       <${Fact} name="rubric" value=${one.rubric_id === null ? null : `${one.rubric_id} ${one.rubric_version ?? ""}`} /><${Fact} name="rests on" value=${one.basis} /><${Fact} name="tier" value=${one.tier} /><${Fact} name="pricing" value=${one.judge_pricing_version} />
       <${Fact} name="fingerprint of the judge" value=${one.fingerprint} code /><${Fact} name="verdict" value=${one.eval_id} code /><${Fact} name="rests on the verdict" value=${one.parent_eval_id} code /></dl></details>
     <${Chain} chain=${one.chain} at=${at} run=${one.run_id} open=${chosen} /></article>`;
+}
+
+/** Says that a verdict is about another output than the page shows, with the way to that output. */
+function Other({ one, shown }) {
+  if (one.output_digest === null || shown.output_digest === null || one.output_digest === shown.output_digest) return null;
+  const id = shown.subject_id ?? shown[`${shown.subject_kind}_id`];
+  return html`<p class="note">This verdict is about another output, that of run <a href=${ofSubject(shown.subject_kind, id, { run: one.run_id, eval: String(one.chain.seq) })}><code>${one.run_id}</code></a>.</p>`;
 }
 
 function Why({ signals }) {

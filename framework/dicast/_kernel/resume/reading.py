@@ -28,6 +28,7 @@ from ..report.older import current_document
 from ..values import KINDS, Event, Query, Verdict
 from ..values.errors import ConfigError, LedgerError, Problem
 from ..values.names import nearest
+from ..values.output import output_digest
 
 _RECORD = "record"
 """What stands in the place of a label in a record's failure, as in a run's document."""
@@ -140,7 +141,20 @@ def subject(ledger: Ledger, subject_id: str, run_id: str) -> Mapping[str, Any] |
     content = event.payload.get("content")
     made = (entry.event for entry in ledger.read(attrs.evolve(query, types=(RECORD_COMPLETED,), limit=None)))
     record = next(({"record": each.payload} for each in made if each.subject_kind == event.subject_kind), {})
-    return {**names, "digest": event.payload["digest"], **(content if isinstance(content, Mapping) else {}), **record}
+    told = content if isinstance(content, Mapping) else {}
+    names["output_digest"] = _output_digest(ledger, run_id, told, record.get("record"))
+    return {**names, "digest": event.payload["digest"], **told, **record}
+
+
+def _output_digest(
+    ledger: Ledger, run_id: str, content: Mapping[str, Any], record: Mapping[str, Any] | None
+) -> str | None:
+    """Return the digest by which a label names the judged output; None where the ledger keeps digests of contents."""
+    started = next((entry.event.payload for entry in ledger.read(Query(run_id, (RUN_STARTED,), limit=1))), {})
+    if started.get("task") is None:
+        return output_digest(content.get("output")) if content else None
+    response = None if record is None or "digest" in record else record.get("response")
+    return output_digest(response["content"]) if isinstance(response, Mapping) else None
 
 
 def runs_of(ledger: Ledger, subject_id: str) -> list[Event]:

@@ -13,6 +13,7 @@ from dicast.reading import FAILED, READ, Judged, LabeledOutputs, Told, begun, to
 from dicast.reading import Maker as VerdictMaker
 
 from .contents import Contents, Place
+from .made_outputs import with_made_outputs
 
 Between = Literal["judges", "runs", "rubrics"]
 BETWEEN: tuple[str, ...] = get_args(Between)
@@ -109,7 +110,7 @@ class Ratings:
         self._rate(ledger, wanted, chosen)
         if wanted.may_differ(ledger):
             reads = [told(ledger, run_id, (READ,)) for run_id in wanted.runs or (None,)]
-            self.contents = self._contents(reads, wanted.kind)
+            self.contents = self._contents(with_made_outputs(ledger, reads), wanted.kind)
 
     def _contents(self, reads: Sequence[Told], kind: str | None) -> Contents:
         return Contents.of(reads, kind)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from math import sqrt
 from typing import Any
 
 import attrs
 
-from dicast import Query
+from dicast import GoldLabel, Query
+from dicast.reading import Gold, LabeledOutputs, decides, from_event
 from dicast.reporting import value_of
 
 from .marking import METRICS, Marking, is_number
-from .told import Key, Read, Told
+from .told import Read, Told
 
 BINS = 10
 _HALF = 0.5
@@ -22,34 +23,39 @@ Z_95 = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
 
 
-def human_labels(read: Read) -> Mapping[Key, float]:
-    """The newest score that a person gave each subject; one that decides between others counts before them.
+@attrs.frozen
+class _Ledger:
+    """A ledger of which only the reading is known."""
 
-    A label that does not say of which kind its subject is stands under ``""``.
-    """
-    found: dict[Key, float] = {}
-    decided: set[Key] = set()
+    read: Read
+
+
+def human_labels(read: Read, run_id: str) -> LabeledOutputs:
+    """Return the newest label of each output, for the verdicts of a run; a label that decides between others counts before them."""
+    found: dict[tuple[str, str, str | None, str | None], GoldLabel] = {}
     for entry in read(Query(types=(GIVEN,))):
-        payload: Mapping[str, Any] = entry.event.payload
-        key = str(payload.get("subject_kind") or ""), str(payload.get("subject"))
-        decides = payload.get("adjudicated") is True
-        if is_number(payload.get("score")) and (decides or key not in decided):
-            found[key] = payload["score"]
-            decided |= {key} if decides else set()
-    return found
+        if is_number(entry.event.payload.get("score")):
+            label = from_event(entry.event)
+            key = label.kind, label.subject_id, label.output_digest, None
+            if decides(label) or key not in found or not decides(found[key]):
+                found[key] = label
+    ledger: Any = _Ledger(read)
+    return LabeledOutputs.of(ledger, Gold(found), run_id=run_id)
 
 
 @attrs.define
 class Reliability:
-    """Counts, for each judge, the subjects that a person has labelled, by the judge's confidence in tenths."""
+    """Counts, for each judge, the outputs of a run that a person has labeled, by the judge's confidence in tenths."""
 
     marking: Marking
-    labels: Mapping[Key, float]
+    labels: LabeledOutputs
+    run_id: str
     _bins: dict[str, list[list[float]]] = attrs.field(factory=dict)
 
     def add(self, told: Told) -> None:
         """Count a subject, where it has a label."""
-        gold = self.labels.get(told.key, self.labels.get(("", told.id), _from_people(told)))
+        given = self.labels.label(self.run_id, told.kind, told.id)
+        gold = _from_people(told) if given is None else given.score
         if gold is None:
             return
         for label, ended in told.ended.items():

@@ -116,7 +116,7 @@ class _Findings:
     def __attrs_post_init__(self) -> None:
         self.choice = Choice(self.reader.wanted.rows, self.marking)
         self.spreads = Spreads(self.marking)
-        self.reliability = Reliability(self.marking, human_labels(self.reader.read))
+        self.reliability = Reliability(self.marking, human_labels(self.reader.read, self.run_id), self.run_id)
 
     def count(self) -> None:
         """Read all subjects once."""

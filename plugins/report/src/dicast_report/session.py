@@ -1,7 +1,8 @@
-"""One session's conversation, for whoever shows a ledger elsewhere."""
+"""One session's conversation, for viewers of a ledger."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from dicast import RESERVED_AREAS, Ledger, Query
@@ -9,15 +10,25 @@ from dicast import RESERVED_AREAS, Ledger, Query
 from .conversation import conversations
 
 
-def read_conversation(ledger: Ledger, *, session_id: str) -> dict[str, Any]:
-    """The conversation of *session_id*, as the run that recorded it last has it; ``turns`` is null where no run did."""
-    run_id = _recorded_last(ledger, session_id)
-    found = {} if run_id is None else conversations(ledger.read, run_id, {session_id})
-    return {"session_id": session_id, "run_id": run_id, "turns": found.get(session_id)}
+def read_conversation(ledger: Ledger, *, session_id: str, run_id: str | None = None) -> dict[str, Any]:
+    """Return the conversation of *session_id* as *run_id* recorded it, else as the last run that recorded some of it.
+
+    ``turns`` is null where no run did.
+    """
+    for run in _recording(ledger, session_id, run_id):
+        if (turns := conversations(ledger.read, run, {session_id}).get(session_id)) is not None:
+            return {"session_id": session_id, "run_id": run, "turns": turns}
+    return {"session_id": session_id, "run_id": None, "turns": None}
 
 
-def _recorded_last(ledger: Ledger, session_id: str) -> str | None:
+def _recording(ledger: Ledger, session_id: str, first: str | None) -> Iterator[str]:
+    """Yield *first*, then the runs with events of the session, the newest first: a label's event is one, and tells of no turn."""
+    seen = set()
+    if first is not None:
+        seen.add(first)
+        yield first
     for entry in ledger.read(Query(session_id=session_id, newest_first=True)):
-        if not entry.event.type.startswith(RESERVED_AREAS):
-            return entry.event.run_id
-    return None
+        run = entry.event.run_id
+        if run not in seen and not entry.event.type.startswith(RESERVED_AREAS):
+            seen.add(run)
+            yield run

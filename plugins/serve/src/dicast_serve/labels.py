@@ -24,12 +24,13 @@ from dicast import (
     Verdict,
     nearest,
 )
-from dicast.reading import judged
+from dicast.reading import JudgedOutputs, judged
 
 from .documents import without_rationale
 from .parameters import BadRequest
 from .reading import ServedLedger
-from .runs import NotFound
+from .runs import NotFound, known
+from .subjects import TYPES, judged_content, shown_run
 
 MAX_BODY_BYTES = 200_000
 
@@ -46,6 +47,7 @@ BODY: Mapping[str, Any] = {
         "confidence": {"type": "number", "minimum": 0, "maximum": 1, "default": 1},
         "judge": {"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,100}$", "default": "human"},
         "reason": {"type": "string", "maxLength": 10_000, "pattern": NO_NULL},
+        "run_id": {"type": "string", "minLength": 1, "maxLength": 1000, "pattern": NO_NULL},
     },
 }
 
@@ -60,6 +62,10 @@ class Label:
     confidence: float = 1.0
     judge: str = "human"
     reason: str | None = None
+    run_id: str | None = None
+    """The run whose output is labeled; by default the last one that judged the subject and is no tool's."""
+    output_digest: str | None = None
+    """The digest of that output; no member of the request."""
 
 
 @attrs.frozen
@@ -88,7 +94,7 @@ class Person:
 class Saying:
     """The live object of :class:`Person`: its verdict, and the event ``label.given``, which ``dicast labels`` and ``calibrate`` read.
 
-    The labeller is the name that the person judges by. How the subject was drawn is not known, and not said.
+    The labeller is the name that the person judges by. How the subject was drawn is not known, and not recorded.
     """
 
     label: Label
@@ -103,6 +109,8 @@ class Saying:
         label = self.label
         score = float(label.score)
         given = {"subject": subject.id, "subject_kind": subject.kind, "score": score, "labeller": label.judge}
+        if label.output_digest is not None:
+            given["output_digest"] = label.output_digest
         self.run.record([TraceEvent("label.given", given, session_id=subject.session_id)])
         signals = {"reason": label.reason} if label.reason else {}
         rubric = Rubric("human", "1")
@@ -165,11 +173,11 @@ def record(ledger: ServedLedger, label: Label) -> dict[str, Any]:
     :raises NotFound: when nothing was read under this id.
     :raises ConfigError: when somebody else than a person has judged under the name.
     """
-    subject = ledger.read(lambda live: _subject(live, label))
+    subject, digest = ledger.read(lambda live: _subject(live, label))
     pipeline = {
         "name": "labels",
         "judges": [{"person": {"as": label.judge}}],
-        "define": {"person": Person.saying(label)},
+        "define": {"person": Person.saying(attrs.evolve(label, output_digest=digest))},
         "ledger": {"ledger/sqlite": {"path": str(ledger.path.absolute())}},
     }
     done = dicast.run(pipeline, subjects=[subject], kind="tool")
@@ -179,21 +187,30 @@ def record(ledger: ServedLedger, label: Label) -> dict[str, Any]:
     return {"run_id": done.run_id, "verdict": without_rationale(attrs.asdict(verdict, recurse=False))}
 
 
-def _subject(ledger: Ledger, label: Label) -> Subject:
-    """The subject as it was read last, where the name is a person's."""
+def _subject(ledger: Ledger, label: Label) -> tuple[Subject, str | None]:
+    """Return the subject with the output that the label is about, and the digest of the output; None where the ledger keeps digests of contents."""
     if kinds := {maker.judge_kind for maker in judged(ledger).makers if maker.judge == label.judge} - {"human", None}:
         message = (
             f"judge {label.judge!r} is no person, but {' and '.join(sorted(map(str, kinds)))}; judge by another name"
         )
         raise ConfigError(Problem(message, path="judge", value=label.judge))
-    query = Query(
-        types=("subject.read",), subject_id=label.subject_id, subject_kind=label.subject_kind, newest_first=True
-    )
-    read = next((entry.event for entry in ledger.read(attrs.evolve(query, limit=1))), None)
-    if read is None:
+    entries = [
+        entry
+        for entry in ledger.read(Query(types=TYPES, subject_id=label.subject_id))
+        if entry.event.subject_kind == label.subject_kind
+    ]
+    if not entries:
         raise NotFound(f"the ledger has no {label.subject_kind} {label.subject_id!r:.100}")
-    content: Any = read.payload.get("content") or {}
+    run_id = shown_run(ledger, entries, None if label.run_id is None else known(ledger, label.run_id))
+    read = next(
+        (one.event for one in reversed(entries) if one.event.type == "subject.read" and one.event.run_id == run_id),
+        entries[-1].event,
+    )
+    outputs = JudgedOutputs(ledger, {label.subject_id})
+    content: Any = judged_content(read, outputs, label.subject_kind, label.subject_id)["content"] or {}
     parts = {
         name: content[name] for name in ("input", "output", "reference", "context") if content.get(name) is not None
     }
-    return Subject(label.subject_kind, label.subject_id, session_id=read.session_id, **parts)
+    subject = Subject(label.subject_kind, label.subject_id, session_id=read.session_id, **parts)
+    output = outputs.of(run_id, label.subject_kind, label.subject_id)
+    return subject, None if output is None else output.digest

@@ -9,7 +9,7 @@ import attrs
 
 from dicast import Ledger
 
-from . import figures, runs
+from . import figures, runs, subjects
 from .parameters import MOST, Parameter, choice, flag, in_path, moment, number, text, whole
 
 Answer = Callable[[Ledger, Mapping[str, Any]], Mapping[str, Any]]
@@ -81,8 +81,15 @@ ROUTES = (
     Route(
         "/analytics/turns/{id}",
         "A subject with every verdict on it, whole. The one place that has rationales, where they were captured.",
-        runs.subject,
-        (in_path("id", "The subject's id."), text("subject_kind", "What kind of subject it is.", default="turn")),
+        subjects.subject,
+        (
+            in_path("id", "The subject's id."),
+            text("subject_kind", "What kind of subject it is.", default="turn"),
+            text(
+                "run",
+                "The run whose output is shown; by default the last one that judged the subject and is no tool's.",
+            ),
+        ),
         ("data",),
         light=True,
     ),

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-import attrs
-
-from dicast import ConfigError, Entry, Ledger, PluginError, Query, known_run
+from dicast import ConfigError, Entry, Ledger, known_run
 from dicast.reading import (
     FAILED,
     MSAT_UNKNOWN,
@@ -18,11 +16,9 @@ from dicast.reading import (
     judged,
     past_runs,
     run_document,
-    verdict_of,
 )
 
 from .documents import without_rationale, written
-from .reading import reader
 
 Values = Mapping[str, Any]
 Document = dict[str, Any]
@@ -119,49 +115,6 @@ def row_of(found: Judged, row: int) -> Document:
         "judge_cost_msat": None if failed or flag & MSAT_UNKNOWN else f"{found.msat_of([row]):f}",
         "created_at": written(found.times[row]),
     }
-
-
-def subject(ledger: Ledger, given: Values) -> Document:
-    """A subject with everything that was said of it, the oldest first: what was judged, each verdict whole, and its place in the chain."""
-    id, kind = given["id"], given["subject_kind"]
-    types = ("subject.read", "eval.completed", "eval.failed")
-    entries = [entry for entry in ledger.read(Query(types=types, subject_id=id)) if entry.event.subject_kind == kind]
-    if not entries:
-        raise NotFound(f"the ledger has no {kind} {id!r:.100}")
-    read = [entry.event for entry in entries if entry.event.type == "subject.read"]
-    said = [entry for entry in entries if entry.event.type == "eval.completed"]
-    failed = [entry for entry in entries if entry.event.type == "eval.failed"]
-    content: Any = read[-1].payload.get("content") if read else None
-    session_id = entries[0].event.session_id
-    return {
-        "data": {
-            f"{kind}_id" if kind == "turn" else "subject_id": id,
-            "subject_kind": kind,
-            "session_id": session_id,
-            "content": content,
-            "conversation": None if session_id is None else _conversation(ledger, session_id),
-            "evaluations": [_evaluation(entry) for entry in said],
-            "failures": [
-                {"run_id": entry.event.run_id, **entry.event.payload, "chain": _place(entry)} for entry in failed
-            ],
-        }
-    }
-
-
-def _conversation(ledger: Ledger, session_id: str) -> Any:
-    """The turns of the session; null where no run recorded them, or what draws them is not installed."""
-    try:
-        return reader("conversation")(ledger, session_id=session_id)["turns"]
-    except PluginError:
-        return None
-
-
-def _evaluation(entry: Entry) -> Document:
-    return {**attrs.asdict(verdict_of(entry.event), recurse=False), "chain": _place(entry)}
-
-
-def _place(entry: Entry) -> Document:
-    return {"seq": entry.seq, "prev": entry.prev, "digest": entry.digest}
 
 
 def live_rows(entries: Sequence[Entry]) -> list[Document]:

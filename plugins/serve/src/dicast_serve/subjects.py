@@ -1,0 +1,110 @@
+"""One subject: the output that a run judged, the conversation around it, and every verdict on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dicast import Entry, Event, Ledger, PluginError, Query, run_kind
+from dicast.reading import JudgedOutputs, reader, verdict_of
+
+from .runs import Document, NotFound, Values, known
+
+TYPES = ("subject.read", "eval.completed", "eval.failed")
+
+
+def subject(ledger: Ledger, given: Values) -> Document:
+    """Return a subject as one run judged it, with every verdict on it, the oldest first.
+
+    ``content`` and ``conversation`` are of the run ``run_id``: the run that is asked for, else the last one that judged the subject and is no
+    tool's, such as a label. Where a task made the output, ``content.output`` is the task's and ``made`` is true. Each verdict has the
+    ``output_digest`` of the output that it is about.
+    """
+    id, kind = given["id"], given["subject_kind"]
+    entries = [entry for entry in ledger.read(Query(types=TYPES, subject_id=id)) if entry.event.subject_kind == kind]
+    if not entries:
+        raise NotFound(f"the ledger has no {kind} {id!r:.100}")
+    wanted = None if given["run"] is None else known(ledger, given["run"])
+    run_id = shown_run(ledger, entries, wanted)
+    outputs = JudgedOutputs(ledger, {id})
+
+    def digest(run: str) -> str | None:
+        output = outputs.of(run, kind, id)
+        return None if output is None else output.digest
+
+    session_id = entries[0].event.session_id
+    read = next((one.event for one in reversed(entries) if _is_reading(one.event, run_id)), None)
+    return {
+        "data": {
+            f"{kind}_id" if kind == "turn" else "subject_id": id,
+            "subject_kind": kind,
+            "session_id": session_id,
+            "run_id": run_id,
+            **judged_content(read, outputs, kind, id),
+            "output_digest": digest(run_id),
+            "conversation": None if session_id is None else _conversation(ledger, session_id, read),
+            "evaluations": [
+                {
+                    **attrs.asdict(verdict_of(one.event), recurse=False),
+                    "output_digest": digest(one.event.run_id),
+                    "chain": _place(one),
+                }
+                for one in entries
+                if one.event.type == "eval.completed"
+            ],
+            "failures": [
+                {
+                    "run_id": one.event.run_id,
+                    **one.event.payload,
+                    "output_digest": digest(one.event.run_id),
+                    "chain": _place(one),
+                }
+                for one in entries
+                if one.event.type == "eval.failed"
+            ],
+        }
+    }
+
+
+def shown_run(ledger: Ledger, entries: Sequence[Entry], wanted: str | None) -> str:
+    """Return the run whose reading of a subject is shown: *wanted*, else the last run that judged it and is no tool's.
+
+    :raises NotFound: where *wanted* has not read the subject.
+    """
+    runs = list(dict.fromkeys(entry.event.run_id for entry in reversed(entries)))
+    if wanted is not None:
+        if wanted not in runs:
+            raise NotFound(f"run {wanted} has not read the subject; these have: {', '.join(runs[:3])}")
+        return wanted
+    started = ledger.read(Query(types=("run.started",)))
+    tools = {entry.event.run_id for entry in started if run_kind(entry.event.payload) == "tool"}
+    judged = {entry.event.run_id for entry in entries if entry.event.type != "subject.read"}
+    return min(runs, key=lambda run: (run in tools, run not in judged))  # the first of equal runs is the newest
+
+
+def judged_content(read: Event | None, outputs: JudgedOutputs, kind: str, id: str) -> Document:
+    """Return the content that a run read, with the output that its task made."""
+    content: Any = None if read is None else read.payload.get("content")
+    output = None if read is None else outputs.of(read.run_id, kind, id)
+    if output is None or not output.is_made:
+        return {"content": content, "made": False}
+    return {"content": {**(content if isinstance(content, Mapping) else {}), "output": output.value}, "made": True}
+
+
+def _is_reading(event: Event, run_id: str) -> bool:
+    return event.type == "subject.read" and event.run_id == run_id
+
+
+def _conversation(ledger: Ledger, session_id: str, read: Event | None) -> Any:
+    """Return the turns of the session; null where no run recorded them, or the plugin that draws them is not installed."""
+    run_id = None if read is None else str(read.payload.get("from_run") or read.run_id)
+    try:
+        return reader("conversation")(ledger, session_id=session_id, run_id=run_id)["turns"]
+    except PluginError:
+        return None
+
+
+def _place(entry: Entry) -> Document:
+    return {"seq": entry.seq, "prev": entry.prev, "digest": entry.digest}
