@@ -281,7 +281,16 @@ def test_providers_with_transforms_and_values_that_a_prompt_would_print_otherwis
         ("latency: 500", {"check": "max_latency", "value": 0.00075}),
         ("is-refusal", {"check": "is_refusal"}),
         ("plain: text", {"check": "equals", "value": "plain: text"}),
-        ("javascript: 1", {"check": "javascript", "file": "pipeline.checks.cjs", "function": "assert_1", "above": 0}),
+        (
+            "javascript: 1",
+            {
+                "check": "javascript",
+                "file": "pipeline.checks.cjs",
+                "function": "assert_1",
+                "above": 0,
+                "complete": True,
+            },
+        ),
     ],
 )
 def test_a_cell_of_a_csv_file_is_read_as_promptfoo_reads_it(cell, item, take, tmp_path):

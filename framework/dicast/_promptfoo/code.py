@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from textwrap import indent
 
 import attrs
 
@@ -29,6 +28,7 @@ _HEADS = {
         "// Written by dicast init from {name}, a configuration of promptfoo: its assertions in JavaScript.\n"
         "// Read it before you trust it.\n"
         "const shim = new Proxy(process, { get: (own, name) => (name === 'mainModule' ? { require } : Reflect.get(own, name)) });\n"
+        "const compiled = (body) => (output, context) => new Function('output', 'context', 'process', body)(output, context, shim);\n"
     ),
 }
 
@@ -126,8 +126,10 @@ def _python(name: str, text: str) -> str:
 
 
 def _javascript(name: str, text: str) -> str:
+    """Return an export that compiles its code when it is called, so that a wrong one fails alone."""
     body = text if "\n" in text else _body(text)
-    return f"exports.{name} = (output, context, process = shim) => {{\n{indent(body, '  ')}\n}};\n"
+    literal = re.sub(r"[\\`]|\$(?=\{)", r"\\\g<0>", body)
+    return f"exports.{name} = compiled(`\n{literal}\n`);\n"
 
 
 def _body(text: str) -> str:

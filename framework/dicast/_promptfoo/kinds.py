@@ -171,6 +171,7 @@ class Reader:
         if value is None or not isinstance(source, str) or not source.strip():
             raise NotCarried("it needs a value: an expression, or file://PATH")
         limit: dict[str, Any] = {"above": 0} if threshold is None else {"threshold": threshold}
+        limit["complete"] = True
         try:
             if is_file(source):
                 return {"check": name, **self.code.file(name, source, value.place), **limit}

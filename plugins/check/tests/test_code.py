@@ -100,6 +100,12 @@ def test_a_function_of_javascript_scores(options, expected, folder):
         ("function: slow, timeout: 0.3", "a", "timeout", "took longer than 0.3 s"),
         ("function: number", "57", "invalid_score", "returned 57; a score is in [0, 1]"),
         ("function: number", "nan", "invalid_score", "it returned nan"),
+        (
+            "function: graded, complete: true",
+            "a",
+            "invalid_score",
+            "return true or false, a number, or {pass, score, reason}",
+        ),
         ("function: shrot", "a", "crashed", "the file has no function 'shrot'; it has short"),
     ],
 )

@@ -44,6 +44,7 @@ class CodeCheck:
     :param field: pass only this place in the output to the function, a dotted path or a JSON pointer.
     :param threshold: the least number that holds, where the function returns one; 0.5 by default.
     :param above: hold only numbers above this one; takes the place of ``threshold``.
+    :param complete: accept an object only with ``pass``, ``score`` and ``reason``, as promptfoo does.
     :param timeout: seconds that one call may take; then its process is killed.
     """
 
@@ -59,6 +60,7 @@ class CodeCheck:
     field: str | None = attrs.field(default=None, validator=check_field)
     threshold: float | None = None
     above: float | None = None
+    complete: bool = False
     timeout: float = attrs.field(default=30, validator=Within(0, inf, "more than 0 seconds", open=True))
 
     @property
@@ -252,7 +254,7 @@ def _answer(result: object, check: CodeCheck) -> Answer | Failure:
         return Answer(result, f"is {'accepted' if result else 'refused'} by {check.file.name}")
     if isinstance(result, int | float):
         return _number(float(result), check, "")
-    if isinstance(result, Mapping):
+    if isinstance(result, Mapping) and not (check.complete and not _is_complete(result)):
         score, passes = result.get("score"), result.get("pass", result.get("pass_"))
         reason = result.get("reason")
         reason = reason if isinstance(reason, str) else ""
@@ -264,10 +266,15 @@ def _answer(result: object, check: CodeCheck) -> Answer | Failure:
             )
         if passes is None and _is_number(score):
             return _number(float(score), check, reason)  # type: ignore[arg-type]  # a number, as asked above
+    form = "{pass, score, reason}" if check.complete else "{score, reason}"
     return Failure(
-        "invalid_score",
-        f"{check.file.name} returned {result!r:.80}; return true or false, a number, or {{score, reason}}",
+        "invalid_score", f"{check.file.name} returned {result!r:.80}; return true or false, a number, or {form}"
     )
+
+
+def _is_complete(result: Mapping[str, Any]) -> bool:
+    passes = result.get("pass", result.get("pass_"))
+    return isinstance(passes, bool) and _is_number(result.get("score")) and isinstance(result.get("reason"), str)
 
 
 def _is_number(value: object) -> bool:

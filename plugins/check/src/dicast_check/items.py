@@ -294,7 +294,7 @@ def _entry(number: int, value: Any, judges: Mapping[str, Judge]) -> _Entry:
     for key in ("field", "metric"):
         if not isinstance(value.get(key, ""), str):
             raise BadList(f"item {number}: {key} is a text, not {value[key]!r:.80}")
-    for key in ("negate", "ignore_case"):
+    for key in ("negate", "ignore_case", "complete"):
         if not isinstance(value.get(key, False), bool):
             raise BadList(f"item {number}: {key} is true or false, not {value[key]!r:.80}")
     return _Entry(
