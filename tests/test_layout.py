@@ -38,7 +38,7 @@ FOLDERS = {
     "_kernel/contract": 800,
     "_kernel/leases": 200,
     "_kernel/pipeline": 2650,
-    "_kernel/records": 780,
+    "_kernel/records": 800,
     "_kernel/report": 1350,
     "_kernel/resume": 450,
     "_kernel/run": 1200,
