@@ -32,7 +32,10 @@ def records(text, **components):
 def test_of_several_labels_no_score_is_the_record_s_unless_the_gate_names_one():
     strict, kind = [Judgment(0.25), Failure("refused", "no")], FakeJudge(Judgment(1.0))
     found = records("judges: [strict, kind]", strict=FakeJudge(strict), kind=kind)
-    assert found == {"a": {"scores": {"strict": 0.25, "kind": 1.0}}, "b": {"scores": {"kind": 1.0}}}
+    assert found == {
+        "a": {"scores": {"strict": 0.25, "kind": 1.0}, "score": None},
+        "b": {"scores": {"kind": 1.0}, "score": None},
+    }
     found = records("judges: [strict, kind]\ngate: {on: strict}", strict=FakeJudge(strict), kind=kind)
     assert found == {"a": {"scores": {"strict": 0.25, "kind": 1.0}, "score": 0.25}, "b": {"scores": {"kind": 1.0}}}
 

@@ -19,7 +19,7 @@ from dicast._kernel.pipeline.clauses import Gate
 from dicast._kernel.report.document import document, exit_code
 from dicast._kernel.report.fold import Report
 from dicast._kernel.report.spool import ScoreFile
-from dicast._kernel.report.statistics import aggregate_all, confidence_interval
+from dicast._kernel.report.statistics import aggregate_all, confidence_interval, without_variance
 from dicast._kernel.report.tally import Tally
 from dicast._kernel.values.aggregation import TrimmedMean, aggregate
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
@@ -42,10 +42,18 @@ def clustered(pairs):
     return max(0.0, mean - half), min(1.0, mean + half)
 
 
-def interval(pairs):
+def spooled(pairs):
     spool = ScoreFile()
     spool.add(pairs)
-    found = confidence_interval(spool, math.fsum(score for _, score in pairs) / len(pairs))
+    return spool
+
+
+def measured(pairs):
+    return confidence_interval(spooled(pairs), float(sum(Fraction(score) for _, score in pairs) / len(pairs)))
+
+
+def interval(pairs):
+    found = measured(pairs)
     return None if found is None else (found.low, found.high)
 
 
@@ -93,7 +101,51 @@ def test_the_interval_is_the_formula_s(pairs):
         assert mean - 1e-12 <= found[1] <= 1
 
 
-METHODS = st.sampled_from(["median", "mean", "min", "max"]) | st.floats(0, 50).map(TrimmedMean)
+EQUAL = st.tuples(st.floats(0, 1), st.lists(SESSIONS, min_size=2, max_size=40))
+
+
+@given(EQUAL)
+def test_the_interval_of_equal_scores_is_the_bound_of_the_rule_of_three(given_):
+    score, sessions = given_
+    found = measured([(session, score) for session in sessions])
+    clusters = sessions.count(None) + len({*sessions} - {None})
+    if clusters < 2:
+        assert found is None
+        return
+    share = 1 - 0.05 ** (1 / clusters)
+    assert (found.low, found.high) == pytest.approx((score * (1 - share), score + (1 - score) * share))
+    assert 0 <= found.low <= score <= found.high <= 1
+    assert found.low < found.high
+    assert "no variance seen" in found.method
+
+
+@given(st.integers(2, 10**6))
+def test_a_share_at_the_bound_shows_no_deviation_once_in_twenty_samples(clusters):
+    """The bound in other words: were the share as large as it, so many clusters would all agree with probability .05."""
+    found = without_variance(1.0, clusters)
+    assert found.low**clusters == pytest.approx(0.05)
+    assert without_variance(1.0, clusters + 1).low > found.low  # more subjects, a narrower interval
+
+
+def test_sessions_that_differ_inside_and_not_among_one_another_are_no_point():
+    found = measured([("a", 0.0), ("a", 1.0), ("b", 0.0), ("b", 1.0)])
+    assert (found.low, found.high) == pytest.approx((0.5 * 0.05**0.5, 1 - 0.5 * 0.05**0.5))
+
+
+def test_equal_scores_on_a_scale_without_bounds_have_no_interval():
+    assert confidence_interval(spooled([(None, 3.0)] * 5), 3.0, bounded=False) is None
+
+
+@pytest.mark.parametrize(("line", "answer"), [(0.2, True), (0.9, None)])
+def test_a_clause_goes_by_the_interval_of_equal_scores(line, answer):
+    done = gated({"min_score": line, "bound": "interval"}, [1.0] * 3)
+    assert done.document["score"]["ci_low"] == pytest.approx(0.05 ** (1 / 3))
+    assert "no variance seen" in done.document["score"]["ci_method"]
+    assert done.document["gate"]["passed"] is answer
+
+
+METHODS = st.sampled_from(["median", "mean", "min", "max"]) | st.sampled_from([0.0]) | st.floats(1, 50)
+METHODS = METHODS.map(lambda method: TrimmedMean(method) if isinstance(method, float) else method)
 
 
 @given(SCORED, METHODS)

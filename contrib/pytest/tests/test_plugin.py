@@ -101,6 +101,18 @@ def test_each_subject_is_an_item_and_so_is_the_gate(folder):
     assert (folder / "out.csv").is_file()
 
 
+def test_a_file_without_a_gate_has_an_item_for_its_coverage(folder):
+    text = "\n".join(line for line in (PIPELINE % 0.5).splitlines() if not line.startswith("gate"))
+    (folder / "answers.dicast.yaml").write_text(text)
+    outcomes, done = run(folder, "--dicast")
+    assert (outcomes["coverage"], "gate" in outcomes, done.returncode) == ("passed", False, 1)
+    rows = [{"id": str(number), "output": "Ankara" if number else None} for number in range(4)]
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    outcomes, done = run(folder, "--dicast")
+    assert outcomes["coverage"] == "failed"
+    assert "undecided (exit code 3)\n  coverage 0.75 is below min_coverage 0.95" in done.stdout
+
+
 def test_a_gate_that_does_not_pass_is_a_failing_item(folder):
     (folder / "answers.dicast.yaml").write_text(PIPELINE % 0.9)
     outcomes, done = run(folder, "--dicast")

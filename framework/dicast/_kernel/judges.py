@@ -14,6 +14,7 @@ from .finished_run import Run
 from .forecast import Forecast, forecast
 from .pipeline.build import load_pipeline
 from .pipeline.clauses import Gate
+from .pipeline.labels import pipeline_labels, score_label
 from .pipeline.raw_scale import raw_labels
 from .pipeline.read import read_pipeline
 from .pipeline.sections import METRICS, PASS_AT, Pipeline, Slot
@@ -61,6 +62,16 @@ class PipelineJudges:
     def pass_at(self) -> Mapping[str, float | None]:
         """The least score with which a subject passes, by label; ``metrics`` for all metrics together. None for a raw label without one, and for all metrics where each has to pass."""
         return pass_lines(self._pipeline)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the file: all metrics together, each judge, each criterion of the task."""
+        return pipeline_labels(self._pipeline)
+
+    @property
+    def score_label(self) -> str | None:
+        """The label of the run's score: the only one, or of several the first clause's of the gate; else None."""
+        return score_label(self._pipeline.gate, self.labels)
 
     def line(self, label: str) -> float:
         """Return the least score in [0, 1] with which a subject passes *label*.

@@ -69,8 +69,8 @@ def test_stdin_says_why_a_candidate_has_no_score(folder):
 def test_the_label_that_counts_can_be_named(folder):
     (folder / "pipeline.yaml").write_text("judges: [{heuristic/turn: {as: a}}, {heuristic/turn: {as: b}}]\n")
     code, found = judged({"candidate": "yes"}, "--kind", "turn")
-    assert code == 1
-    assert "say whose score counts with --on, of a, b" in found["error"]["message"]
+    assert code == 2
+    assert "say with --on whose score counts, of a, b" in found["error"]["message"]
 
 
 @contextmanager

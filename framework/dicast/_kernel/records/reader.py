@@ -135,7 +135,8 @@ class RecordReader:
         if whose is None and not self._counts_all:
             whose = next(iter(newest))
         value: Any = value_of(verdicts[whose]) if whose in verdicts else scores.get(whose) if whose else None
-        return whose, {"scores": scores} | flags | ({} if value is None else {"score": value}), missing
+        unknown = {"score": None} if whose is None else {}  # of several labels no score is the run's
+        return whose, {"scores": scores} | flags | (unknown if value is None else {"score": value}), missing
 
 
 def results(ledger: Ledger, run_id: str) -> Results:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from dicast import ConfigError, Due, Event, one_line, run
+from dicast import ConfigError, Due, Event, one_line, pipeline_judges, run
 from dicast.commands import as_json as json_option
 from dicast.commands import overrides as set_option
 from dicast.commands import print_json, run_command
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 TOKEN_ENV = "DICAST_EVALUATOR_TOKEN"  # noqa: S105 - the name of a variable
 
-on_option = click.option("--on", metavar="LABEL", help="Whose score counts: all metrics together by default.")
+on_option = click.option(
+    "--on", metavar="LABEL", help="The label whose score counts: by default that of the run's score."
+)
 kind_option = click.option(
     "--kind", default="candidate", show_default=True, help="The kind of subject that a candidate is to the pipeline."
 )
@@ -76,6 +78,10 @@ def stdin(file: Path, on: str | None, kind: str, overrides: tuple[str, ...]) -> 
         subject = subject_of(parsed(sys.stdin.buffer.read()), kind)
     except (BadPayload, ValueError) as error:
         return _failed("payload", str(error), 2)
+    try:
+        on = _label(file, overrides, on)
+    except ConfigError as error:
+        return _failed("pipeline", "\n".join(str(problem) for problem in error.problems), 2)
     done = run(file, overrides=overrides, subjects=[Due(subject, answered=events.extend)], kind="evaluate")
     if done.disabled:
         return _failed("disabled", "judging is switched off (disabled, DICAST_DISABLED): nothing was scored", 1)
@@ -123,6 +129,8 @@ def serve(
     if token is None and not is_loopback(host):
         raise ConfigError(f"{host} can be reached from other machines: set a token in {TOKEN_ENV}")
 
+    on = _label(file, overrides, on)
+
     def ready(address: str) -> None:
         click.echo(f"serving {one_line(str(file))} at {address}", err=True)
 
@@ -130,6 +138,19 @@ def serve(
         return Serving(host, port, token, kind, on, ready)
 
     return run_command(file, source, overrides=overrides, live=True, new=True, as_json=as_json)
+
+
+def _label(file: Path, overrides: tuple[str, ...], on: str | None) -> str | None:
+    """Return the label whose score counts: *on*, else that of the run's score; None where judging is switched off.
+
+    :raises ConfigError: where the file has several labels and none of them is named.
+    """
+    if on is not None or os.environ.get("DICAST_DISABLED", "") not in ("", "0"):
+        return on
+    judges = pipeline_judges(file, overrides)
+    if judges.score_label is None and len(judges.labels) > 1:
+        raise ConfigError(f"{file} has several labels: say with --on whose score counts, of {', '.join(judges.labels)}")
+    return judges.score_label
 
 
 def _failed(kind: str, message: str, code: int) -> int:

@@ -94,9 +94,13 @@ def _leaves(metrics: Mapping[str, object], place: str = "") -> Iterator[str]:
 
 
 def score_of(record: Record) -> float | None:
-    """The ``metrics.score`` of *record*, else the mean of its ``metrics.scores``; None where it has no number."""
-    score = number(mapping(record).get("score"))
-    if score is not None:
+    """Return the ``metrics.score`` of *record*, else the mean of its ``metrics.scores``; None without a number.
+
+    A null score is that of a run with several labels, none of which counts: then there is none.
+    """
+    metrics = mapping(record)
+    score = number(metrics.get("score"))
+    if score is not None or ("score" in metrics and metrics["score"] is None):
         return score
     values = mapping(record, "scores").values()
     scores = [value if value.__class__ is float else number_or_nan(value) for value in values]

@@ -128,6 +128,11 @@ def make_plan(asked: Asked) -> dict[str, Any]:
     """
     asked.check()
     subject = prospect(asked.file, asked.overrides)
+    if subject.label is None and len(subject.labels) > 1:
+        names = ", ".join(subject.labels)
+        raise ConfigError(
+            f"{asked.file} has several labels ({names}), and a plan is about one: say which with --set gate.on=LABEL"
+        )
     if subject.is_raw:
         message = f"{asked.file}: {subject.label} is on a scale of its own, and a plan is about scores in [0, 1]"
         raise ConfigError(f"{message}: give the metric a range, as in range: [0, 100]")
@@ -162,8 +167,15 @@ def find_earlier(ledger: Ledger, subject: Any, rows: PlanRows) -> Earlier | None
         )
         setup = begun.get("setup") if ended is None else None
         done: Mapping[str, Any] = {} if ended is None else ended.event.payload
-        return Earlier(run_id, setup, (done.get("score") or {}).get("audit"), done.get("baseline"))
+        return Earlier(run_id, setup, _audit(done), done.get("baseline"))
     return None
+
+
+def _audit(done: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the figures of the audits in a run's document; documents without ``labels`` have them in ``score``."""
+    label = (done.get("labels") or {}).get("metrics") or done.get("score") or {}
+    found: Mapping[str, Any] | None = label.get("audit")
+    return found
 
 
 _JUDGING = ("metrics[", "judges[", "extractors[", "task", "scoring")
