@@ -475,6 +475,9 @@ def judges(rows):
     )
 
 
+OF_A_LABEL = ("mean", "pass_rate", "scored", "failed", "total")
+
+
 def runs(rows):
     """The runs, the one that began last first; nobody holds a lease."""
     found = []
@@ -494,11 +497,25 @@ def runs(rows):
                 "state": state,
                 **{name: done.get(name) for name in ("subjects", "scored", "cost")},
                 "score": score.get("mean"),
+                "score_label": score.get("label"),
                 "basis": max(bases, key=BASES.index, default=None),
+                "labels": {label: {name: one.get(name) for name in OF_A_LABEL} for label, one in _labels(done).items()},
                 "gate": _gate(done.get("gate")),
             }
         )
     return found
+
+
+def _labels(done):
+    """The labels of a document; those of an older one are its score's, with the counts of the run, and its judges'."""
+    if "labels" in done or not done:
+        return done.get("labels", {})
+    score = done.get("score") or {}
+    own = {}
+    if "label" in score:
+        total = done["scored"] + done["failed"] + done.get("unaffordable", 0)
+        own = {score["label"]: {**score, "scored": done["scored"], "failed": done["failed"], "total": total}}
+    return own | {label: one for label, one in (done.get("judges") or {}).items() if label not in own}
 
 
 def _gate(gate):
