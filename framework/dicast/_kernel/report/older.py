@@ -33,7 +33,11 @@ def _is_usual(gate: Document) -> bool:
 
 def _labels(done: Document) -> dict[str, Document]:
     score = done.get("score")
-    own = {} if score is None or "label" not in score else {score["label"]: {**score, "basis": _basis(score), **_counts(done)}}
+    own = (
+        {}
+        if score is None or "label" not in score
+        else {score["label"]: {**score, "basis": _basis(score), **_counts(done)}}
+    )
     return own | {label: judge for label, judge in (done.get("judges") or {}).items() if label not in own}
 
 
