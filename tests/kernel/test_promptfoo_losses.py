@@ -303,3 +303,36 @@ def test_the_page_has_every_type():
     page = (Path(__file__).parents[2] / "docs" / "start" / "promptfoo.md").read_text()
     missing = [kind for kind in (*CARRIED, *INSTEAD, "assert-set") if f"`{kind}`" not in page]
     assert missing == []
+
+
+def test_prompts_and_tests_are_read_in_every_form(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("one {{x}}\n---\ntwo {{x}}\n")
+    (tmp_path / "b.json").write_text('[{"role": "user", "content": "three {{x}}"}]')
+    (tmp_path / "t.csv").write_text("x,__expected\na,contains: a\n")
+    configuration = {
+        "prompts": {"a.txt": "first", "b.json": "second"},
+        "providers": "openai:gpt-4o-mini",
+        "tests": "t.csv",
+    }
+    (tmp_path / "c.json").write_text(json.dumps(configuration))
+    assert main(["init", "--from", "promptfoo", "c.json", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["not_carried"] == []
+    experiments = yaml.safe_load((tmp_path / "pipeline.yaml").read_text())["experiments"]
+    assert [one["set"]["task"]["prompt/chat"]["user"] for one in experiments.values()] == [
+        "one {{x}}",
+        "two {{x}}",
+        "three {{x}}",
+    ]
+    assert list(experiments) == ["first", "first_2", "second"]
+
+
+def test_a_prompt_that_cannot_be_read_is_listed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.yaml").write_text(
+        "prompts: [none.txt, {label: empty}, make.py, {raw: '{{x}}', config: {a: 1}}]\nproviders: [echo]\n"
+        "tests: [{vars: {x: a}, assert: [{type: contains, value: a}]}]\n"
+    )
+    assert main(["init", "--from", "promptfoo", "c.yaml", "--json", "--no-try"]) == 0
+    losses = [one["what"] for one in json.loads(capsys.readouterr().out)["not_carried"]]
+    assert sorted(losses) == ["config of a prompt", "prompt make.py", "prompt none.txt", "prompt {'label': 'empty'}"]

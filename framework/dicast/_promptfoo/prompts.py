@@ -13,6 +13,7 @@ from .configuration import Folders, Losses, data_of, is_file, items, mapping_of,
 
 _TEXTS = (".txt", ".md", ".json", ".j2", ".jsonl", ".yaml", ".yml")
 _CODE = (".js", ".cjs", ".mjs", ".ts", ".py", ".csv")
+_KEYS = {"raw", "id", "label", "display"}
 _ASK = "ask it by task/command or task/python"
 
 
@@ -29,18 +30,32 @@ class Prompt:
 def prompts(node: Node | None, folders: Folders, losses: Losses) -> list[Prompt]:
     """Return the prompts, those in files among them."""
     result: list[Prompt] = []
-    for entry in items(node):
-        keys = mapping_of(entry)
-        body = entry if isinstance(entry.value, str) else keys.get("raw", keys.get("id"))
-        label = data_of(keys.get("label"))
-        for text in _texts(body, folders, losses) if body is not None else ():
+    for place, body, label in _bodies(node, losses):
+        for text in _texts(body, folders, losses):
             templates = _templates(text)
             if templates is None:
                 what = "a prompt of more messages than one of the system and one of the user"
-                losses.add(entry.place, what, _ASK)
+                losses.add(place.place, what, _ASK)
             else:
-                result.append(Prompt(slug(label or f"prompt{len(result) + 1}"), text, templates, entry.place))
+                result.append(Prompt(slug(label or f"prompt{len(result) + 1}"), text, templates, place.place))
     return result
+
+
+def _bodies(node: Node | None, losses: Losses) -> Iterator[tuple[Node, Node, str | None]]:
+    """Yield the place of each prompt, its text or the name of its file, and its label."""
+    for entry in items(node):
+        keys = mapping_of(entry)
+        body = entry if isinstance(entry.value, str) else keys.get("raw", keys.get("id"))
+        if body is not None:
+            for odd in sorted(set(keys) - _KEYS):
+                losses.add(keys[odd].place, f"{odd} of a prompt", "write it into the task")
+            label = data_of(keys.get("label"))
+            yield entry, body, None if label is None else str(label)
+        elif keys and not _KEYS & set(keys) and all(isinstance(child.value, str) for child in keys.values()):
+            for name, child in keys.items():  # {prompt.txt: label}
+                yield entry, attrs.evolve(child, value=name), str(child.value)
+        else:
+            losses.add(entry.place, f"prompt {data_of(entry)!r:.60}", "write its text, or the name of its file")
 
 
 def _texts(node: Node, folders: Folders, losses: Losses) -> Iterator[str]:
