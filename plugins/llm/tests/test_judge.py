@@ -528,6 +528,15 @@ def test_a_rubric_that_is_given_judges_every_kind():
         assert request.messages[0].content.startswith("Be strict --- very.\n---\nReally.\n\n")
 
 
+@pytest.mark.parametrize("reference", [None, " ", []])
+def test_a_rubric_that_needs_a_reference_asks_nothing_without_one(reference):
+    needs = {"rubric": rubric("factuality-v1")}
+    answer, requests = ask(told(), Subject("row", "1", "in", "out", reference), **needs)
+    assert (answer.kind, requests) == ("missing_input", [])
+    answer, requests = ask(told(), Subject("row", "1", "in", "out", "right"), **needs)
+    assert (answer.score is not None, len(requests)) == (True, 1)
+
+
 def test_a_system_prompt_stamps_its_own_version():
     answer, (request,) = ask(told(), system_prompt="Be strict.")
     assert (answer.rubric.id, answer.rubric.version) == ("system-prompt", sha256(b"Be strict.").hexdigest()[:12])

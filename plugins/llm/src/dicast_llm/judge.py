@@ -47,6 +47,7 @@ from dicast.judging import (
     system_message,
     with_reply,
 )
+from dicast.toolkit.references import is_missing
 
 from .choosing import Choice
 from .evidence import MAX_CHARS, Evidence, EvidenceKind, Prepared, Showing, evidence_options, gather
@@ -168,6 +169,10 @@ class LlmJudge:
 
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
         """Ask the model, again as long as its reply is no verdict; *children* are not shown to it."""
+        if self._needs_reference(subject):
+            rubric = self._briefing(subject.kind).rubric.id
+            message = f"rubric {rubric} compares with a reference, and {subject.kind} {subject.id} has none"
+            return Failure("missing_input", message)
         model = Choice(self.model, self.models).of(subject)
         if isinstance(model, Failure):
             return model
@@ -185,11 +190,16 @@ class LlmJudge:
     def estimate(self, subject: Subject) -> Cost:
         """What one ask may cost at most; asking again is reserved when it happens."""
         model = Choice(self.model, self.models).of(subject)
-        if isinstance(model, Failure) or is_free(model):
+        if isinstance(model, Failure) or is_free(model) or self._needs_reference(subject):
             return Cost.zero()
         evidence = self._prepared.keep(subject, partial(gather, subject, self._showing))
         shown = () if isinstance(evidence, Failure) else evidence.sections
         return self._question(subject, shown).estimate(model)
+
+    def _needs_reference(self, subject: Subject) -> bool:
+        """Whether the rubric says ``needs: [reference]``, and the subject has none."""
+        needs = self._briefing(subject.kind).rubric.data.get("needs")
+        return isinstance(needs, list | tuple) and "reference" in needs and is_missing(subject.reference)
 
     def _brief(self, default: str) -> Briefing:
         chosen = _chosen(self.rubric, self.system_prompt) or installed(default)
