@@ -230,6 +230,16 @@ def test_an_object_without_a_known_place_is_refused_with_its_places(init):
     assert (code, source["rows/jsonl"]["fields"]) == (0, {"output": "output.verdict.city", "reference": "expected"})
 
 
+def test_most_objects_decide_the_place(init):
+    outputs = [{"text": "4"}, {"answer": "4"}, {"answer": "4"}, {"answer": "5", "text": "x"}]
+    rows = [{"input": "2+2?", "output": output, "expected": "4"} for output in outputs]
+    code, document, _ = init(lines(*rows), "rows.jsonl")
+    assert code == 2  # the first row has no such place, which the check of the whole file finds
+    assert "the row has no 'output.answer'" in document["error"]["message"]
+    code, _, source = init(lines(*rows[1:]), "rows.jsonl")
+    assert (code, source["rows/jsonl"]["fields"]["output"]) == (0, "output.answer")
+
+
 def test_objects_are_compared_with_objects(init):
     rows = [{"input": "q", "output": {"label": "a"}, "expected": {"label": "a"}}] * 2
     code, document, source = init(lines(*rows), "rows.jsonl", tries=True)
@@ -330,3 +340,15 @@ def test_a_column_of_what_a_bot_should_say_is_the_reference(init):
         0,
         {"input": "Customer asks", "output": "Bot says", "reference": "Should say"},
     )
+
+
+@pytest.mark.parametrize("options", [(), ("--kind", "turns")])
+def test_one_document_over_many_lines_is_not_an_error_a_line(init, options):
+    code, document, _ = init(json.dumps({"a": {"b": [1] * 200}}, indent=1), "a.jsonl", *options)
+    assert (code, document["error"]["message"].count("\n")) == (2, 0)
+
+
+def test_an_array_is_read_whatever_the_file_is_called(init):
+    rows = [{"question": "2+2?", "answer": "4", "expected": "4"}] * 2
+    code, _, source = init(json.dumps(rows, indent=1), "rows.jsonl", tries=True)
+    assert (code, [*source]) == (0, ["rows/json"])

@@ -53,10 +53,10 @@ def id_templates(record: object) -> list[tuple[str, str]]:
         return []
     plain = [name for name, value in record.items() if isinstance(value, str | int) and not isinstance(value, bool)]
     ids = [name for name in _IDS if name in plain]
-    found = [(f"{{{{ {name} }}}}", f"key {name!r} (guessed: its name)") for name in ids]
-    others = [name for name in _MORE if name in plain and name not in ids]
-    return found + [
-        (f"{{{{ {name} }}}}-{{{{ {other} }}}}", f"keys {name!r} and {other!r} (guessed: {name!r} alone occurs twice)")
+    templates = [(f"{{{{ {name} }}}}", f"key {name!r} (guessed: its name)") for name in ids]
+    second_names = [name for name in _MORE if name in plain and name not in ids]
+    return templates + [
+        (f"{{{{ {name} }}}}-{{{{ {second} }}}}", f"keys {name!r} and {second!r} (guessed: {name!r} alone occurs twice)")
         for name in ids
-        for other in others
+        for second in second_names
     ]

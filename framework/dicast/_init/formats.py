@@ -27,7 +27,7 @@ _MOST_YAML = 2**20
 
 @attrs.frozen
 class FileFormat:
-    """A format of another tool: *title* names it, *fits* recognizes it, *advice* says what to do with the file."""
+    """A format of another tool: its *title*, the test *fits* that recognizes it, and the *advice* for a file of it."""
 
     title: str
     fits: Callable[[Beginning], bool]
@@ -39,9 +39,9 @@ def refuse_other_formats(path: Path, beginning: Beginning) -> None:
 
     :raises DataError: naming the format, and what to do.
     """
-    found = next((one for one in FORMATS if one.fits(beginning)), None) or _of_yaml(path)
-    if found is not None:
-        raise DataError(Problem(f"this looks like {found.title}; {found.advice}", str(path)))
+    form = next((candidate for candidate in FORMATS if candidate.fits(beginning)), None) or _of_yaml(path)
+    if form is not None:
+        raise DataError(Problem(f"this looks like {form.title}; {form.advice}", str(path)))
 
 
 def _any(test: Callable[[Record], bool]) -> Callable[[Beginning], bool]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from .._kernel.values.errors import ConfigError
 from .._toolkit.json_values import MISSING, lookup
-from ..toolkit.outputs import text_places
+from ..toolkit.outputs import PLACES, text_places
 from .columns import Column
 from .guesses import Guess, Guesses
 from .sample import Sample
@@ -47,11 +47,7 @@ def _place_in(column: Column) -> str | None:
     for value in column.values:
         for path in text_places(value):
             counts[path] = counts.get(path, 0) + 1
-    found = [path for path, count in counts.items() if 2 * count > len(column.values)]
-    first = next(iter(column.values))
-    return (
-        min(found, key=list(text_places(first)).index, default=None) if found and isinstance(first, Mapping) else None
-    )
+    return next((path for path in PLACES if 2 * counts.get(path, 0) > len(column.values)), None)
 
 
 def _is_reply(column: Column) -> bool:
@@ -62,10 +58,10 @@ def _is_reply(column: Column) -> bool:
 
 
 def _places(column: Column) -> list[str]:
-    """Return the keys of the first object, those of objects in it with dots."""
+    """Return the keys of the first object; keys of objects inside it have dots."""
     first = next((value for value in column.values if isinstance(value, Mapping)), {})
-    found = []
+    paths = []
     for name, value in first.items():
         inner = [f"{name}.{key}" for key in value] if isinstance(value, Mapping) else []
-        found += inner or [str(name)]
-    return found[:_KEYS]
+        paths += inner or [str(name)]
+    return paths[:_KEYS]

@@ -111,7 +111,7 @@ def _conversations(path: Path, beginning: Beginning, kind: str | None) -> str | 
     first = beginning.objects[0] if beginning.objects else {}
     if isinstance(first.get("type"), str) and isinstance(first.get("payload"), dict):
         return "traces/events"
-    if kind == "turns" and beginning.layout in ("lines", "document"):
+    if kind == "turns" and not _spans_lines(beginning) and beginning.layout != "array":
         return "traces/messages" if "messages" in first else "traces/events"
     return None
 
@@ -215,6 +215,8 @@ def _source(path: Path, beginning: Beginning) -> tuple[str, dict[str, Any]]:
         return "rows/xlsx", {}
     if source is None and beginning.start.startswith(b"PAR1"):
         return "rows/parquet", {}
+    if source == "rows/jsonl" and _spans_lines(beginning):
+        return _of_json(path, beginning)
     if source is not None and source != "rows/csv":
         return source, {}
     first = beginning.lines[0] if beginning.lines else b""
@@ -230,6 +232,11 @@ def _delimiter(suffix: str, header: bytes) -> dict[str, Any]:
     if suffix == ".tsv" or text.count(best) <= text.count(","):
         return {}
     return {"delimiter": best}
+
+
+def _spans_lines(beginning: Beginning) -> bool:
+    """Return whether the file is one JSON value over several lines, and not a value a line."""
+    return beginning.layout in ("array", "document") and len(beginning.lines) > 1
 
 
 def _of_json(path: Path, beginning: Beginning) -> tuple[str, dict[str, Any]]:

@@ -64,13 +64,13 @@ def read_yaml(
         rest is still read.
     """
     start = Place(file, 1, 1, Path()) if isinstance(file, str) else file
-    found: list[Problem] = [] if problems is None else problems
+    collected: list[Problem] = [] if problems is None else problems
     try:
-        node = Composer(start, found, limit).compose(_decoded(text, start) if isinstance(text, bytes) else text)
+        node = Composer(start, collected, limit).compose(_decoded(text, start) if isinstance(text, bytes) else text)
     except ConfigError as error:
-        raise ConfigError([*found, *error.problems]) if problems is None and found else error from None
-    if problems is None and found:
-        raise ConfigError(found)
+        raise ConfigError([*collected, *error.problems]) if problems is None and collected else error from None
+    if problems is None and collected:
+        raise ConfigError(collected)
     return node
 
 
@@ -303,7 +303,7 @@ class Composer:
         return Node(None, place, key)
 
     def _copy(self, node: Node, event: yaml.Event, path: Address) -> Node:
-        """Copy what an alias names, so that every value is counted and no later step meets a shared one."""
+        """Copy the value of an alias, so that every value is counted and no later step changes a shared value."""
         self._grow(event, path)
         if isinstance(node.value, dict):
             members = {name: self._copy(child, event, (*path, name)) for name, child in node.value.items()}
@@ -339,6 +339,6 @@ class Composer:
             place = self.start if self.start.line is None else self.start.after(text.partition(chr(code))[0])
             return place.problem(f"the character U+{code:04X} cannot stand in YAML; remove it, or escape it in quotes")
         mark = error.problem_mark or error.context_mark
-        found = text[mark.index : mark.index + 1] if mark else ""
-        cause = "; ".join(part for part in (error.problem, _ADVICE.get(found, error.context)) if part)
+        character = text[mark.index : mark.index + 1] if mark else ""
+        cause = "; ".join(part for part in (error.problem, _ADVICE.get(character, error.context)) if part)
         return self._place(mark).problem(f"not valid YAML: {cause}")

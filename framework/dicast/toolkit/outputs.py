@@ -21,16 +21,20 @@ _AROUND = ("", "body.", "response.", "response.body.", "message.", "result.messa
 """What records of calls put around a reply."""
 
 _NAMES = ("answer", "text", "content", "output", "response", "completion", "prediction", "result", "message", "value")
+PLACES = (
+    *(around + path for around in _AROUND for path in _REPLIES),
+    *(around + name for around in _AROUND[:3] for name in _NAMES),
+)
+"""Dotted paths at which an object may have the text of an answer, the likeliest first."""
+
 _SHOWN, _LONG = 8, 40
 
 
 def text_places(value: object) -> Iterator[str]:
-    """Yield the dotted paths at which the object *value* has the text of an answer, the likeliest first."""
-    paths = [around + path for around in _AROUND for path in _REPLIES]
-    paths += [around + name for around in _AROUND[:3] for name in _NAMES]
-    for path in paths:
-        found = lookup(value, path)
-        if found is not MISSING and isinstance(found, str | int | float) and not isinstance(found, bool):
+    """Yield the :data:`PLACES` at which the object *value* has a text or a number."""
+    for path in PLACES:
+        text = lookup(value, path)
+        if text is not MISSING and isinstance(text, str | int | float) and not isinstance(text, bool):
             yield path
 
 

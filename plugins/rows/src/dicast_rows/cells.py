@@ -40,16 +40,16 @@ def cells_of(sheet: Any, formulas: Any | None) -> Iterator[tuple[int, Mapping[in
 
     *formulas* is the same sheet with formulas in place of values; with it, formulas without a stored value are faults.
     """
-    for one in (sheet, formulas):
-        if one is not None:
-            one.reset_dimensions()  # the size that the file states may be wrong, and cells beyond it would be lost
+    for reading in (sheet, formulas):
+        if reading is not None:
+            reading.reset_dimensions()  # the size that the file states may be wrong, and cells beyond it would be lost
     merged = _merged_ranges(sheet)
     values: dict[tuple[int, int, int, int], Cell] = {}
-    others = iter(()) if formulas is None else formulas.iter_rows()
+    formula_rows = iter(()) if formulas is None else formulas.iter_rows()
     number = 0
     for number, row in enumerate(sheet.iter_rows(), 1):
         cells = {cell.column: _cell(cell) for cell in row if cell.value is not None and cell.value != ""}
-        for formula in next(others, ()):
+        for formula in next(formula_rows, ()):
             if formula.value is not None and formula.data_type == _FORMULA and formula.column not in cells:
                 cells[formula.column] = Cell(None, fault=_NOT_STORED)
         _spread(number, cells, merged, values)
@@ -83,7 +83,7 @@ def _merged_ranges(sheet: Any) -> list[tuple[int, int, int, int]]:
     from openpyxl.utils import range_boundaries
     from openpyxl.xml.functions import iterparse
 
-    found, rows = [], None
+    ranges, rows = [], None
     with sheet.parent._archive.open(sheet._worksheet_path) as source:  # noqa: SLF001  # no public way leads to the sheet's XML
         for event, element in iterparse(source, ("start", "end")):
             name = element.tag.rpartition("}")[2]
@@ -92,8 +92,8 @@ def _merged_ranges(sheet: Any) -> list[tuple[int, int, int, int]]:
             elif name == "row" and rows is not None:
                 rows.clear()  # so that memory does not grow with the sheet
             elif name == "mergeCell":
-                found.append(range_boundaries(element.get("ref")))
-    return found
+                ranges.append(range_boundaries(element.get("ref")))
+    return ranges
 
 
 def _cell(cell: Any) -> Cell:
