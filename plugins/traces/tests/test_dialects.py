@@ -821,3 +821,19 @@ def check_reading(record, unknown):
     assert all(problem.path for problem in problems), record
     if isinstance(session, Session):
         assert orjson.dumps([event.payload for event in session.log])
+
+
+def test_record_without_messages_is_refused_with_its_keys_and_the_nearest(tmp_path):
+    with pytest.raises(DataError, match=r"needs 'messages'.*the record has id, mesages, did you mean 'messages'"):
+        read(tmp_path, {"id": 1, "mesages": []})
+
+
+def test_file_without_subjects_says_why(tmp_path):
+    path = tmp_path / "chats.jsonl"
+    path.write_bytes(
+        b"\n".join(orjson.dumps({"messages": messages}) for messages in ([{"role": "user", "content": "a"}], []))
+    )
+    with pytest.raises(
+        DataError, match=r"no subjects in 2 conversations: 1 without a user message; 1 without a reply .*trailing: keep"
+    ):
+        Messages(path).check()

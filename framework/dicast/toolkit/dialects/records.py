@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
+
+from dicast import DataError, Problem, nearest
 
 from ..conversations import Conversation
 from . import gemini, langchain, responses, sharegpt
@@ -20,6 +22,8 @@ _LISTS = ("messages", "contents", "conversations", "conversation", "items")
 
 _OTHERS = frozenset(("type", "parts", "from"))
 """Fields that a message of another dialect than OpenAI Chat or Anthropic has."""
+
+_SHOWN_KEYS = 10
 
 ReadItem = Callable[[Block, str, Shapes, Conversation], None]
 
@@ -53,8 +57,7 @@ def read_record(record: dict[str, Any], format: Format, shapes: Shapes, conversa
         shapes.dialects.add("gemini")
         lists = []
     else:
-        what = "a conversation needs 'messages', a list of messages ('contents' for Gemini, 'conversations' for ShareGPT, 'input' and 'output' for Responses)"
-        refuse(what, "messages")
+        _refuse_record(record)
     for name, items in lists:
         if name == "output" and items:
             _start_output(record, conversation)
@@ -97,6 +100,19 @@ def failure_of(record: Mapping[str, Any]) -> str | None:
     if isinstance(feedback, dict) and feedback.get("blockReason"):
         return f"the prompt was blocked: {feedback['blockReason']}"
     return _error_text(error) if error else None
+
+
+def _refuse_record(record: Mapping[str, Any]) -> NoReturn:
+    """Refuse a record without messages, and name its keys.
+
+    :raises DataError: always, without a line.
+    """
+    keys = ", ".join(list(record)[:_SHOWN_KEYS]) or "no keys"
+    more = ", …" if len(record) > _SHOWN_KEYS else ""
+    hint = next((near for key in record if (near := nearest(key, (*_LISTS, "input", "output")))), None)
+    wanted = "'messages', a list of messages ('contents' for Gemini, 'conversations' for ShareGPT, 'input' and 'output' for Responses)"
+    what = f"a conversation needs {wanted}; the record has {keys}{more}"
+    raise DataError(Problem(what, path="messages", hint=hint))
 
 
 def _error_text(error: object) -> str | None:

@@ -158,10 +158,16 @@ class Conversations:
         """
         count = 0
         with InputCheck(self._file, unit="line" if self._layout in ("lines", "lists") else "item") as check:
-            for number, id_, session in self._sessions(self._options.layout.reader(self._note_call), check):
+            reader = self._options.layout.reader(self._note_call)
+            for number, id_, session in self._sessions(reader, check):
                 check.add_id(id_, number, "session id")
-                count += 1 if isinstance(session, Failure) else sum(1 for _ in subjects(session, self.kinds))
+                found = 1 if isinstance(session, Failure) else sum(1 for _ in subjects(session, self.kinds))
+                if not found and isinstance(session, Session):
+                    reader.note_dropped(session)
+                count += found
             self._repeats.finish()
+            if not count and reader.totals.records and not check.total:
+                check.report(Problem(reader.totals.without_subjects(), self._file.label))
             self.total = count
             return check.finish(count)
 

@@ -13,6 +13,12 @@ from dicast.toolkit.conversations import Conversation, Counts, Rules
 from dicast.toolkit.dialects import Format, Shapes, failure_of, read_record
 from dicast.toolkit.sessions import Session
 
+_REASONS = {
+    "trailing": "without a reply to the last user message (trailing: keep judges it)",
+    "no_turn": "without a user message",
+    "no_tool_cycle": "without a tool call",
+}
+
 
 @attrs.define
 class Totals:
@@ -30,6 +36,11 @@ class Totals:
         contents["trailing_messages"] = contents.pop("dropped")
         details = {"formats": self.formats, "contents": contents}
         return ReadCounts(self.records, self.contents.marked, self.dropped, self.failed, details, tuple(self._notes()))
+
+    def without_subjects(self) -> str:
+        """Return the message for records of which none gives a subject."""
+        reasons = "; ".join(f"{count:,} {_REASONS[name]}" for name, count in sorted(self.dropped.items()))
+        return f"there are no subjects in {self.records:,} conversation{'s' * (self.records != 1)}: {reasons}"
 
     def _notes(self) -> Iterator[str]:
         if self.formats:
