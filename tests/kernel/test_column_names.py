@@ -91,6 +91,17 @@ def test_records_and_tables_have_the_column(here):
     assert written["gold"] == "four"
 
 
+def test_a_task_that_makes_a_subject_anew_loses_no_column(here):
+    @attrs.frozen
+    class Anew:
+        async def produce(self, subject: Subject) -> Subject:
+            return Subject(subject.kind, subject.id, subject.input, "four", subject.reference)
+
+    checks = [{"check/equals": {"value": "{{ gold }}"}}]
+    done = run_pipeline(pipeline(task="anew", metrics=checks), components={"anew": Anew()})
+    assert done.document["score"]["mean"] == 1.0
+
+
 def test_a_function_as_task_takes_the_column_by_its_name(here):
     def answer(question: str) -> str:
         return str(eval(question.rstrip("?")))  # noqa: S307  # of this test alone

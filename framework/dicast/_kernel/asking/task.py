@@ -283,6 +283,8 @@ def _same(made: Subject, subject: Subject, task: Call) -> Subject | Failure:
         if getattr(made, name) != getattr(subject, name):
             what = f"a subject with the {name} {getattr(made, name)!r:.100}, not {getattr(subject, name)!r:.100}"
             return Failure("crashed", f"{task.slot.label} returned {what}")
+    if subject.columns and not made.columns:  # of a task that makes a subject anew
+        made = evolve(made, columns=subject.columns)
     seal(made)
     return made
 
