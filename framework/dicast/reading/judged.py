@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import compress
+from math import nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 TYPES = (EVAL_COMPLETED, EVAL_FAILED)
 """The events that :func:`judged` is about."""
 
-FAILED, DOWN, ESCALATED, EXHAUSTED, USD_UNKNOWN, MSAT_UNKNOWN, EXACT = (1 << bit for bit in range(7))
+FAILED, DOWN, ESCALATED, EXHAUSTED, USD_UNKNOWN, MSAT_UNKNOWN, EXACT, RAW = (1 << bit for bit in range(8))
 """What a flag says: that there is no score; a thumb down; a cascade that asked on; a cap that left no room; amounts that are not
-known; amounts that do not fit into a number."""
+known; amounts that do not fit into a number; a score on a scale of its own, NaN if the proxies held the subject back."""
 
 _DIGITS = 8, 16
 """From which bit of a flag on it holds how many decimals the amounts were written with."""
@@ -121,6 +122,10 @@ class Judged:
         exact = {places[row]: texts for row, texts in self.exact.items() if row in places}
         return made(*columns, self.names, self.makers, exact)
 
+    def unit_scores(self) -> Judged:
+        """Return the rows without scores on a scale of their own."""
+        return self.only([not flag & RAW for flag in self.flags]) if any(flag & RAW for flag in self.flags) else self
+
     def _columns(self) -> tuple[Any, ...]:
         figures = self.scores, self.confidences, self.usd, self.msat
         return (self.seqs, self.times, self.codes, self.flags, *figures, self.numbers)
@@ -180,8 +185,6 @@ def judged(ledger: Any, run_id: str | None = None) -> Judged:
 def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
     """Return the line of an event of :data:`TYPES`, or None if a required field is missing from the payload.
 
-    A verdict on a scale of its own has no line: the columns hold scores in [0, 1].
-
     *times* keeps what times come to, for whoever has many with the same one. Written flat: this runs for every verdict of every run.
     """
     payload: Mapping[str, Any] = event.payload
@@ -206,11 +209,13 @@ def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
         flags, dollars, millis, exact = _flags(signals) if signals else 0, 0, 0, None
         if usd != "0" or msat != "0":
             flags, dollars, millis, exact = _priced(flags, usd, msat)
-        score, confidence = float(payload["score"]), float(payload["confidence"])
+        raw, confidence = payload["score"] is None and "raw" in payload, float(payload["confidence"])
+        score = payload["raw"] if raw else payload["score"]
+        score, flags = nan if raw and score is None else float(score), flags | RAW * raw
         hash(maker)  # raises TypeError for what no ledger of ours has written
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return None
-    return (maker, time, flags, score, confidence, dollars, millis, id, exact) if 0 <= score <= 1 else None
+    return (maker, time, flags, score, confidence, dollars, millis, id, exact) if raw or 0 <= score <= 1 else None
 
 
 def _flags(signals: Mapping[str, Any]) -> int:

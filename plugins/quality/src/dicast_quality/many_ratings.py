@@ -40,7 +40,7 @@ def ratings_of(ledger: Ledger, wanted: Wanted, labels: LabeledOutputs | None = N
 
     :param labels: leave out verdicts about other outputs than their subjects' labels.
     """
-    found = judged(ledger, wanted.only)
+    found = judged(ledger, wanted.only).unit_scores()
     if labels is not None and labels.is_selective:
         chosen = Ratings(found, labels)
         chosen.read(ledger, wanted)

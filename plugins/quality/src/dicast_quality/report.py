@@ -64,7 +64,7 @@ class Asked:
         if self.start >= self.end:
             raise ConfigError(f"--from {written(self.start)} is not before --to {written(self.end)}")
         run_id = None if run_id is None else known_run(ledger, run_id)
-        rows, first, last = judged(ledger, run_id), milliseconds(self.start), milliseconds(self.end)
+        rows, first, last = judged(ledger, run_id).unit_scores(), milliseconds(self.start), milliseconds(self.end)
         verdicts = verdicts_of(rows, self.kind, self.group, self.labels, first, last)
         open_ = [entry.event for entry in begun(ledger, run_id) if entry.event.subject_kind == self.kind]
         seen = {maker.judge for maker in verdicts.makers if maker.kind == self.kind}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from math import inf, isnan
 from typing import Any
 
 from dicast import ConfigError, Entry, Ledger, known_run
 from dicast.reading import (
     FAILED,
     MSAT_UNKNOWN,
+    RAW,
     USD_UNKNOWN,
     Judged,
     Maker,
@@ -63,7 +65,7 @@ def rows(ledger: Ledger, given: Values) -> Document:
     found = judged(ledger, run_id)
     chosen = list(_chosen(found, given))
     if given["order"] == "score":
-        chosen.sort(key=lambda row: (found.flags[row] & FAILED == 0, found.scores[row], row))
+        chosen.sort(key=lambda row: (found.flags[row] & FAILED == 0, _order(found.scores[row]), row))
     start = 0
     if given["cursor"] is not None:
         start = next((place + 1 for place, row in enumerate(chosen) if found.seqs[row] == given["cursor"]), len(chosen))
@@ -89,8 +91,15 @@ def _chosen(found: Judged, given: Values) -> Iterator[int]:
         if flag & FAILED:
             if failed is not False and low is None and high is None:
                 yield row
+        elif flag & RAW:  # a score in [0, 1] is asked for
+            if not failed and low is None and high is None:
+                yield row
         elif not failed and (low is None or score >= low) and (high is None or score <= high):
             yield row
+
+
+def _order(score: float) -> float:
+    return -inf if isnan(score) else score
 
 
 def row_of(found: Judged, row: int) -> Document:
@@ -105,7 +114,8 @@ def row_of(found: Judged, row: int) -> Document:
         "subject_id": found.ids[row],
         "judge": maker.judge,
         "failed": failed,
-        "score": None if failed else found.scores[row],
+        "score": None if failed or flag & RAW else found.scores[row],
+        **({"raw": None if isnan(found.scores[row]) else found.scores[row]} if flag & RAW else {}),
         "confidence": None if failed else found.confidences[row],
         "judge_kind": maker.judge_kind,
         "judge_model": maker.judge_model,
