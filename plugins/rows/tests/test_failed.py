@@ -68,6 +68,11 @@ def failures(source: Jsonl | Json | Csv | Yaml) -> dict[str, str]:
             "response.body.status is 'incomplete'",
         ),
         (ANTHROPIC, {"result": {"type": "errored", "error": {"type": "api_error", "message": "x"}}}, "api_error: x"),
+        (
+            ANTHROPIC,
+            {"result": {"type": "errored", "error": {"type": "error", "error": {"type": "invalid", "message": "y"}}}},
+            "invalid: y",
+        ),
         (ANTHROPIC, {"result": {"type": "expired"}}, "result.type is 'expired'"),
         ({"id": "custom_id", "output": "response.output"}, {"response": {"error": "API error: 500"}}, "API error: 500"),
         (GEMINI, {"response": {"promptFeedback": {"blockReason": "SAFETY"}}}, "response was blocked: SAFETY"),

@@ -140,6 +140,8 @@ def error_text(value: object, *, numbers: bool = False) -> str | None:
             (value[name] for name in _CODES if isinstance(value.get(name), str | int) and value[name] != ""), None
         )
         text = next((value[name] for name in _MESSAGES if isinstance(value.get(name), str) and value[name]), None)
+        if text is None and (inside := error_text(value.get(ERROR))) is not None:
+            return inside
         if text is not None:
             return _cut(text if code is None else f"{code}: {text}")
     if isinstance(value, list | tuple):
