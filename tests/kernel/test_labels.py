@@ -98,13 +98,15 @@ def test_a_judge_that_accepts_other_kinds_is_not_in_a_row_s_coverage():
 
 def test_an_older_document_is_read_in_today_s_shape():
     old = {
-        "scored": 2, "failed": 0, "unaffordable": 0, "judges": {"j": {"mean": 0.5}},
+        "scored": 2, "failed": 0, "unaffordable": 0, "judges": {"j": {"mean": 0.5, "scored": 2, "total": 3}},
         "score": {"label": "metrics", "mean": 1.0, "by_basis": {"truth": 2, "proxy": 0}},
         "gate": {"passed": True, "reasons": [], "clauses": [], "given": False},
     }  # fmt: skip
     found = current_document(old)
     assert (found["gate"], found["undecided"]) == (None, [])
     assert (found["labels"]["metrics"]["mean"], found["labels"]["metrics"]["basis"]) == (1.0, "truth")
+    assert set(found["labels"]["j"]) >= NAMES
+    assert found["labels"]["j"]["failed"] == 1
     gated = current_document({**old, "gate": {"passed": None, "reasons": ["why"], "clauses": [], "given": True}})
     assert (gated["gate"]["passed"], gated["undecided"]) == (None, ["why"])
     assert current_document(found) is found

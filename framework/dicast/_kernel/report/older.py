@@ -10,6 +10,9 @@ from ..values import BASES
 
 Document = Mapping[str, Any]
 
+_UNKNOWN = dict.fromkeys(("pass_rate", "passes", "ci_low", "ci_high", "ci_method", "basis"))
+"""The figures of a judge that older documents do not have."""
+
 
 def current_document(done: Document) -> Document:
     """Return the document *done* of a run with ``gate``, ``undecided`` and ``labels`` as a new run would have them.
@@ -38,7 +41,12 @@ def _labels(done: Document) -> dict[str, Document]:
         if score is None or "label" not in score
         else {score["label"]: {**score, "basis": _basis(score), **_counts(done)}}
     )
-    return own | {label: judge for label, judge in (done.get("judges") or {}).items() if label not in own}
+    judges = (done.get("judges") or {}).items()
+    return own | {label: {**_UNKNOWN, **_failed(judge), **judge} for label, judge in judges if label not in own}
+
+
+def _failed(judge: Document) -> Document:
+    return {"failed": judge["total"] - judge["scored"]} if {"total", "scored"} <= judge.keys() else {}
 
 
 def _basis(score: Document) -> str | None:
