@@ -148,6 +148,16 @@ def test_export_and_import_are_the_same_labels(judged, tmp_path):
     assert found["gold"]["n"] == 40
 
 
+def test_an_export_never_takes_the_place_of_a_pipeline_that_the_ledger_names(judged):
+    imported(judged, rows_of(3, wrong=lambda _: 0), "--labeller", "ada")
+    judged.run()
+    file = judged.folder / "pipeline.yaml"
+    before = file.read_bytes()
+    message = judged.refused("labels", "export", "--out", "pipeline.yaml", "--ledger", "ledger.db")
+    assert "the command reads this file" in message
+    assert file.read_bytes() == before
+
+
 def test_labels_of_subjects_that_were_not_read_are_refused_by_line(judged):
     judged.lines("labels.jsonl", [{"subject_id": "r1", "score": 1}, {"subject_id": "r99x", "score": 1}])
     message = judged.refused("labels", "import", "labels.jsonl", "--ledger", "ledger.db")

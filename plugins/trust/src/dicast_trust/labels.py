@@ -19,6 +19,7 @@ from dicast import (
     ConfigError,
     GoldLabel,
     Ledger,
+    Query,
     Subject,
     TextTable,
     print_lines,
@@ -26,6 +27,7 @@ from dicast import (
 )
 from dicast.commands import as_json, ledger_path, print_json
 from dicast.reading import JudgedOutputs
+from dicast.toolkit.overwriting import refuse_overwrite
 
 from .choosing import Judged, evidence, read_subjects
 from .gold import ADJUDICATED, DRAWN, RANDOMLY, WEIGHT, decides, given_labels
@@ -54,7 +56,8 @@ def labels() -> None:
 @ledger_path
 def export(out: Path | None, labeller: str | None, ledger: Path | None) -> None:
     """Write the labels of the ledger: the newest of each labeller on each subject, in the order in which they were given."""
-    found = read_ledger(ledger, lambda live: [_line(*one) for one in given_labels(live)])
+    found, read = read_ledger(ledger, lambda live: ([_line(*one) for one in given_labels(live)], pipeline_files(live)))
+    refuse_overwrite(out, read)
     lines = [line for line in found if labeller in (None, line["labeller"])]
     text = (
         _as_csv(lines)
@@ -68,6 +71,13 @@ def export(out: Path | None, labeller: str | None, ledger: Path | None) -> None:
         file.write(text.encode())
         file.commit()
     click.echo(f"{len(lines)} labels in {out}")
+
+
+def pipeline_files(ledger: Ledger) -> list[str]:
+    """Return the pipeline files that the runs in *ledger* read."""
+    runs = ledger.read(Query(types=("run.started",)))
+    named = {str(entry.event.payload.get("file", "")).partition("#")[0] for entry in runs}
+    return [file for file in sorted(named) if file and not file.startswith("<")]
 
 
 def _line(event: Any, label: GoldLabel) -> dict[str, Any]:
