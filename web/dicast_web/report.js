@@ -233,7 +233,7 @@
         <th scope="col" class="num">coverage</th>${r.map(i=>c`<th scope="col" class="num" dir="auto">${i}</th>`)}<th scope="col" class="num">usd</th></tr></thead>
       <tbody>${t.map((i,s)=>{let o=i.document,{outcome:a,word:l}=Xn(o),u=new Map(No(o).map(([d,...h])=>[d,h])),f=o.score;return c`<tr class=${s===n?"chosen":""}><th scope="row" dir="auto"><button type="button" class="link" onClick=${()=>e(s)}>${i.title}</button></th>
           <td><${G} outcome=${a} word=${l} /></td>
-          <td class="num"><${_} value=${f?.mean} path=${A(i.prefix,"score","mean")} form=${T} /></td>
+          <td class="num"><${_} value=${f?.mean} path=${A(i.prefix,"score","mean")} form=${T} />${f&&Object.keys(o.labels??{}).length>1?c` <span class="role" dir="auto">${f.label}</span>`:null}</td>
           <td>${f&&f.ci_low!==null?c`<${kt} value=${Number(f.mean)} from=${Number(f.ci_low)} to=${Number(f.ci_high)} label=${`from ${T(f.ci_low)} to ${T(f.ci_high)}`} />`:"\u2013"}</td>
           <td class="num"><${_} value=${f?.pass_rate} path=${A(i.prefix,"score","pass_rate")} form=${z} /></td>
           <td class="num"><${_} value=${o.coverage} path=${A(i.prefix,"coverage")} form=${z} /></td>

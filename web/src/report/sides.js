@@ -26,7 +26,7 @@ export function Sides({ runs, chosen, onChoose }) {
         const of = done.score;
         return html`<tr class=${number === chosen ? "chosen" : ""}><th scope="row" dir="auto"><button type="button" class="link" onClick=${() => onChoose(number)}>${run.title}</button></th>
           <td><${Mark} outcome=${outcome} word=${word} /></td>
-          <td class="num"><${Figure} value=${of?.mean} path=${at(run.prefix, "score", "mean")} form=${score} /></td>
+          <td class="num"><${Figure} value=${of?.mean} path=${at(run.prefix, "score", "mean")} form=${score} />${of && Object.keys(done.labels ?? {}).length > 1 ? html` <span class="role" dir="auto">${of.label}</span>` : null}</td>
           <td>${of && of.ci_low !== null ? html`<${Interval} value=${Number(of.mean)} from=${Number(of.ci_low)} to=${Number(of.ci_high)} label=${`from ${score(of.ci_low)} to ${score(of.ci_high)}`} />` : "–"}</td>
           <td class="num"><${Figure} value=${of?.pass_rate} path=${at(run.prefix, "score", "pass_rate")} form=${percent} /></td>
           <td class="num"><${Figure} value=${done.coverage} path=${at(run.prefix, "coverage")} form=${percent} /></td>

@@ -47,13 +47,13 @@ class PassCounts:
     def words(self) -> str:
         """The counts as a sentence that names the label."""
         if not self.known:
-            found = f"{self.label}: no subject has an answer in both runs"
+            text = f"{self.label}: no subject has an answer in both runs"
         elif not self.a + self.b:
-            found = f"{self.label}: no subject passes in one run and not in the other, of {self.known:,}"
+            text = f"{self.label}: no subject passes in one run and not in the other, of {self.known:,}"
         else:
-            found = f"{self.label}: {self.b:,} pass in B alone, {self.a:,} in A alone, of {self.known:,}"
+            text = f"{self.label}: {self.b:,} pass in B alone, {self.a:,} in A alone, of {self.known:,}"
         more = [(self.open, "open in one run"), (self.unpaired_a, "in A only"), (self.unpaired_b, "in B only")]
-        return "; ".join([found, *(f"{count:,} {what}" for count, what in more if count)])
+        return "; ".join([text, *(f"{count:,} {what}" for count, what in more if count)])
 
     def json(self) -> dict[str, object]:
         """Return the counts and the sentence for a document."""
@@ -165,12 +165,12 @@ def _paired(rule: PassRule | None, ours: SubjectPasses, theirs: SubjectPasses) -
     label = None if rule is None else rule.label
     metrics = [] if rule is None else [*rule.metrics]
     if len(metrics) == 1 and metrics[0] in shared:  # it has the same answers as all metrics together
-        shared = [one for one in shared if one != METRICS]
+        shared = [name for name in shared if name != METRICS]
         label = metrics[0] if label == METRICS else label
     if label is None and len(shared) == 1:
         label = shared[0]
-    order = [*([label] if label in shared else []), *(one for one in named if one in shared), *shared]
-    return PairedPasses(tuple(str(one) for one in dict.fromkeys(order)), label, ours, theirs)
+    order = [*([label] if label in shared else []), *(name for name in named if name in shared), *shared]
+    return PairedPasses(tuple(str(name) for name in dict.fromkeys(order)), label, ours, theirs)
 
 
 def pass_counts(a: Results, b: Results) -> dict[str, PassCounts]:
@@ -185,17 +185,17 @@ def run_passes(run: Results, rule: PassRule | None) -> SubjectPasses:
     """
     if run.passes is not None:
         return run.passes(rule)
-    found, alone = SubjectPasses(), dict[str, dict[SubjectKey, float]]()
+    subjects, alone = SubjectPasses(), dict[str, dict[SubjectKey, float]]()
     for subject_id, record in run.records():
         subject = str(record.get("subject_kind", "row")), subject_id
-        if not _put_record(found, subject, record, rule) and (only := _only_score(record)) is not None:
+        if not _put_record(subjects, subject, record, rule) and (only := _only_score(record)) is not None:
             alone.setdefault(only[0], {})[subject] = only[1]
     for label, scores in alone.items():
-        has_flags = label in found.labels
-        found.assumed.update(() if has_flags else (label,))
+        has_flags = label in subjects.labels
+        subjects.assumed.update(() if has_flags else (label,))
         for subject, score in scores.items():
-            found.put(subject, label, passed=None if has_flags else score >= PASS_AT)
-    return found
+            subjects.put(subject, label, passed=None if has_flags else score >= PASS_AT)
+    return subjects
 
 
 def _only_score(record: Record) -> tuple[str, float] | None:
@@ -218,29 +218,29 @@ def ledger_passes(read: Read, run_id: str, own: PassRule, rule: PassRule | None)
 
     The newest verdict or failure of each label counts. A subject without a record is open under every label of the file.
     """
-    used, found = own if rule is None else rule.over(own), SubjectPasses()
+    used, subjects = own if rule is None else rule.over(own), SubjectPasses()
     for entry in read(Query(run_id=run_id, types=(*RECORD_ENDS, *VERDICT_ENDS))):
         event = entry.event
         subject = str(event.subject_kind), str(event.subject_id)
         if event.type in VERDICT_ENDS:
-            _put_verdict(found, subject, event.payload, used)
+            _put_verdict(subjects, subject, event.payload, used)
         elif event.type == RECORD_COMPLETED:
-            _put_record(found, subject, event.payload, used)
+            _put_record(subjects, subject, event.payload, used)
         else:
             for label in own.labels:
-                found.put(subject, label, passed=None)
-    return found
+                subjects.put(subject, label, passed=None)
+    return subjects
 
 
-def _put_verdict(found: SubjectPasses, subject: SubjectKey, payload: Mapping[str, Any], rule: PassRule) -> None:
+def _put_verdict(subjects: SubjectPasses, subject: SubjectKey, payload: Mapping[str, Any], rule: PassRule) -> None:
     label = str(payload["judge"])
-    found.put(subject, label, passed=rule.verdict(label, payload))
+    subjects.put(subject, label, passed=rule.verdict(label, payload))
     for metric, kinds in rule.metrics.items() if label == METRICS else ():
         if not kinds or subject[0] in kinds:
-            found.put(subject, metric, passed=rule.metric(metric, payload))
+            subjects.put(subject, metric, passed=rule.metric(metric, payload))
 
 
-def _put_record(found: SubjectPasses, subject: SubjectKey, record: Record, rule: PassRule | None) -> bool:
+def _put_record(subjects: SubjectPasses, subject: SubjectKey, record: Record, rule: PassRule | None) -> bool:
     """Put the flags of a *record* and, where it has none, its scores by the lines of *rule*; return whether it has any answer."""
     metrics = _mapping(record.get("metrics"))
     flags, scores = (_mapping(metrics.get(name)) for name in ("score_flags", "scores"))
@@ -252,7 +252,7 @@ def _put_record(found: SubjectPasses, subject: SubjectKey, record: Record, rule:
             by_line[METRICS] = rule.verdict(METRICS, _as_verdict(subject[0], scores, metrics.get(SCORE), rule))
     answers = {criterion: passed for criterion, passed in by_line.items() if passed is not None} | answers
     for criterion, passed in answers.items():
-        found.put(subject, criterion, passed=passed)
+        subjects.put(subject, criterion, passed=passed)
     return bool(answers)
 
 
@@ -268,7 +268,7 @@ def _passed(label: str, score: object, rule: PassRule | None) -> bool | None:
 
 
 def _mapping(value: object) -> Mapping[str, object]:
-    return {str(name): one for name, one in value.items()} if isinstance(value, Mapping) else {}
+    return {str(name): item for name, item in value.items()} if isinstance(value, Mapping) else {}
 
 
 def _is_number(value: object) -> bool:

@@ -83,8 +83,8 @@ def read_portable(path: Path) -> Results | None:
     pass_at = found.get("pass_at") or {}  # which earlier versions did not write
     label = (found["document"].get("score") or {}).get("label")
     rule = PassRule(pass_at, tuple(found["document"].get("labels") or ()), label)
-    own = {**(found["document"].get("labels") or {}), **(found["document"].get("metrics") or {})}
-    raw = tuple(label for label, figures in own.items() if figures.get("scale") == "raw")
+    by_label = {**(found["document"].get("labels") or {}), **(found["document"].get("metrics") or {})}
+    raw = tuple(label for label, figures in by_label.items() if figures.get("scale") == "raw")
     members = (found["run_id"], found["name"], records, found["fingerprints"], found["models"], pass_at)
     return Results(*members, rule=rule, raw=raw)
 
