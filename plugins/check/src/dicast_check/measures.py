@@ -16,6 +16,13 @@ from .refusals import is_refusal
 from .texts import TextCheck
 
 
+def _check_whole(**numbers: object) -> None:
+    """:raises ConfigError: where one of *numbers* is there and not whole."""
+    for name, value in numbers.items():
+        if value is not None and type(value) is not int:
+            raise ConfigError(f"{name} is a whole number, not {value!r:.80}")
+
+
 def _needs(module: str, package: str, extra: str, component: str) -> None:
     """:raises ConfigError: where *module* is not installed."""
     if find_spec(module) is None:
@@ -80,6 +87,7 @@ class RougeN(Check):
     def __attrs_post_init__(self) -> None:
         if self.tokens not in ("words", "treebank"):
             raise ConfigError(f"tokens is words or treebank, not {self.tokens!r}")
+        _check_whole(n=self.n)
         _needs("rouge_score", "rouge-score", "rouge", "check/rouge_n")
 
     async def score(self, subject: Subject) -> Score | Failure:  # type: ignore[override]  # a run waits for either
@@ -114,9 +122,12 @@ class WordCount(Check):
     reads_text = True
 
     min: int = attrs.field(default=0, validator=Within(0, inf, "0 or more"))
-    max: int | None = attrs.field(default=None, validator=attrs.validators.optional(Within(0, inf, "0 or more")))
+    max: int | None = attrs.field(
+        default=None, validator=[_check_whole, attrs.validators.optional(Within(0, inf, "0 or more"))]
+    )
 
     def __attrs_post_init__(self) -> None:
+        _check_whole(min=self.min, max=self.max)
         if self.max is None and self.min == 0:
             raise ConfigError("word_count needs min or max: without them any text holds")
         if self.max is not None and self.max < self.min:
