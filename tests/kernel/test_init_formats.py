@@ -296,6 +296,23 @@ def test_a_file_that_is_not_utf8_is_refused_in_one_line_with_the_command_that_re
     assert next(iter(source.values()))["encoding"] == "cp1252"
 
 
+@pytest.mark.parametrize("layout", ["lines", "array"])
+def test_conversations_are_read_in_another_encoding(init, layout):
+    talks = [
+        {"id": name, "messages": [TURNS[0], {"role": "assistant", "content": "caf\N{LATIN SMALL LETTER E WITH ACUTE}"}]}
+        for name in "ab"
+    ]
+    text = (
+        "".join(json.dumps(talk, ensure_ascii=False) + "\n" for talk in talks)
+        if layout == "lines"
+        else json.dumps(talks, ensure_ascii=False)
+    )
+    code, document, _ = init(text.encode("cp1252"), "talks.json")
+    assert (code, document["error"]["message"].endswith("dicast init talks.json --encoding cp1252")) == (2, True)
+    code, document, source = init(text.encode("cp1252"), "talks.json", "--encoding", "cp1252", tries=True)
+    assert (code, document["tried"]["scored"], source["traces/messages"]["encoding"]) == (0, 2, "cp1252")
+
+
 @pytest.mark.parametrize(("answers", "code"), [("y\n\n\n\n", 0), ("n\n", 2)])
 def test_a_terminal_is_asked_once_about_the_encoding(tmp_path, monkeypatch, capsys, answers, code):
     monkeypatch.chdir(tmp_path)

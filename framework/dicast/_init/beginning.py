@@ -13,9 +13,8 @@ import click
 import orjson
 
 from .._kernel.values.errors import ConfigError, DataError, Problem
-from .._kernel.values.names import nearest
 from .._toolkit.input_file import InputFile
-from ..toolkit.encodings import UTF_8, fitting_encodings, marked_encoding
+from ..toolkit.encodings import UTF_8, fitting_encodings, known_encoding, marked_encoding
 from ..toolkit.scanning import Scanner, TooLong
 
 MOST_RECORDS = 50
@@ -23,7 +22,6 @@ MOST_RECORDS = 50
 
 _MOST_BYTES = 64 * 2**20
 _PIECE = 2**18
-_COMMON = ("utf-8", "utf-16", "cp1252", "latin-1", "shift_jis")
 
 Layout = Literal["lines", "array", "document", "other"]
 
@@ -129,10 +127,9 @@ def text_encoding(path: Path, given: str | None, *, is_asked: bool) -> str:
     """
     if given is not None:
         try:
-            "a".encode(given)  # codecs.lookup also knows encodings of bytes
-        except (LookupError, ValueError) as error:
-            wrong = f"unknown encoding {given!r}; Python's names are taken, such as {', '.join(_COMMON)}"
-            raise ConfigError(Problem(wrong, str(path), value=given, hint=nearest(given, _COMMON))) from error
+            known_encoding(given)
+        except ConfigError as error:
+            raise ConfigError(attrs.evolve(problem, file=str(path), path=None) for problem in error.problems) from error
         return given
     with InputFile.opened(path) as file:
         with file.binary() as stream:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import attrs
@@ -79,8 +78,7 @@ def read_sample(path: Path, kind: str | None, reading: Mapping[str, Any], *, is_
     chosen = None if kind == "rows" else _conversations(path, beginning, kind)
     if chosen is not None:
         if encoding != UTF_8:
-            advice = f"conversations are read as UTF-8: iconv -f {encoding} -t utf-8 {quote(str(path))} > NEW"
-            raise DataError(Problem(f"the file is {encoding}; {advice}", str(path)))
+            options["encoding"] = encoding
         return _of_turns(chosen, path, options, beginning)
     source, own = _source(path, beginning)
     if encoding != UTF_8:

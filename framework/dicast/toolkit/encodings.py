@@ -5,9 +5,16 @@ from __future__ import annotations
 import codecs
 from itertools import pairwise
 
-__all__ = ["UTF_8", "fitting_encodings", "marked_encoding"]
+import attrs
+
+from .._kernel.values.errors import ConfigError, Problem
+from .._kernel.values.names import nearest
+
+__all__ = ["UTF_8", "check_encoding", "fitting_encodings", "known_encoding", "marked_encoding"]
 
 UTF_8 = "utf-8"
+
+_COMMON = ("utf-8", "utf-16", "cp1252", "iso8859-15", "latin-1", "cp1251", "gb18030", "shift_jis", "euc_kr", "big5")
 
 _EASTERN = ("shift_jis", "gb18030", "euc_kr", "cp1251")
 _MARKS = {
@@ -17,6 +24,28 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 """Byte order marks with their encodings, the longer ones first: one begins with another."""
+
+
+def known_encoding(name: str) -> str:
+    """Return the proper name of the encoding *name*.
+
+    :raises ConfigError: if it is not an encoding of text.
+    """
+    try:
+        "a".encode(name)  # codecs.lookup also knows those that make bytes of bytes
+    except (LookupError, ValueError) as error:
+        what = f"unknown encoding {name!r}; Python's names are taken, such as {', '.join(_COMMON[:4])}"
+        raise ConfigError(Problem(what, path="encoding", value=name, hint=nearest(name, _COMMON))) from error
+    proper = codecs.lookup(name).name
+    return UTF_8 if proper == "utf-8-sig" else proper
+
+
+def check_encoding(_instance: object, _attribute: attrs.Attribute[str], name: str) -> None:
+    """Check an option that names an encoding, as a validator of attrs does.
+
+    :raises ConfigError: if it is not an encoding of text.
+    """
+    known_encoding(name)
 
 
 def marked_encoding(start: bytes) -> str | None:

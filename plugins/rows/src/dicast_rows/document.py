@@ -26,7 +26,7 @@ from dicast.toolkit.json_data import marked_numbers
 from dicast.toolkit.scanning import Scanner, TooLong
 from dicast.toolkit.surrogates import with_lone_surrogates
 
-from .encodings import UTF_8, encoding_advice, known
+from .encodings import UTF_8, encoding_advice, known_encoding
 from .fields import Fields, check_fields
 from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, names, open_rows
 from .unknown import Marker, Unknown
@@ -67,7 +67,7 @@ class Json:
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
-        known(self.encoding)
+        known_encoding(self.encoding)
         if self.at is not None and not all(self.at.split(".")):
             what = f"{self.at!r} is no path into a document; write names and places with dots between them: data.rows"
             raise ConfigError(Problem(what, path="at", value=self.at))
@@ -79,7 +79,7 @@ class Json:
 
     @contextmanager
     def _rows(self) -> Iterator[Rows]:
-        with InputFile.opened(self.path, known(self.encoding)) as file:
+        with InputFile.opened(self.path, known_encoding(self.encoding)) as file:
             items = Items(file, "item", Marker.of(self.unknown))
             array = _Array(file, self.at, self.max_item_bytes, items)
             yield Rows(file, array.rows, self.kind, self.fields, items.fault, items.unit, marked=items.marker.counts)

@@ -6,28 +6,12 @@ import codecs
 from collections.abc import Iterator
 from itertools import chain
 
-from dicast import ConfigError, InputCheck, InputFile, Problem, nearest
-from dicast.toolkit.encodings import UTF_8, fitting_encodings, marked_encoding
+from dicast import InputCheck, InputFile, Problem
+from dicast.toolkit.encodings import UTF_8, fitting_encodings, known_encoding, marked_encoding
 
 from .rows import chunks
 
-__all__ = ["UTF_8", "encoding_advice", "known", "texts"]
-
-_COMMON = ("utf-8", "utf-16", "cp1252", "iso8859-15", "latin-1", "cp1251", "gb18030", "shift_jis", "euc_kr", "big5")
-
-
-def known(encoding: str) -> str:
-    """The proper name of *encoding*.
-
-    :raises ConfigError: when it is not one of text.
-    """
-    try:
-        "a".encode(encoding)  # codecs.lookup also knows those that make bytes of bytes
-    except (LookupError, ValueError) as error:
-        what = f"unknown encoding {encoding!r}; Python's names are taken, such as {', '.join(_COMMON[:4])}"
-        raise ConfigError(Problem(what, path="encoding", value=encoding, hint=nearest(encoding, _COMMON))) from error
-    name = codecs.lookup(encoding).name
-    return UTF_8 if name == "utf-8-sig" else name
+__all__ = ["UTF_8", "encoding_advice", "known_encoding", "texts"]
 
 
 def texts(file: InputFile, encoding: str, most: int, check: InputCheck | None) -> Iterator[str]:

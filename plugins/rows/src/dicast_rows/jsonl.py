@@ -12,7 +12,7 @@ import attrs
 
 from dicast import MAX_LINE_BYTES, InputCheck, InputFile, InputPath, Within, dataset_records
 
-from .encodings import UTF_8, known
+from .encodings import UTF_8, known_encoding
 from .fields import Fields, check_fields
 from .rows import KEPT, Failures, Numbered, Rows, check_rows, each_row, open_rows
 from .unknown import Marker, Unknown
@@ -54,7 +54,7 @@ class Jsonl:
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
-        known(self.encoding)
+        known_encoding(self.encoding)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class Jsonl:
 
     @contextmanager
     def _rows(self) -> Iterator[Rows]:
-        with InputFile.opened(self.path, known(self.encoding)) as file:
+        with InputFile.opened(self.path, known_encoding(self.encoding)) as file:
             dataset = self.protocol is not None
             marker = Marker.of(self.unknown)
             objects = partial(InputFile.objects, numbers=marker.number if marker.is_on else None)

@@ -10,7 +10,7 @@ import attrs
 from dicast import ConfigError, DataError, InputCheck, InputFile, InputPath
 from dicast.toolkit.surrogates import escaped
 
-from .encodings import UTF_8, known
+from .encodings import UTF_8, known_encoding
 from .fields import Fields, check_fields
 from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, open_rows
 from .unknown import Marker, Unknown
@@ -43,7 +43,7 @@ class Yaml:
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
-        known(self.encoding)
+        known_encoding(self.encoding)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class Yaml:
 
     @contextmanager
     def _rows(self) -> Iterator[Rows]:
-        with InputFile.opened(self.path, known(self.encoding)) as file:
+        with InputFile.opened(self.path, known_encoding(self.encoding)) as file:
             items = Items(file, "item", Marker.of(self.unknown))
             listing = _Listing(file, items)
             yield Rows(file, listing.rows, self.kind, self.fields, items.fault, items.unit, marked=items.marker.counts)

@@ -23,7 +23,7 @@ from dicast import (
 )
 from dicast.toolkit.surrogates import escaped
 
-from .encodings import UTF_8, known, texts
+from .encodings import UTF_8, known_encoding, texts
 from .fields import Fields, check_fields, named_paths
 from .rows import Failures, Numbered, Rows, check_rows, each_row, names, open_rows
 from .unknown import Unknown
@@ -70,7 +70,7 @@ class Csv:
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
-        known(self.encoding)
+        known_encoding(self.encoding)
         if self.delimiter is not None and not _is_delimiter(self.delimiter):
             what = f"{self.delimiter!r} is no delimiter; it is one character, no quote and no line end, or tab"
             raise ConfigError(Problem(what, path="delimiter", value=self.delimiter))
@@ -92,7 +92,7 @@ class Csv:
                 self.max_line_bytes,
                 delimiter,
                 sure,
-                known(self.encoding),
+                known_encoding(self.encoding),
                 self.header,
             )
             yield Rows(file, table.rows, self.kind, self.fields, file.fault)

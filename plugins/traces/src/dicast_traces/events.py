@@ -25,6 +25,7 @@ from dicast import (
     nearest,
 )
 from dicast.toolkit.assembly import Assembly
+from dicast.toolkit.encodings import UTF_8, check_encoding, known_encoding
 from dicast.toolkit.sessions import Kind, chosen, subjects
 
 from .event_counts import EventCounts
@@ -64,11 +65,13 @@ class Events:
         and also all ``*.jsonl`` files of a directory.
     :param kinds: what to judge (``subjects`` in a pipeline), some of ``turn``, ``tool_cycle``, ``session``.
     :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
+    :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default. ``dicast watch`` reads UTF-8.
     """
 
     path: Path = attrs.field(converter=_existing)
     kinds: tuple[Kind, ...] = attrs.field(default=("turn",), alias="subjects", converter=chosen)
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
+    encoding: str = attrs.field(default=UTF_8, validator=check_encoding, metadata={"later": True})
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Trace]:
@@ -88,7 +91,7 @@ class Events:
 
     @contextmanager
     def _trace(self) -> Iterator[Trace]:
-        with InputFile.opened(self.path) as file, _LastLines() as last_lines:
+        with InputFile.opened(self.path, known_encoding(self.encoding)) as file, _LastLines() as last_lines:
             yield Trace(file, self, last_lines)
 
 

@@ -32,6 +32,7 @@ from dicast import (
 from dicast.toolkit.call_matching import NameCall
 from dicast.toolkit.conversations import Expression, Rules
 from dicast.toolkit.dialects import FORMATS, Format
+from dicast.toolkit.encodings import UTF_8, check_encoding, known_encoding
 from dicast.toolkit.sessions import Kind, Session, chosen, subjects
 
 from .documents import Records, layout_of
@@ -91,6 +92,7 @@ class Messages:
     :param history: give each tool cycle all earlier calls of its session, as ``execution_history`` in its context: what
         ``proxy/was_repeated`` reads. What is recorded then grows with the square of the calls in a session.
     :param max_line_bytes: the longest line or record that is read, in bytes; 64 MiB by default.
+    :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default. ``dicast watch`` reads UTF-8.
     """
 
     path: InputPath
@@ -104,6 +106,7 @@ class Messages:
     kinds: tuple[Kind, ...] = attrs.field(default=("turn",), alias="subjects", converter=chosen)
     history: bool = False
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
+    encoding: str = attrs.field(default=UTF_8, validator=check_encoding, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         problems = []
@@ -137,7 +140,7 @@ class Messages:
 
     @contextmanager
     def _conversations(self) -> Iterator[Conversations]:
-        with InputFile.opened(self.path) as file, Repeats() as repeats:
+        with InputFile.opened(self.path, known_encoding(self.encoding)) as file, Repeats() as repeats:
             yield Conversations(file, self, repeats)
 
 
