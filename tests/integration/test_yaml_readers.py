@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -215,3 +216,20 @@ def test_no_other_module_reads_yaml():
         "framework/dicast/_toolkit/yaml_reader.py",
         "framework/dicast/toolkit/yaml.py",
     }
+
+
+@pytest.mark.parametrize("number", [12345678901234567890, 2**64 - 1, -(2**63), 9007199254740993, 1.5])
+def test_an_expected_number_is_compared_alike_from_yaml_and_json(tmp_path, number):
+    (tmp_path / "o.jsonl").write_text(json.dumps({"id": "a", "output": {"n": number}}) + "\n")
+    tasks = {
+        "name": "t",
+        "version": "1.0.0",
+        "tasks": [{"id": "a", "goal": "sum", "expected": {"fields": {"n": {"value": number}}}}],
+    }
+    (tmp_path / "tasks.json").write_text(json.dumps(tasks))
+    (tmp_path / "tasks.yaml").write_text(yaml.write_yaml(tasks))
+    for name in ("tasks.json", "tasks.yaml"):
+        source = {"tasksets/files": {"path": str(tmp_path / name), "outputs": str(tmp_path / "o.jsonl")}}
+        ledger = {"ledger/sqlite": {"path": str(tmp_path / "l.db")}}
+        done = dicast.run({"source": source, "metrics": ["tasksets/expected"], "ledger": ledger})
+        assert done.score["mean"] == 1.0, name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -348,6 +349,9 @@ def test_a_workbook_becomes_a_pipeline_over_its_sheet(init, tmp_path):
     assert (code, "sheets Sheet, More have values; say sheet: NAME" in document["error"]["message"]) == (2, True)
     code, _, source = init((tmp_path / "made.xlsx").read_bytes(), "answers.xlsx", "--sheet", "Sheet")
     assert (code, source["rows/xlsx"]["sheet"]) == (0, "Sheet")
+    (tmp_path / "pipeline.yaml").unlink()
+    code, _, source = init(gzip.compress((tmp_path / "made.xlsx").read_bytes()), "answers.xlsx.gz", "--sheet", "Sheet")
+    assert (code, [*source]) == (0, ["rows/xlsx"])
 
 
 def test_a_column_of_what_a_bot_should_say_is_the_reference(init):

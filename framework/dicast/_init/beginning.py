@@ -54,7 +54,7 @@ def read_beginning(path: Path, encoding: str) -> Beginning:
         with file.binary() as stream:
             start = stream.read(64)
         if start.startswith(b"PK\x03\x04"):
-            return Beginning(start, members=_members(file.path))
+            return Beginning(start, members=_members(file))
         if b"\0" in start or (encoding == UTF_8 and marked_encoding(start)):
             return Beginning(start)
         lines = tuple(_first_lines(file))
@@ -62,9 +62,9 @@ def read_beginning(path: Path, encoding: str) -> Beginning:
         return Beginning(start, lines, layout, records)
 
 
-def _members(path: Path) -> tuple[str, ...]:
+def _members(file: InputFile) -> tuple[str, ...]:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with file.binary() as stream, zipfile.ZipFile(stream) as archive:
             return tuple(archive.namelist())
     except (zipfile.BadZipFile, OSError):
         return ()

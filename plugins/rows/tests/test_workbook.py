@@ -125,7 +125,7 @@ def test_the_sheet_must_be_named_where_several_have_values(written):
         book["More"].append(["z"])
 
     path = written([["output"], ["x"]], change=change)
-    assert faults(path) == [": sheets Sheet, More have values; say sheet: NAME (sheet)"]
+    assert faults(path) == [": sheets Sheet, More have values; say sheet: NAME (dicast init --sheet NAME) (sheet)"]
     assert [read(path, sheet=sheet)[0].output for sheet in ("Sheet", 1, "More", 3)] == ["x", "x", "z", "z"]
     assert faults(path, sheet="Mor") == [
         ": there is no sheet 'Mor'; the workbook has Sheet, Empty, More, did you mean 'More'? (sheet)"

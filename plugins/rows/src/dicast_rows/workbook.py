@@ -121,7 +121,11 @@ class _Sheet:
             full = [name for name in there if any(cells for _, cells in cells_of(book[name], None))]
             if len(full) == 1:
                 return str(full[0])
-            wrong = f"sheets {names(full)} have values; say sheet: NAME" if full else "no sheet has values"
+            wrong = (
+                f"sheets {names(full)} have values; say sheet: NAME (dicast init --sheet NAME)"
+                if full
+                else "no sheet has values"
+            )
             self.items.fault(Problem(wrong, path="sheet"), 0, check)
             return None
         if isinstance(wanted, int) and 1 <= wanted <= len(there):
