@@ -122,9 +122,7 @@ class WordCount(Check):
     reads_text = True
 
     min: int = attrs.field(default=0, validator=Within(0, inf, "0 or more"))
-    max: int | None = attrs.field(
-        default=None, validator=[_check_whole, attrs.validators.optional(Within(0, inf, "0 or more"))]
-    )
+    max: int | None = attrs.field(default=None, validator=attrs.validators.optional(Within(0, inf, "0 or more")))
 
     def __attrs_post_init__(self) -> None:
         _check_whole(min=self.min, max=self.max)
