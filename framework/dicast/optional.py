@@ -269,6 +269,14 @@ class HasRewrites(Protocol):
         """True where its output is made anew each time: a resumed run sends it everything again. Without it, False."""
 
 
+class HasContent(Protocol):
+    """Sinks; on the component or the live object."""
+
+    @property
+    def content(self) -> bool:
+        """True where it gets the rationales and the replies of failed judgments that the ledger keeps. Without it, False."""
+
+
 class HasTakesReevaluations(Protocol):
     """Sinks; on the component."""
 
