@@ -38,6 +38,7 @@ class Parquet:
         aside) must be in every row. An ``id`` may be a template that makes it of several columns, ``"{{ question }}-{{ model }}"``;
         ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by its number, counted from 1.
     :param kind: the subject kind of the rows.
+    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its own name.
     :param batch_rows: how many rows are made at a time, 1,000 by default; they, and what pyarrow holds of their row group, are in memory.
     :param unknown: ``error`` refuses bytes, NaN, infinity and values of other types, which cannot be recorded; ``mark`` puts markers in their
         place (``[image/png, 48 kB]``), which the run counts.
@@ -48,6 +49,7 @@ class Parquet:
     kind: str = "row"
     batch_rows: int = attrs.field(default=1000, validator=Within(1, inf, "1 or more"))
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
+    strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
 
     open, check, subjects = open_rows, check_rows, each_row
 
@@ -66,7 +68,16 @@ class Parquet:
         with InputFile.opened(self.path) as file, ExitStack() as stack:
             items = Items(file, "row", Marker.of(self.unknown))
             batches = _Batches(file, self.batch_rows, items, stack)
-            yield Rows(file, batches.rows, self.kind, self.fields, items.fault, items.unit, marked=items.marker.counts)
+            yield Rows(
+                file,
+                batches.rows,
+                self.kind,
+                self.fields,
+                items.fault,
+                items.unit,
+                marked=items.marker.counts,
+                strip_reasoning=self.strip_reasoning,
+            )
 
 
 @attrs.define

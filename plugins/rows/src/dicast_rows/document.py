@@ -48,6 +48,7 @@ class Json:
         aside) must be in every row. An ``id`` may be a template that makes it of several columns, ``"{{ question }}-{{ model }}"``;
         ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by its place in the array, counted from 1.
     :param kind: the subject kind of the rows.
+    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its own name.
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default.
     :param max_item_bytes: the longest item that is read, in bytes; 64 MiB by default. What comes behind a longer one is not looked
         at.
@@ -62,6 +63,7 @@ class Json:
     max_item_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
     encoding: str = attrs.field(default=UTF_8, metadata={"later": True})
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
+    strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
 
     open, check, subjects = open_rows, check_rows, each_row
 
@@ -82,7 +84,16 @@ class Json:
         with InputFile.opened(self.path, known_encoding(self.encoding)) as file:
             items = Items(file, "item", Marker.of(self.unknown))
             array = _Array(file, self.at, self.max_item_bytes, items)
-            yield Rows(file, array.rows, self.kind, self.fields, items.fault, items.unit, marked=items.marker.counts)
+            yield Rows(
+                file,
+                array.rows,
+                self.kind,
+                self.fields,
+                items.fault,
+                items.unit,
+                marked=items.marker.counts,
+                strip_reasoning=self.strip_reasoning,
+            )
 
 
 @attrs.frozen

@@ -33,6 +33,7 @@ class Jsonl:
         in the context, after those of an object in ``context``. A further key, ``error``, names a column of errors: a row with an
         error there is a failed record. ``{column: gold, json: true}`` in place of a path reads the texts there as JSON.
     :param kind: the subject kind of the rows.
+    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its own name.
     :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default.
     :param protocol: ``evaluator`` reads the file as a dataset of the evaluator protocol: at most 10,000 records, of which every
@@ -49,6 +50,7 @@ class Jsonl:
     encoding: str = attrs.field(default=UTF_8, metadata={"later": True})
     protocol: Literal["evaluator"] | None = attrs.field(default=None, metadata={"later": True})
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
+    strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
 
     open, check, subjects = open_rows, check_rows, each_row
 
@@ -77,6 +79,7 @@ class Jsonl:
                 kept=MAX_RECORDS if dataset else KEPT,
                 dataset=dataset,
                 marked=marker.counts,
+                strip_reasoning=self.strip_reasoning,
             )
 
 

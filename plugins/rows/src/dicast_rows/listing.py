@@ -28,6 +28,7 @@ class Yaml:
         aside) must be in every row. An ``id`` may be a template that makes it of several columns, ``"{{ question }}-{{ model }}"``;
         ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by its place in the file, counted from 1.
     :param kind: the subject kind of the rows.
+    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its own name.
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default.
     :param unknown: ``error`` refuses numbers of more than 64 bits, NaN, infinity and tags of an item, which cannot be recorded; ``mark`` puts markers
         in their place (``[tag !set a]``), which the run counts.
@@ -38,6 +39,7 @@ class Yaml:
     kind: str = "row"
     encoding: str = attrs.field(default=UTF_8, metadata={"later": True})
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
+    strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
 
     open, check, subjects = open_rows, check_rows, each_row
 
@@ -55,7 +57,16 @@ class Yaml:
         with InputFile.opened(self.path, known_encoding(self.encoding)) as file:
             items = Items(file, "item", Marker.of(self.unknown))
             listing = _Listing(file, items)
-            yield Rows(file, listing.rows, self.kind, self.fields, items.fault, items.unit, marked=items.marker.counts)
+            yield Rows(
+                file,
+                listing.rows,
+                self.kind,
+                self.fields,
+                items.fault,
+                items.unit,
+                marked=items.marker.counts,
+                strip_reasoning=self.strip_reasoning,
+            )
 
 
 @attrs.frozen

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import attrs
 
 from dicast import DataError, Due, Failure, InputCheck, InputFile, Problem, ReadCounts, RunContext, Subject, nearest
+from dicast.toolkit.parts import split_reasoning, visible_text
 
 from .failed import WhyFailed, why_failed
 from .fields import Fields, Parts, Take, example_taker, json_failure, paths_of, taker
@@ -61,7 +62,8 @@ class Rows:
 
     Faults of a row go to *fault* with its number, which counts in *unit*. Of the bad rows *kept* are named. After a
     check *total* is how many there are, and *no_output* says why none of them has an output. The records of a *dataset* are
-    taken whole, and none of them counts as failed. *marked* counts by kind the values that the reader marked.
+    taken whole, and none of them counts as failed. *marked* counts by kind the values that the reader marked. With *strip_reasoning* the
+    reasoning of a model is left out of the outputs.
     """
 
     file: InputFile
@@ -73,10 +75,12 @@ class Rows:
     kept: int = KEPT
     dataset: bool = False
     marked: Counter[str] = attrs.field(factory=Counter)
+    strip_reasoning: bool = False
     total: int | None = None
     no_output: Problem | None = None
     _records: int = 0
     _failed: int = 0
+    _stripped: int = 0
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -114,7 +118,7 @@ class Rows:
 
         :raises DataError: at the first bad row.
         """
-        self._records = self._failed = 0
+        self._records = self._failed = self._stripped = 0
         self.marked.clear()
         take = self._taker([])
         for number, row in self.read(None, take.failures):
@@ -124,6 +128,8 @@ class Rows:
                 self.fault(error, number, None)
                 continue
             self._records += 1
+            if self.strip_reasoning:
+                parts = self._without_reasoning(parts)
             if failure is None:
                 yield Subject(*parts)
             else:
@@ -132,7 +138,17 @@ class Rows:
 
     def read_counts(self) -> ReadCounts:
         """Return the number of rows in the newest pass, of failed ones among them, and of values that were marked."""
-        return ReadCounts(self._records, dict(self.marked), failed=self._failed)
+        details = {"contents": {"stripped_reasoning": self._stripped}} if self._stripped else {}
+        return ReadCounts(self._records, dict(self.marked), failed=self._failed, details=details)
+
+    def _without_reasoning(self, parts: Parts) -> Parts:
+        """Return *parts* with an output that has no reasoning; an output without any is left as it is."""
+        output = parts[_OUTPUT]
+        if type(output) is not str or "<think>" not in output:
+            return parts
+        text = visible_text(split_reasoning(output)) or ""
+        self._stripped += text != output
+        return (*parts[:_OUTPUT], text, *parts[_OUTPUT + 1 :])
 
     def _taker(self, columns: list[str]) -> _Taker:
         whole = example_taker if self.dataset else taker

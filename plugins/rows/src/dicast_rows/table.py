@@ -46,6 +46,7 @@ class Csv:
         the context. A further key, ``error``, names a column of errors: a row with an error there is a failed record.
         ``{column: gold, json: true}`` in place of a name reads the column's texts as JSON.
     :param kind: the subject kind of the rows.
+    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its own name.
     :param max_line_bytes: the longest line and the longest value that are read, in bytes (in characters, of an encoding such as
         UTF-16); 64 MiB by default.
     :param delimiter: the character between two values; ``tab`` or ``\t`` is the tab. By default the tab in a ``.tsv`` file, else the
@@ -65,6 +66,7 @@ class Csv:
     encoding: str = attrs.field(default=UTF_8, metadata={"later": True})
     header: bool | tuple[str, ...] = attrs.field(default=True, metadata={"later": True})
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
+    strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
 
     open, check, subjects = open_rows, check_rows, each_row
 
@@ -95,7 +97,7 @@ class Csv:
                 known_encoding(self.encoding),
                 self.header,
             )
-            yield Rows(file, table.rows, self.kind, self.fields, file.fault)
+            yield Rows(file, table.rows, self.kind, self.fields, file.fault, strip_reasoning=self.strip_reasoning)
 
 
 @attrs.frozen

@@ -41,6 +41,7 @@ class Xlsx:
     :param header: whether the first row that is not blank has the columns' names. ``false`` names the columns by their letters ``A``,
         ``B`` and so on, and a list gives them names.
     :param kind: the subject kind of the rows.
+    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its own name.
     :param unknown: ``error`` refuses an error value (``#N/A``) in a column that ``fields`` uses; ``mark`` keeps it as text, which the run counts.
     """
 
@@ -50,6 +51,7 @@ class Xlsx:
     header: bool | tuple[str, ...] = True
     kind: str = "row"
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
+    strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
 
     open, check, subjects = open_rows, check_rows, each_row
 
@@ -70,7 +72,16 @@ class Xlsx:
         with InputFile.opened(self.path) as file, ExitStack() as stack:
             items = Items(file, "row", Marker.of(self.unknown))
             sheet = _Sheet(file, self, items, stack)
-            yield Rows(file, sheet.rows, self.kind, self.fields, items.fault, "row", marked=items.marker.counts)
+            yield Rows(
+                file,
+                sheet.rows,
+                self.kind,
+                self.fields,
+                items.fault,
+                "row",
+                marked=items.marker.counts,
+                strip_reasoning=self.strip_reasoning,
+            )
 
 
 @attrs.define
