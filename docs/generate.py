@@ -157,8 +157,8 @@ def toolkit() -> str:
     for path in paths:
         name = path.parent.name if path.stem == "__init__" else path.stem
         module = ast.parse(path.read_text(encoding="utf-8"))
-        text = markdown((ast.get_docstring(module) or "").partition("::\n")[0].strip().rstrip(":"))
-        lines += ["", f"## `dicast.toolkit.{name}`", "", text]
+        text = markdown((ast.get_docstring(module) or "").partition("::\n")[0].strip().rstrip(":."))
+        lines += ["", f"## `dicast.toolkit.{name}`", "", f"{text}."]
         found = [
             (
                 f"`{node.name}`",
