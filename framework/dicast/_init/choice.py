@@ -1,4 +1,4 @@
-"""Metrics and a gate for what is there."""
+"""Metrics and a gate for the columns of the data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Choice:
 
 @attrs.frozen
 class _Judged:
-    """Metrics with what the file says about them."""
+    """Metrics with their comments in the file."""
 
     metrics: Sequence[Any]
     how: str
@@ -52,7 +52,7 @@ def model_of(model: str) -> dict[str, Any]:
 
 
 def for_turns(source: str) -> Choice:
-    """Judge each turn of a conversation by what is known of it."""
+    """Return the sections that judge each turn of conversations."""
     comments = [
         "heuristic/turn scores each turn by how it ended, what failed, what was said and what its user made of it. It asks no",
         "model, and doubts are cheap here: to settle them, put hybrid/cascade around it with llm/judge as its second stage.",
@@ -65,7 +65,7 @@ def for_turns(source: str) -> Choice:
 
 
 def for_rows(guesses: Guesses, model: str | None) -> Choice:
-    """Judge rows by what they have: their own assertions, a reference, or the output alone."""
+    """Return the sections that judge rows: by their own assertions, a reference, or the output alone."""
     makes = "output" not in guesses.found
     judged = _judged(guesses, model, makes=makes)
     sections = []
@@ -219,7 +219,7 @@ def _about_scoring(judged: _Judged) -> list[str]:
 
 
 def installed(name: str) -> bool:
-    """Whether the component's plugin is installed."""
+    """Return whether the component's plugin is installed."""
     return name.partition("/")[0] in Registry().scan()
 
 

@@ -1,4 +1,4 @@
-"""What the values of a column look like."""
+"""The values of a column: their types, lengths and repetitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHORT, LONG = 60, 200
 
 @attrs.frozen(slots=False)
 class Column:
-    """The values of one column that are there: not null, and no empty text; *everywhere* says that each row has the column."""
+    """The values of one column without null and empty text; *everywhere* is true where each row has the column."""
 
     name: str
     values: Sequence[Any]
@@ -44,22 +44,22 @@ class Column:
 
     @property
     def full(self) -> bool:
-        """Whether every row has a value."""
+        """True where every row has a value."""
         return len(self.values) == self.rows > 0
 
     @property
     def differs(self) -> bool:
-        """Whether no two rows have the same."""
+        """True where no two rows have the same."""
         return len(set(self.texts)) == len(self.texts)
 
     @property
     def named(self) -> bool:
-        """Whether all values are fit for ids."""
+        """True where all values are fit for ids."""
         return all(isinstance(value, str | int) and not isinstance(value, bool) for value in self.values)
 
     @cached_property
     def objects(self) -> bool:
-        """Whether a value is an object, or has one in it."""
+        """True where a value is an object, or has one in it."""
         return any(map(has_objects, self.values))
 
     @cached_property
@@ -69,22 +69,22 @@ class Column:
 
     @cached_property
     def numeric(self) -> bool:
-        """Whether nearly all values are numbers."""
+        """True where nearly all values are numbers."""
         return self._mostly(_is_number)
 
     @cached_property
     def json(self) -> bool:
-        """Whether nearly all values are JSON objects or lists, or texts of such."""
+        """True where nearly all values are JSON objects or lists, or texts of such."""
         return self._mostly(_is_json)
 
     @property
     def prose(self) -> bool:
-        """Whether most values are texts of several words."""
+        """True where most values are texts of several words."""
         return sum(" " in text.strip() for text in self.texts) * 2 > len(self.texts) and not self.json
 
     @property
     def labels(self) -> bool:
-        """Whether there are few different values, each of which comes again."""
+        """True where there are few different values, and values repeat."""
         return len(set(self.texts)) <= min(LABELS, len(self.texts) // 2) and self.length <= SHORT
 
     def _mostly(self, test: Any) -> bool:

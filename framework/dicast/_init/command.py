@@ -96,7 +96,7 @@ def init(
 
 
 def _finish(draft: Draft, out: Path, *, tries: bool, as_json: bool) -> None:
-    """Say what was written, try some rows, and say what can be done next."""
+    """Print the written files, try some rows, and print the next commands."""
     files: Sequence[str] = draft.document.get("files") or [str(path) for path in draft.files]
     why, tried = draft.untried if tries else "--no-try", None
     if not as_json:
@@ -122,7 +122,7 @@ def _finish(draft: Draft, out: Path, *, tries: bool, as_json: bool) -> None:
 
 
 def _faults(out: Path) -> str:
-    """What ``dicast check`` has to say of the file, such as what is to be installed."""
+    """Return the problems that ``dicast check`` finds in the file, such as a missing extra."""
     try:
         load_experiments(out, ())
     except RequestError as error:

@@ -23,7 +23,7 @@ from .written import FileSection, file_text, one_comment
 
 @attrs.frozen
 class Wishes:
-    """What the user says about the data: options of the command, *reading* those of the source. With *asked* the terminal is asked, too."""
+    """The options of the command; *reading* has options of the source. With *asked* the user of the terminal is asked, too."""
 
     kind: str | None = None
     fields: Sequence[str] = ()
@@ -34,7 +34,7 @@ class Wishes:
 
 @attrs.frozen
 class Draft:
-    """What is to be written: *files*, *says* what was found, *untried* why no rows are to be tried; *document* is for ``--json``.
+    """The *files* to write, the guesses as lines (*says*), and the reason to try no rows (*untried*); *document* is for ``--json``.
 
     *first* is the command to go on with where the pipeline cannot be run yet.
     """
@@ -89,7 +89,7 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
 
 
 def _guesses(sample: Sample, wishes: Wishes) -> Guesses:
-    """What was guessed and given.
+    """Return the guesses for the columns, with the columns that the user named.
 
     :raises ConfigError: where no column can be told to have the outputs, or what they are made from.
     """
@@ -110,7 +110,7 @@ def _guesses(sample: Sample, wishes: Wishes) -> Guesses:
 
 
 def _guessed(found: Guesses, source: str) -> list[str]:
-    """What each field was taken to be, a line each; a *source* of lines names rows by these, another one by their numbers."""
+    """Return a line for each field with its column and the reason. A *source* of lines names rows by lines, another source by numbers."""
     lines = []
     by_number = f"; rows are named by their {'lines' if source in ('rows/csv', 'rows/jsonl') else 'numbers'}"
     for field in FIELDS:

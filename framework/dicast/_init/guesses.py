@@ -1,4 +1,4 @@
-"""Which column is what: by the names that people give, then by what stands in them."""
+"""The columns of the fields, guessed by common names, then by their values."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _EQUAL = 0.2
 
 @attrs.frozen
 class Guess:
-    """The *column* that a field is in, and *why*; *given* where the user has said so."""
+    """The *column* of a field and the reason (*why*); *given* where the user named it."""
 
     column: str
     why: str
@@ -64,8 +64,8 @@ class Guess:
 
 @attrs.define
 class Guesses:
-    """The columns, *found* which of them is which field, *contexts*: those that an answer may rest on, and whether there are two outputs
-    to compare (*paired*): then the second one is the reference.
+    """The columns, the guess for each field (*found*), and the columns with evidence for answers (*contexts*). With two outputs to compare
+    (*paired*) the second output is the reference.
     """
 
     columns: Mapping[str, Column]
@@ -101,7 +101,7 @@ class Guesses:
         return {"fields": fields} if fields else {}
 
     def fields(self) -> dict[str, str]:
-        """The source's option ``fields``: what is not called so already."""
+        """Return the source's option ``fields``, without columns that have the name of their field."""
         return {
             field: self.found[field].column
             for field in FIELDS
@@ -142,7 +142,7 @@ def _unknown_field(field: str, sign: str) -> Problem:
 
 
 def guess(sample: Sample, given: Mapping[str, str]) -> Guesses:
-    """Say which column of *sample* is which field; *given* are those that the user named."""
+    """Return the columns of the fields in *sample*; the user named the *given* columns."""
     names = [*sample.columns, *(name for name in given.values() if name and name not in sample.columns)]
     guesses = Guesses({name: Column.of(name, sample.rows) for name in names})
     for field, name in given.items():
@@ -191,7 +191,7 @@ def _by_names(guesses: Guesses) -> None:
 
 
 def _fits(field: str, column: Column) -> bool:
-    """Whether the values of *column* can be those of *field*."""
+    """Return whether the values of *column* fit *field*."""
     if not column.everywhere:  # a source refuses rows that lack a column that it is told
         return False
     if field == "id":

@@ -21,7 +21,7 @@ def read_objects(guesses: Guesses, sample: Sample) -> None:
 
     An object is never compared with a text: keys and other fields are in its JSON text.
 
-    :raises ConfigError: where a reference is text, and the place of the answer cannot be told.
+    :raises ConfigError: where a reference is text, and the place of the answer is unknown.
     """
     output, reference = guesses.column("output"), guesses.column("reference")
     if output is None or not output.objects or (reference is not None and reference.json):

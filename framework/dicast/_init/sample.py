@@ -37,7 +37,7 @@ _MOST_DOCUMENT = 64 * 2**20
 
 @attrs.frozen
 class Sample:
-    """What the first rows of a file are: *source* with *options* reads them, *rows* are up to :data:`MOST`, *whole* says that they are all.
+    """The first rows of a file: *source* with *options* reads them, *rows* are up to :data:`MOST`, *whole* is true where they are all rows.
 
     *says* has a line for each option that was guessed from the conversations.
     """
@@ -50,7 +50,7 @@ class Sample:
 
     @property
     def turns(self) -> bool:
-        """Whether these are conversations, and each row stands for one turn."""
+        """True where these are conversations, and each row stands for one turn."""
         return self.source.startswith("traces/")
 
     @property
@@ -115,7 +115,7 @@ def _conversations(path: Path, beginning: Beginning, kind: str | None) -> str | 
 
 
 def _of_turns(source: str, path: Path, given: Mapping[str, Any], beginning: Beginning) -> Sample:
-    """The turns of conversations; a chat is named by a key of its own, and what its tools call an error is one."""
+    """Return the turns of conversations, with guessed options: the key of ids, and the pattern of tool errors."""
     options, says, chats = dict(given), [], source == "traces/messages"
     if chats:
         options["unknown"] = "mark"
@@ -148,7 +148,7 @@ def _id_of(source: str, path: Path, options: Mapping[str, Any], beginning: Begin
 
 
 def _reads(source: str, path: Path, options: Mapping[str, Any]) -> bool:
-    """Whether the whole file can be read with *options*: each conversation has the key, and no two have the same."""
+    """Return whether the whole file can be read with *options*: each conversation has the key, and no two have the same."""
     try:
         source_of(source, path, options).check()
     except DataError:
@@ -224,7 +224,7 @@ def _source(path: Path, beginning: Beginning) -> tuple[str, dict[str, Any]]:
 
 
 def _delimiter(suffix: str, header: bytes) -> dict[str, Any]:
-    """What parts the columns, where it is no comma and the file's name does not say it."""
+    """Return the delimiter of the columns, unless it is the comma or the tab of a ``.tsv`` file."""
     text = header.decode(errors="replace")
     best = max(_DELIMITERS, key=text.count)
     if suffix == ".tsv" or text.count(best) <= text.count(","):

@@ -19,7 +19,7 @@ _WIDE = 100
 
 @attrs.frozen
 class FileSection:
-    """A part of the file: *comments* above *data*; one that is not *active* stands in a comment, as an example."""
+    """A part of the file: *comments* above *data*; a section that is not *active* is a comment, as an example."""
 
     data: Mapping[str, Any]
     comments: Sequence[str] = ()
@@ -38,7 +38,7 @@ def file_text(head: Sequence[str], sections: Sequence[FileSection]) -> str:
 
 
 def write_new(files: Mapping[Path, str]) -> None:
-    """Write *files*; none of them, where one exists.
+    """Write *files*, or nothing where any file exists.
 
     :raises ConfigError: naming those that exist, or what cannot be written.
     """
