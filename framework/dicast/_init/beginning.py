@@ -138,10 +138,10 @@ def text_encoding(path: Path, given: str | None, *, is_asked: bool) -> str:
             return marked
         if b"\0" in start or start.startswith((b"PK\x03\x04", b"PAR1", b"%PDF")):
             return UTF_8
-        broken = [(number, line) for number, line in file.lines() if not _is_utf8(line)]
-    if not broken:
+        first, count = _first_broken(file)
+    if first is None:
         return UTF_8
-    (number, line), count = broken[0], len(broken)
+    number, line = first
     (fits, *_) = fitting_encodings(line)
     lines = f"line {number}" if count == 1 else f"{count:,} lines, the first is line {number}"
     if is_asked:
@@ -152,6 +152,15 @@ def text_encoding(path: Path, given: str | None, *, is_asked: bool) -> str:
             return fits
     message = f"the file is not UTF-8 ({lines}); {fits} might fit: dicast init {quote(str(path))} --encoding {fits}"
     raise DataError(Problem(message, str(path)))
+
+
+def _first_broken(file: InputFile) -> tuple[tuple[int, bytes] | None, int]:
+    """Return the first line that is not UTF-8, with its number, and the count of such lines."""
+    first, count = None, 0
+    for number, line in file.lines():
+        if not _is_utf8(line):
+            first, count = first or (number, line), count + 1
+    return first, count
 
 
 def _is_utf8(line: bytes) -> bool:
