@@ -120,3 +120,20 @@ def test_started_runs_leave_tools_out_unless_asked(shop, ran):
         Path(LEDGER), lambda live: [len(list(started_runs(live.read, tools=t))) for t in (False, True)]
     )
     assert found == [1, 2]
+
+
+def test_a_baseline_of_last_is_no_tools_run_of_the_same_pipeline(shop, ran):
+    text = TEXT + "baseline: {run: last, compare: [stats/paired]}\n"
+    shop.pipeline(text)
+    ledger = {"ledger/sqlite": {"path": LEDGER}}
+    tool = dicast.run(shop.folder / "p.yaml", overrides={"ledger": ledger}, kind="tool")
+    assert tool.baseline["run_id"] == ran
+    assert shop.run(text).json["baseline"]["run_id"] == ran
+
+
+def test_a_tools_run_that_broke_off_is_not_resumed_without_its_id(shop, ran):
+    started = [event["payload"] for event in shop.events("run.started")]
+    assert {payload["kind"] for payload in started} == {"pipeline", "tool"}
+    refused = shop.run(TEXT, "--resume")
+    assert refused.code == 2
+    assert ran in refused.out + refused.err
