@@ -186,3 +186,46 @@ def test_without_a_task_a_label_is_about_every_output_unless_it_names_one(projec
     gold(project, "polite", run=ids[0])
     found = agreement(project)
     assert (found["raters"]["polite"]["base_rate"], found["within"]) == (1.0, 1.0)
+
+
+TALK = {
+    "id": "c1",
+    "messages": [
+        {"role": "system", "content": "Never promise refunds."},
+        {"role": "user", "content": "My lamp broke"},
+        {"role": "assistant", "content": "Which order?"},
+        {"role": "user", "content": "QX7"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "k", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "k", "content": "two years of warranty"},
+        {"role": "assistant", "content": "It is under warranty."},
+    ],
+}
+TALKS = """
+name: talks
+source: {traces/messages: {path: talks.jsonl, id: "{{ id }}", subjects: [turn, session]}}
+judges: [heuristic/turn, heuristic/session]
+ledger: {ledger/sqlite: {path: ledger.db}}
+"""
+
+
+def test_label_shows_a_conversation_as_a_judge_sees_it_and_offers_sessions(project):
+    project.lines("talks.jsonl", [TALK])
+    (project.folder / "pipeline.yaml").write_text(TALKS)
+    project.run()
+    shown, code = at_a_terminal("label", "pipeline.yaml", "--labeller", "ada", keys="yyy", folder=project.folder)
+    assert code == 0, shown
+    assert "3 of 3 subjects that pipeline.yaml has judged (2 of kind turn, 1 of kind session)" in shown
+    turn = shown[shown.index("turn c1/2") :].partition("q quit")[0]
+    for text in ("Never promise refunds.", "EARLIER TURNS", "My lamp broke", "It is under warranty."):
+        assert turn.count(text) == 1, text
+    assert (turn.count("called look_up"), turn.count("two years of warranty")) == (1, 1)
+    session = shown[shown.index("session c1") :].partition("q quit")[0]
+    assert session.count("two years of warranty") == 1
+    shown, _ = at_a_terminal(
+        "label", "pipeline.yaml", "--kind", "session", "--labeller", "bob", keys="q", folder=project.folder
+    )
+    assert "1 of 1 subjects that pipeline.yaml has judged (1 of kind session)" in shown
