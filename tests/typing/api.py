@@ -116,7 +116,7 @@ def dicast_judges() -> list[type[Judge]]:
 
 
 def values(score: Score, cost: Cost, verdict: Verdict) -> None:
-    assert_type(score.value, float)
+    assert_type(score.value, float | None)
     assert_type(cost.amount, Decimal | None)
     assert_type(cost + cost, Cost)
     assert_type(verdict.tier, str)

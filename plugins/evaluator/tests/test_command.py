@@ -100,9 +100,11 @@ def test_any_number_is_brought_to_the_range(judged, program):
     assert judged(metric(program("print('{\"score\": 7}')"), **options), {"output": "a"}).failures == [said]
 
 
-def test_any_without_a_range_is_refused_when_the_pipeline_is_built(judged, program):
-    with pytest.raises(dicast.ConfigError, match=r"gives any number: write what it lies between, as in range: \["):
-        judged(metric(program(PLAIN), score_range="any"), {"output": "a"})
+def test_any_number_without_a_range_stays_raw(judged, program):
+    (found,) = judged(metric(program("print('{\"score\": -250}')"), score_range="any"), {"output": "a"}).scores
+    assert (found["value"], found["raw"]) == (None, -250.0)
+    nan = metric(program("print('{\"score\": NaN}')"), score_range="any")
+    assert judged(nan, {"output": "a"}).failures == [("invalid_score", "Evaluator 'score' must be finite, got nan")]
 
 
 def test_a_command_may_be_a_text_with_quotes(judged, program):

@@ -47,7 +47,7 @@ class Command(EvaluatorOptions):
     :param timeout: seconds that one answer may take.
     :param task_model: the model whose work is judged: in the payload, and in the variables ``OPTIMIZE_ANYTHING_TASK_MODEL`` and
         ``DICAST_TASK_MODEL``.
-    :param score_range: ``unit``: scores are in [0, 1]. ``any``: they are any numbers, which the slot key ``range`` brings to [0, 1].
+    :param score_range: ``unit``: scores are in [0, 1]. ``any``: any finite numbers. The slot key ``range`` maps them to [0, 1]; without it they stay raw.
     :param preflight: whether it is tried before anything is judged.
     :param max_output_bytes: how long an answer may be.
     """

@@ -26,7 +26,7 @@ class Http(EvaluatorOptions):
     :param headers: further headers; their values are secrets.
     :param timeout: seconds that one reply may take.
     :param task_model: the model whose work is judged, which the payload names.
-    :param score_range: ``unit``: scores are in [0, 1]. ``any``: they are any numbers, which the slot key ``range`` brings to [0, 1].
+    :param score_range: ``unit``: scores are in [0, 1]. ``any``: any finite numbers. The slot key ``range`` maps them to [0, 1]; without it they stay raw.
     :param preflight: whether it is tried before anything is judged.
     :param max_output_bytes: how long a reply may be, decoded.
     """

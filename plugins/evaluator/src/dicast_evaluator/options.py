@@ -37,7 +37,7 @@ class EvaluatorOptions:
 
     @property
     def needs_range(self) -> bool:
-        """Whether the slot has to say what the scores lie between."""
+        """Whether the answers are any numbers, which the slot's ``range`` maps to [0, 1]."""
         return self.score_range == "any"
 
 

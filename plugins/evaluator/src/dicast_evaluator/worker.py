@@ -34,7 +34,7 @@ class Worker(EvaluatorOptions):
     :param timeout: seconds from one result to the next, while a worker has rows.
     :param task_model: the model whose work is judged: in the payload, and in the variables ``OPTIMIZE_ANYTHING_TASK_MODEL`` and
         ``DICAST_TASK_MODEL``.
-    :param score_range: ``unit``: scores are in [0, 1]. ``any``: they are any numbers, which the slot key ``range`` brings to [0, 1].
+    :param score_range: ``unit``: scores are in [0, 1]. ``any``: any finite numbers. The slot key ``range`` maps them to [0, 1]; without it they stay raw.
     :param preflight: whether it is tried before anything is judged.
     :param max_line_bytes: how long a result may be.
     """
