@@ -164,11 +164,25 @@ def toolkit() -> str:
                 f"`{node.name}`",
                 markdown(" ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())).replace("|", "\\|"),
             )
-            for node in module.body
-            if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_")
+            for node in toolkit_names(path, module)
         ]
         lines += ["", *table(("name", ""), found)] if found else []
     return NOTE.format("the docstrings of framework/dicast/toolkit") + "\n" + "\n".join(lines) + "\n"
+
+
+def toolkit_names(path: Path, module: ast.Module) -> Iterator[ast.ClassDef | ast.FunctionDef]:
+    """Yield the public classes and functions of a module, also those that it takes from other modules of the framework."""
+    for node in module.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+            yield node
+        elif isinstance(node, ast.ImportFrom) and node.level and "__all__" in path.read_text(encoding="utf-8"):
+            home = path.parents[node.level - 1]
+            source = (home / (node.module or "").replace(".", "/")).with_suffix(".py")
+            names = {alias.name for alias in node.names}
+            inner = ast.parse(source.read_text(encoding="utf-8")) if source.exists() else module
+            yield from (
+                each for each in inner.body if isinstance(each, ast.ClassDef | ast.FunctionDef) and each.name in names
+            )
 
 
 def optional_members(source: str) -> Iterator[tuple[str, str, str, str]]:

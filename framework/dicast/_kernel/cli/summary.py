@@ -8,10 +8,10 @@ from typing import Any
 import attrs
 
 from ..._toolkit.comparison_text import comparison_lines
+from ..._toolkit.money import amounts_text
 from ..._toolkit.printable import one_line, short_name
 from ..._toolkit.terminal import Drawing, Line, Part, folded
 from ..._toolkit.text_table import TextTable
-from ...toolkit.money import amounts_text
 from ..report.read_counts import READ_WARNINGS
 from .gate_summary import gate_parts
 from .head import head_table
