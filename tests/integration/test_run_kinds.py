@@ -137,3 +137,15 @@ def test_a_tools_run_that_broke_off_is_not_resumed_without_its_id(shop, ran):
     refused = shop.run(TEXT, "--resume")
     assert refused.code == 2
     assert ran in refused.out + refused.err
+
+
+def test_compare_without_runs_takes_the_two_newest_of_a_pipeline_and_no_tools(shop, ran):
+    second = shop.run(TEXT).json["run_id"]
+    assert shop.dicast("labels", "import", "labels.jsonl", "--labeller", "bob").code == 0
+    for words in ((), (ran,)):
+        found = shop.dicast("compare", *words, "--json").json
+        assert (found["a"]["run_id"], found["b"]["run_id"]) == (ran, second)
+    first = shop.run("name: other\nmetrics: [proxy/format]\n")
+    assert first.code == 0
+    refused = shop.dicast("compare")
+    assert (refused.code, "no run of 'other' has ended before" in refused.err) == (2, True)

@@ -26,6 +26,7 @@ from dicast import (
     read_json,
     read_ledger,
     results,
+    started_runs,
 )
 from dicast.reporting import pair_passes
 
@@ -60,6 +61,9 @@ _NONE_GIVEN: Mapping[str, Comparison] = {}
 TASK = "task"
 """The section in which two runs that are compared may differ."""
 
+LAST = "last"
+"""The run that B is where the command names none."""
+
 _NAMED = 3
 """How many other runs are named to choose from."""
 
@@ -68,8 +72,8 @@ UNKNOWN = "fingerprints"
 
 
 @click.command()
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", required=False)
+@click.argument("b", default=LAST, required=False)
 @click.option(
     "--compare",
     "names",
@@ -94,7 +98,7 @@ UNKNOWN = "fingerprints"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
 def compare(
-    a: str,
+    a: str | None,
     b: str,
     names: tuple[str, ...],
     difference: float | None,
@@ -106,6 +110,7 @@ def compare(
     """Say what run B has over run A. Where both have judged the same subjects, these are compared one by one.
 
     A and B are ids of runs, names of pipelines (the newest run counts), 'last', or files of jsonl/rows; two files need no ledger.
+    Without B it is the newest run; without A it is the run of the same name before B. Runs of tools do not count.
     Differences are B less A.
     """
     asked = [_chosen(name) for name in names] or [(f"stats/{one.name}", None) for one in SHOWN]
@@ -122,7 +127,7 @@ def compare(
     try:
         pair, found = read_ledger(ledger, read)
     except LedgerRefused:
-        if ledger is not None or not (Path(a).is_file() and Path(b).is_file()):
+        if ledger is not None or a is None or not (Path(a).is_file() and Path(b).is_file()):
             raise
         pair, found = read(None)
     if as_json:
@@ -149,10 +154,11 @@ def read_comparison(
     return pair.document(chosen, Paired(difference=difference))
 
 
-def _pair(live: Ledger | None, a: str, b: str, *, allow_incomparable: bool) -> Pair:
-    pair = Pair(results(live, a), results(live, b))
+def _pair(live: Ledger | None, a: str | None, b: str, *, allow_incomparable: bool) -> Pair:
+    later = results(live, b)
+    pair = Pair(results(live, a) if a is not None else _before(live, later), later)
     if pair.a.run_id == pair.b.run_id:
-        raise ConfigError(_same(live, pair.a, a, b))
+        raise ConfigError(_same(live, pair.a, str(a), b))
     if not pair.comparable and not allow_incomparable:
         raise ConfigError(pair.refusal())
     return pair
@@ -213,6 +219,23 @@ class Pair:
             "sentences": paired["sentences"],
             "words": paired["words"],
         }
+
+
+def _before(live: Ledger | None, later: Results) -> Results:
+    """Return the newest finished run of the same name that started before the run *later*.
+
+    :raises ConfigError: if there is none.
+    """
+    runs = [] if live is None else [entry.event for entry in started_runs(live.read)]
+    ids = [run.run_id for run in runs]
+    for run in runs[ids.index(later.run_id) + 1 :] if later.run_id in ids else ():
+        ended = Query(run_id=run.run_id, types=("run.completed",), limit=1)
+        is_whole = run.payload.get("limit") is None and not run.payload.get("preview")
+        if live is not None and is_whole and run.payload["name"] == later.name and any(live.read(ended)):
+            return results(live, run.run_id)
+    raise ConfigError(
+        f"no run of {later.name!r} has ended before run {later.run_id}: name A; dicast runs lists the runs"
+    )
 
 
 def _same(live: Ledger | None, run: Results, *given: str) -> str:
