@@ -12,7 +12,17 @@ from typing import Any
 import attrs
 import orjson
 
-__all__ = ["FEATURES", "TextLengths", "TrustModel", "feature_values", "known_features", "signal_numbers"]
+from ._kernel.values.rationale import LEDGER, RATIONALE, SCOPE
+
+__all__ = [
+    "FEATURES",
+    "TextLengths",
+    "TrustModel",
+    "feature_values",
+    "known_features",
+    "shared_signals",
+    "signal_numbers",
+]
 
 CONFIDENCE, VOTES, ORDERS = "confidence", "vote_share", "order_consistency"
 OUTPUT, INPUT, PAIR = "log_output_length", "log_input_length", "log_length_ratio"
@@ -20,6 +30,12 @@ FEATURES = (CONFIDENCE, VOTES, ORDERS, OUTPUT, INPUT, PAIR)
 """The features that verdicts have of themselves; the others are signals by name."""
 
 _HALF = 0.5
+
+
+def shared_signals(signals: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *signals* for a reader outside of the ledger: without a rationale that is for the ledger alone (``capture_rationale: auto``)."""
+    left_out = (SCOPE, RATIONALE) if signals.get(SCOPE) == LEDGER else (SCOPE,)
+    return {name: value for name, value in signals.items() if name not in left_out}
 
 
 def signal_numbers(score: float, signals: Mapping[str, Any]) -> dict[str, float]:

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from dicast import ConfigError, Due, Event, Problem, Run, Subject, nearest, run
+from dicast.signals import shared_signals
 from dicast.toolkit import yaml
 
 from .journal import Journal, digest
@@ -299,8 +300,12 @@ def _evaluation(event: Event) -> Evaluation:
     told = {
         score["metric"]: {name: score[name] for name in ("details", "signals") if score.get(name)} for score in scores
     }
+    told = {
+        label: {**one, "signals": shared_signals(one["signals"])} if "signals" in one else one
+        for label, one in told.items()
+    }
     if not scores and payload.get("signals"):
-        told[str(payload["judge"])] = {"signals": payload["signals"]}
+        told[str(payload["judge"])] = {"signals": shared_signals(payload["signals"])}
     values = {score["metric"]: score["raw"] if score["value"] is None else score["value"] for score in scores}
     told = {label: details for label, details in told.items() if details}
     if payload["score"] is not None:

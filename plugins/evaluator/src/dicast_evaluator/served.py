@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from dicast import Event, Subject, nearest
+from dicast.signals import shared_signals
 from dicast.toolkit.json_data import not_finite
 
 METRICS = "metrics"
@@ -127,13 +128,15 @@ def _metric(score: Mapping[str, Any]) -> dict[str, Any]:
         "confidence": score["confidence"],
         "basis": score.get("basis") or score["tier"],
         "reason": score["details"],
-        "signals": score["signals"],
+        "signals": shared_signals(score["signals"]),
     }
 
 
 def _judge(event: Event) -> dict[str, Any]:
     payload = event.payload
-    return {name: payload.get(name) for name in ("score", "confidence", "basis", "judge_model", "signals")}
+    named = {name: payload.get(name) for name in ("score", "confidence", "basis", "judge_model")}
+    signals: Any = payload.get("signals") or {}
+    return {**named, "signals": shared_signals(signals)}
 
 
 def _reasoning(metrics: Mapping[str, Mapping[str, Any]], judges: Mapping[str, Mapping[str, Any]]) -> str:
