@@ -60,6 +60,12 @@ def cells_of(sheet: Any, formulas: Any | None) -> Iterator[tuple[int, Mapping[in
         yield below, cells
 
 
+def has_values(sheet: Any) -> bool:
+    """Return whether a cell of the openpyxl *sheet* has a value."""
+    sheet.reset_dimensions()
+    return any(cell.value is not None for row in sheet.iter_rows() for cell in row)
+
+
 _NOT_STORED = "has a formula without a stored value; open the file in a spreadsheet program and save it"
 
 

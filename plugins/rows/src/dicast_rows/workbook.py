@@ -13,7 +13,7 @@ import attrs
 
 from dicast import ConfigError, InputCheck, InputFile, InputPath, Problem, how_to_install, nearest
 
-from .cells import BadCell, Cell, cells_of, column_letter, text_of
+from .cells import BadCell, Cell, cells_of, column_letter, has_values, text_of
 from .fields import Fields, check_fields, named_paths, paths_of
 from .rows import Failures, Items, Numbered, Rows, check_rows, each_row, names, open_rows
 from .table import header_faults
@@ -129,7 +129,7 @@ class _Sheet:
         """Return the name of the sheet to read; None, and a fault, where it cannot be told."""
         wanted, there = self.options.sheet, [sheet.title for sheet in book.worksheets]
         if wanted is None:
-            full = [name for name in there if any(cells for _, cells in cells_of(book[name], None))]
+            full = there if len(there) == 1 else [name for name in there if has_values(book[name])]
             if len(full) == 1:
                 return str(full[0])
             wrong = (
