@@ -246,10 +246,17 @@ def _requests(
 ) -> Sequence[Mapping[str, object]]:
     """Return the figures of the requests of a row that failed, also where its output was *made* and something later failed."""
     if isinstance(made, Answered):
-        figures = ({name: response["metrics"].get(name) for name in FIGURES} for response in made.responses.values())
-        found = ({name: value for name, value in one.items() if value is not None} for one in figures)
-        return [one for one in found if one]
+        responses = made.responses.values() if isinstance(made.responses, Mapping) else ()  # a task may return anything
+        return [figures for response in responses if (figures := _figures(response))]
     return [] if purchase is None else purchase.requests(failure)
+
+
+def _figures(response: object) -> Mapping[str, object]:
+    """Return the figures that *response* reports; none where it has no metrics."""
+    metrics = response.get("metrics") if isinstance(response, Mapping) else None
+    if not isinstance(metrics, Mapping):
+        return {}
+    return {name: value for name in FIGURES if (value := metrics.get(name)) is not None}
 
 
 def reply_figures(reply: Reply) -> dict[str, float]:

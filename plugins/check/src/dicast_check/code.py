@@ -61,7 +61,9 @@ class CodeCheck:
     threshold: float | None = None
     above: float | None = None
     complete: bool = False
-    timeout: float = attrs.field(default=30, validator=Within(0, inf, "more than 0 seconds", open=True))
+    timeout: float = attrs.field(
+        default=30, validator=Within(0, inf, "more than 0 seconds", open=True), metadata={"counts": False}
+    )
 
     @property
     def default_pass_at(self) -> float:
