@@ -277,7 +277,7 @@ def _doubts(given: Given, difference: Difference | None, rules: Rules) -> tuple[
     if difference is not None and difference.is_significant:
         doubts.append(
             f"labels_not_drawn_from_ledger: the signals of labeled subjects differ from those of all by up to {difference.greatest:.2f} "
-            f"(p {difference.p_value:.4f}); label subjects drawn at random (dicast label --random N); {step}"
+            f"(p {difference.p_value:.4f}); label subjects drawn at random (dicast label --random N), or name the runs that they were drawn from (--run ID); {step}"
         )
     if given.is_one_class:
         doubts.append(
