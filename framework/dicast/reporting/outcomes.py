@@ -253,7 +253,7 @@ def _of_criteria(metrics: object) -> Iterator[Outcome]:
         flag = flags.get(label)
         known = type(score) in (int, float) and isfinite(score)
         skipped = None if known or flag is not None else "the record has no score of it"
-        yield Outcome(label, None, score if known else None, None if flag is None else bool(flag), skipped=skipped)
+        yield Outcome(label, None, score if known else None, flag=None if flag is None else bool(flag), skipped=skipped)
 
 
 def _of_record(outcome: Outcome, record: Mapping[str, Any]) -> Iterator[Outcome]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..values import ONLY
 from .clauses import Gate
 from .sections import METRICS, Pipeline, Slot
 
@@ -28,9 +27,9 @@ def pipeline_labels(pipeline: Pipeline) -> tuple[str, ...]:
 
 
 def scored_criteria(criteria: Sequence[str], extractors: Iterable[Any]) -> tuple[str, ...]:
-    """Return the task's *criteria* for which one of the *extractors* writes a score."""
+    """Return the *criteria* that the task names for which one of the *extractors* writes a score."""
     places = {place for one in extractors for place in one.writes}
-    return tuple(name for name in criteria or (ONLY,) if _SCORES in places or f"{_SCORES}.{name}" in places)
+    return tuple(name for name in criteria if _SCORES in places or f"{_SCORES}.{name}" in places)
 
 
 def score_label(gate: Gate, labels: Sequence[str]) -> str | None:
