@@ -202,7 +202,9 @@ def test_standard_input_is_a_source(shop):
 
 def test_subjects_may_come_from_python(shop):
     subjects = [dicast.Subject("row", "a", output="1"), dicast.Subject("turn", "b", output="0.5", session_id="s")]
-    run = dicast.run({"metrics": ["fake/act"], "judges": ["fake/turns_only"]}, subjects=subjects)
+    run = dicast.run(
+        {"metrics": ["fake/act"], "judges": ["fake/turns_only"], "gate": {"on": "metrics"}}, subjects=subjects
+    )
     assert (run.scored, run.score["mean"], run.judges["fake/turns_only"]["scored"]) == (2, 0.75, 1)
     assert [(verdict.subject_kind, verdict.judge) for verdict in run.verdicts] == [
         ("row", "metrics"), ("turn", "metrics"), ("turn", "fake/turns_only")

@@ -25,7 +25,7 @@ name: whole
 metrics: [fake/act: {as: shape, weight: 3}, fake/truth: {value: 0.5, as: gold}, fake/paid: {as: dear}]
 judges: [fake/opinion: {as: second}, fake/paid_judge: {as: dear-judge}]
 sinks: [csv/rows: {path: out.csv}, jsonl/events: {path: out.jsonl}]
-gate: {min_score: 0.1, min_coverage: 0.5}
+gate: {on: metrics, min_score: 0.1, min_coverage: 0.5}
 budget: {run: 5 usd, session: 5 usd, day: 5 usd}
 """
 

@@ -209,7 +209,8 @@ def test_failure_of_a_task_is_listed_once_where_its_verdicts_failed_too(shop, mo
 def test_task_that_counts_as_zero_where_it_fails_is_shown_to_have_failed(shop, model):
     model.answer = but(500, "r1 depth")
     text = TASK.replace("  prompt/chat:\n", "  prompt/chat:\n    on_failure: zero\n")
-    assert shop.run(text + "metrics: [proxy/format]\n").json["failed"] == 0
+    done = shop.run(text + "metrics: [proxy/format]\n").json
+    assert (done["labels"]["metrics"]["failed"], done["labels"]["depth"]["failed"]) == (0, 1)
     shown = shop.dicast("show", "r1", "--json").json
     assert [verdict["score"] for verdict in shown["verdicts"]] == [0.0]
     assert [one["failure_mode"] for one in shown["failures"]] == ["judge_call_failed"]
@@ -301,7 +302,7 @@ def test_show_tells_what_was_made_of_a_row(shop, model):
 
 def test_metrics_and_judges_see_the_first_criterions_reply(shop, model):
     done = shop.run(TASK + "metrics: [proxy/keywords: {required: [score]}]\n", "--limit", "2")
-    assert done.json["score"]["mean"] == 1.0
+    assert done.json["labels"]["metrics"]["mean"] == 1.0
     assert done.json["subjects"] == 2
 
 
@@ -319,7 +320,8 @@ def test_row_that_the_task_fails_on_counts_as_told(shop, model, option, failed, 
     model.answer = but(500, "r5 clarity")
     text = TASK.replace("    model: model\n", f"    model: model{option.replace(', ', chr(10) + '    ')}\n")
     done = shop.run(text + "metrics: [proxy/format]\n")
-    assert (done.json["failed"], done.json["score"]["mean"]) == (failed, mean)
+    assert done.json["failed"] == 1  # the criteria have no score of that row
+    assert (done.json["labels"]["metrics"]["failed"], done.json["labels"]["metrics"]["mean"]) == (failed, mean)
     assert len(shop.events("record.failed")) == 1
     assert scores(done.json)["clarity"][0] == 5
 
@@ -444,9 +446,9 @@ def test_verdict_of_a_retried_failure_joins_those_that_its_subject_had(shop):
     assert shop.dicast("run", "p.yaml", "--resume", run_id, "--retry-failed").code == 0
     found = read_ledger(None, lambda ledger: list(results(ledger, run_id).records()))
     assert sorted((id_, record["metrics"]["scores"]) for id_, record in found) == [
-        ("r0", {"said": 0.1, "opinion": 0.1}),
-        ("r1", {"said": 0.9, "opinion": 0.9}),
-        ("r2", {"said": 0.2, "opinion": 0.2}),
+        ("r0", {"said": 0.1, "opinion": 0.1, "metrics": 0.1}),
+        ("r1", {"said": 0.9, "opinion": 0.9, "metrics": 0.9}),
+        ("r2", {"said": 0.2, "opinion": 0.2, "metrics": 0.2}),
     ]
 
 
@@ -576,7 +578,7 @@ def test_suite_runs_the_baseline_first_and_compares_the_others_with_it(shop, mod
 
 
 def test_suite_runs_from_python_as_from_the_command_line(shop, model):
-    text = SUITE + AGAINST_PLAIN + "metrics: [proxy/length]\ngate: {min_score: 0.9}\n"
+    text = SUITE + AGAINST_PLAIN + "metrics: [proxy/length]\ngate: {on: metrics, min_score: 0.9}\n"
     command = shop.run(text)
     done = dicast.run("p.yaml")
     assert done.exit_code == command.code == 0
@@ -660,7 +662,7 @@ def test_check_builds_every_experiment(shop, model):
 @pytest.mark.slow
 def test_experiment_whose_gate_fails_keeps_no_other_from_running(shop, model):
     gated = "metrics: [proxy/keywords: {required: ['2']}]\n"
-    text = SUITE + gated + "gate: {min_score: 0.9}\n"
+    text = SUITE + gated + "gate: {on: metrics, min_score: 0.9}\n"
     done = shop.run(text)
     assert done.code == 1
     assert len(done.json["experiments"]) == 3

@@ -110,8 +110,9 @@ def test_the_means_of_the_rows_are_the_documents(experiment, label):
     )  # the sum is exact, the division rounds once
     suite = properties(suites(path)[label])
     assert (float(suite["mean"]), float(suite["pass_rate"])) == (told["mean"], told["pass_rate"])
-    passed = sum(value >= 0.5 for value in csv.values())
-    assert passed == told["passes"]["passed"]
+    passed = told["passes"]["passed"]
+    if label != "metrics":  # all metrics together pass where each metric does
+        assert passed == sum(value >= 0.5 for value in csv.values())
     failing = suites(path)[label].findall("testcase/failure")
     assert len(csv) - len(failing) == passed
 

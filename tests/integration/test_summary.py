@@ -48,7 +48,7 @@ def test_subjects_that_nothing_accepts_are_told_as_such(shop):
 def test_several_judges_and_no_gate_have_no_score_for_the_run(shop):
     shop.rows(1)
     shop.pipeline("judges: [fake/opinion, fake/opinion: {as: second}]\n")
-    assert "score: none for the whole run" in shop.dicast("run", "p.yaml").out
+    assert "score: none, as there are 2 labels" in shop.dicast("run", "p.yaml").out
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_verdict_says_what_it_was_spared(shop):
 @pytest.mark.parametrize(
     ("gate", "told"),
     [
-        ("", ["gate: passed"]),
+        ("", ["gate: none"]),
         (
             "gate: {on: tidy, min_pass_rate: 0.2}",
             ["gate: passed", "  tidy  min_coverage 0.95: 1", "  tidy  min_pass_rate 0.2: 0.25 (0.0456 to 0.6994)"],
@@ -150,7 +150,7 @@ def test_a_verdict_says_what_it_was_spared(shop):
                 "  tidy          min_coverage 0.95: 1",
                 "  tidy          min_score 0.8: 0.25 (0.0000 to 0.7400), failed",
                 "  proxy/format  min_coverage 0.95: 1",
-                "  proxy/format  max_score 1: 1 (1.0000 to 1.0000)",
+                "  proxy/format  max_score 1: 1 (0.4729 to 1.0000)",
             ],
         ),
         (
