@@ -6,6 +6,7 @@ import csv
 import json
 import resource
 import shutil
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -128,11 +129,14 @@ def long_rows(meanwhile=None):
 def files_of(size):
     """No file grows beyond *size* bytes, as on a disk that is full."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a module that is compiled now would be cut, and stay so
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        monkeypatch.undo()
 
 
 @pytest.fixture
