@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -139,4 +140,44 @@ def test_what_a_command_runs_by_dicast_ends_with_it(tmp_path):
     end = time.monotonic() + 5
     while is_running(note.read_text()) and time.monotonic() < end:
         time.sleep(0.01)
+    assert not is_running(note.read_text())
+
+
+DETACHES = """
+import os, sys, time
+note, clears = sys.argv[1], sys.argv[2:]
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for fd in (0, 1, 2):
+            os.close(fd)
+        code = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(600)"
+        os.execve(sys.executable, [sys.executable, "-c", code, note], {} if clears else dict(os.environ))
+    os._exit(0)
+while not (os.path.exists(note) and open(note).read()):
+    time.sleep(.01)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes outside the session are found by /proc")
+def test_a_process_that_left_the_session_ends_with_a_command_that_ended_normally(tmp_path):
+    note = tmp_path / "pid"
+    assert ran(DETACHES, str(note)).code == 0
+    end = time.monotonic() + 5
+    while is_running(note.read_text()) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not is_running(note.read_text())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="subreapers are Linux's")
+def test_with_adopt_a_process_without_the_environment_ends_too_and_other_children_stay(tmp_path):
+    note = tmp_path / "pid"
+    code = (
+        "import asyncio, subprocess, sys; from dicast import call_command\n"
+        "child = subprocess.Popen(['sleep', '60'])\n"
+        "end = asyncio.run(call_command([sys.executable, '-c', sys.argv[1], sys.argv[2], 'clear'], adopt=True))\n"
+        "print(end.code, child.poll()); child.kill()"
+    )
+    words = [sys.executable, "-c", code, DETACHES, str(note)]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "0 None\n"
     assert not is_running(note.read_text())

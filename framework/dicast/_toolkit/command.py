@@ -1,4 +1,4 @@
-"""Running a command to its end, and to that of everything it has started."""
+"""Run a command to its end, and end everything that it started."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from .._kernel.classes import frozen
-from .process_tree import ProcessTree
+from .process_tree import Adoption, ProcessTree
 
 MAX_OUTPUT_BYTES = 10_000_000
 """How much a command may write to stdout, where nothing else is said."""
@@ -56,11 +56,13 @@ async def call_command(
     most: int = MAX_OUTPUT_BYTES,
     receive: Callable[[bytes], object] | None = None,
     receive_errors: Callable[[bytes], object] | None = None,
+    adopt: bool = False,
 ) -> CommandEnd:
-    """Run the program *words*, without a shell, in a session of its own, and wait for its end.
+    """Run the program *words*, without a shell, in its own session, and wait for its end.
 
-    What it has started and left running is ended a second after it. When this is cancelled, as by ``asyncio.timeout``, all of it is
-    ended at once: also what has left the session, where the system has ``/proc``, unless it has cleared its environment.
+    Every process that the program left running is killed afterwards: at once, or after a second if it holds the program's pipes.
+    Cancelling this call, for example by ``asyncio.timeout``, kills the program and those processes. Processes that left the session
+    are killed on systems with ``/proc``, unless they cleared their environment; with *adopt* those are killed too.
 
     :param data: for its stdin; it need not read it.
     :param folder: where it starts; the current folder by default.
@@ -69,15 +71,17 @@ async def call_command(
     :param receive: takes what it writes to stdout and stderr, which are one pipe then, in the order in which it was written. Nothing is
         kept and *most* does not count. What it raises ends the program, and is raised.
     :param receive_errors: takes stderr, which is a pipe of its own then, so that the end's ``errors`` are stderr's alone.
+    :param adopt: make this process the parent of every orphan (Linux), and kill all children that appear during the call. Only for a
+        process that starts no other child meanwhile.
     :raises OSError: when it could not be started.
     :raises OutputTooLong: when it wrote more than *most* bytes to stdout.
     """
     tree = ProcessTree()
+    adoption = Adoption() if adopt else None
     process = await _start(
         words, folder, {**(env or {}), **tree.env}, merged=receive is not None and receive_errors is None
     )
     pipes = _Pipes(process, most, receive, receive_errors)
-    done = False
     try:
         async with asyncio.TaskGroup() as group:
             work = [group.create_task(pipe) for pipe in (pipes.feed(data), pipes.read_output(), pipes.read_errors())]
@@ -88,13 +92,12 @@ async def call_command(
             raise pipes.fault
         # Its end is known by wait() only when nobody holds its pipes any more.
         code = process.returncode
-        end = CommandEnd(await process.wait() if code is None else code, bytes(pipes.output), bytes(pipes.errors))
-        done = True
-        return end
+        return CommandEnd(await process.wait() if code is None else code, bytes(pipes.output), bytes(pipes.errors))
     finally:
         _kill(process)
-        if not done:  # at once: who cancels this may do it again, while it still waits for the pipes
-            tree.end()
+        tree.end()  # before any await: a second cancellation may interrupt the rest
+        if adoption is not None:
+            adoption.end(process.pid)
         await _end(process)
 
 

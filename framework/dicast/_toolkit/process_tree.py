@@ -1,9 +1,11 @@
-"""The processes that come of one, in whatever session they are."""
+"""The descendants of a process, in whatever session they are."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -11,6 +13,7 @@ from pathlib import Path
 
 _VARIABLE = "DICAST_COMMAND"
 _SWEEPS = 5
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 class ProcessTree:
@@ -48,3 +51,52 @@ def _marked(mark: bytes) -> Iterator[int]:
             with suppress(OSError):  # it has ended, or is somebody else's
                 if mark in (entry / "environ").read_bytes():
                     yield int(entry.name)
+
+
+class Adoption:
+    """The orphans that come to this process from now on, whatever session and environment they have.
+
+    Linux gives them to the nearest subreaper, which this process becomes. Elsewhere there are none, and :meth:`end` kills nothing.
+    """
+
+    def __init__(self) -> None:
+        self._before: set[int] | None = None
+        if sys.platform == "linux" and ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0:
+            self._before = _children(os.getpid())
+
+    def end(self, started: int) -> None:
+        """Kill every new child of this process with its descendants, and reap the orphans; *started* is reaped by its owner."""
+        if self._before is None:
+            return
+        rest = {*self._before, started}
+        while found := _children(os.getpid()) - rest:
+            for pid in found:
+                if not _kill_down(pid):
+                    rest.add(pid)
+                    continue
+                with suppress(ChildProcessError):  # somebody else has reaped it
+                    os.waitpid(pid, 0)
+
+
+def _kill_down(pid: int) -> bool:
+    """Stop *pid*, so that it starts nothing more, kill it and then its descendants; return whether that was permitted."""
+    try:
+        os.kill(pid, signal.SIGSTOP)
+        below = _children(pid)
+        os.kill(pid, signal.SIGKILL)
+    except PermissionError:
+        return False
+    except ProcessLookupError:
+        return True
+    for child in below:
+        _kill_down(child)
+    return True
+
+
+def _children(pid: int) -> set[int]:
+    found: set[int] = set()
+    with suppress(OSError):  # it has ended, or the kernel has no such list
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                found |= set(map(int, (task / "children").read_text().split()))
+    return found
