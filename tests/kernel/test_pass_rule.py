@@ -195,3 +195,10 @@ def test_a_run_without_a_rule_compares_the_combined_score():
     rule = PassRule.of({"metrics": ["m"], "pass_at": {"m": 0.9, "metrics": 0.5}})
     verdict = {"subject_kind": "row", "score": 0.6, "signals": {"metrics": {"m": 0.6}}, "skipped": []}
     assert (rule.verdict("metrics", verdict), rule.metric("m", verdict)) == (True, False)
+
+
+@given(st.sampled_from(["all", 0.5]), st.sampled_from(["all", "truth"]))
+def test_a_rule_is_read_back_from_what_it_states(pass_at, combine):
+    done = judged([1.0], [1.0], scoring={"pass_at": pass_at, "combine": combine})
+    rule = PassRule.of(done.of("run.started")[0].payload)
+    assert PassRule.of(json.loads(json.dumps(rule.stated()))) == rule

@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import attrs
 import orjson
 
 from ..._toolkit.json_values import numbers_in
@@ -39,6 +40,7 @@ def portable(run: Results, document: Mapping[str, Any], head: Head) -> bytes:
         "fingerprints": dict(run.fingerprints),
         "models": {label: sorted(models) for label, models in run.models.items()},
         "pass_at": dict(run.pass_at),
+        **({} if run.rule is None else {"rule": run.rule.stated()}),
         "document": {**document, "failed_subjects": failed},
         "ledger": {"head": {"seq": head.seq, "digest": head.digest}},
     }
@@ -82,9 +84,10 @@ def read_portable(path: Path) -> Results | None:
 
     pass_at = found.get("pass_at") or {}  # which earlier versions did not write
     label = (found["document"].get("score") or {}).get("label")
-    rule = PassRule(pass_at, tuple(found["document"].get("labels") or ()), label)
+    stated = found.get("rule") or {"pass_at": pass_at}  # older files have the lines alone
+    rule = attrs.evolve(PassRule.of(stated), labels=tuple(found["document"].get("labels") or ()), label=label)
     by_label = {**(found["document"].get("labels") or {}), **(found["document"].get("metrics") or {})}
-    raw = tuple(label for label, figures in by_label.items() if figures.get("scale") == "raw")
+    raw = tuple(name for name, figures in by_label.items() if figures.get("scale") == "raw")
     members = (found["run_id"], found["name"], records, found["fingerprints"], found["models"], pass_at)
     return Results(*members, rule=rule, raw=raw)
 

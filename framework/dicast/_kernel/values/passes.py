@@ -73,6 +73,18 @@ class PassRule:
             truth_only=stated.get("combine") == "truth",
         )
 
+    def stated(self) -> dict[str, Any]:
+        """Return what :meth:`of` reads, as JSON data."""
+        rule = {
+            "metrics": "all" if self.every else "score",
+            "combine": "truth" if self.truth_only else "all",
+            "threshold": self.threshold,
+            "weights": dict(self.weights),
+            "truths": sorted(self.truths),
+        }
+        on = {label: list(kinds) for label, kinds in self.metrics.items()}
+        return {"metrics": list(self.metrics), "on": on, "pass_at": dict(self.pass_at), "pass_rule": rule}
+
     def over(self, other: PassRule) -> PassRule:
         """Return this rule for the verdicts of the run that recorded the *other* one, and keeps its own metrics."""
         weights = {label: self.weights.get(label, weight) for label, weight in other.weights.items()}
