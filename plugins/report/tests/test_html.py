@@ -64,6 +64,15 @@ def rows(file, name="table"):
     return json.loads(gzip.decompress(base64.b64decode(block(file, name))))
 
 
+def test_the_page_has_a_pass_line_only_for_labels_that_have_one(run, tmp_path):
+    run()
+    (page,) = report(tmp_path / "out/report.html")["runs"]
+    assert page["pass_at"] == {"diff/match": 0.5}
+    run(pipeline=PIPELINE + "scoring: {pass_at: 0.8}\n")
+    (page,) = report(tmp_path / "out/report.html")["runs"]
+    assert page["pass_at"] == {"diff/match": 0.5, "metrics": 0.8}
+
+
 def test_the_page_holds_the_runs_document(run, tmp_path):
     done = run()
     (one,) = report(tmp_path / "out/report.html")["runs"]

@@ -77,7 +77,11 @@ class RunReader:
             "title": title,
             "prefix": prefix,
             "document": document,
-            "pass_at": {label: marking.line(label) for label in (*marking.metrics, *marking.judges, "metrics")},
+            "pass_at": {
+                label: line
+                for label in (*marking.metrics, *marking.judges, "metrics")
+                if (line := marking.line(label)) is not None
+            },
             **_times(started, ended),
             **found.json(),
             "rows": {**_counts(chosen), "content": has_content},
