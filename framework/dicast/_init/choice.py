@@ -54,8 +54,8 @@ def model_of(model: str) -> dict[str, Any]:
 def for_turns(source: str) -> Choice:
     """Return the sections that judge each turn of conversations."""
     comments = [
-        "heuristic/turn scores each turn by how it ended, what failed, what was said and what its user made of it. It asks no",
-        "model, and doubts are cheap here: to settle them, put hybrid/cascade around it with llm/judge as its second stage.",
+        "heuristic/turn scores each turn by how it ended, which tools failed, what was said, and how the user reacted. It asks no",
+        "model. To ask one where the heuristic is unsure: hybrid/cascade with the stages heuristic/turn and llm/judge.",
     ]
     gate = _gate({"on": "heuristic/turn", "min_pass_rate": PASS_RATE}, "turn")
     return Choice(
@@ -130,7 +130,7 @@ def _compared(output: Column | None, reference: Column, model: str | None) -> _J
         return _Judged([{"proxy/format": {"require_json": True}}, "diff/json"], f"{against}, as JSON", about, 1.0)
     if reference.length <= SHORT and longer and installed("check/contains"):
         about = [
-            f"{seen.format('short texts')}, the outputs are longer: one is right where it contains its reference, in whatever case."
+            f"{seen.format('short texts')}{', the outputs are longer' if output else ''}: an output is right where it contains its reference, in whatever case."
         ]
         value = "{{ reference }}"
         return _Judged([{"check/icontains": {"value": value}}], f"{against}, which it must contain", about)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from .._kernel.classes import define, field, frozen
+from .._kernel.classes import define, evolve, field, frozen
 from .._kernel.contract.protocols import Ledger
 from .._kernel.events import RUN_STARTED
 from .._kernel.resume.named_runs import known_run
@@ -175,17 +175,40 @@ def _key(label: GoldLabel) -> Key:
     return label.kind, label.subject_id, label.output_digest, label.run
 
 
+def outputs_of_labels(labels: Iterable[GoldLabel]) -> Iterator[tuple[GoldLabel, tuple[Key, ...]]]:
+    """Yield each label with its own key, and the keys of the outputs that it is about too.
+
+    A label without an output is about every output of its subject that other labels name, but not where its labeller has a label of that output.
+    """
+    labels = list(labels)
+    labellers: dict[Subject, dict[Key, set[str | None]]] = {}
+    for label in labels:
+        if _names_output(label):
+            of_subject = labellers.setdefault((label.kind, label.subject_id), {})
+            of_subject.setdefault(_key(label), set()).add(label.labeller)
+    for label in labels:
+        named = {} if _names_output(label) else labellers.get((label.kind, label.subject_id), {})
+        others = (key for key, who in named.items() if label.labeller not in who or decides(label))
+        yield label, (_key(label), *others)
+
+
+def _names_output(label: GoldLabel) -> bool:
+    return label.output_digest is not None or label.run is not None
+
+
 def _differing(lines: Sequence[tuple[int, GoldLabel]], where: str, step: str) -> Iterable[tuple[int, Problem]]:
     """Yield the problem of each output with labels that differ, with the line of the later label.
 
     :param where: the words for the line of the first label.
     """
     first: dict[Key, tuple[int, GoldLabel]] = {}
-    decided = {_key(label) for _, label in lines if decides(label)}
-    for number, label in lines:
-        key = _key(label)
-        line, before = first.setdefault(key, (number, label))
-        if before.score != label.score and key not in decided:
+    spread = list(outputs_of_labels(label for _, label in lines))
+    decided = {key for label, keys in spread if decides(label) for key in keys}
+    for (number, label), (_, keys) in zip(lines, spread, strict=True):
+        earlier = [(key, *first.setdefault(key, (number, label))) for key in keys]
+        found = next((one for one in earlier if one[2].score != label.score and one[0] not in decided), None)
+        if found is not None:
+            _, line, before = found
             named = before.labeller or label.labeller
             who = f" ({before.labeller or 'nobody named'} and {label.labeller or 'nobody named'})" if named else ""
             wrong = f"subject {label.subject_id!r} has two labels that differ, {before.score:g}{where.format(line)} and {label.score:g}{who}; {step}"
@@ -195,10 +218,11 @@ def _differing(lines: Sequence[tuple[int, GoldLabel]], where: str, step: str) ->
 def _one_each(labels: Iterable[GoldLabel]) -> dict[Key, GoldLabel]:
     """Return one label for each subject and output, at the place of its first; a label that decides counts before others."""
     found: dict[Key, GoldLabel] = {}
-    for label in labels:
-        key = _key(label)
-        if key not in found or decides(label):
-            found[key] = label
+    for label, (own, *others) in outputs_of_labels(labels):
+        if own not in found or decides(label):
+            found[own] = label
+        if decides(label):
+            found.update({key: evolve(label, output_digest=key[2], run=key[3]) for key in others})
     return found
 
 

@@ -161,7 +161,7 @@ def test_an_export_never_takes_the_place_of_a_pipeline_that_the_ledger_names(jud
 def test_labels_of_subjects_that_were_not_read_are_refused_by_line(judged):
     judged.lines("labels.jsonl", [{"subject_id": "r1", "score": 1}, {"subject_id": "r99x", "score": 1}])
     message = judged.refused("labels", "import", "labels.jsonl", "--ledger", "ledger.db")
-    assert "labels.jsonl:2: the ledger has read no subject 'r99x'" in message
+    assert "labels.jsonl:2: no run in the ledger has read a subject 'r99x'" in message
 
 
 def test_labels_that_differ_are_refused_until_somebody_decides(judged):
@@ -181,6 +181,31 @@ def test_labels_that_differ_are_refused_until_somebody_decides(judged):
     imported(judged, rows[:1], "--labeller", "eve", "--adjudicated")
     assert judged.document("labels", "agreement", "--ledger", "ledger.db")["differ"] == []
     judged.document("calibrate", "pipeline.yaml", "--gold", "ledger")
+
+
+def test_label_without_an_output_meets_labels_of_the_outputs_of_its_subject(judged):
+    rows = rows_of(40, wrong=lambda _: 0)
+    imported(judged, rows, "--labeller", "ada")
+    digest = judged.document("show", "r0", "--ledger", "ledger.db")["subject"]["output_digest"]
+    judged.lines("bo.jsonl", [{"subject_id": "r0", "score": 1 - rows[0].gold, "output_digest": digest}])
+    judged.document("labels", "import", "bo.jsonl", "--labeller", "bo", "--ledger", "ledger.db")
+    found = judged.document("labels", "agreement", "--ledger", "ledger.db")
+    assert found["labellers"] == {"ada": 40, "bo": 1}
+    assert [(one["n"], one["agree"]) for one in found["pairs"]] == [(1, 0.0)]
+    assert [one["labels"] for one in found["differ"]] == [{"ada": rows[0].gold, "bo": 1 - rows[0].gold}]
+    assert "(ada and bo)" in judged.refused("calibrate", "pipeline.yaml", "--gold", "ledger")
+    imported(judged, rows[:1], "--labeller", "eve", "--adjudicated")
+    assert judged.document("labels", "agreement", "--ledger", "ledger.db")["differ"] == []
+    exported = judged.call("labels", "export", "--ledger", "ledger.db").stdout
+    (judged.folder / "all.jsonl").write_text(exported)
+    for gold in ("ledger", "all.jsonl", "gold.jsonl"):
+        assert judged.document("calibrate", "pipeline.yaml", "--gold", gold)["gold"]["n"] == 40
+
+
+def test_label_of_an_output_counts_before_its_labellers_label_of_the_subject():
+    plain, named = GoldLabel("r0", 1.0, "row", "ada"), GoldLabel("r0", 0.0, "row", "ada", output_digest="d")
+    found = Labellers.of([plain, named, GoldLabel("r0", 0.0, "row", "bo", output_digest="d")])
+    assert (found.differing(), found.document()["pairs"][0]["agree"]) == ({}, 1.0)
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ class PassCounts:
             text = f"{self.label}: no subject passes in one run and not in the other, of {self.known:,}"
         else:
             text = f"{self.label}: {self.b:,} pass in B alone, {self.a:,} in A alone, of {self.known:,}"
-        more = [(self.open, "open in one run"), (self.unpaired_a, "in A only"), (self.unpaired_b, "in B only")]
+        more = [(self.open, "open in one run or both"), (self.unpaired_a, "in A only"), (self.unpaired_b, "in B only")]
         return "; ".join([text, *(f"{count:,} {what}" for count, what in more if count)])
 
     def json(self) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dicast.reading import Gold, LabeledOutputs, decides, from_event, given_labels, randomly_given, read_gold
-from dicast.reading.gold import ADJUDICATED, DRAWN, LABEL_GIVEN, RANDOMLY, WEIGHT, Subject
+from dicast.reading.gold import ADJUDICATED, DRAWN, LABEL_GIVEN, RANDOMLY, WEIGHT, Subject, outputs_of_labels
 
 __all__ = [
     "ADJUDICATED",
@@ -17,6 +17,7 @@ __all__ = [
     "decides",
     "from_event",
     "given_labels",
+    "outputs_of_labels",
     "randomly_given",
     "read_gold",
 ]

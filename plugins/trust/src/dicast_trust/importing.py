@@ -45,9 +45,9 @@ def read_import(ledger: Ledger, path: Path, *, any_output: bool) -> list[tuple[S
             check.add_id(name, number, f"label of {label.labeller or 'nobody named'} on")
             if not fitting:
                 near = nearest(label.subject_id, by_id)
-                hint = f", but {near!r}" if near else ""
+                hint = f", did you mean {near!r}?" if near else ""
                 file.fault(
-                    f"the ledger has read no subject {label.subject_id!r}{hint}; run the file over it first",
+                    f"no run in the ledger has read a subject {label.subject_id!r}{hint}; a label is about a subject that a run has read",
                     number,
                     check,
                 )

@@ -11,10 +11,11 @@ import attrs
 
 from dicast import GoldLabel
 
-from .gold import decides
+from .gold import decides, outputs_of_labels
 
 _HALF = 0.5
 _NOBODY = "nobody named"
+_APART = "no two labellers have labeled the same subject"
 
 
 OutputKey = tuple[str, str, str | None]
@@ -23,23 +24,33 @@ OutputKey = tuple[str, str, str | None]
 
 @attrs.frozen
 class Labellers:
-    """The labels of each labeller, by subject and output; *decided* are the outputs on which somebody has decided."""
+    """The labels of each labeller, by subject and output; *decided* are the outputs on which somebody has decided.
+
+    A label that names no output counts for the outputs that other labels of the subject name; *repeated* are the keys without an output of such subjects.
+    """
 
     by_labeller: Mapping[str, Mapping[OutputKey, float]]
     decided: frozenset[OutputKey]
+    counts: Mapping[str, int]
+    decisions: int
+    repeated: frozenset[OutputKey]
 
     @classmethod
     def of(cls, labels: Sequence[GoldLabel]) -> Labellers:
         """Sort *labels* by their labellers."""
         found: dict[str, dict[OutputKey, float]] = {}
-        decided = set()
-        for label in labels:
-            key = label.kind, label.subject_id, label.output_digest
+        decided, repeated, counts, decisions = set(), set(), Counter[str](), 0
+        for label, keys in outputs_of_labels(labels):
+            about = [key[:3] for key in keys]
+            repeated.update(about[: len(about) > 1])
             if decides(label):
-                decided.add(key)
-            else:
-                found.setdefault(label.labeller or _NOBODY, {})[key] = label.score
-        return cls(found, frozenset(decided))
+                decided.update(about)
+                decisions += 1
+                continue
+            who = label.labeller or _NOBODY
+            counts[who] += 1
+            found.setdefault(who, {}).update(dict.fromkeys(about, label.score))
+        return cls(found, frozenset(decided), counts, decisions, frozenset(repeated))
 
     def differing(self) -> dict[OutputKey, dict[str, float]]:
         """Return the outputs with labels that differ and nobody has decided on, with the label of each labeller."""
@@ -54,16 +65,13 @@ class Labellers:
         pairs = [self._pair(a, b) for a, b in combinations(self.by_labeller, 2)]
         pairs = [pair for pair in pairs if pair["n"]]
         alpha = self.alpha()
-        reasons = (
-            []
-            if alpha is not None
-            else ["no two labellers have labelled the same subject, or all labels are equal: there is no alpha"]
-        )
+        several = "the labels of subjects with several labellers all pass, or all fail" if pairs else _APART
+        reasons = [] if alpha is not None else [f"there is no alpha: {several}"]
         return {
-            "labellers": {who: len(labels) for who, labels in self.by_labeller.items()},
+            "labellers": dict(self.counts),
             "pairs": pairs,
             "alpha": alpha,
-            "adjudicated": len(self.decided),
+            "adjudicated": self.decisions,
             "differ": [
                 {"subject_kind": kind, "subject_id": id, "output_digest": digest, "labels": one}
                 for (kind, id, digest), one in self.differing().items()
@@ -73,7 +81,7 @@ class Labellers:
 
     def _pair(self, a: str, b: str) -> dict[str, Any]:
         one, other = self.by_labeller[a], self.by_labeller[b]
-        both = [(one[key] >= _HALF, other[key] >= _HALF) for key in one if key in other]
+        both = [(one[key] >= _HALF, other[key] >= _HALF) for key in one if key in other and key not in self.repeated]
         return {"a": a, "b": b, "n": len(both), "agree": _share([x == y for x, y in both]), "kappa": _kappa(both)}
 
     def alpha(self) -> float | None:
@@ -81,7 +89,8 @@ class Labellers:
         units: dict[OutputKey, Counter[bool]] = {}
         for labels in self.by_labeller.values():
             for key, score in labels.items():
-                units.setdefault(key, Counter())[score >= _HALF] += 1
+                if key not in self.repeated:
+                    units.setdefault(key, Counter())[score >= _HALF] += 1
         several = [unit for unit in units.values() if unit.total() > 1]
         total = sum(several, Counter[bool]())
         n = total.total()

@@ -22,7 +22,7 @@ def check_count(gold: Gold, rules: Rules) -> None:
     least = least_labels(rules.risk, rules.alpha)
     if len(gold.by_subject) < least:
         raise DataError(
-            f"{gold.source} has {len(gold.by_subject)} labels, and a target of {rules.target:g} at alpha {rules.alpha:g} needs {least} without an error: "
+            f"{gold.source}: {len(gold.by_subject)} labels are too few; a target of {rules.target:g} at alpha {rules.alpha:g} needs {least} without an error; "
             "label more subjects (dicast label --random N), or ask for less (--target, --alpha)"
         )
 
