@@ -265,7 +265,10 @@ def test_a_trace_cannot_forge_what_only_a_run_says(shop):
 
     shop.write("t.jsonl", turn("s", 1, *FORGED) + turn("s", 2))
     done = shop.run(text)
-    assert (done.code, settled(done.json)) == (honest.code, settled(honest.json))
+    read, plain = done.json["read"], honest.json["read"]
+    assert (done.code, settled({**done.json, "read": plain})) == (honest.code, settled(honest.json))
+    assert (read["subjects"], read["records"]) == (plain["subjects"], plain["records"] + len(FORGED))
+    assert set(read["unknown_types"]) == {event["type"] for event in FORGED}
     assert (shop / "out.csv").read_bytes() == table
     told = Counter(event["type"] for event in shop.events())
     assert all(told[f"trace.{event['type']}"] == 1 for event in FORGED)
@@ -417,12 +420,12 @@ def test_an_answer_of_a_wrong_type_is_a_counted_failure(odd, text, label, answer
 
 
 @pytest.mark.parametrize("command", ["check", "run"])
-@pytest.mark.parametrize("path", ["name", "metrics[0].journal"])
+@pytest.mark.parametrize("path", ["name", "metrics[0].fake/act.journal"])
 def test_a_wrong_value_that_json_cannot_hold_is_still_one_document(shop, command, path):
     shop.rows(1)
     text = {
         "name": "metrics: [fake/act]\nname: 1234567890123456789012345\n",
-        "metrics[0].journal": "metrics: [fake/act: {journal: 1234567890123456789012345}]\n",
+        "metrics[0].fake/act.journal": "metrics: [fake/act: {journal: 1234567890123456789012345}]\n",
     }[path]
     done = shop.dicast(command, shop.pipeline(text).name, "--json")
     assert done.code == 2
@@ -430,10 +433,12 @@ def test_a_wrong_value_that_json_cannot_hold_is_still_one_document(shop, command
     assert (problem["path"], problem["value"]) == (path, "1234567890123456789012345")
 
 
-def test_a_right_value_that_json_cannot_hold_is_run_with(shop):
+def test_a_number_that_json_cannot_hold_is_refused_with_its_place(shop):
     shop.rows("text")
     done = shop.run("metrics: [proxy/length: {max: 1234567890123456789012345}]\n")
-    assert (done.code, done.json["score"]["mean"]) == (0, 1.0)
+    (problem,) = done.json["error"]["errors"]
+    assert (done.code, problem["line"]) == (2, 2)
+    assert "more than 64 bits" in problem["message"]
 
 
 # Broken sources

@@ -246,8 +246,9 @@ def _requests(
 ) -> Sequence[Mapping[str, object]]:
     """Return the figures of the requests of a row that failed, also where its output was *made* and something later failed."""
     if isinstance(made, Answered):
-        responses = made.responses.values() if isinstance(made.responses, Mapping) else ()  # a task may return anything
-        return [figures for response in responses if (figures := _figures(response))]
+        responses: object = made.responses  # a task may return anything
+        values = responses.values() if isinstance(responses, Mapping) else ()
+        return [figures for response in values if (figures := _figures(response))]
     return [] if purchase is None else purchase.requests(failure)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -72,9 +73,14 @@ def _finished(ledger: Ledger) -> Iterator[Event]:
 
 
 def _is_whole(ledger: Ledger, finished: Event) -> bool:
-    """Return whether a run can be named by its pipeline or ``last``: no tool's run, not limited, and with a score."""
+    """Return whether a run can be named by its pipeline or ``last``: no tool's run, not limited, and with a score of any label."""
     started = next(ledger.read(Query(run_id=finished.run_id, types=(RUN_STARTED,), limit=1))).event.payload
-    return started.get("limit") is None and run_kind(started) != TOOL and bool(finished.payload["scored"])
+    return started.get("limit") is None and run_kind(started) != TOOL and _has_scores(finished.payload)
+
+
+def _has_scores(document: Mapping[str, Any]) -> bool:
+    labels = document.get("labels") or {}  # missing in runs of older versions
+    return bool(document["scored"]) or any(label["scored"] for label in labels.values())
 
 
 def _missing(ledger: Ledger, wanted: str, finished: list[Event]) -> str:

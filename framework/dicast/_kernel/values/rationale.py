@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..events import EVAL_COMPLETED, EVAL_FAILED, SPEND_SETTLED
 from .event import Event, sensitivity
 
 RATIONALE = "rationale_redacted"
@@ -19,7 +20,7 @@ SCOPE = "rationale_scope"
 LEDGER = "ledger"
 """The scope of a text that the ledger keeps, and that sinks get only where they ask for content."""
 
-_TYPES = frozenset(("eval.completed", "eval.failed", "spend.settled"))
+_TYPES = frozenset((EVAL_COMPLETED, EVAL_FAILED, SPEND_SETTLED))
 
 
 def for_sink(event: Event, *, content: bool) -> Event:
