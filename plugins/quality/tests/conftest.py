@@ -30,8 +30,8 @@ class Written:
         columns = {"time": "2026-03-01T12:00:00.000Z", "run_id": "R1"} | columns
         self.events.append(Event(id=f"E{next(self._numbers):08d}", type=type, payload=payload, **columns))
 
-    def run(self, run_id: str = "R1") -> None:
-        self.tell("run.started", {"name": "a-run"}, run_id=run_id)
+    def run(self, run_id: str = "R1", **started: Any) -> None:
+        self.tell("run.started", {"name": "a-run", **started}, run_id=run_id)
 
     def read(self, id: str, text: str, *, kind: str = "turn", **columns: Any) -> None:
         told = {"digest": sha256(text.encode()).hexdigest(), "content": {"output": text}}

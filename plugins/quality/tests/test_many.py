@@ -188,6 +188,29 @@ def test_verdicts_of_people_are_counted_and_left_out_where_that_is_asked_for(led
     assert "besides 2 verdicts of people" in ask(quality, *apart, as_json=False)
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_verdicts_that_tools_asked_for_are_in_no_figure(ledger, ask, many):
+    from dicast_quality.quality import quality
+
+    ledger.run("R1")
+    ledger.run("R2", kind="tool")
+    ledger.judged("T1", 0.9)
+    ledger.judged("T1", 0.1, run_id="R2")
+    ledger.judged("canary", 0.0, run_id="R2")
+    ledger.judged("T1", 0.7, "human", judge_kind="human", judge_model=None, run_id="R2")
+    ledger.started("T2", run_id="R2")
+    window = ["--from", "2026-03-01", "--to", "2026-03-02", "--group-by", "none"]
+    with made(many=many):
+        found = ask(quality, *window)
+        lines = ask(quality, *window, as_json=False)
+        of_run = ask(quality, *window, "--run", "R2")
+    (row,) = found["data"]
+    assert (row["verdict_count"], row["human_count"], row["mean_score"]) == (2, 1, pytest.approx(0.8))
+    assert (found["tool_verdict_count"], found["backlog"]) == (2, 0)
+    assert "without 2 verdicts that dicast doctor and other tools asked for" in lines
+    assert (of_run["data"][0]["verdict_count"], of_run["tool_verdict_count"], of_run["backlog"]) == (3, 0, 1)
+
+
 def test_without_numpy_many_are_counted_one_by_one(make_ledger, monkeypatch):
     monkeypatch.setitem(sys.modules, "numpy", None)
     one = {"what": "judged", "id": "T1", "run_id": "R1", "time": TIMES[0], "judge": "a", "score": 0.5}

@@ -66,6 +66,14 @@ class ManyVerdicts(Verdicts):
         there = self._np.bincount(self._codes, minlength=len(self._judged.makers)).tolist()
         return [maker for maker, count in zip(self._judged.makers, there, strict=True) if count]
 
+    def leave_tools_out(self, runs: Collection[str]) -> int:
+        """Drop the verdicts that tools asked for in *runs*, but not those of people; return their number."""
+        dropped = self._np.zeros(len(self._judged.makers), bool)
+        dropped[list(self._codes_of_tools(runs))] = True
+        is_dropped = dropped[self._codes[self._chosen]]
+        self._chosen = self._chosen[~is_dropped]
+        return int(is_dropped.sum())
+
     @property
     def numbering(self) -> Numbering:
         """The numbers of subjects, and of turns where they are joined."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Event, Ledger, Problem, Query, known_run, nearest
+from dicast import ConfigError, Event, Ledger, Problem, Query, known_run, nearest, run_kind, started_runs
 from dicast.reading import CALLED, FAILED, ROUTED, Judged, begun, judged, milliseconds, told
 
 from .many import verdicts_of
@@ -66,11 +66,14 @@ class Asked:
         run_id = None if run_id is None else known_run(ledger, run_id)
         rows, first, last = judged(ledger, run_id).unit_scores(), milliseconds(self.start), milliseconds(self.end)
         verdicts = verdicts_of(rows, self.kind, self.group, self.labels, first, last)
-        open_ = [entry.event for entry in begun(ledger, run_id) if entry.event.subject_kind == self.kind]
+        tools = frozenset[str]() if run_id else _runs_of_tools(ledger)
+        started = (entry.event for entry in begun(ledger, run_id))
+        open_ = [event for event in started if event.subject_kind == self.kind and event.run_id not in tools]
         seen = {maker.judge for maker in verdicts.makers if maker.kind == self.kind}
         seen |= {str(one.payload["judge"]) for one in open_}
         if seen:
             check_labels(self.labels, seen, f" for subjects of kind {self.kind!r}")
+        of_tools = verdicts.leave_tools_out(tools)
         if self.without_people:
             verdicts.leave_people_out()
         if self.latest:
@@ -81,7 +84,7 @@ class Asked:
         groups = list(verdicts.groups(self.min_confidence))
         elsewhere = None if groups else self._elsewhere(ledger)
         more = verdicts.saved() if saved else None
-        return Report(self, groups, self._backlog(open_), elsewhere, _newest_prices(rows), more)
+        return Report(self, groups, self._backlog(open_), elsewhere, _newest_prices(rows), more, of_tools)
 
     def _backlog(self, events: Iterable[Event]) -> int:
         """How many judgments were begun in the window, of *events* that have not ended."""
@@ -112,6 +115,12 @@ class Asked:
         return f"nothing was found; verdicts in the ledger: {has or 'none'} (--subject-kind, --from, --judge and --run choose)"
 
 
+def _runs_of_tools(ledger: Ledger) -> frozenset[str]:
+    """Return the ids of the runs that commands such as ``dicast doctor`` and ``dicast label`` have started."""
+    started = (entry.event for entry in started_runs(ledger.read, tools=True))
+    return frozenset(event.run_id for event in started if run_kind(event.payload) == "tool")
+
+
 def _newest_prices(rows: Judged) -> str | None:
     """The price list of the newest verdict that was paid for by one."""
     priced = {code for code, maker in enumerate(rows.makers) if maker.pricing_version is not None}
@@ -124,7 +133,10 @@ def _newest_prices(rows: Judged) -> str | None:
 
 @attrs.frozen
 class Report:
-    """What was found: figures by group, and how many judgments were begun and have not ended."""
+    """What was found: figures by group, and how many judgments were begun and have not ended.
+
+    *of_tools* counts the verdicts that tools asked for, which no figure holds.
+    """
 
     asked: Asked
     found: Sequence[Group]
@@ -132,6 +144,7 @@ class Report:
     elsewhere: str | None
     pricing_version: str | None = None
     saved: Mapping[Key, Decimal] | None = None
+    of_tools: int = 0
 
     @property
     def groups(self) -> list[Group]:
@@ -150,6 +163,7 @@ class Report:
             "min_confidence": asked.min_confidence,
             "floor": asked.floor,
             "backlog": self.backlog,
+            "tool_verdict_count": self.of_tools,
             "data": [{**self._names(group), **self._figures(group)} for group in self.groups],
         }
 
@@ -212,6 +226,8 @@ class Report:
                 if asked.without_people
                 else f"{people:,} of these verdicts are of people (--without-human leaves them out)"
             )
+        if self.of_tools:
+            yield f"without {self.of_tools:,} verdicts that dicast doctor and other tools asked for (--run ID shows those of one run)"
         if self.backlog:
             yield f"backlog: {self.backlog:,} judgments were begun and have not ended"
         yield from (self._advice(group) for group in self.groups if self._below(group))

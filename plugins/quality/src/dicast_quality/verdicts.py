@@ -85,6 +85,17 @@ class Verdicts:
         """Who has made verdicts, or failed, at whatever time."""
         return [self._judged.makers[code] for code in set(self._judged.codes)]
 
+    def leave_tools_out(self, runs: Collection[str]) -> int:
+        """Drop the verdicts that tools asked for in *runs*, but not those of people; return their number."""
+        dropped = self._codes_of_tools(runs)
+        count = sum(len(self._rows[code]) for code in dropped)
+        self._rows = {code: rows for code, rows in self._rows.items() if code not in dropped}
+        return count
+
+    def _codes_of_tools(self, runs: Collection[str]) -> set[int]:
+        """Return the codes of verdicts that are not of people, in *runs*."""
+        return {code for code in self._rows if self._judged.makers[code].run_id in runs} - self._persons
+
     def leave_people_out(self) -> None:
         """Count verdicts of people, and let them enter no other figure."""
         self._without_people = True
