@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Sequence
 
 import orjson
 
@@ -18,14 +19,17 @@ NameCall = Callable[[str, str], str]
 class CallMatching:
     """Matches results with calls: by id, else the oldest open call of the same tool, else the oldest open call.
 
-    A result whose id no open call has is matched by order only with calls that have no id.
+    A result whose id no open call has is matched by order only with calls that have no id. Each match takes constant time.
     """
 
     def __init__(self, name_call: NameCall) -> None:
         self._name_call, self._turn_id = name_call, ""
         self._used: set[str] = set()
-        self._nameless: set[str] = set()  # calls that have no id in the file
-        self._open: dict[str, tuple[str, str]] = {}  # id in the trace -> (id in the file, tool name), oldest first
+        self._times: dict[str, int] = {}  # how often a name was used
+        self._has_nameless = False  # whether a call had no id in the file
+        self._open: dict[str, Sequence[object]] = {}  # the queues of each open call, by its id in the trace
+        self._tools: dict[str, str] = {}
+        self._queues: defaultdict[object, OrderedDict[str, None]] = defaultdict(OrderedDict)
 
     @property
     def open(self) -> int:
@@ -40,9 +44,12 @@ class CallMatching:
         """Return the payload of ``tool.called``."""
         file_id = call.id or f"{self._turn_id}/{len(self._used) + 1}"
         id_ = self._unique(file_id)
-        self._open[id_] = (file_id, call.name)
-        if not call.id:
-            self._nameless.add(id_)
+        self._has_nameless = self._has_nameless or not call.id
+        queues: list[object] = [("id", file_id), ("tool", call.name), "all"]
+        queues += [] if call.id else [("nameless", call.name), "nameless"]
+        self._open[id_], self._tools[id_] = queues, call.name
+        for queue in queues:
+            self._queues[queue][id_] = None
         input_, digest, error = _plain(call) if call.is_plain else _arguments(call.arguments)
         payload = {"tool_use_id": id_, "tool_name": call.name, "input_hash": digest, "input": input_}
         error = call.error or error
@@ -52,27 +59,32 @@ class CallMatching:
         """Return the first fields of the event that ends a call, and whether there is such a call."""
         match = self._match(result)
         if match is not None:
-            return {"tool_use_id": match, "tool_name": self._open.pop(match)[1]}, True
+            for queue in self._open.pop(match):
+                del self._queues[queue][match]
+            return {"tool_use_id": match, "tool_name": self._tools.pop(match)}, True
         id_ = result.id or self._unique(f"{self._turn_id}/{len(self._used) + 1}")
         return {"tool_use_id": id_, "tool_name": result.name}, False
 
     def _match(self, result: ToolResult) -> str | None:
-        calls = self._open
-        if result.id:
-            same_id = next((id_ for id_, call in calls.items() if call[0] == result.id), None)
-            if same_id is not None or not self._nameless:
-                return same_id
-            calls = {id_: call for id_, call in calls.items() if id_ in self._nameless}
-        same_tool = (id_ for id_, call in calls.items() if call[1] == result.name)
-        return next(same_tool, None) or next(iter(calls), None)
+        """Return the id in the trace of the open call that *result* ends."""
+        if not result.id:
+            return self._oldest(("tool", result.name)) or self._oldest("all")
+        same_id = self._oldest(("id", result.id))
+        if same_id is not None or not self._has_nameless:
+            return same_id
+        return self._oldest(("nameless", result.name)) or self._oldest("nameless")
+
+    def _oldest(self, queue: object) -> str | None:
+        return next(iter(self._queues.get(queue, ())), None)
 
     def _unique(self, file_id: str) -> str:
         """Return a unique id: a provider may use an id twice in a conversation, and the second becomes ``id#2``."""
         name = id_ = self._name_call(self._turn_id, file_id)
-        times = 1
+        times = self._times.get(name, 1)
         while id_ in self._used:
             times += 1
             id_ = f"{name}#{times}"
+        self._times[name] = times
         self._used.add(id_)
         return id_
 

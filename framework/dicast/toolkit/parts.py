@@ -162,18 +162,21 @@ def split_reasoning(text: str) -> list[Spoken]:
     """Return *text* as parts, each ``<think>…</think>`` in it as :class:`ReasoningPart`; one without an end is text."""
     parts: list[Spoken] = []
     rest: list[str] = []
-    while True:
-        before, opening, behind = text.partition("<think>")
-        thought, closing, after = behind.partition("</think>")
-        if not opening or not closing:
-            break
+    place = 0
+    while (start := text.find(_THINK, place)) >= 0 and (end := text.find(_END, start + len(_THINK))) >= 0:
+        before = text[place:start]
         rest += [before] if before.strip() else []
-        parts.append(ReasoningPart(thought.strip()))
-        text = after.lstrip()
+        parts.append(ReasoningPart(text[start + len(_THINK) : end].strip()))
+        place = end + len(_END)
+        while place < len(text) and text[place].isspace():
+            place += 1
     if not parts:
         return [TextPart(text)]
-    rest = [part.rstrip() for part in rest] + ([text] if text else [])
+    rest = [part.rstrip() for part in rest] + ([text[place:]] if place < len(text) else [])
     return [*parts, TextPart("\n".join(rest))]
+
+
+_THINK, _END = "<think>", "</think>"
 
 
 def _size(data: str, *, is_base64: bool) -> int:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from copy import deepcopy
 from pathlib import Path
 from random import Random
+from time import perf_counter
 
 import orjson
 import pytest
 
 from dicast import DataError, Due
+from dicast.toolkit.conversations import Conversation
+from dicast.toolkit.parts import ToolCall, ToolResult, split_reasoning
 from dicast.toolkit.sessions import Session
 from dicast_traces import Messages
 from dicast_traces.messages import Layout
@@ -837,3 +840,77 @@ def test_file_without_subjects_says_why(tmp_path):
         DataError, match=r"no subjects in 2 conversations: 1 without a user message; 1 without a reply .*trailing: keep"
     ):
         Messages(path).check()
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ([{"role": "user", "text": "q"}], "unknown message 'text': it has no 'content'"),
+        ([{"role": "user", "value": "q"}, {"role": "assistant", "value": "a"}], "unknown message 'value'"),
+        ([{"role": "tool", "tool_call_id": "c1", "output": "22C"}], "unknown message 'output'"),
+        ([{"from": "human", "content": "q"}], "a text 'from' and a text 'value'"),
+        ([{"role": "model", "parts": [{"text": "a", "functionCall": {"name": "f"}}]}], "'text, functionCall'"),
+    ],
+)
+def test_a_message_whose_text_would_be_lost_is_refused(tmp_path, messages, said):
+    with pytest.raises(DataError, match=said):
+        read(tmp_path, {"messages": messages})
+
+
+def test_a_message_whose_text_would_be_lost_is_marked(tmp_path):
+    found, counts = texts(
+        tmp_path, {"messages": [{"role": "user", "text": "q"}, {"role": "ai", "text": "a"}]}, unknown="mark"
+    )
+    assert found == [('[unknown message "text"]', '[unknown message "text"]')]
+    assert counts.marked == {"message text": 2}
+
+
+def test_candidates_that_are_no_list_are_refused(tmp_path):
+    record = {
+        "contents": [{"role": "user", "parts": [{"text": "q"}]}],
+        "candidates": {"content": {"parts": [{"text": "a"}]}},
+    }
+    with pytest.raises(DataError, match="'candidates' is a list"):
+        read(tmp_path, record)
+
+
+@pytest.mark.parametrize("role", ["user", "system", "tool", "assistant"])
+def test_tool_calls_of_every_role_count(tmp_path, role):
+    messages = [
+        {"role": "user", "content": "q"},
+        {"role": role, "content": "x", "tool_calls": [CALL]},
+        {"role": "assistant", "content": "a"},
+    ]
+    _, counts = read(tmp_path, {"messages": messages})
+    assert counts.details["contents"]["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    ("calls", "results"),
+    [
+        ([CALL] * 20_000, []),
+        (
+            [{**CALL, "id": str(number)} for number in range(20_000)],
+            [str(number) for number in reversed(range(20_000))],
+        ),
+        ([{**CALL, "id": str(number)} for number in range(20_000)], [f"z{number}" for number in range(20_000)]),
+    ],
+    ids=["one id", "results in reverse", "results without calls"],
+)
+def test_the_time_to_match_results_grows_with_the_calls_alone(calls, results):
+    start, conversation = perf_counter(), Conversation("s")
+    conversation.add("assistant", [ToolCall(call["id"], "weather") for call in calls])
+    conversation.add("tool", [ToolResult(id_, "22C") for id_ in results])
+    conversation.session({})
+    assert perf_counter() - start < 3
+
+
+def test_the_time_to_split_reasoning_grows_with_the_text_alone():
+    start = perf_counter()
+    parts = split_reasoning("a <think> b </think>\n" * 200_000 + "c")
+    assert len(parts) == 200_001
+    assert parts[-1].text.endswith("a\nc")
+    assert perf_counter() - start < 3

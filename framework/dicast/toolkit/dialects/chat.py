@@ -20,6 +20,11 @@ _ID_TYPES = (str, type(None))
 _NO_ID = "a message's 'tool_call_id' is a string"
 _NO_CALL = "a tool call has an 'id' and a 'function' with a 'name'"
 _REASONING = ("reasoning_content", "reasoning")
+_KNOWN = frozenset(
+    (*_USUAL, *_REASONING, *_CALL_FIELDS, "refusal", "audio", "annotations", "id", "type", "status", "stop_reason", "finish_reason",
+     "stop_sequence", "timestamp", "created_at", "index", "weight", "metadata", "reasoning_details", "provider", "logprobs", "phase")
+)  # fmt: skip
+"""Fields of a message that are read, or have no text of it."""
 
 
 def read_message(
@@ -58,14 +63,20 @@ def _read_plain(
         if type(id_) not in _ID_TYPES:
             refuse(_NO_ID, path)
         shapes.dialects.add("openai")
-        conversation.add(role, (ToolResult(id_, content, item.get("name")),))
+        conversation.add(role, (ToolResult(id_, content, item.get("name")), *read_calls(item, path, shapes)))
     elif content is None:
         conversation.add(role, read_calls(item, path, shapes))
     elif role != "assistant":
-        conversation.add_text(role, content)
+        _read_text(item, role, content, path, shapes, conversation)
     elif "<think>" in content:
         conversation.add(role, [*split_reasoning(content), *read_calls(item, path, shapes)])
-    elif len(item) == _PLAIN_FIELDS or not (calls := read_calls(item, path, shapes)):
+    else:
+        _read_text(item, role, content, path, shapes, conversation)
+
+
+def _read_text(item: Block, role: Role, content: str, path: str, shapes: Shapes, conversation: Conversation) -> None:
+    """Add a text with the tool calls next to it."""
+    if len(item) == _PLAIN_FIELDS or not (calls := read_calls(item, path, shapes)):
         conversation.add_text(role, content)
     else:
         conversation.add(role, [TextPart(content), *calls])
@@ -79,7 +90,17 @@ def _parts(item: Block, path: str, shapes: Shapes, types: Mapping[str, BlockRead
     extras = read_extras(item, shapes)
     content = None if extras and item.get("content") == "" else item.get("content")
     parts = read_content(content, f"{path}.content", shapes, types)
-    return [*parts, *extras, *read_calls(item, path, shapes)]
+    parts = [*parts, *extras, *read_calls(item, path, shapes)]
+    return parts or unread(item, path, shapes)
+
+
+def unread(item: Block, path: str, shapes: Shapes) -> list[Part]:
+    """Return the marker of a message without a content, whose text may be in a field that is not read; nothing for other messages."""
+    others = item.keys() - _KNOWN
+    if "content" in item or not others or any(isinstance(item.get(key), str) for key in _REASONING):
+        return []
+    names = ", ".join(sorted(others))
+    return [shapes.unknown("message", names, path, why=": it has no 'content'")]
 
 
 def read_extras(item: Block, shapes: Shapes) -> list[Part]:
@@ -116,7 +137,7 @@ def _results(item: Block, path: str, shapes: Shapes, types: Mapping[str, BlockRe
     failed, code = is_failure(item), result_exit_code(item)
     if type(content) is str:
         return [ToolResult(id_, content, name, failed, code)]
-    parts = read_content(content, f"{path}.content", shapes, types)
+    parts = read_content(content, f"{path}.content", shapes, types) or unread(item, path, shapes)
     if any(isinstance(part, ToolCall | ToolResult) for part in parts):
         return parts
     return [ToolResult(id_, parts or None, name, failed, code)]

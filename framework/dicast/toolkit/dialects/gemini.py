@@ -66,7 +66,10 @@ def read_part(block: object, path: str, shapes: Shapes) -> Part:
     if isinstance(type_ := block.get("type"), str) and type_ != "text":
         return shapes.unknown("part", type_, path, PARTS)  # of another dialect
     fields = {_SNAKE.get(key, key): value for key, value in block.items() if value is not None and key not in _BESIDE}
-    kind = next((key for key in PARTS if key in fields), None)
+    kinds = [key for key in PARTS if key in fields]
+    if len(kinds) > 1:
+        return shapes.unknown("part", ", ".join(kinds), path, why=": a part is one of these")
+    kind = next(iter(kinds), None)
     value = fields.get(kind or "")
     if kind == "text" and isinstance(value, str):
         return ReasoningPart(value) if block.get("thought") is True else TextPart(value)
@@ -158,7 +161,9 @@ def failure_of_candidates(record: Mapping[str, Any]) -> str | None:
 def add_candidates(record: dict[str, Any], shapes: Shapes, conversation: Conversation) -> None:
     """Add the answer of a response in *record*: the content of its first candidate; others are unknown items."""
     candidates = record.pop("candidates", None)
-    for number, candidate in enumerate(candidates if isinstance(candidates, list) else ()):
+    if not isinstance(candidates, list | None):
+        refuse("'candidates' is a list", "candidates")
+    for number, candidate in enumerate(candidates or ()):
         path = f"candidates[{number}]"
         content = candidate.get("content") if isinstance(candidate, dict) else None
         if number or not isinstance(content, dict):

@@ -20,7 +20,7 @@ def read_sharegpt(item: Block, path: str, shapes: Shapes, conversation: Conversa
     """
     shapes.dialects.add("sharegpt")
     name, value = item.get("from"), item.get("value")
-    if not isinstance(name, str) or not isinstance(value, str | None):
+    if not isinstance(name, str) or not isinstance(value, str | None) or "value" not in item:
         refuse("a message is an object with a text 'from' and a text 'value'", path)
     lower = name.lower()
     role = role_of(name) or _ROLES.get(lower)
