@@ -171,6 +171,15 @@ def test_a_subject_named_like_the_end_of_a_runs_id_is_the_subject(shop, two):
 # Subjects of several runs
 
 
+def test_show_takes_the_name_of_a_pipeline_for_its_newest_run(shop, two):
+    newest = run(shop, NIGHTLY, "again")
+    assert shop.dicast("show", "nightly", "--json").json["run_id"] == newest
+    assert shop.dicast("show", "weekly", "--json").json["run_id"] == two[1]
+    refused = shop.dicast("show", "monthly")
+    assert refused.code == 2
+    assert "neither a run nor a subject 'monthly'" in refused.err
+
+
 def test_a_subject_is_shown_in_the_newest_run_that_judged_it_with_that_runs_output(shop, two):
     nightly, weekly = two
     found = shop.dicast("show", "r0", "--json").json

@@ -109,6 +109,7 @@ def _finish(draft: Draft, out: Path, *, tries: bool, as_json: bool) -> None:
     elif tries:
         why += _faults(out)
     run, check = (f"dicast {command} {quote(str(out))}" for command in ("run", "check"))
+    run += " --yes" if draft.document.get("code") else ""  # the lines above say to read the code first
     following = [check, *([f"{run} --head {TRIED}"] if why is not None else []), run, "dicast show last"]
     if draft.first is not None:
         following = [draft.first, check]

@@ -46,7 +46,7 @@ def providers(node: Node | None, folders: Folders, losses: Losses) -> list[Provi
             named, {name: data_of(entry) for name, entry in config.items()}, data_of(keys.get("label"))
         )
         if candidate is None:
-            instead = "ask it by task/command, task/http or task/python, or name a model: --model"
+            instead = "ask it by task/python, task/command or task/http in a pipeline that includes this one"
             losses.add(place.place, f"provider {named}", instead)
         elif odd:
             instead = "it changes what the provider is asked or answers: write a pipeline of its own"

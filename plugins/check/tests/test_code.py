@@ -121,6 +121,14 @@ def test_an_exception_of_javascript_is_a_failure(folder):
     assert (kind, message) == ("crashed", "check/javascript: checks.js:boom: TypeError: no such thing")
 
 
+def test_all_files_without_consent_are_named_at_once(folder):
+    (folder / "more.py").write_text("def short(output, row):\n    return True\n")
+    with pytest.raises(ConfigError) as caught:
+        judged("check/assertions: {code: [checks.py, more.py]}", "a", trust="[]")
+    assert str(caught.value).count("is code and not trusted") == 2
+    assert "Read them, then add trust: [checks.py, more.py] to the pipeline file" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "metric", ["check/python: {file: checks.py, function: short}", "check/assertions: {code: [checks.py]}"]
 )

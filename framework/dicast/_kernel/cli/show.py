@@ -10,7 +10,7 @@ import click
 from ..._toolkit.terminal import print_lines
 from ..api import read_ledger
 from ..contract.protocols import Ledger
-from ..resume.named_runs import by_part, find_run, known_run, run_ids
+from ..resume.named_runs import by_part, find_run, known_run, named_run, run_ids, started_runs
 from ..resume.reading import document, runs_of
 from ..values.errors import ConfigError
 from .options import as_json, ledger_path
@@ -26,7 +26,7 @@ from .summary import run_parts
 @ledger_path
 @as_json
 def show(name: str, run_id: str | None, every: bool, ledger: Path | None, as_json: bool) -> None:
-    """Show a run (its id, or last), or a subject (its id) with the verdicts on it, in the newest run that judged it."""
+    """Show a run (its id, its pipeline's name for the newest, or last), or a subject (its id) with the verdicts on it, in the newest run that judged it."""
     if every and run_id is not None:
         raise click.UsageError("--all shows every run, and --run one of them: leave one of the two out")
     found = read_ledger(ledger, lambda live: _find(live, name, run_id, every=every))
@@ -43,9 +43,17 @@ def _find(ledger: Ledger, name: str, run_id: str | None, *, every: bool) -> dict
     if not of_subject and (run := find_run(ledger, name)) is not None:
         return _run(ledger, run)
     begun = runs_of(ledger, name)
-    if not begun and not of_subject and (run := by_part(name, run_ids(ledger))) is not None:
+    if not begun and not of_subject and (run := _run_of(ledger, name)) is not None:
         return _run(ledger, run)
     return shown_subject(ledger, name, begun, only, every=every)
+
+
+def _run_of(ledger: Ledger, name: str) -> str | None:
+    """Return the newest run of the pipeline *name*, or the run with this part of an id; None if the ledger has neither."""
+    started = started_runs(ledger.read, tools=True)
+    if any(entry.event.payload.get("name") == name for entry in started):
+        return named_run(ledger, name)
+    return by_part(name, run_ids(ledger))
 
 
 def _run(ledger: Ledger, run_id: str) -> dict[str, Any]:

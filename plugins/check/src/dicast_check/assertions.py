@@ -29,7 +29,7 @@ from dicast import (
 )
 
 from .check import Check, Outcome, no_output
-from .code import Code
+from .code import Code, check_trust
 from .items import BadList, Group, code_files, read_items
 from .judged import Judged
 from .limits import Limit
@@ -91,6 +91,7 @@ class Assertions:
 
         :raises ConfigError: where a file of ``code`` is missing or not trusted.
         """
+        check_trust({file: _language(file) for file in self.code}, run)
         files = {str(file): Code.of(file, _language(file), run) for file in self.code}
         if self.judges:
             yield JudgedAssertions(self, run, files)

@@ -148,16 +148,8 @@ class Code:
         :raises ConfigError: where it is missing or not trusted, or its language is not installed.
         """
         path = run.base / file
-        try:
-            digest = sha256(path.read_bytes()).hexdigest()
-        except OSError as error:
-            raise ConfigError(f"check/{language}: cannot read {file}: {error.strerror or error}") from error
-        if not run.trusts(path):
-            relative = path.relative_to(run.base) if path.is_relative_to(run.base) else path
-            raise ConfigError(
-                f"check/{language}: {relative} (SHA-256 {digest[:12]}…) is code and not trusted. Read it, then add"
-                f" trust: [{relative}] to the pipeline file, or run with --yes"
-            )
+        digest = _digest(path, file, language)
+        check_trust({file: language}, run)
         return cls(path, language, digest, _program(language), run.base)
 
     async def call(self, function: str | None, output: object, row: Mapping[str, Any], seconds: float) -> Any:
@@ -184,6 +176,39 @@ class Code:
 
     def _name(self, function: str | None) -> str:
         return f"{self.path.name}:{function}" if function else self.path.name
+
+
+def check_trust(files: Mapping[Path, str], run: RunContext) -> None:
+    """See that the run trusts all *files*, which are given with their languages.
+
+    :raises ConfigError: naming every file that is not trusted.
+    """
+    untrusted = {file: language for file, language in files.items() if not run.trusts(run.base / file)}
+    if not untrusted:
+        return
+    paths = {file: run.base / file for file in untrusted}
+    names = {
+        file: str(path.relative_to(run.base) if path.is_relative_to(run.base) else path) for file, path in paths.items()
+    }
+    shown = [
+        f"check/{language}: {names[file]} (SHA-256 {_digest(paths[file], file, language)[:12]}…) is code and not trusted"
+        for file, language in untrusted.items()
+    ]
+    them = "it" if len(shown) == 1 else "them"
+    raise ConfigError(
+        f"{'; '.join(shown)}. Read {them}, then add trust: [{', '.join(names.values())}] to the pipeline file, or run with --yes"
+    )
+
+
+def _digest(path: Path, file: Path, language: str) -> str:
+    """Return the SHA-256 of the code at *path*.
+
+    :raises ConfigError: where it cannot be read.
+    """
+    try:
+        return sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise ConfigError(f"check/{language}: cannot read {file}: {error.strerror or error}") from error
 
 
 def _program(language: str) -> tuple[str, ...]:
