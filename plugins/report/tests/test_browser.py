@@ -62,6 +62,13 @@ def test_a_rows_numbers_are_those_of_its_verdict(open_page, capitals, dicast):
     assert numbers["rows[peru].verdicts.metrics.confidence"] == verdict["confidence"]
 
 
+@pytest.mark.parametrize("hash", ["#row=%E0%A4%A", "#row=row%2Fnobody", "#row="])
+def test_a_broken_address_of_a_row_shows_the_page_without_it(open_page, capitals, hash):
+    with open_page(capitals / "out/report.html", hash=hash) as page:
+        page.wait_for_selector(".virtual-row")
+        assert page.query_selector("dialog[open]") is None
+
+
 def test_the_card_of_what_counts_has_the_documents_number_and_its_place(open_page, capitals):
     document = exactly((capitals / "document.json").read_text())
     with open_page(capitals / "out/report.html") as page:

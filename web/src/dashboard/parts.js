@@ -26,12 +26,14 @@ export function Gate({ run }) {
   return html`<${Mark} outcome=${outcome} word=${word} />`;
 }
 
-/** An amount with two decimals at the least and six at the most; where these would say nothing of it, with a power of ten. */
+/** An amount with two decimals or more: six, or as many as three significant digits need. Below 0.000001 it has a power of ten. */
 function amount(text) {
   const value = Number(text);
   if (value !== 0 && Math.abs(value) < 0.000001) return value.toExponential(2);
   const [, , places = ""] = /^(.*?)(?:\.(\d*))?$/.exec(String(text));
-  return value.toLocaleString("en", { minimumFractionDigits: value === 0 ? 0 : 2, maximumFractionDigits: Math.min(6, Math.max(2, places.length)) });
+  const needed = value === 0 ? 6 : Math.max(6, 2 - Math.floor(Math.log10(Math.abs(value))));
+  const most = Math.min(needed, Math.max(2, places.length));
+  return value.toLocaleString("en", { minimumFractionDigits: value === 0 ? 0 : 2, maximumFractionDigits: most });
 }
 
 /** Money; its token is the amount as the API wrote it. */

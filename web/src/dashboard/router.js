@@ -1,18 +1,11 @@
 // Places in the page, behind the # of its address: the paths themselves are the API's, and what is behind # is not sent to any server.
+import { decoded } from "../decoded.js";
 import { useEffect, useState } from "../html.js";
 
 /** `#/subject/turn/a%2F1?run=x` is `{path: ["subject", "turn", "a/1"], query: {run: "x"}}`. */
 export function readPlace(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
   return { path: path.split("/").filter(Boolean).map(decoded), query: Object.fromEntries(new URLSearchParams(query)) };
-}
-
-function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
 }
 
 export function place(path, query = {}) {

@@ -1,4 +1,5 @@
 // The report of one run, or of several side by side.
+import { decoded } from "../decoded.js";
 import { html, render, useCallback, useEffect, useState } from "../html.js";
 import { Figure } from "../figures.js";
 import { ThemeToggle } from "../theme.js";
@@ -46,7 +47,7 @@ function Report({ report }) {
     history.replaceState(null, "", "#");
     setOpen("");
   }, []);
-  const key = open.startsWith(LINK) ? decodeURIComponent(open.slice(LINK.length)) : null;
+  const key = open.startsWith(LINK) ? decoded(open.slice(LINK.length)) : null;
   const subject = key === null || rows === null || !whole ? null : rows.subjects.find((one) => one.key === key) ?? null;
   const step = (by) => {
     const among = order.includes(subject) ? order : rows.subjects;
