@@ -6,6 +6,7 @@ import gzip
 import zipfile
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
@@ -171,3 +172,75 @@ def test_without_openpyxl_the_extra_is_named(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="rows/xlsx needs openpyxl"):
         Xlsx("book.xlsx")
+
+
+LAST_ROW = "</sheetData>"
+
+
+def bad_sheet(written, row="", after=""):
+    path = written([["id", "output"], ["a", "b"]])
+    return faults(edit(path, LAST_ROW, f"{row}{LAST_ROW}{after}"))
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ('<row r="2"><c r="A2"><v>1</v></c></row>', "row 2 comes after row 2"),
+        ('<row r="1"><c r="A1"><v>1</v></c></row>', "row 1 comes after row 2"),
+        ('<row r="99999999"><c r="A99999999"><v>1</v></c></row>', "row 99999999 comes after row 2"),
+        ('<row r="x"/>', "'x' is no number of a row"),
+        ('<row r="3"><c r="B3"><v>1</v></c><c r="A3"><v>1</v></c></row>', "cell A3 is out of order"),
+        ('<row r="3"><c r="B3"><v>1</v></c><c r="B3"><v>2</v></c></row>', "cell B3 is out of order"),
+        ('<row r="3"><c r="A4"><v>1</v></c></row>', "cell A4 is out of order"),
+        ('<row r="3"><c r="XFE3"><v>1</v></c></row>', "cell XFE3 is out of order"),
+    ],
+)
+def test_rows_and_cells_that_would_be_left_out_are_refused(written, row, said):
+    (fault,) = bad_sheet(written, row)
+    assert said in fault
+
+
+@pytest.mark.parametrize("reference", ['ref="foo"', 'ref="B:B"', 'ref="B3:A1"', ""])
+def test_a_merged_range_that_is_none_is_refused(written, reference):
+    (fault,) = bad_sheet(written, after=f"<mergeCells><mergeCell {reference}/></mergeCells>")
+    assert "the sheet cannot be read" in fault
+
+
+def test_a_merged_range_of_a_whole_column_is_refused_at_once(written):
+    (fault,) = bad_sheet(written, after='<mergeCells><mergeCell ref="B2:B1048576"/></mergeCells>')
+    assert "more than 1,000,000 cells" in fault
+
+
+@pytest.mark.parametrize("value", ["1e999", "-1e999", "9" * 400])
+def test_a_number_that_is_infinite_is_refused_with_its_cell(written, value):
+    (fault,) = bad_sheet(written, f'<row r="3"><c r="A3"><v>1</v></c><c r="B3"><v>{value}</v></c></row>')
+    assert "cell B3 has a number that is larger" in fault
+
+
+def test_a_text_that_refers_to_nothing_is_refused(written):
+    (fault,) = bad_sheet(written, '<row r="3"><c r="A3"><v>1</v></c><c r="B3" t="s"><v>99</v></c></row>')
+    assert "cannot be read as a workbook" in fault
+
+
+def test_a_part_that_unpacks_to_gigabytes_is_refused(written):
+    path = written([["id", "output"], ["a", "b"]])
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive, archive.open("xl/more.xml", "w") as part:
+        for _ in range(80):
+            part.write(bytes(2**20))
+    assert "xl/more.xml' unpacks to 83,886,080 bytes" in faults(path)[0]
+
+
+def test_characters_that_xml_cannot_have_are_read(written):
+    path = written([["id", "output"], ["a", "X"]])
+    edit(path, "<t>X</t>", "<t>one_x000D_\ntwo _x005F_x000D_ _xD800_ _x41_</t>")
+    (subject,) = read(path)
+    assert subject.output == "one\r\ntwo _x000D_ _xD800_ _x41_"
+
+
+def test_the_time_of_merged_ranges_grows_with_the_rows(written):
+    path = written([["id", "output"], *([f"a{number}", "b"] for number in range(5_000))])
+    ranges = "".join(f'<mergeCell ref="B{number}:C{number}"/>' for number in range(2, 5_002))
+    edit(path, LAST_ROW, f"{LAST_ROW}<mergeCells>{ranges}</mergeCells>")
+    start = perf_counter()
+    assert "column C has no name" in faults(path)[0]
+    assert perf_counter() - start < 5

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time, timedelta
+from math import isfinite
 from typing import Any
 
 import attrs
+
+from .sheet_parts import Area, Merged, merged_ranges
 
 _FORMULA, _ERROR = "f", "e"
 
@@ -43,8 +47,8 @@ def cells_of(sheet: Any, formulas: Any | None) -> Iterator[tuple[int, Mapping[in
     for reading in (sheet, formulas):
         if reading is not None:
             reading.reset_dimensions()  # the size that the file states may be wrong, and cells beyond it would be lost
-    merged = _merged_ranges(sheet)
-    values: dict[tuple[int, int, int, int], Cell] = {}
+    merged = Merged(merged_ranges(sheet))
+    values: dict[Area, Cell] = {}
     formula_rows = iter(()) if formulas is None else formulas.iter_rows()
     number = 0
     for number, row in enumerate(sheet.iter_rows(), 1):
@@ -54,68 +58,48 @@ def cells_of(sheet: Any, formulas: Any | None) -> Iterator[tuple[int, Mapping[in
                 cells[formula.column] = Cell(None, fault=_NOT_STORED)
         _spread(number, cells, merged, values)
         yield number, cells
-    for below in range(number + 1, max((last for *_, last in merged), default=0) + 1):
+    for below in range(number + 1, merged.last + 1):
         cells = {}
         _spread(below, cells, merged, values)
         yield below, cells
 
 
-def has_values(sheet: Any) -> bool:
-    """Return whether a cell of the openpyxl *sheet* has a value."""
-    sheet.reset_dimensions()
-    return any(cell.value is not None for row in sheet.iter_rows() for cell in row)
+_ESCAPED = re.compile("_x((?!D[89A-F])[0-9A-F]{4})_", re.IGNORECASE)
+"""A character as a workbook writes it that XML cannot have, such as ``_x000D_``; halves of characters stay as they are."""
 
-
+_TOO_LARGE = "has a number that is larger than 1.8e308; correct it, or store it as text"
 _NOT_STORED = "has a formula without a stored value; open the file in a spreadsheet program and save it"
 
 
-def _spread(
-    number: int,
-    cells: dict[int, Cell],
-    merged: list[tuple[int, int, int, int]],
-    values: dict[tuple[int, int, int, int], Cell],
-) -> None:
+def _spread(number: int, cells: dict[int, Cell], merged: Merged, values: dict[Area, Cell]) -> None:
     """Give each cell of a merged range in row *number* the value of the range's first cell."""
-    for area in merged:
-        left, top, right, bottom = area
+    for area in merged.areas(number):
+        left, top, right, _ = area
         if number == top and left in cells:
             values[area] = cells[left]
-        if top <= number <= bottom and area in values:
+        if area in values:
             cells.update(dict.fromkeys(range(left, right + 1), values[area]))
-
-
-def _merged_ranges(sheet: Any) -> list[tuple[int, int, int, int]]:
-    """Return the merged ranges as (left, top, right, bottom); openpyxl does not read them where it reads row by row."""
-    from openpyxl.utils import range_boundaries
-    from openpyxl.xml.functions import iterparse
-
-    ranges, rows = [], None
-    with sheet.parent._archive.open(sheet._worksheet_path) as source:  # noqa: SLF001  # no public way leads to the sheet's XML
-        for event, element in iterparse(source, ("start", "end")):
-            name = element.tag.rpartition("}")[2]
-            if event == "start":
-                rows = element if name == "sheetData" else rows
-            elif name == "row" and rows is not None:
-                rows.clear()  # so that memory does not grow with the sheet
-            elif name == "mergeCell":
-                ranges.append(range_boundaries(element.get("ref")))
-    return ranges
 
 
 def _cell(cell: Any) -> Cell:
     value = cell.value
     if cell.data_type == _ERROR:
         return Cell(str(value), is_error=True)
-    return Cell(_plain(value, str(cell.number_format)))
+    try:
+        return Cell(_plain(value, str(cell.number_format)))
+    except OverflowError:
+        return Cell(None, fault=_TOO_LARGE)
 
 
 def _plain(value: Any, form: str) -> Any:
     """Return *value* as JSON data; a date that is shown without a time is a date."""
     match value:
-        case bool() | str() | float():
+        case bool():
             return value
-        case int():
-            return value if -(2**63) <= value < 2**64 else float(value)
+        case str():
+            return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), value) if "_x" in value else value
+        case int() | float():
+            return _number(value)
         case datetime():
             return (value.date() if _is_date(value, form) else value).isoformat()
         case date() | time():
@@ -124,6 +108,18 @@ def _plain(value: Any, form: str) -> Any:
             minutes, seconds = divmod(round(value.total_seconds()), 60)
             return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
     return str(value)
+
+
+def _number(value: float) -> float:
+    """Return *value* as JSON has it.
+
+    :raises OverflowError: if it is larger than any number of a workbook.
+    """
+    if isinstance(value, int) and -(2**63) <= value < 2**64:
+        return value
+    if not isfinite(number := float(value)):
+        raise OverflowError
+    return number
 
 
 def _is_date(value: datetime, form: str) -> bool:

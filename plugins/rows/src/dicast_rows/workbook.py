@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,17 +12,22 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, InputCheck, InputFile, InputPath, Problem, how_to_install, nearest
+from dicast import ConfigError, InputCheck, InputFile, InputPath, Problem, how_to_install, nearest, one_line
 
-from .cells import BadCell, Cell, cells_of, column_letter, has_values, text_of
+from .cells import BadCell, Cell, cells_of, column_letter, text_of
 from .fields import Fields, check_fields, named_paths, paths_of
 from .rows import Failures, Items, Numbered, Rows, check_rows, each_row, names, open_rows
+from .sheet_parts import BadSheet, check_sizes, has_values
 from .table import header_faults
 from .unknown import Marker, Unknown
 from .unpacking import unpacked
 
 _OLD = b"\xd0\xcf\x11\xe0"
 _PACKED = b"PK\x03\x04"
+_FROM_BROKEN_FILES = (
+    LookupError, ValueError, SyntaxError, TypeError, AttributeError, OverflowError, EOFError, zlib.error, NotImplementedError, RuntimeError,
+)  # fmt: skip
+"""What openpyxl and zipfile raise where a file is no proper workbook, next to their own exceptions."""
 
 
 @attrs.frozen
@@ -31,7 +37,8 @@ class Xlsx:
     Numbers and truth values stay so, numbers that are stored as text are texts. Dates and times become texts in ISO 8601, durations
     ``H:MM:SS``. A formula has the value that was stored with it; one without is an error. Each cell of a merged range has the range's
     value. An empty cell is null. Blank rows are passed over. An error value (``#N/A``) in a column that ``fields`` uses is an error with
-    the cell's name; elsewhere it stays as text. Hidden rows and columns are read like the others.
+    the cell's name; elsewhere it stays as text. Hidden rows and columns are read like the others. Rows or cells that are out of order or beyond the size of a
+    sheet are an error, and so are merged ranges of more than 1,000,000 cells and parts that unpack to more than 200 times their size.
 
     :param path: the file; gzip is recognised, ``-`` is standard input.
     :param sheet: the sheet's name, or its number from 1. May be left out where only one sheet has values.
@@ -109,21 +116,25 @@ class _Sheet:
             yield from self._rows(self.plain, check)
 
     def _rows(self, plain: Path, check: InputCheck | None) -> Numbered:
-        from zipfile import BadZipFile
+        from zipfile import BadZipFile, ZipFile
 
         from openpyxl import load_workbook  # 100 ms, which only this source needs
         from openpyxl.utils.exceptions import InvalidFileException
 
         try:
             with plain.open("rb") as file:
+                with ZipFile(file) as archive:
+                    check_sizes(archive.infolist())
                 book = load_workbook(file, read_only=True, data_only=True)
                 name = self._name(book, check)
                 if name is None:
                     return
                 formulas = load_workbook(file, read_only=True)[name] if check is not None else None
                 yield from self._records(cells_of(book[name], formulas), check)
-        except (BadZipFile, InvalidFileException, KeyError, ValueError, SyntaxError) as error:
-            self.items.fault(f"the file cannot be read as a workbook: {error}", 0, check)
+        except BadSheet as error:
+            self.items.fault(f"the sheet cannot be read: {error}", 0, check)
+        except (BadZipFile, InvalidFileException, *_FROM_BROKEN_FILES) as error:
+            self.items.fault(f"the file cannot be read as a workbook: {one_line(str(error))}", 0, check)
 
     def _name(self, book: Any, check: InputCheck | None) -> str | None:
         """Return the name of the sheet to read; None, and a fault, where it cannot be told."""
