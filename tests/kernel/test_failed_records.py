@@ -93,6 +93,32 @@ def test_a_failed_record_fails_each_label_that_accepts_it_and_nothing_is_asked()
     assert done.exit_code == 3  # coverage is below the default
 
 
+def test_a_failed_session_fails_the_labels_of_its_turns_too():
+    @judge(needs_output=False, accepts=("turn",))
+    def turns(subject: Subject) -> Judgment:
+        return Judgment(1.0)
+
+    @judge(needs_output=False, accepts=("row",))
+    def rows(subject: Subject) -> Judgment:
+        raise AssertionError("a session has no rows")
+
+    failed = Due(Subject("session", "b", session_id="b"), failure=Failure("source_error", "half of a character"))
+    subjects = [
+        Subject("turn", "a/1", "asked", "answered", session_id="a"),
+        Subject("session", "a", session_id="a"),
+        failed,
+    ]
+    done = run_pipeline("judges: [turns, rows]", subjects=subjects, components={"turns": turns(), "rows": rows()})
+    payloads = [event.payload for event in done.of("eval.failed")]
+    assert [(one["judge"], one["subject_id"], one["failure_mode"]) for one in payloads] == [
+        ("turns", "b", "source_error")
+    ]
+    assert (done.document["scored"], done.document["failed"], done.document["coverage"]) == (1, 1, 0.5)
+    assert done.document["labels"]["turns"]["failed"] == 1
+    assert done.document["read"]["failed"] == 1
+    assert done.exit_code == 3
+
+
 def test_the_subject_is_recorded_with_its_failure():
     done = run_pipeline("metrics: [proxy/format]", subjects=[GOOD, BROKEN])
     good, failed = (event.payload for event in done.of("subject.read"))

@@ -320,6 +320,7 @@ def test_records_without_a_subject_are_dropped_by_their_reason(tmp_path):
         counts = live.read_counts()
     assert (counts.records, counts.dropped) == (3, {"trailing": 1, "no_turn": 1})
     assert counts.details["contents"]["trailing_messages"] == 1
+    assert counts.notes == ("formats: 3 openai", "1 last user message without a reply left out (trailing: drop)")
 
 
 # OpenAI

@@ -66,7 +66,7 @@ class Starter:
     async def start(self, due: Due) -> Job:
         """Emit that the subject was read and which verdicts are begun, but for what an earlier process has recorded."""
         subject = due.subject
-        units = self._units.get(subject.kind)
+        units = self._units.get(subject.kind) if due.failure is None else self._plan.units_losing(subject.kind)
         if units is None:
             units = self._units[subject.kind] = self._plan.units_for(subject.kind)
         own = self._families.take(subject) if self._families.begun else None

@@ -28,7 +28,7 @@ from ..pipeline.sections import METRICS, Pipeline, Slot
 from ..stream.opening import Opener
 from ..stream.sinks import output
 from ..stream.stream import Stream
-from ..values import Lookahead, Query, Rubric, RunContext
+from ..values import PARENTS, Lookahead, Query, Rubric, RunContext
 from ..values.errors import ConfigError, Problem
 
 
@@ -51,6 +51,13 @@ class Plan:
     def units_for(self, kind: str) -> tuple[Unit, ...]:
         """The units that judge subjects of *kind*."""
         return tuple(unit for unit in self.units if _judges(unit, kind))
+
+    def units_losing(self, kind: str) -> tuple[Unit, ...]:
+        """The units that lose a subject with a failed record of *kind*: those that judge it, or a kind of which it has parts."""
+        lost = {kind}
+        for child, parent in reversed(PARENTS.items()):
+            lost |= {child} if parent in lost else set()
+        return tuple(unit for unit in self.units if any(_judges(unit, one) for one in lost))
 
 
 def _judges(unit: Unit, kind: str) -> bool:

@@ -47,6 +47,8 @@ class Totals:
             yield "formats: " + ", ".join(f"{count:,} {name}" for name, count in sorted(self.formats.items()))
         if count := self.contents.unmatched_results:
             yield f"{count:,} tool result{'s' * (count != 1)} without a call"
+        if count := self.contents.dropped:
+            yield f"{count:,} last user message{'s' * (count != 1)} without a reply left out (trailing: drop)"
 
 
 @attrs.define
