@@ -14,7 +14,8 @@ export function Histogram({ bins, low = 0, high = 1, cut = null, label, height =
   const y = scaleLinear([0, most], [bottom, 14]);
   const step = WIDTH / bins.length;
   const edge = (place) => plain(Number((x.invert(place * step)).toPrecision(4)));
-  const failing = (place) => cut !== null && x.invert((place + 0.5) * step) < cut;
+  const last = bins.length - 1;  // the last bar holds values of high itself
+  const failing = (place) => cut !== null && x.invert((place + 0.5) * step) < cut && !(place === last && cut <= Number(high));
   return html`<svg class="chart" viewBox=${`0 0 ${WIDTH} ${height}`} role="img" aria-label=${label} preserveAspectRatio="none">
     ${bins.map((count, place) => {
       const top = Number(count) === 0 ? bottom : Math.min(y(Number(count)), bottom - 2);

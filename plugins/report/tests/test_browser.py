@@ -378,6 +378,21 @@ def test_criteria_stand_side_by_side_with_one_mean_everywhere(open_page, tmp_pat
         assert "–" not in page.locator(".virtual-row").first.inner_text()
 
 
+def test_scores_at_a_line_at_the_end_of_the_scale_pass_in_the_chart(open_page, tmp_path, dicast, write_rows):
+    write_rows(
+        tmp_path / "rows.jsonl",
+        [{"id": "a", "output": "x", "reference": "x"}, {"id": "b", "output": "x", "reference": "y"}],
+    )
+    (tmp_path / "ends.yaml").write_text(
+        "name: ends\nsource: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [diff/match]\nscoring: {pass_at: 1.0}\n"
+        "ledger: {ledger/sqlite: {path: ledger.db}}\nsinks: [{report/html: {path: report.html}}]\n"
+    )
+    dicast(tmp_path, "run", "ends.yaml", "--json")
+    with open_page(tmp_path / "report.html") as page:
+        bars = page.locator("section[aria-labelledby^=scores-] .bar[data-value='1']")
+        assert [bar.get_attribute("class") for bar in bars.all()] == ["bar fail", "bar"]
+
+
 @pytest.mark.outside_data
 def test_a_failed_conversation_of_the_airline_is_read_in_two_clicks(open_page, tmp_path, outside_data, dicast):
     path = json.dumps(str(Path(outside_data) / "tau_bench_airline.jsonl.gz"))

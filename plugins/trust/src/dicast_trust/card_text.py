@@ -149,7 +149,8 @@ def table_rows(judge: Judge) -> Iterator[tuple[str, str, str, str]]:
         count = _COUNTS[name](one) if name in _COUNTS and one["n" if "n" in one else "tried"] else None
         value = count or ("-" if one["value"] is None else _shown(one["value"], form))
         between = "" if one.get("low") is None else f"{_shown(one['low'], form)} to {_shown(one['high'], form)}"
-        yield words, value, between, "" if bar is None else _bar(bar)
+        reached = "" if bar is None else _bar(bar)
+        yield words, value, between, "no later verdicts" if name == "drift" and not one["n"] else reached
 
 
 def _shown(value: float, form: str) -> str:
