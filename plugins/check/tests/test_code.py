@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -194,3 +195,18 @@ def test_a_changed_file_has_another_fingerprint_and_does_not_run(folder):
     )
     third = run({**pipeline, "executor": {"dicast/async": {"concurrency": 1}}}, subjects=rows)
     assert third.failures == {"crashed": 1}
+
+
+@pytest.mark.parametrize("name", ["a\0b.py", "x" * 5000 + ".py", "/dev/zero", "."])
+def test_a_name_in_a_row_that_is_no_file_of_code_fails_the_row(folder, name):
+    items = [{"check": "python", "file": name, "function": "f"}]
+    text = "metrics: [check/assertions: {}]\n"
+    pipeline = folder / "pipeline.yaml"
+    pipeline.write_text(
+        f"source: {{rows/jsonl: {{path: rows.jsonl}}}}\n{text}ledger: {{ledger/sqlite: {{path: ledger.db}}}}\n"
+    )
+    (folder / "rows.jsonl").write_text(json.dumps({"id": "1", "output": "a", "assert": items}) + "\n")
+    command = [sys.executable, "-m", "dicast", "run", "pipeline.yaml", "--yes", "--json"]
+    limited = ["sh", "-c", 'ulimit -v 4000000 && exec "$@"', "sh", *command]
+    ended = subprocess.run(limited, cwd=folder, capture_output=True, text=True, timeout=30, check=False)
+    assert json.loads(ended.stdout)["failures"] == {"missing_input": 1}, ended.stderr

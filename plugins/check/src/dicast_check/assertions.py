@@ -200,16 +200,22 @@ class LiveAssertions:
     async def score(self, subject: Subject) -> Score | Failure:
         """Ask each check of the row's list."""
         try:
-            names = [*code_files(self.metric.items(subject))]
+            self._open_code(subject)
         except BadList:
-            names = []  # the metric says what is wrong
-        for name in names:
-            if name not in self.files and self.run.trusts(self.run.base / name):
-                try:
-                    self.files[name] = Code.of(Path(name), _language(Path(name)), self.run)
-                except ConfigError as error:
-                    return Failure("missing_input", f"{self.metric.column}: {error}")
+            pass  # the metric says what is wrong
+        except ConfigError as error:
+            return Failure("missing_input", f"{self.metric.column}: {error}")
         return await self.metric.score_slowly(subject, self.files)
+
+    def _open_code(self, subject: Subject) -> None:
+        """Open the trusted files of code that the row names.
+
+        :raises BadList: where the row's list cannot be read.
+        :raises ConfigError: where a file cannot be read.
+        """
+        for name in code_files(self.metric.items(subject)):
+            if name not in self.files and _is_path(name) and self.run.trusts(self.run.base / name):
+                self.files[name] = Code.of(Path(name), _language(Path(name)), self.run)
 
 
 @attrs.frozen
@@ -224,6 +230,14 @@ class JudgedAssertions(LiveAssertions):
             return Cost.zero()
         costs = [estimate(leaf.check.judge, subject) for leaf in leaves if isinstance(leaf.check, Judged)]
         return _total([cost for cost in costs if not cost.is_zero])
+
+
+def _is_path(name: str) -> bool:
+    """Return whether the text *name* of a row can be a path at all."""
+    return "\0" not in name and name.isprintable() and len(name) <= _LONGEST_PATH
+
+
+_LONGEST_PATH = 4096
 
 
 def _language(file: Path) -> str:

@@ -206,6 +206,8 @@ def _digest(path: Path, file: Path, language: str) -> str:
     :raises ConfigError: where it cannot be read.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"check/{language}: {file} is not a file")
         return sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise ConfigError(f"check/{language}: cannot read {file}: {error.strerror or error}") from error
