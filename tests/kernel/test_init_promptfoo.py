@@ -149,10 +149,11 @@ def test_prompts_and_providers_become_a_suite(take):
     assert document["untried"].startswith("it would ask a model, which may cost money")
 
 
-def test_echoes_of_several_prompts_are_rows_of_each_experiment(take, capsys):
+def test_echoes_of_several_prompts_are_rows_of_each_experiment(take, tmp_path, capsys):
     text = "prompts: ['one {{x}}', 'two {{x}}']\nproviders: [echo]\ntests:\n  - {vars: {x: a}, assert: [{type: contains, value: one}]}\n"
     code, document, pipeline, rows = take(text)
     assert document["untried"] == "these are several experiments"
+    assert "needs --allow-incomparable" in (tmp_path / "pipeline.yaml").read_text()
     assert (code, rows[0]["outputs"]) == (0, {"prompt1": "one a", "prompt2": "two a"})
     assert main(["run", "pipeline.yaml", "--json"]) == 1
     made = json.loads(capsys.readouterr().out)["experiments"]

@@ -239,6 +239,8 @@ def _sections(takeover: _Takeover, rows: Path) -> list[FileSection]:
     elif variants:
         sets = {variant.name: {"set": _set(variant, several=len(takeover.visible) > 1)} for variant in variants}
         about = ["Each prompt with each provider; dicast compare compares two of them."]
+        if any(name != "task" for one in sets.values() for name in one["set"]):
+            about.append("They read other columns, so that dicast compare needs --allow-incomparable.")
         parts.append(FileSection({"experiments": sets}, about))
     if code:
         parts.append(
