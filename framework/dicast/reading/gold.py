@@ -212,7 +212,7 @@ def _differing(lines: Sequence[tuple[int, GoldLabel]], where: str, step: str) ->
             named = before.labeller or label.labeller
             who = f" ({before.labeller or 'nobody named'} and {label.labeller or 'nobody named'})" if named else ""
             wrong = f"subject {label.subject_id!r} has two labels that differ, {before.score:g}{where.format(line)} and {label.score:g}{who}; {step}"
-            yield number, Problem(wrong, path="score", value=label.score)
+            yield number, Problem(wrong, path="score" if where else None, value=label.score)
 
 
 def _one_each(labels: Iterable[GoldLabel]) -> dict[Key, GoldLabel]:
