@@ -183,7 +183,7 @@ def test_the_first_page_has_each_tile_and_the_floor(chromium, server):
     with Tab(chromium, server, wait=".floor") as page:
         settled(page)
         assert page.locator(".tile h2").all_inner_texts() == [
-            *("Last run", "Quality by model", "Pending", "As it comes", "Agreement", "Cost of judging")
+            *("Last run", "Quality by model", "Pending", "New verdicts", "Agreement", "Cost of judging")
         ]
         assert page.locator(".floor p").count() == 1
         assert page.locator(".floor").inner_text().startswith("Under the floor: turns written by small have a mean of")
@@ -335,6 +335,17 @@ def test_it_says_when_it_is_not_connected(chromium, fresh):
     page.wait_for_selector(".state.pass")
     server.end()
     page.wait_for_selector(".state:has-text('not connected')")
+    context.close()
+
+
+def test_until_its_first_connection_it_says_connecting(chromium, fresh):
+    _, server = fresh
+    context = chromium.new_context()
+    page = context.new_page()
+    page.add_init_script("window.EventSource = class extends EventTarget { close() {} }")  # never connects
+    page.goto(f"{server.address}?token={READING}")
+    page.wait_for_selector(".state")
+    assert page.locator(".state").inner_text() == "connecting"
     context.close()
 
 

@@ -11,7 +11,7 @@ import { Run, Runs } from "./runs.js";
 import { Subject } from "./subject.js";
 
 const VIEWS = [["", "Today"], ["runs", "Runs"], ["compare", "Compare"], ["label", "Label"]];
-const STATES = { live: ["pass", "live"], connecting: ["none", "not connected, trying again"], closed: ["fail", "refused, trying again"] };
+const STATES = { opening: ["none", "connecting"], live: ["pass", "live"], connecting: ["none", "not connected, trying again"], closed: ["fail", "refused, trying again"] };
 
 function Dashboard() {
   const here = usePlace();

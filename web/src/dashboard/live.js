@@ -10,7 +10,7 @@ const AGAIN = 3000; // ms until it is tried again, where the server has refused
 
 /** `{state, news, tick}`: whether it is connected, the newest verdicts first, and a number that moves when figures should be read anew. */
 export function useLive(ledger) {
-  const [state, setState] = useState("connecting");
+  const [state, setState] = useState("opening");
   const [news, setNews] = useState([]);
   const [tick, setTick] = useState(0);
   const waiting = useRef([]);

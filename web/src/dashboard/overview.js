@@ -102,7 +102,7 @@ function Backlog({ tick }) {
 }
 
 function News({ live }) {
-  return html`<${Tile} title="As it comes" id="news"><div aria-live="polite">${live.news.length === 0
-    ? html`<p class="empty">${live.state === "live" ? "New verdicts appear here while a run or dicast watch writes." : "Not connected: what comes now is shown later."}</p>`
+  return html`<${Tile} title="New verdicts" id="news"><div aria-live="polite">${live.news.length === 0
+    ? html`<p class="empty">${live.state === "live" ? "New verdicts appear here while a run or dicast watch writes." : live.state === "opening" ? "Connecting …" : "Not connected: new verdicts appear here after the next connection."}</p>`
     : html`<ol class="lines">${live.news.map((row) => html`<li key=${String(row.seq)}><${Line} row=${row} /></li>`)}</ol>`}</div></${Tile}>`;
 }
