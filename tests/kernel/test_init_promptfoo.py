@@ -149,6 +149,17 @@ def test_prompts_and_providers_become_a_suite(take):
     assert document["untried"].startswith("it would ask a model, which may cost money")
 
 
+def test_named_judge_that_a_provider_asks_is_asked_at_the_providers_address(take):
+    text = (
+        "prompts: ['{{x}}']\nproviders:\n  - {id: 'openai:chat:m', config: {apiBaseUrl: 'http://127.0.0.1:9/v1'}}\n"
+        "tests:\n  - {vars: {x: a}, assert: [{type: llm-rubric, value: is polite}]}\n"
+    )
+    _, _, pipeline, _ = take(text, "--model", "m")
+    (metric,) = pipeline["metrics"]
+    judge = metric["check/assertions"]["judges"]["llm_rubric"]["llm/judge"]
+    assert judge["model"] == {"openai/chat": {"model": "m", "base_url": "http://127.0.0.1:9/v1", "price": "free"}}
+
+
 def test_echoes_of_several_prompts_are_rows_of_each_experiment(take, tmp_path, capsys):
     text = "prompts: ['one {{x}}', 'two {{x}}']\nproviders: [echo]\ntests:\n  - {vars: {x: a}, assert: [{type: contains, value: one}]}\n"
     code, document, pipeline, rows = take(text)

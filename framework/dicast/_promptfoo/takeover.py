@@ -219,9 +219,14 @@ def _variants(root: Mapping[str, Node], folders: Folders, model: str | None, los
 
 
 def _graders(default: Mapping[str, Node], variants: Sequence[_Variant], model: str | None) -> Graders:
-    """Return the judges; where the *default* test names no grader, the first model that is judged is asked."""
+    """Return the judges; where the *default* test names no grader, the first model that is judged is asked.
+
+    A *model* that a provider asks is asked at the provider's address and price.
+    """
     if model is not None:
-        return Graders(model_of(model), fixed=True)
+        asked = [variant.provider.model for variant in variants if variant.provider.model]
+        same = (one for one in asked if any(options["model"] == model for options in one.values()))
+        return Graders(next(same, model_of(model)), fixed=True)
     _, candidate = grader(data_of(mapping_of(default.get("options")).get("provider")))
     first = next((variant.provider.model for variant in variants if variant.provider.model), None)
     return Graders(candidate.model if candidate and candidate.model else first)
