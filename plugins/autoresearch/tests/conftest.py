@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -101,6 +104,18 @@ class Repository:
             found[name] = (content, 0 if path.is_symlink() else path.stat().st_mode)
         return found
 
+    def kept(self, path="slow.py", ref="refs/dicast/loop/cost"):
+        """Return what the newest kept experiment has at *path*."""
+        return self.git("show", f"{ref}:{path}")
+
+    def state(self):
+        """Return all that is the user's: refs but for the loop's, HEAD, stashes, worktrees, index, and files."""
+        refs = [line for line in self.git("for-each-ref").splitlines() if "\trefs/dicast/" not in line]
+        words = [("symbolic-ref", "-q", "HEAD"), ("rev-parse", "HEAD"), ("stash", "list"), ("worktree", "list")]
+        found = [self.git(*some, check=False) for some in words]
+        index = self.root / self.git("rev-parse", "--git-path", "index").strip()
+        return refs, found, index.read_bytes(), self.git("reflog", check=False), self.tree()
+
     def log(self):
         return [json.loads(line) for line in (self.root / "autoresearch.jsonl").read_text().splitlines()]
 
@@ -109,6 +124,46 @@ class Repository:
 
     def statuses(self):
         return [entry["status"] for entry in self.entries()]
+
+
+def running(word):
+    """Return the processes whose command line has *word*, zombies left out."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if word.encode() in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+def have_ended(word, seconds=5):
+    """Return whether no process has *word* in its command line, or will have none soon."""
+    end = time.monotonic() + seconds
+    while running(word) and time.monotonic() < end:
+        time.sleep(0.02)
+    return not running(word)
+
+
+@pytest.fixture(scope="session")
+def path_without_bwrap(tmp_path_factory):
+    """A folder with all programs but bubblewrap."""
+    folder = tmp_path_factory.mktemp("bin")
+    for place in reversed(os.environ["PATH"].split(os.pathsep)):
+        for program in Path(place).iterdir() if Path(place).is_dir() else ():
+            if program.name != "bwrap":
+                (folder / program.name).unlink(missing_ok=True)
+                (folder / program.name).symlink_to(program)
+    return folder
+
+
+@pytest.fixture(params=["namespace", "copies"])
+def place(request, monkeypatch):
+    """With bubblewrap, and without it."""
+    if request.param == "copies":
+        monkeypatch.setenv("PATH", str(request.getfixturevalue("path_without_bwrap")))
+    elif shutil.which("bwrap") is None:
+        pytest.skip("there is no bubblewrap")
+    return request.param
 
 
 @pytest.fixture

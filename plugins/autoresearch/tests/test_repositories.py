@@ -46,49 +46,67 @@ def test_a_scope_outside_the_repository_or_in_its_own_files_is_refused(repositor
     assert "scope" in done.stderr
 
 
-def test_a_detached_head_moves_with_what_is_kept(repository):
+def test_a_detached_head_stays(repository):
     repository.git("checkout", "-q", "--detach")
-    main = repository.git("rev-parse", "main")
+    before = repository.state()
     repository.init()
     repository.loop(FASTER, 1)
-    assert repository.git("symbolic-ref", "-q", "HEAD", check=False) == ""
-    assert repository.git("rev-parse", "HEAD~1") == main == repository.git("rev-parse", "main")
+    assert repository.state() == before
+    assert ", 99" in repository.kept()
+    done = repository.json("merge", code=1)
+    assert (done["merged"], done["command"]) == (False, "git merge --ff-only refs/dicast/loop/cost")
 
 
-def test_a_linked_worktree_is_a_place_of_its_own(repository):
+def test_linked_worktrees_have_loops_of_their_own(repository, place):
     other = repository.root.parent / "linked"
     repository.git("worktree", "add", "-q", "-b", "linked", str(other))
-    before, root = repository.tree(), repository.root
-    repository.root = other
+    before, root = repository.state(), repository.root
     repository.init()
     repository.loop(FASTER, 1)
-    assert ", 99" in (other / "slow.py").read_text()
+    repository.root = other
+    repository.init()
+    repository.loop("Path('slow.py').write_text(source(50))", 1)
+    assert ", 100" in (other / "slow.py").read_text()
+    assert ", 50" in repository.kept(ref="refs/dicast/loop/cost-2")
     repository.root = root
-    assert repository.tree() == before
-    assert repository.git("log", "-1", "--format=%s", "main").strip() == "first"
+    assert ", 99" in repository.kept()
+    assert repository.state() == before
 
 
 def test_hooks_of_the_repository_do_not_run(repository):
-    hook = repository.root / ".git/hooks/pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\ntouch hooked\nexit 1\n")
-    hook.chmod(0o755)
+    (repository.root / ".git/hooks").mkdir(exist_ok=True)
+    names = (
+        "pre-commit",
+        "reference-transaction",
+        "post-index-change",
+        "post-checkout",
+        "post-merge",
+        "fsmonitor-watchman",
+    )
+    for name in names:
+        hook = repository.root / ".git/hooks" / name
+        hook.write_text(f"#!/bin/sh\ntouch {repository.root.parent}/hooked-{name}\nexit 0\n")
+        hook.chmod(0o755)
     repository.init()
     assert repository.loop(FASTER, 1)["best"] == 99
-    assert not (repository.root / "hooked").exists()
+    repository.json("merge")
+    assert list(repository.root.parent.glob("hooked-*")) == []
 
 
 @pytest.mark.slow
-def test_a_submodule_that_is_changed_ends_the_loop(repository, tmp_path):
+def test_a_submodule_cannot_be_changed(repository, tmp_path, place):
     subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path / "inner")], check=True)
     inner = ["git", "-C", str(tmp_path / "inner"), "-c", "user.name=t", "-c", "user.email=t"]
     subprocess.run([*inner, "commit", "-q", "--allow-empty", "-m", "i"], check=True)
     repository.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(tmp_path / "inner"), "inner")
     repository.commit("submodule")
     repository.init()
+    before = repository.state()
     assert repository.loop(FASTER, 1)["best"] == 99
-    done = repository.dicast("loop", "--propose", repository.proposer("Path('inner/new').write_text('x')"), code=2)
-    assert "cannot be brought back, look at them yourself: inner" in done.stderr
+    repository.loop("Path('inner/new').write_text('x')", 1)
+    assert repository.state() == before
+    assert not (repository.root / "inner/new").exists()
+    assert repository.git("diff", "--name-only", "HEAD", "refs/dicast/loop/cost") == "slow.py\n"
 
 
 def test_files_that_a_sparse_checkout_leaves_out_stay_out_and_in_the_commit(repository):
@@ -99,14 +117,14 @@ def test_files_that_a_sparse_checkout_leaves_out_stay_out_and_in_the_commit(repo
     assert not (repository.root / "far").exists()
     repository.init()
     assert repository.loop(FASTER, 1)["best"] == 99
-    assert repository.git("ls-tree", "-r", "--name-only", "HEAD").split() == [
+    assert repository.git("ls-tree", "-r", "--name-only", "refs/dicast/loop/cost").split() == [
         "checks.py", "far/away.txt", "measure.py", "slow.py"
     ]  # fmt: skip
     assert repository.git("status", "--porcelain") == ""
 
 
 @pytest.mark.slow
-def test_line_endings_modes_links_and_odd_names_come_back_byte_for_byte(repository):
+def test_line_endings_modes_links_and_odd_names_stay_byte_for_byte(repository, place):
     repository.write(".gitattributes", "* text=auto eol=lf\n")
     repository.git("add", "-A")
     repository.commit("attributes")
@@ -184,20 +202,18 @@ def test_whatever_is_proposed_the_user_s_files_stay_and_what_is_kept_is_the_scop
     command = repository.proposer(APPLY.format(edits=json.dumps(history)))
     best = 100
     for _ in history:
-        before, head = repository.tree(), repository.git("rev-parse", "HEAD")
+        before, head = repository.state(), repository.git("rev-parse", rounds.ref)
+        before_scope = repository.git("show", f"{rounds.ref}:slow.py", check=False) or None
         found = rounds.propose(command).experiment
-        after = repository.tree()
-        before_scope, after_scope = before.pop("slow.py", None), after.pop("slow.py", None)
-        assert after == before
+        assert repository.state() == before
         wanted = [edit for edit in history[found.experiment - 1] if edit[0] != "commit"]
         if len(wanted) == 1 and wanted[0][0] == "cost" and before_scope is not None:
             assert (found.status == "keep") == (wanted[0][1] < best)
         if found.status == "keep":
             assert found.primary_metric < best
             best = found.primary_metric
-            assert repository.git("rev-parse", "HEAD~1") == head
-            assert repository.git("show", "--name-only", "--format=", "HEAD").split() == ["slow.py"]
+            assert repository.git("rev-parse", f"{rounds.ref}~1") == head
+            assert repository.git("show", "--name-only", "--format=", rounds.ref).split() == ["slow.py"]
         else:
-            assert after_scope == before_scope
-            assert repository.git("rev-parse", "HEAD") == head
+            assert repository.git("rev-parse", rounds.ref) == head
         assert repository.git("status", "--porcelain", "--", "slow.py") == ""

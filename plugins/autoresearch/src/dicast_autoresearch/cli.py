@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,17 @@ from dicast import AtomicFile, ConfigError, one_line
 from dicast.commands import as_json, print_json, sigterm_as_ctrl_c
 
 from . import log as logs
+from . import merging, state
 from . import session as sessions
-from . import state
 from .decision import DIRECTIONS, Decision, decide
 from .entries import REASONS, Entries
 from .git import Git, open_repository
 from .hooks import run_hook
 from .log import ASI, LOG, Config, check_side_information
-from .measure import Measurement, measure
+from .measure import Measurement
+from .refs import begin
 from .rounds import Outcome, Rounds
 from .session import FOLDER
-from .snapshot import restore, take
 from .status import BEGINS, document, page, text
 
 MOST_FAILURES = 20
@@ -33,7 +34,7 @@ MOST_FAILURES = 20
 
 @click.group()
 def autoresearch() -> None:
-    """Try changes and keep what improves. The primary metric decides."""
+    """Try changes and keep those that improve the primary metric, outside of your working tree."""
 
 
 @autoresearch.command()
@@ -42,6 +43,7 @@ def autoresearch() -> None:
 @click.option("--command", required=True, metavar="CMD", help="Prints METRIC lines.")
 @click.option("--checks", metavar="CMD", help="Has to exit with 0 before anything is measured.")
 @click.option("--scope", multiple=True, required=True, metavar="PATH", help="What a change may touch; repeatable.")
+@click.option("--link", multiple=True, metavar="PATH", help="An untracked path that the commands need; repeatable.")
 @click.option("--name", metavar="TEXT", help="The session's name; the primary metric's by default.")
 @click.option("--goal", default="", metavar="TEXT", help="What hooks and proposers are told.")
 @click.option("--min-delta", type=float, default=0.0, metavar="N", help="The least improvement that is kept.")
@@ -61,21 +63,43 @@ def init(as_json: bool, **options: Any) -> None:
     git = open_repository(Path.cwd())
     values = {key: value for key, value in options.items() if value is not None}
     values["name"] = options["name"] or options["primary"]
-    for path in options["scope"]:
-        if not (git.root / path).exists():
-            raise ConfigError(f"--scope {path}: there is no such file or folder in {git.root}")
     made = sessions.make({**values, "scope": list(options["scope"])}, "dicast autoresearch init")
-    Rounds(git, made).refuse_dirty()
-    _exclude(git)
-    sessions.write(git.root, made)
-    state.clear_last(git.root)
-    unit = logs.unit_of(made.primary)
-    logs.append(git.root / LOG, Config(name=made.name, metric=made.primary, unit=unit, direction=made.direction))
+    _refuse_scope(git, made.scope)
+    rounds = Rounds(git, made)
+    rounds.guard.refuse_dirty()
+    linked, left = [*rounds.links.paths()], rounds.links.left_out()
+    with state.exclusive(git.root):
+        rounds.recover()
+        _exclude(git)
+        ref = begin(git, made.name)
+        sessions.write(git.root, made)
+        state.clear_last(git.root)
+        unit = logs.unit_of(made.primary)
+        logs.append(git.root / LOG, Config(name=made.name, metric=made.primary, unit=unit, direction=made.direction))
+    lines = [f"{git.root / sessions.FILE} is written; next: dicast autoresearch loop --propose CMD"]
+    lines.append(f"kept experiments: {ref}; dicast autoresearch merge brings them to your branch")
+    lines += [f"linked into every checkout, read-only: {', '.join(linked)}"] if linked else []
+    lines += [f"not in the checkouts, --link PATH adds them: {', '.join(left)}"] if left else []
     _say(
         as_json,
-        {"session": str(git.root / sessions.FILE), "segment": logs.read(git.root / LOG).segment},
-        f"{git.root / sessions.FILE} is written; next: dicast autoresearch loop --propose CMD",
+        {
+            "session": str(git.root / sessions.FILE),
+            "segment": logs.read(git.root / LOG).segment,
+            "ref": ref,
+            "linked": linked,
+            "left_out": left,
+        },
+        "\n".join(lines),
     )
+
+
+def _refuse_scope(git: Git, scope: Sequence[str]) -> None:
+    """Refuse a scope that is missing or that git ignores."""
+    for path in scope:
+        if not (git.root / path).exists():
+            raise ConfigError(f"--scope {path}: there is no such file or folder in {git.root}")
+        if path in git.untracked() and git.is_ignored(path):
+            raise ConfigError(f"--scope {path}: git ignores it, so no commit can keep a change of it")
 
 
 def _exclude(git: Git) -> None:
@@ -95,15 +119,17 @@ def _rounds() -> Rounds:
 @autoresearch.command()
 @as_json
 def run(as_json: bool) -> int:
-    """Run checks and command on the tree as it is, and keep the result for decide and log. Exit code 1 where it failed."""
+    """Measure the scope as it is in your working tree, and keep the result for decide and log. Exit code 1 if it failed."""
     rounds = _rounds()
     _refuse_spent(rounds)
-    rounds.refuse_changed_measure()
-    before = take(rounds.git)
-    found = measure(rounds.session, rounds.git.root)
-    restore(rounds.git, before, take(rounds.git, before))
-    last = attrs.asdict(found)
-    state.save_last(rounds.git.root, {"measured": last, "scope": rounds.measured_scope()})
+    rounds.guard.refuse_changed_measure()
+    with state.exclusive(rounds.git.root), sigterm_as_ctrl_c():
+        _recover(rounds)
+        _warn_uncommitted(rounds, outside_scope=True)
+        tree = rounds.working_tree()
+        found = rounds.measure_tree(tree)
+        last = attrs.asdict(found)
+        state.save_last(rounds.git.root, {"measured": last, "tree": tree})
     lines = [f"METRIC {name}={value:g}" for name, value in found.metrics.items()]
     _say(
         as_json,
@@ -111,6 +137,18 @@ def run(as_json: bool) -> int:
         "\n".join([*lines, *([found.said] if found.said else [])]),
     )
     return 1 if found.failure else 0
+
+
+def _recover(rounds: Rounds) -> None:
+    if message := rounds.recover():
+        click.echo(message, err=True)
+
+
+def _warn_uncommitted(rounds: Rounds, *, outside_scope: bool = False) -> None:
+    """Name the changes of the working tree that the checkouts do not have."""
+    names = [path for path in rounds.guard.uncommitted() if not (outside_scope and rounds.guard.in_scope(path))]
+    if names:
+        click.echo(f"not measured, because it is not committed: {', '.join(names[:10])}", err=True)
 
 
 def _decision(rounds: Rounds, last: dict[str, Any]) -> Decision:
@@ -121,11 +159,11 @@ def _decision(rounds: Rounds, last: dict[str, Any]) -> Decision:
 
 
 def _last(rounds: Rounds) -> tuple[dict[str, Any], str]:
-    """What was measured last, and the digest of the scope that it was measured with."""
+    """Return what was measured last, and the measured tree."""
     last = state.load_last(rounds.git.root)
-    if last is None:
+    if last is None or "tree" not in last:
         raise ConfigError("nothing was measured since the last entry: dicast autoresearch run does it")
-    return last["measured"], last["scope"]
+    return last["measured"], last["tree"]
 
 
 @autoresearch.command("decide")
@@ -149,16 +187,19 @@ def decide_command(as_json: bool) -> None:
 @click.option("--next-action-hint", metavar="TEXT", help="What to try next.")
 @as_json
 def log_command(status: str, description: str, as_json: bool, **asi: str | None) -> None:
-    """Write the newest run into the log; keep commits the scope, anything else restores it."""
+    """Write the newest run into the log. Your working tree stays as it is.
+
+    keep commits the measured scope on the loop's ref; any other status keeps it under refs/dicast/discarded.
+    """
     rounds = _rounds()
     git, session = rounds.git, rounds.session
-    last, scope = _last(rounds)
+    last, tree = _last(rounds)
     given = {
         **{name: last["asi"].get(name) for name in ASI},
         **{key: value for key, value in asi.items() if value is not None},
     }
     check_side_information({"status": status, **given})
-    if status == "keep" and scope != rounds.measured_scope():
+    if status == "keep" and tree != rounds.working_tree():
         raise ConfigError(
             "Cannot keep: the scope is not what was measured; measure it again with dicast autoresearch run"
         )
@@ -171,13 +212,16 @@ def log_command(status: str, description: str, as_json: bool, **asi: str | None)
     entry = Entries(git, session).entry(
         Measurement(**last), status, decision, words, description or words["hypothesis"]
     )
-    entry = rounds.settle(entry)
-    state.clear_last(git.root)
-    _say(
-        as_json,
-        attrs.asdict(entry),
-        f"experiment {entry.experiment}: {status} ({session.primary} {entry.primary_metric})",
-    )
+    with state.exclusive(git.root):
+        _recover(rounds)
+        entry = rounds.settle(entry, tree)
+        state.clear_last(git.root)
+    lines = [f"experiment {entry.experiment}: {status} ({session.primary} {entry.primary_metric})"]
+    if entry.discarded_ref is not None:
+        lines.append(
+            f"your working tree still has the change; git restores the scope: {merging.restore_command(session.scope, rounds.base)}"
+        )
+    _say(as_json, attrs.asdict(entry), "\n".join(lines))
 
 
 @autoresearch.command()
@@ -199,31 +243,32 @@ def status(to: Path | None, as_json: bool) -> None:
 @autoresearch.command()
 @as_json
 def resume(as_json: bool) -> None:
-    """Undo what a killed loop has left of a round, and say where the session stands; loop goes on from there."""
+    """Finish the round of a killed loop, and show where the session stands. Your branches and files need no recovery."""
     rounds = _rounds()
-    said = rounds.recover() or "nothing was cut off"
+    with state.exclusive(rounds.git.root):
+        said = rounds.recover() or "nothing was cut off"
     _say(as_json, {"recovered": said, **document(rounds.session, rounds.log())}, said)
 
 
 @autoresearch.command()
 @click.option(
-    "--propose", required=True, metavar="CMD", help="Changes files in the scope; told the state as JSON on stdin."
+    "--propose", required=True, metavar="CMD", help="Changes files in the scope; reads the state as JSON from stdin."
 )
 @click.option("--runs", type=click.IntRange(1), metavar="N", help="At most N experiments in this loop.")
 @as_json
 def loop(propose: str, runs: int | None, as_json: bool) -> int:
-    """Let CMD propose changes, one a round: each is measured, and kept or undone.
+    """Let CMD propose changes, one a round: each is measured, and kept as a commit on the loop's ref or discarded.
 
-    The loop ends when the session's budget is spent, or after 20 discards and crashes in a row. Exit code 0; 2 where the session
+    CMD works in a checkout of its own, and your working tree, index and branches stay as they are. The loop ends when the session's budget is spent, or after 20 discards and crashes in a row. Exit code 0; 2 where the session
     cannot go on.
     """
     if not sessions.is_command(propose):
         raise ConfigError(f"--propose {propose!r} is no command: write it as in a shell, with its quotes closed")
     rounds = _rounds()
-    with sigterm_as_ctrl_c():
-        if said := rounds.recover():
-            click.echo(said, err=True)
-        rounds.refuse_dirty()
+    with state.exclusive(rounds.git.root), sigterm_as_ctrl_c():
+        _recover(rounds)
+        rounds.guard.refuse_dirty()
+        _warn_uncommitted(rounds)
         made, ended = _loop(rounds, propose, runs)
     entries = [attrs.asdict(one.experiment) for one in made]
     _say(
@@ -232,6 +277,20 @@ def loop(propose: str, runs: int | None, as_json: bool) -> int:
         f"{text(rounds.session, rounds.log())}\n\nended: {ended}",
     )
     return 0
+
+
+@autoresearch.command()
+@as_json
+def merge(as_json: bool) -> int:
+    """Fast-forward the current branch to the kept experiments, or print the git command that merges them.
+
+    Exit code 0 where the branch has them, 1 where it cannot be fast-forwarded: the branch has other commits, or there are uncommitted
+    changes.
+    """
+    rounds = _rounds()
+    found = merging.merge(rounds.git, rounds.ref)
+    _say(as_json, attrs.asdict(found), found.message)
+    return 0 if found.merged else 1
 
 
 def _loop(rounds: Rounds, propose: str, runs: int | None) -> tuple[list[Outcome], str]:

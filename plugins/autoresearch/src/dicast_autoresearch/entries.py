@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import attrs
 
-from dicast import Measurements
+from dicast import ConfigError, Measurements
 
 from . import log as logs
 from .decision import Decision, confidence
@@ -53,8 +54,14 @@ class Entries:
         return max((one.experiment for one in self.log().experiments), default=-1) + 1
 
     def append(self, entry: Experiment) -> None:
-        """Write *entry* down."""
-        logs.append(self.git.root / LOG, entry)
+        """Add *entry* to the log.
+
+        :raises ConfigError: if it cannot be written, for example on a full disk.
+        """
+        try:
+            logs.append(self.git.root / LOG, entry)
+        except OSError as error:
+            raise ConfigError(f"{self.git.root / LOG} cannot be written: {error.strerror or error}") from error
 
     def words(self, proposed: Measurements, command: str) -> dict[str, str]:
         """What a proposer has said, with words where it said nothing; its *command* is the description of last resort."""
@@ -107,14 +114,14 @@ class Entries:
         by = "" if decision.delta is None else f", {decision.delta:+g} against the best kept"
         return f"{self.session.primary} {value:g}{by}: {status}"
 
-    def report(self, event: str) -> dict[str, Any]:
-        """What hooks and proposers are told on stdin."""
+    def report(self, event: str, folder: Path | None = None) -> dict[str, Any]:
+        """Return the state that hooks and proposers read from stdin; *folder* is the proposer's."""
         log = self.log()
         before = log.before()
         last = log.current[-1] if log.current else None
         return {
             "event": event,
-            "cwd": str(self.git.root),
+            "cwd": str(folder or self.git.root),
             "next_run": self.next_number(),
             "last_run": None if last is None else attrs.asdict(last),
             "session": {

@@ -1,13 +1,13 @@
-"""Git, by its own command: what the session asks of a repository."""
+"""The user's repository: its objects are read and written, and of its refs only those below ``refs/dicast/``."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import stat
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
@@ -18,16 +18,28 @@ DISCARDED = "refs/dicast/discarded"
 
 _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG")
 _NOBODY = {"name": "dicast autoresearch", "email": "autoresearch@localhost"}
+_SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "core.quotePath": "false",
+    "core.fsmonitor": "false",
+    "commit.gpgSign": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "advice.addEmbeddedRepo": "false",
+}
+"""Settings of every call: no hook and no helper of the repository runs, and nothing is rewritten in the background."""
+
+_PRIVATE = {"core.untrackedCache": "false", "core.splitIndex": "false", "core.sparseCheckout": "false"}
+"""Further settings of calls with a temporary index."""
 
 
 @attrs.frozen
-class Place:
-    """Where a repository stands: the branch that HEAD names (None when detached), its commit, all refs, and the index's bytes."""
+class Change:
+    """A path that differs between two trees; *status* is git's letter, *mode* the new mode."""
 
-    branch: str | None
-    commit: str
-    refs: Mapping[str, str]
-    index: bytes | None
+    path: str
+    status: str
+    mode: str
 
 
 @attrs.frozen
@@ -39,220 +51,165 @@ class Git:
     def run(
         self, *words: str, data: bytes | None = None, env: Mapping[str, str] | None = None, folder: Path | None = None
     ) -> bytes:
-        """What git prints.
+        """Return the output of git.
 
-        :raises ConfigError: with git's own words when it fails.
+        :raises ConfigError: with git's message if git fails.
         """
-        done = _git(words, folder or self.root, data, env)
+        done = run_git(words, folder or self.root, data, env)
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip()
-            raise ConfigError(f"git {words[0]} failed in {folder or self.root}: {said}")
+            message = done.stderr.decode(errors="replace").strip()
+            raise ConfigError(f"git {words[0]} failed in {folder or self.root}: {message}")
         return done.stdout
 
     def text(self, *words: str, env: Mapping[str, str] | None = None) -> str:
-        """What git prints, as one line."""
+        """Return the output of git as one line."""
         return os.fsdecode(self.run(*words, env=env)).rstrip("\n")
 
+    def names(self, *words: str, data: bytes | None = None, env: Mapping[str, str] | None = None) -> list[str]:
+        """Return the output of git as names, each ended by NUL."""
+        return [os.fsdecode(name) for name in self.run(*words, data=data, env=env).split(b"\0") if name]
+
     def path(self, name: str) -> Path:
-        """A file of git's own."""
+        """Return the absolute path of a file in git's folder."""
         return self.root / self.text("rev-parse", "--git-path", name)
 
-    def state_of(self, path: str) -> str:
-        """What a repository inside is at: its commit, and what is changed in it."""
-        folder = self.root / path
-        head = _git(("rev-parse", "HEAD"), folder, None, None).stdout
-        changed = _git(("status", "--porcelain=v2", "-z"), folder, None, None).stdout
-        return f"{head!r} {changed!r}"
+    def folder(self) -> Path:
+        """Return git's folder of this working tree."""
+        return Path(self.text("rev-parse", "--absolute-git-dir"))
 
-    def store(self, base: Path, paths: Sequence[str]) -> dict[str, str]:
-        """Put files and links into the object database as they are; the blob of each."""
-        found: dict[str, str] = {}
-        links = [path for path in paths if (base / path).is_symlink()]
-        for path in links:
-            target = os.fsencode((base / path).readlink())
-            found[path] = os.fsdecode(self.run("hash-object", "-w", "--no-filters", "--stdin", data=target)).strip()
-        # a name with a line break goes by itself
-        plain = [path for path in paths if path not in set(links)]
-        odd = [path for path in plain if "\n" in path]
-        for path in odd:
-            data = (base / path).read_bytes()
-            found[path] = os.fsdecode(self.run("hash-object", "-w", "--no-filters", "--stdin", data=data)).strip()
-        rest = [path for path in plain if "\n" not in path]
-        if rest:
-            names = b"".join(os.fsencode(f"{path}\n") for path in rest)
-            blobs = self.run("hash-object", "-w", "--no-filters", "--stdin-paths", data=names).split()
-            found |= dict(zip(rest, map(os.fsdecode, blobs), strict=True))
-        return found
+    def head(self) -> str:
+        """Return the commit of HEAD."""
+        return self.text("rev-parse", "HEAD^{commit}")
 
-    def blob(self, name: str) -> bytes:
-        """The bytes of a blob."""
-        return self.run("cat-file", "blob", name)
+    def tree_of(self, commit: str) -> str:
+        """Return the tree of *commit*."""
+        return self.text("rev-parse", f"{commit}^{{tree}}")
 
-    def stand(self) -> Place:
-        """Where the repository stands."""
-        branch = _git(("symbolic-ref", "-q", "HEAD"), self.root, None, None)
-        index = self.path("index")
-        return Place(
-            os.fsdecode(branch.stdout).strip() or None,
-            self.text("rev-parse", "HEAD"),
-            self._refs(),
-            index.read_bytes() if index.exists() else None,
-        )
+    def resolve(self, ref: str) -> str | None:
+        """Return the commit of *ref*; None if there is none."""
+        done = run_git(("rev-parse", "--verify", "-q", f"{ref}^{{commit}}"), self.root)
+        return os.fsdecode(done.stdout).strip() or None
 
-    def _refs(self) -> dict[str, str]:
-        """Every branch, tag and other name with its object, but for the discarded changes."""
-        listed = self.text("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
-        return dict(line.split(" ") for line in listed if not line.startswith(f"{DISCARDED}/"))
+    def is_ancestor(self, commit: str, later: str) -> bool:
+        """Return whether *commit* is *later*, or an ancestor of it."""
+        return run_git(("merge-base", "--is-ancestor", commit, later), self.root).returncode == 0
 
-    def go_back(self, place: Place) -> None:
-        """Bring HEAD, all refs and the index back to *place*; the working tree stays."""
-        now = self._refs()
-        for name, commit in place.refs.items():
-            if now.get(name) != commit:
-                self.run("update-ref", "--no-deref", name, commit)
-        if place.branch is None:
-            self.run("update-ref", "--no-deref", "HEAD", place.commit)
-        else:
-            self.run("symbolic-ref", "HEAD", place.branch)
-        for name in now.keys() - place.refs.keys():
-            self.run("update-ref", "-d", name)
-        index = self.path("index")
-        if place.index is not None and (not index.exists() or index.read_bytes() != place.index):
-            hidden = index.with_name("index.dicast")
-            hidden.write_bytes(place.index)
-            hidden.replace(index)
+    def changes(self, before: str, after: str) -> list[Change]:
+        """Return the paths that differ between two trees or commits."""
+        fields = self.names("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-commit-id", before, after)
+        pairs = zip(fields[::2], fields[1::2], strict=True)
+        return [Change(path, meta.split(" ")[4], meta.split(" ")[1]) for meta, path in pairs]
 
-    def commit_scope(self, paths: Iterable[str], message: str, parent: str) -> str:
-        """Commit what the working tree has at *paths*, as ``git add`` would, on top of *parent*; HEAD and the index follow.
+    def is_tracked(self, path: str, tree: str) -> bool:
+        """Return whether *tree* has *path*, as a file or a folder."""
+        return bool(self.run("ls-tree", "-z", "--full-tree", tree, "--", f"{path}".rstrip("/")))
 
-        No hook runs, nothing else is staged or committed, and what was staged elsewhere stays so.
-        """
-        named = [os.fsencode(path) for path in paths]
-        with tempfile.TemporaryDirectory() as folder:
-            env = {"GIT_INDEX_FILE": f"{folder}/index"}
-            self.run("read-tree", parent, env=env)
-            self._add(named, env)
-            tree = self.text("write-tree", env=env)
-        commit = self._commit(tree, message, parent)
-        self.run("update-ref", "-m", "dicast autoresearch: keep", "HEAD", commit, parent)
-        self.run("update-index", "-z", "--index-info", data=self._lines(commit, named))
-        return commit
+    def is_ignored(self, path: str) -> bool:
+        """Return whether git ignores *path*."""
+        return run_git(("check-ignore", "-q", "--", path), self.root).returncode == 0
 
-    def _add(self, named: Sequence[bytes], env: Mapping[str, str]) -> None:
-        there = [path for path in named if os.path.lexists(os.fsencode(self.root) + b"/" + path)]
-        gone = [path for path in named if path not in set(there)]
-        if there:
-            data = b"".join(path + b"\0" for path in there)
-            self.run("add", "-f", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul", data=data, env=env)
-        if gone:
-            data = b"".join(b"0 " + b"0" * 40 + b"\t" + path + b"\0" for path in gone)
-            self.run("update-index", "-z", "--index-info", data=data, env=env)
+    def submodules(self, tree: str) -> list[str]:
+        """Return the paths of the repositories inside *tree*."""
+        entries = (line.partition("\t") for line in self.names("ls-tree", "-r", "-z", "--full-tree", tree))
+        return [path for meta, _, path in entries if meta.startswith("160000")]
 
-    def _lines(self, commit: str, named: Sequence[bytes]) -> bytes:
-        """The index's lines for *named* as *commit* has them."""
-        listed = self.run("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0")
-        have = {line.partition(b"\t")[2]: line.partition(b"\t")[0].split(b" ") for line in listed if line}
-        lines = []
-        for path in named:
-            mode, _, blob = have.get(path, (b"0", b"", b"0" * 40))
-            lines.append(b"%b %b\t%b\0" % (mode, blob, path))
-        return b"".join(lines)
+    def untracked(self) -> list[str]:
+        """Return the untracked and the ignored paths of the working tree, whole folders as one path."""
+        words = ("ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
+        found = {*self.names(*words), *self.names(*words, "--ignored")}
+        return sorted(path.rstrip("/") for path in found)
 
-    def keep_discarded(
-        self, number: int, files: Mapping[str, tuple[int, str] | None], message: str, parent: str
-    ) -> str:
-        """Keep a change that is discarded as the commit ``refs/dicast/discarded/N``, on top of *parent*; N is the experiment's number.
+    @contextmanager
+    def index(self, tree: str | None = None, folder: Path | None = None) -> Iterator[Mapping[str, str]]:
+        """Yield variables under which git uses a temporary index with *tree*, and *folder* as the working tree."""
+        with tempfile.TemporaryDirectory(prefix="dicast-index-") as temporary:
+            env = self.private(Path(temporary) / "index", folder or self.root)
+            if tree is not None:
+                self.run("read-tree", tree, env=env)
+            yield env
 
-        *files* are mode and blob by path, None for one that is gone.
-        """
-        with tempfile.TemporaryDirectory() as folder:
-            env = {"GIT_INDEX_FILE": f"{folder}/index"}
-            self.run("read-tree", parent, env=env)
-            lines = []
-            for path, found in files.items():
-                mode, blob = (0, "0" * 40) if found is None else found
-                kind = 0o120000 if stat.S_ISLNK(mode) else 0o100755 if mode & 0o100 else 0o100644
-                lines.append(b"%o %b\t%b\0" % (kind if found else 0, blob.encode(), os.fsencode(path)))
-            # a file where a folder was, and the other way round
-            gone = [line for line in lines if line.startswith(b"0 ")]
-            for some in (gone, [line for line in lines if not line.startswith(b"0 ")]):
-                self.run("update-index", "-z", "--replace", "--index-info", data=b"".join(some), env=env)
-            tree = self.text("write-tree", env=env)
-        commit = self._commit(tree, message, parent)
-        self.run("update-ref", f"{DISCARDED}/{self._free(number)}", commit)
-        return commit
+    def private(self, index: Path, folder: Path) -> Mapping[str, str]:
+        """Return variables under which git uses this repository, the file *index*, and *folder* as the working tree."""
+        return {"GIT_DIR": str(self.folder()), "GIT_WORK_TREE": str(folder), "GIT_INDEX_FILE": str(index)}
 
-    def restore_paths(self, paths: Sequence[str], commit: str) -> None:
-        """Bring *paths*, in the working tree and the index, back to what they are in *commit*; what is not in it is removed."""
-        have = {
-            line for line in self.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit).split(b"\0") if line
-        }
-        named = [os.fsencode(path) for path in paths]
-        there = [path for path in named if path in have]
-        for path in (path for path in named if path not in have):
-            Path(os.fsdecode(os.fsencode(self.root) + b"/" + path)).unlink(missing_ok=True)
-        if there:
-            data = b"".join(path + b"\0" for path in there)
-            self.run("checkout", "-q", commit, "--pathspec-from-file=-", "--pathspec-file-nul", data=data)
-        self.run("update-index", "-z", "--index-info", data=self._lines(commit, named))
-
-    def _free(self, number: int) -> str:
-        """The name for the discarded change *number*: none that was kept is ever replaced."""
-        taken = self.text("for-each-ref", "--format=%(refname)", f"{DISCARDED}/").splitlines()
-        names = (f"{number}-{more}" if more else f"{number}" for more in range(len(taken) + 1))
-        return next(name for name in names if f"{DISCARDED}/{name}" not in taken)
-
-    def _commit(self, tree: str, message: str, parent: str) -> str:
+    def commit(self, tree: str, message: str, parent: str) -> str:
+        """Return a new commit of *tree* on top of *parent*. No ref names it yet."""
         env: dict[str, str] = {}
         for field, value in _NOBODY.items():
-            if not _git(("config", f"user.{field}"), self.root, None, None).stdout.strip():
+            if not run_git(("config", f"user.{field}"), self.root).stdout.strip():
                 env |= {f"GIT_{who}_{field.upper()}": value for who in ("AUTHOR", "COMMITTER")}
         made = self.run("commit-tree", tree, "-p", parent, "-F", "-", data=message.encode(), env=env)
         return os.fsdecode(made).strip()
 
+    def move(self, ref: str, commit: str, before: str | None) -> None:
+        """Set *ref*, below ``refs/dicast/``, to *commit*, if it still is *before*; None: if there is no such ref.
 
-def _git(
-    words: Sequence[str], folder: Path, data: bytes | None, env: Mapping[str, str] | None
+        :raises ConfigError: if another process has moved it.
+        """
+        assert ref.startswith("refs/dicast/")  # no other ref is ours
+        self.run("update-ref", "--no-deref", "-m", "dicast autoresearch", ref, commit, before or "")
+
+    def keep_discarded(self, number: int, tree: str, message: str, parent: str) -> str:
+        """Keep the discarded *tree* of experiment *number* as the commit ``refs/dicast/discarded/N``, and return the commit."""
+        commit = self.commit(tree, f"{message}\n", parent)
+        taken = self.text("for-each-ref", "--format=%(refname)", f"{DISCARDED}/").splitlines()
+        names = (f"{DISCARDED}/{number}-{more}" if more else f"{DISCARDED}/{number}" for more in range(len(taken) + 1))
+        self.move(next(name for name in names if name not in taken), commit, None)
+        return commit
+
+    def working_tree(self, base: str, specs: Sequence[str]) -> str:
+        """Return the tree *base* with the files below *specs* as the user's working tree has them. Its index is only read."""
+        listed = self.names(
+            "status",
+            "--porcelain",
+            "-z",
+            "--no-renames",
+            "--untracked-files=all",
+            "--ignore-submodules=all",
+            "--",
+            *specs,
+        )
+        paths = {line[3:] for line in listed}
+        paths |= set(self.names("diff", "--name-only", "--no-renames", "-z", "HEAD", base, "--", *specs))
+        there = [path for path in paths if os.path.lexists(self.root / path)]
+        gone = [path for path in paths if path not in set(there)]
+        with self.index(base) as env:
+            data = b"".join(os.fsencode(path) + b"\0" for path in gone)
+            self.run("update-index", "--force-remove", "-z", "--stdin", data=data, env=env)
+            data = b"".join(os.fsencode(path) + b"\0" for path in there)
+            if there:
+                words = ("add", "-f", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
+                self.run("--literal-pathspecs", *words, data=data, env=env)
+            return self.text("write-tree", env=env)
+
+
+def run_git(
+    words: Sequence[str], folder: Path, data: bytes | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run git without a prompt, and without what the environment says of another repository."""
+    """Run git without a prompt, without hooks, and without variables that name another repository."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     own |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", **(env or {})}
-    options = (
-        "-c",
-        "core.quotePath=false",
-        "-c",
-        "core.fsmonitor=false",
-        "-c",
-        "commit.gpgSign=false",
-        "-c",
-        "gc.auto=0",
-    )
+    settings = _SETTINGS | (_PRIVATE if env and "GIT_INDEX_FILE" in env else {})
+    options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     return subprocess.run(
-        ["git", *options, *words],
-        cwd=folder,
-        env=own,
-        input=data if data is not None else b"",
-        capture_output=True,
-        check=False,
+        ["git", *options, *words], cwd=folder, env=own, input=data or b"", capture_output=True, check=False
     )
 
 
 def open_repository(folder: Path) -> Git:
-    """The repository that *folder* belongs to.
+    """Return the repository that *folder* belongs to.
 
-    :raises ConfigError: where there is none, it has no commit or no working tree, or something is going on in it.
+    :raises ConfigError: if there is none, it has no commit or no working tree, or an operation is under way in it.
     """
     if shutil.which("git") is None:
-        raise ConfigError("there is no git on the PATH: install it, autoresearch keeps and restores by it")
-    found = _git(("rev-parse", "--show-toplevel"), folder, None, None)
+        raise ConfigError("there is no git on the PATH: install it, autoresearch keeps changes as commits")
+    found = run_git(("rev-parse", "--show-toplevel"), folder)
     if found.returncode:
-        said = found.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise ConfigError(f"{folder} is in no working tree of git: {' '.join(said)}")
+        last = found.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise ConfigError(f"{folder} is in no working tree of git: {' '.join(last)}")
     git = Git(Path(os.fsdecode(found.stdout).rstrip("\n")))
-    if _git(("rev-parse", "--verify", "-q", "HEAD^{commit}"), git.root, None, None).returncode:
-        raise ConfigError(
-            f"{git.root} has no commit yet: make a first one, a change has to have something to go back to"
-        )
+    if git.resolve("HEAD") is None:
+        raise ConfigError(f"{git.root} has no commit yet: make a first one, changes are made on top of it")
     for name in _BUSY:
         if git.path(name).exists():
             raise ConfigError(f"{git.root} is in the middle of something ({name}): finish or abort it first")

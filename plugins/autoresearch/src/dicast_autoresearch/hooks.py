@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from .measure import run_within
+from .running import run_within
 from .session import FOLDER
 
 SECONDS = 30.0

@@ -1,16 +1,15 @@
-"""Measuring the working tree: the checks first, then the command, whose METRIC lines are the values."""
+"""Measure a checkout: the checks first, then the command, whose METRIC lines are the values."""
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 import attrs
 
-from dicast import CommandEnd, Measurements, MetricLines, call_command
+from dicast import Measurements, MetricLines
 
+from .checkout import Checkout
 from .decision import Measured
 from .session import Session
 
@@ -41,64 +40,38 @@ class Measurement:
         return {name: value for name, value in self.metrics.items() if name != session.primary}
 
 
-def run_within(
-    words: Sequence[str],
-    folder: Path,
-    seconds: float,
-    receive: Callable[[bytes], object],
-    data: bytes = b"",
-    env: Mapping[str, str] | None = None,
-    receive_errors: Callable[[bytes], object] | None = None,
-) -> CommandEnd | None:
-    """Return how a command ended whose output *receive* took; None when it took longer than *seconds*.
+def measure(session: Session, checkout: Checkout) -> Measurement:
+    """Run the checks and the command of *session* in *checkout*.
 
-    :param receive_errors: takes its stderr, where that is not one stream with stdout.
-    :raises OSError: when it cannot be started.
+    The command starts with the committed files: what the checks changed of them is brought back.
     """
-
-    async def run() -> CommandEnd | None:
-        try:
-            async with asyncio.timeout(seconds):
-                return await call_command(
-                    words, data, folder=folder, env=env, receive=receive, receive_errors=receive_errors
-                )
-        except TimeoutError:
-            return None
-
-    return asyncio.run(run())
-
-
-def measure(session: Session, root: Path, env: Mapping[str, str] | None = None) -> Measurement:
-    """Run the checks and the command of *session* in *root*, with *env* beside the environment."""
     began = time.monotonic()
     if session.checks is not None:
-        said = _failure(session, session.checks, root, session.checks_timeout, env)[0]
-        if said:
-            seconds = time.monotonic() - began
-            return Measurement(failure="checks_failed", said=said, seconds=seconds)
-    said, found = _failure(session, session.command, root, session.timeout, env)
+        message = _failure(session, session.checks, checkout, session.checks_timeout)[0]
+        if message:
+            return Measurement(failure="checks_failed", said=message, seconds=time.monotonic() - began)
+        checkout.reset()
+    message, found = _failure(session, session.command, checkout, session.timeout)
     return Measurement(
         metrics=found.metrics,
         asi=found.asi,
         seconds=time.monotonic() - began,
-        failure="crash" if said else None,
-        said=said,
+        failure="crash" if message else None,
+        said=message,
     )
 
 
-def _failure(
-    session: Session, command: str, root: Path, seconds: float, env: Mapping[str, str] | None
-) -> tuple[str, Measurements]:
-    """Why *command* failed, nothing where it did not, and what it measured."""
+def _failure(session: Session, command: str, checkout: Checkout, seconds: float) -> tuple[str, Measurements]:
+    """Return why *command* failed, nothing if it did not, and its measurements."""
     lines = MetricLines()
     try:
-        end = run_within(session.words(command), root, seconds, lines.feed, env=env)
+        end = checkout.run(session.words(command), seconds, lines.feed)
     except OSError as error:
         return f"{command} could not be started: {error.strerror or error}", Measurements()
     found = lines.result()
     if end is None:
         return f"it took longer than {seconds:g} s", found
     if end.code:
-        said = end.errors.decode(errors="replace").strip()[-_TOLD:]
-        return f"{end.how}" + (f": {said}" if said else ""), found
+        errors = end.errors.decode(errors="replace").strip()[-_TOLD:]
+        return f"{end.how}" + (f": {errors}" if errors else ""), found
     return "", found

@@ -1,12 +1,11 @@
-"""One round of the loop: a proposer changes files, the change is measured, and kept or undone."""
+"""One round of the loop: a proposer changes a checkout, the changed tree is measured, and kept as a commit of the loop's ref or not."""
 
 from __future__ import annotations
 
 import json
-import os
 import shlex
-from collections.abc import Iterable, Mapping
-from hashlib import sha256
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,25 @@ from dicast import ConfigError, Measurements, MetricLines, ProcessTree
 
 from . import log as logs
 from . import state
+from .checkout import Checkout, Workspace, new_folder, remove
 from .decision import Before, Decision, decide
 from .entries import REASONS, Entries
-from .git import Git, Place
+from .git import Change, Git
 from .guard import Guard
+from .links import Links
 from .log import Experiment
-from .measure import Measurement, measure, run_within
+from .measure import Measurement, measure
+from .namespace import Namespace, find_namespace
+from .refs import loop_ref
 from .session import Session
-from .snapshot import Snapshot, restore, take
+
+_LAST_LINES = 10
+_STATUSES = {"checks_failed": "checks_failed", "crash": "crash", "proposer_failed": "crash"}
 
 
 @attrs.frozen
 class Outcome:
-    """What a round came to: its entry of the log, and the decision."""
+    """The result of a round: its entry of the log, and the decision."""
 
     experiment: Experiment
     decision: Decision
@@ -43,159 +48,196 @@ class ProposerFailure:
     stderr: str = ""
 
 
-_LAST_LINES = 10
+@attrs.frozen
+class Proposal:
+    """The change of a proposer: its *tree* on top of *base*, why it was *refused*, how the proposer *failed*, and its ASI lines."""
+
+    base: str
+    tree: str
+    refused: str
+    failed: ProposerFailure | None
+    words: Mapping[str, str]
+    asi: Mapping[str, object]
 
 
 class Rounds:
-    """The rounds of one session in one repository."""
+    """The rounds of one session in one repository. Of the user's files only the session's are written."""
 
     def __init__(self, git: Git, session: Session) -> None:
         self.git, self.session = git, session
-        self._guard, self._entries = Guard(git, session), Entries(git, session)
+        self.guard, self.links = Guard(git, session), Links(git, session)
+        self._entries = Entries(git, session)
         self._tree = ProcessTree()
+        self._ref: str | None = None
+        self._tip: str | None = None
+        self._base: str | None = None
 
     @property
-    def _env(self) -> Mapping[str, str]:
-        """By which the processes of a round are found, when this one was killed."""
-        return {"DICAST_AUTORESEARCH": self._tree.mark}
+    def ref(self) -> str:
+        """The ref of the kept experiments."""
+        if self._ref is None:
+            self._ref = loop_ref(self.git, self.session.name)
+        return self._ref
 
-    def measured_scope(self) -> str:
-        """A digest of what the scope holds now."""
-        files = {path: entry.blob for path, entry in take(self.git).files.items() if self._guard.in_scope(path)}
-        return sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+    @cached_property
+    def namespace(self) -> Namespace | None:
+        """The namespace of the checkouts' commands."""
+        return find_namespace(self.git)
 
-    def refuse_changed_measure(self) -> None:
-        """Refuse to measure with what was changed; see :meth:`Guard.refuse_changed_measure`."""
-        self._guard.refuse_changed_measure()
+    @property
+    def base(self) -> str:
+        """The commit that the next change is made on: HEAD if it has all kept experiments, else the newest of them.
+
+        It is determined once and then follows the loop alone.
+        """
+        if self._base is None:
+            self._tip, head = self.git.resolve(self.ref), self.git.head()
+            self._base = head if self._tip is None or self.git.is_ancestor(self._tip, head) else self._tip
+        return self._base
 
     def log(self) -> logs.Log:
-        """The log as it is now."""
+        """Return the log as it is now."""
         return self._entries.log()
 
-    def refuse_dirty(self) -> None:
-        """Refuse changes in the scope that are not committed; see :meth:`Guard.refuse_dirty`."""
-        self._guard.refuse_dirty()
-
     def report(self, event: str) -> dict[str, Any]:
-        """What hooks and proposers are told; see :meth:`Entries.report`."""
+        """Return the state that hooks read; see :meth:`Entries.report`."""
         return self._entries.report(event)
 
     def recover(self) -> str | None:
-        """Undo, or end, what a killed process has left; say what was done."""
+        """Finish the round of a killed process, and return what was done; None if there is none.
+
+        The user's files need no recovery. The round stays recorded until all of this is complete.
+        """
         pending = state.load(self.git.root)
         if pending is None:
             return None
-        ProcessTree(pending.mark).end()  # a proposer outlives a loop that was killed
-        self._guard.put_back(pending.own)
-        now, entry = self.git.stand(), pending.entry
-        said = "a round that was cut off is undone; its change is kept under refs/dicast/discarded"
-        kept = entry is not None and now.commit != pending.stand.commit and self._is_kept(now.commit, pending.stand)
-        try:
-            if entry is not None and kept:
-                if all(one.commit != now.commit for one in self.log().experiments):
-                    self._entries.append(Experiment(**{**entry, "commit": now.commit}))
-                said = f"the change of a round that was cut off had been kept: {now.commit[:7]}"
-            else:
-                self.git.go_back(pending.stand)
-                self._undo(pending.before, "cut off")
-        finally:
-            state.clear(self.git.root)  # what cannot be brought back is said once, and is the user's from then on
-        return said
+        ProcessTree(pending.mark).end()
+        folder = Path(pending.folder)
+        if pending.entry is not None and self._is_kept(pending.entry["commit"]):
+            commit = pending.entry["commit"]
+            if all(one.commit != commit for one in self.log().experiments):
+                self._entries.append(Experiment(**pending.entry))
+            message = f"the change of a round that was cut off had been kept: {commit[:7]}"
+        else:
+            message = "a round that was cut off is undone" + self._rescue(folder, pending.base)
+        remove(folder)
+        state.clear(self.git.root)
+        return message
 
-    def _is_kept(self, commit: str, stand: Place) -> bool:
-        return self.git.text("rev-parse", f"{commit}^") == stand.commit and "\n\nResult: " in self.git.text(
-            "log", "-1", "--format=%B", commit
-        )
+    def _is_kept(self, commit: str) -> bool:
+        tip = self.git.resolve(self.ref)
+        return tip is not None and self.git.is_ancestor(commit, tip)
+
+    def _rescue(self, folder: Path, base: str) -> str:
+        """Keep the change of a proposer whose round was cut off, and return a text about it."""
+        place = folder / "proposal"
+        work = next((path for path in place.iterdir() if path.is_dir()), None) if place.is_dir() else None
+        if work is None or not (place / "index").is_file():
+            return ""
+        links = dict.fromkeys([*self.links.of_session(), *self.git.untracked()], work)
+        try:
+            tree = Checkout(self.git, None, work, place / "index", links, {}).tree()
+            if tree == self.git.tree_of(base):
+                return ""
+            self.git.keep_discarded(self._entries.next_number(), tree, "cut off", base)
+        except ConfigError as error:
+            message = (
+                f"the change of a round that was cut off cannot be kept, delete {folder} to go on without it: {error}"
+            )
+            raise ConfigError(message) from error
+        return "; its change is kept under refs/dicast/discarded"
+
+    def _workspace(self) -> Workspace:
+        """Return a new workspace, recorded as a round under way."""
+        base = self.base
+        folder = new_folder()
+        state.save(self.git.root, state.Pending(self._tree.mark, str(folder), base))
+        return Workspace(self.git, self.namespace, folder, {"DICAST_AUTORESEARCH": self._tree.mark})
 
     def baseline(self) -> Outcome:
-        """Measure the tree as it is, and keep it as what changes are compared with.
+        """Measure the committed tree as the one that changes are compared with.
 
-        :raises ConfigError: when it cannot be measured.
+        :raises ConfigError: if it cannot be measured.
         """
-        before = take(self.git)
-        stand = self.git.stand()
-        state.save(self.git.root, state.Pending(before, stand, self._tree.mark))
         try:
-            found = measure(self.session, self.git.root, self._env)
+            found = self.measure_once(self.base)
         except BaseException:
             self.recover()
             raise
-        self._undo(before, None)
         decision = decide(found.measured(self.session), Before(), self.session.policy)
         if found.failure or decision.decision != "keep":
-            state.clear(self.git.root)
             why = REASONS[found.failure or decision.reason] + (f": {found.said}" if found.said else "")
+            if left := self.links.left_out():
+                why += f". Not in the checkout, --link PATH adds them: {', '.join(left[:10])}"
             raise ConfigError(f"the baseline cannot be measured: {why}")
         words = {
             "hypothesis": "the baseline",
             "learned": "what changes are compared with",
             "next_action_hint": "change it",
         }
-        entry = self._entries.entry(found, "keep", decision, words, "baseline", stand.commit)
+        entry = self._entries.entry(found, "keep", decision, words, "baseline", self.base)
+        self._move(self.base)
         self._entries.append(entry)
-        state.clear(self.git.root)
         return Outcome(entry, decision)
 
+    def measure_once(self, commit: str) -> Measurement:
+        """Measure *commit* in a fresh checkout."""
+        workspace = self._workspace()
+        found = measure(self.session, workspace.checkout("measured", commit, self.links.paths()))
+        workspace.remove()
+        state.clear(self.git.root)
+        return found
+
     def propose(self, command: str) -> Outcome:
-        """Let *command* change files, and keep or undo what it changed."""
-        before, stand = take(self.git), self.git.stand()
-        own = self._guard.own()
-        state.save(self.git.root, state.Pending(before, stand, self._tree.mark, own))
+        """Let *command* change a checkout, measure the changed tree, and keep it or not."""
         try:
-            return self._round(command, before, stand, own)
+            workspace = self._workspace()
+            outcome = self._round(workspace, command)
+            workspace.remove()
+            state.clear(self.git.root)
         except BaseException:
-            if self._is_there():
-                self.recover()
+            self.recover()
             raise
+        return outcome
 
-    def _is_there(self) -> bool:
-        """Whether the repository is."""
-        return os.path.lexists(self.git.root / ".git")
+    def _round(self, workspace: Workspace, command: str) -> Outcome:
+        proposal = self._propose(workspace, command)
+        found, refused = Measurement(asi=proposal.asi), proposal.refused
+        if refused:
+            decision = Decision("discard", refused.partition(":")[0])
+        else:
+            commit = self.git.commit(proposal.tree, proposal.words["description"], proposal.base)
+            found, decision, refused = self._measured(workspace, commit, proposal)
+        if decision.decision == "keep":
+            return self._keep(workspace, proposal, found, decision)
+        return self._discard(proposal, found, decision, refused)
 
-    def _round(self, command: str, before: Snapshot, stand: Place, own: Mapping[Path, bytes | None]) -> Outcome:
-        failed, proposed = self._run_proposer(command)
-        if not self._is_there():
-            raise ConfigError("the proposer removed the repository itself: restore it from a clone")
-        self.git.go_back(stand)  # commits and branches are not the proposer's to make
-        cheats = self._guard.put_back(own)
-        change = take(self.git, before)
-        changed = before.changed(change)
-        refused = self._guard.refusal(before, change, changed, cheats)
+    def _propose(self, workspace: Workspace, command: str) -> Proposal:
+        base, links = self.base, {**self.links.paths(command), **self.links.of_session()}
+        work = workspace.checkout("proposal", base, links)
+        failed, proposed = self._run_proposer(work, command)
+        tree, refused = self._changed(work, base)
         if failed is not None:
-            refused = f"proposer_failed: {failed.said}" + (f"; {refused}" if refused and cheats else "")
-        found = Measurement(asi=proposed.asi)
-        decision = Decision("discard", refused.partition(":")[0]) if refused else None
-        if decision is None:
-            found, decision = self._measured(proposed)
-            after = take(self.git, change)
-            touched = self._guard.refusal(
-                change, after, change.changed(after), self._guard.put_back(own), measuring=True
-            )
-            if touched:
-                refused, decision = touched, Decision("discard", touched.partition(":")[0])
-        words = self._entries.words(proposed, command)
-        if decision.decision != "keep":
-            return self._discard(before, change, changed, found, decision, words, refused, failed)
-        mine = {path: entry for path, entry in change.files.items() if self._guard.in_scope(path)}
-        others = {path: entry for path, entry in before.files.items() if not self._guard.in_scope(path)}
-        wanted = attrs.evolve(change, files={**mine, **others})
-        restore(self.git, wanted, take(self.git, change))
-        return self._keep(changed, stand, found, decision, words)
+            refused = f"proposer_failed: {failed.said}" + (f"; {refused}" if refused.startswith("cheating") else "")
+        return Proposal(base, tree, refused, failed, self._entries.words(proposed, command), proposed.asi)
 
-    def _run_proposer(self, command: str) -> tuple[ProposerFailure | None, Measurements]:
-        """Return how the proposer failed, None where it did not, and its ASI lines."""
-        lines, errors = MetricLines(), MetricLines()
+    def _changed(self, work: Checkout, base: str) -> tuple[str, str]:
+        """Return the tree of a proposer's checkout, and why it is refused."""
+        before = self.git.tree_of(base)
+        if not work.folder.is_dir():
+            return before, "out_of_scope: the whole checkout was removed"
         try:
-            data = json.dumps(self._entries.report("before")).encode()
-            end = run_within(
-                shlex.split(command),
-                self.git.root,
-                self.session.propose_timeout,
-                lines.feed,
-                data,
-                self._env,
-                errors.feed,
-            )
+            tree = work.tree()
+        except ConfigError as error:
+            return before, f"out_of_scope: git cannot read the change: {error}"
+        return tree, self.guard.refusal(self.git.changes(before, tree), work.folder)
+
+    def _run_proposer(self, work: Checkout, command: str) -> tuple[ProposerFailure | None, Measurements]:
+        """Return how the proposer failed, None if it did not, and its ASI lines."""
+        lines, errors = MetricLines(), MetricLines()
+        data = json.dumps(self._entries.report("before", work.seen)).encode()
+        try:
+            end = work.run(shlex.split(command), self.session.propose_timeout, lines.feed, data, errors.feed)
         except OSError as error:
             raise ConfigError(f"the proposer {command!r} could not be started: {error.strerror or error}") from error
         asi = {**lines.result().asi, **errors.result().asi}
@@ -207,94 +249,93 @@ class Rounds:
         last = "\n".join(end.errors.decode(errors="replace").strip().splitlines()[-_LAST_LINES:])
         return ProposerFailure(end.how + (f": {last}" if last else ""), end.code, last), found
 
-    def _measured(self, proposed: Measurements) -> tuple[Measurement, Decision]:
-        """Measure the tree, again where noise cannot be told yet, and decide."""
+    def _measured(self, workspace: Workspace, commit: str, proposal: Proposal) -> tuple[Measurement, Decision, str]:
+        """Measure *commit*, again while noise is unknown; return the measurement, the decision, and why it does not count."""
         before = self._entries.log().before(self.session.validation)
-        for _ in range(self.session.retries + 1):
-            found = measure(self.session, self.git.root, self._env)
-            found = attrs.evolve(found, asi={**found.asi, **proposed.asi})
+        for number in range(self.session.retries + 1):
+            checkout = workspace.checkout(f"measured-{number}", commit, self.links.paths())
+            found = measure(self.session, checkout)
+            found = attrs.evolve(found, asi={**found.asi, **proposal.asi})
+            if refused := self._touched(checkout, proposal.tree):
+                return found, Decision("discard", refused.partition(":")[0]), refused
             if found.failure == "crash":
-                return found, Decision("discard", "crash")
+                return found, Decision("discard", "crash"), ""
             run = found.measured(self.session)
             decision = decide(run, before, self.session.policy)
             if decision.decision != "retry":
-                return found, decision
+                return found, decision, ""
             if run.value is not None:
                 before = attrs.evolve(before, values=[*before.values, run.value])
-        return found, attrs.evolve(decision, decision="discard")
+        return found, attrs.evolve(decision, decision="discard"), ""
 
-    def _keep(
-        self, changed: list[str], stand: Place, found: Measurement, decision: Decision, words: Mapping[str, str]
-    ) -> Outcome:
-        entry = self._entries.entry(found, "keep", decision, words, words["description"], None)
-        result = {"status": "keep", self.session.primary: entry.primary_metric, **entry.secondary_metrics}
-        message = f"{words['description']}\n\nResult: {json.dumps(result)}\n"
-        before = take(self.git)
-        state.save(self.git.root, state.Pending(before, stand, self._tree.mark, entry=attrs.asdict(entry)))
-        named = [path for path in changed if self._guard.in_scope(path)]
-        entry = attrs.evolve(entry, commit=self.git.commit_scope(named, message, stand.commit))
+    def _touched(self, checkout: Checkout, tree: str) -> str:
+        """Return why a measurement does not count: it changed what measures, or tracked files outside the scope."""
+        if not checkout.folder.is_dir():
+            return "out_of_scope: the whole checkout was removed"
+        try:
+            changes: list[Change] = self.git.changes(tree, checkout.tree())
+        except ConfigError as error:
+            return f"out_of_scope: git cannot read the change: {error}"
+        return self.guard.refusal(changes, checkout.folder, measuring=True)
+
+    def _keep(self, workspace: Workspace, proposal: Proposal, found: Measurement, decision: Decision) -> Outcome:
+        words = proposal.words
+        entry = self._entries.entry(found, "keep", decision, words, words["description"])
+        commit = self.git.commit(proposal.tree, self._message(entry), proposal.base)
+        entry = attrs.evolve(entry, commit=commit)
+        pending = state.Pending(self._tree.mark, str(workspace.folder), proposal.base, attrs.asdict(entry))
+        state.save(self.git.root, pending)
+        self._move(commit)
         self._entries.append(entry)
-        state.clear(self.git.root)
         return Outcome(entry, decision)
 
-    def _discard(
-        self,
-        before: Snapshot,
-        change: Snapshot,
-        changed: list[str],
-        found: Measurement,
-        decision: Decision,
-        words: Mapping[str, str],
-        refused: str,
-        failed: ProposerFailure | None,
-    ) -> Outcome:
-        status = {"checks_failed": "checks_failed", "crash": "crash", "proposer_failed": "crash"}.get(
-            decision.reason, "discard"
-        )
-        commit = self._keep_apart(change, changed, words["description"]) if changed else None
+    def _message(self, entry: Experiment) -> str:
+        result = {"status": "keep", self.session.primary: entry.primary_metric, **entry.secondary_metrics}
+        return f"{entry.description}\n\nResult: {json.dumps(result)}\n"
+
+    def _move(self, commit: str) -> None:
+        """Set the loop's ref to *commit*, unless it was moved by another process."""
+        ref = self.ref
+        self.git.move(ref, commit, self._tip)
+        self._tip = self._base = commit
+
+    def _discard(self, proposal: Proposal, found: Measurement, decision: Decision, refused: str) -> Outcome:
+        words, apart = proposal.words, None
+        if proposal.tree != self.git.tree_of(proposal.base):
+            number = self._entries.next_number()
+            apart = self.git.keep_discarded(number, proposal.tree, words["description"], proposal.base)
         why = refused.partition(": ")[2] or found.said
         reason = REASONS[decision.reason] + (f": {why}" if why else "")
-        entry = self._entries.entry(
-            found, status, decision, {"rollback_reason": reason, **words}, words["description"], commit
-        )
-        if failed is not None:
-            entry = attrs.evolve(entry, exit_code=failed.exit_code, stderr=failed.stderr)
-        # before the files go back: what was learned outlives a kill; from here on the log is no longer to be put back
-        state.save(self.git.root, state.Pending(before, self.git.stand(), self._tree.mark))
+        status = _STATUSES.get(decision.reason, "discard")
+        words = {"rollback_reason": reason, **words}
+        entry = self._entries.entry(found, status, decision, words, words["description"], apart)
+        if proposal.failed is not None:
+            entry = attrs.evolve(entry, exit_code=proposal.failed.exit_code, stderr=proposal.failed.stderr)
         self._entries.append(entry)
-        restore(self.git, before, take(self.git, change))
-        state.clear(self.git.root)
         return Outcome(entry, decision)
 
-    def _keep_apart(self, change: Snapshot, changed: Iterable[str], message: str) -> str:
-        files: dict[str, tuple[int, str] | None] = {}
-        for path in changed:
-            entry = change.files.get(path)
-            files[path] = (entry.mode, entry.blob) if entry is not None and entry.blob is not None else None
-        return self.git.keep_discarded(self._entries.next_number(), files, f"{message}\n", self.git.stand().commit)
+    def working_tree(self) -> str:
+        """Return the tree of :attr:`base` with the scope as the user's working tree has it."""
+        return self.git.working_tree(self.base, self.guard.specs())
 
-    def _undo(self, before: Snapshot, why: str | None) -> None:
-        """Bring the tree back to *before*; what there was is kept apart where *why* says so."""
-        now = take(self.git, before)
-        changed = before.changed(now)
-        if changed and why is not None:
-            self._keep_apart(now, changed, why)
-        restore(self.git, before, now)
+    def measure_tree(self, tree: str) -> Measurement:
+        """Measure *tree* in a fresh checkout."""
+        commit = self.base if tree == self.git.tree_of(self.base) else self.git.commit(tree, "measured", self.base)
+        try:
+            return self.measure_once(commit)
+        except BaseException:
+            self.recover()
+            raise
 
-    def settle(self, entry: Experiment) -> Experiment:
-        """Commit or restore the scope, as the *entry* that a person decided says, and write it down; return it with its commit."""
-        head = self.git.text("rev-parse", "HEAD")
-        listed = self.git.run(
-            "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", *self._guard.specs()
-        )
-        changed = [os.fsdecode(line[3:]) for line in listed.split(b"\0") if len(line) > 3]
+    def settle(self, entry: Experiment, tree: str) -> Experiment:
+        """Keep or discard the measured *tree* as *entry* says, add the entry to the log, and return it with its commit."""
+        is_same = tree == self.git.tree_of(self.base)
         if entry.status == "keep":
-            result = {"status": "keep", self.session.primary: entry.primary_metric, **entry.secondary_metrics}
-            message = f"{entry.description}\n\nResult: {json.dumps(result)}\n"
-            commit = self.git.commit_scope(changed, message, head) if changed else head
-            self._entries.append(entry := attrs.evolve(entry, commit=commit))
-            return entry
-        apart = self._keep_apart(take(self.git), changed, entry.description) if changed else None
-        self._entries.append(entry := attrs.evolve(entry, discarded_ref=apart))
-        self.git.restore_paths(changed, head)
+            commit = self.base if is_same else self.git.commit(tree, self._message(entry), self.base)
+            self._move(commit)
+            entry = attrs.evolve(entry, commit=commit)
+        elif not is_same:
+            apart = self.git.keep_discarded(entry.experiment, tree, entry.description, self.base)
+            entry = attrs.evolve(entry, discarded_ref=apart)
+        self._entries.append(entry)
         return entry

@@ -35,6 +35,7 @@ class Session:
     :param timeout: seconds for the command, *checks_timeout* for the checks, *propose_timeout* for a proposer.
     :param secondary_directions: which way other METRICs are better, by name, where the name does not show it; a regression of one is
         named in ``learned``.
+    :param link: untracked paths that the commands need; every checkout has them read-only.
     :param validation: the secondary METRIC that may not fall by more than ``max_validation_drop``.
     """
 
@@ -60,6 +61,7 @@ class Session:
     propose_timeout: float = 600.0
     goal: str = ""
     secondary_directions: Mapping[str, Direction] = attrs.field(factory=dict)
+    link: tuple[str, ...] = ()
 
     @property
     def policy(self) -> Policy:
@@ -86,8 +88,10 @@ def write(root: Path, session: Session) -> None:
     path.parent.mkdir(exist_ok=True)
     values = {name: value for name, value in attrs.asdict(session).items() if value is not None}
     values["scope"] = list(session.scope)
-    if not session.secondary_directions:
-        del values["secondary_directions"]
+    values["link"] = list(session.link)
+    for name in ("secondary_directions", "link"):
+        if not values[name]:
+            del values[name]
     path.write_text(yaml.write_yaml(values), encoding="utf-8")
 
 
@@ -147,6 +151,7 @@ def make(values: Mapping[str, Any], file: str) -> Session:
     shaped = {
         "direction": DIRECTIONS[own["direction"]],
         "scope": tuple(own["scope"]),
+        "link": tuple(own.get("link") or ()),
         "secondary_directions": secondary,
     }
     return Session(**{**own, **shaped})
@@ -177,12 +182,13 @@ def _wrong(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     ways = values.get("secondary_directions")
     named = isinstance(ways, Mapping) and all(isinstance(n, str) and str(way) in DIRECTIONS for n, way in ways.items())
     expect("secondary_directions", "higher_is_better or lower_is_better by the name of a METRIC", holds=named)
-    scope = values.get("scope")
-    expect(
-        "scope",
-        "a list of paths below the repository",
-        holds=isinstance(scope, list | tuple) and all(map(_is_inside, scope)),
-    )
+    for name in ("scope", "link"):
+        paths = values.get(name)
+        expect(
+            name,
+            "a list of paths below the repository",
+            holds=isinstance(paths, list | tuple) and all(map(_is_inside, paths)),
+        )
     return found
 
 

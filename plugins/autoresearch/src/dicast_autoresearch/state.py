@@ -1,99 +1,105 @@
-"""What a session has to know after a kill: the tree to go back to, where the repository stood, and what was being written."""
+"""The session's own state in ``.auto``: the round under way, the newest run, the loop's ref, and the lock."""
 
 from __future__ import annotations
 
-import base64
+import fcntl
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from dicast import AtomicFile
+from dicast import AtomicFile, ConfigError
 
-from .git import Place
 from .session import FOLDER
-from .snapshot import Entry, Snapshot
 
 _FILE = f"{FOLDER}/state.json"
 _LAST = f"{FOLDER}/last_run.json"
+_REF = f"{FOLDER}/loop.json"
+_LOCK = f"{FOLDER}/lock"
 
 
 @attrs.frozen
 class Pending:
-    """A round that is under way.
+    """A round under way.
 
-    :ivar before: the tree to go back to.
-    :ivar stand: where the repository stood.
-    :ivar mark: by which the processes of the round are known.
-    :ivar own: the session's own files and git's, as long as a proposer or what measures may change them.
-    :ivar entry: what is about to be committed and written down.
+    :ivar mark: finds the processes of the round.
+    :ivar folder: the temporary folder of its checkouts.
+    :ivar base: the commit that it started from.
+    :ivar entry: the entry of the log, with the commit to which the loop's ref is moved.
     """
 
-    before: Snapshot
-    stand: Place
     mark: str
-    own: Mapping[Path, bytes | None] = attrs.field(factory=dict)
+    folder: str
+    base: str
     entry: Mapping[str, Any] | None = None
 
 
 def save(root: Path, pending: Pending) -> None:
-    """Write down that a round is under way."""
-    files = {path: [entry.mode, entry.blob, list(entry.signature)] for path, entry in pending.before.files.items()}
-    stand = attrs.asdict(pending.stand) | {"index": _text(pending.stand.index)}
-    _write(
-        root / _FILE,
-        {
-            "files": files,
-            "folders": sorted(pending.before.folders),
-            "nested": dict(pending.before.nested),
-            "stand": stand,
-            "mark": pending.mark,
-            "own": {str(path): _text(data) for path, data in pending.own.items()},
-            "entry": pending.entry,
-        },
-    )
+    """Record that a round is under way."""
+    _write(root / _FILE, attrs.asdict(pending))
 
 
 def load(root: Path) -> Pending | None:
-    """The round that was under way; None where there is none."""
+    """Return the round under way; None if there is none."""
     found = _read(root / _FILE)
     if found is None:
         return None
-    files = {path: Entry(mode, blob, tuple(signature)) for path, (mode, blob, signature) in found["files"].items()}
-    stand = Place(**{**found["stand"], "index": _bytes(found["stand"]["index"])})
-    own = {Path(path): _bytes(text) for path, text in found["own"].items()}
-    before = Snapshot(files, frozenset(found["folders"]), found["nested"])
-    return Pending(before, stand, found["mark"], own, found["entry"])
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else base64.b64encode(data).decode()
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text)
+    if not {"mark", "folder", "base"} <= found.keys():
+        raise ConfigError(
+            f"{root / _FILE}: an older release stopped in the middle of a round. Finish it with that release, or delete"
+            " the file and look at git status yourself"
+        )
+    return Pending(found["mark"], found["folder"], found["base"], found.get("entry"))
 
 
 def clear(root: Path) -> None:
-    """Nothing is under way."""
+    """Record that no round is under way."""
     (root / _FILE).unlink(missing_ok=True)
 
 
 def save_last(root: Path, run: Mapping[str, Any]) -> None:
-    """Keep the newest measured run, for ``decide`` and ``log``."""
+    """Keep the newest run for ``decide`` and ``log``."""
     _write(root / _LAST, run)
 
 
 def load_last(root: Path) -> dict[str, Any] | None:
-    """The newest measured run that no entry of the log is about."""
+    """Return the newest run that is not in the log yet."""
     return _read(root / _LAST)
 
 
 def clear_last(root: Path) -> None:
-    """The newest run is in the log."""
+    """Record that the newest run is in the log."""
     (root / _LAST).unlink(missing_ok=True)
+
+
+def save_ref(root: Path, ref: str) -> None:
+    """Record the ref of the session's loop."""
+    _write(root / _REF, {"ref": ref})
+
+
+def load_ref(root: Path) -> str | None:
+    """Return the ref of the session's loop; None if it has none yet."""
+    found = _read(root / _REF)
+    return None if found is None else str(found["ref"])
+
+
+@contextmanager
+def exclusive(root: Path) -> Iterator[None]:
+    """Keep other processes from working on the session below *root*.
+
+    :raises ConfigError: if another one does.
+    """
+    (root / FOLDER).mkdir(exist_ok=True)
+    with (root / _LOCK).open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            message = f"another dicast autoresearch works in {root}: wait for its end, or stop it"
+            raise ConfigError(message) from error
+        yield
 
 
 def _write(path: Path, value: object) -> None:

@@ -1,0 +1,91 @@
+"""The untracked paths that commands need: dependencies, paths that a command or the environment names, and those of ``--link``."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import attrs
+
+from dicast import ConfigError, scripts
+
+from .git import Git
+from .log import LOG
+from .session import FOLDER, OWN, Session
+
+DEPENDENCIES = (".venv", "venv", "node_modules")
+"""Folders that are linked wherever they are untracked."""
+
+_VARIABLES = ("PATH", "PYTHONPATH", "NODE_PATH", "VIRTUAL_ENV", "CONDA_PREFIX")
+_BETWEEN = re.compile(r"[\s;|&=<>'\"()]+")
+
+
+@attrs.frozen
+class Links:
+    """Finds the untracked paths that the commands of *session* need."""
+
+    git: Git
+    session: Session
+
+    def paths(self, *commands: str) -> dict[str, Path]:
+        """Return the absolute path of each linked path; *commands* are named besides those of the session.
+
+        :raises ConfigError: naming each path of the session's ``link`` that is missing or tracked.
+        """
+        untracked = self.git.untracked()
+        found = {path for path in untracked if PurePosixPath(path).name in DEPENDENCIES}
+        found |= {path for path in self._named(*commands) if path in untracked}
+        found |= {
+            path for path in untracked for name in self._named(*commands) if PurePosixPath(name).is_relative_to(path)
+        }
+        found |= set(self._asked())
+        found |= {path for path in self.git.submodules("HEAD") if any(_entries(self.git.root / path))}
+        return {path: self.git.root / path for path in sorted(found)}
+
+    def of_session(self) -> dict[str, Path]:
+        """Return the session's files, which a proposer may read."""
+        return {path: self.git.root / path for path in OWN if (self.git.root / path).exists()}
+
+    def left_out(self, *commands: str) -> list[str]:
+        """Return the untracked paths that are not linked."""
+        linked = self.paths(*commands)
+        return [path for path in self.git.untracked() if path not in linked and path not in (FOLDER, LOG)]
+
+    def _asked(self) -> Iterator[str]:
+        problems = []
+        for given in self.session.link:
+            path = os.path.normpath(given)
+            if not os.path.lexists(self.git.root / path):
+                problems.append(f"--link {given}: there is no such path in {self.git.root}")
+            elif self.git.is_tracked(path, "HEAD"):
+                problems.append(f"--link {given}: git tracks it, every checkout has it. Leave it out")
+            else:
+                yield path
+        if problems:
+            raise ConfigError("; ".join(problems))
+
+    def _named(self, *commands: str) -> set[str]:
+        """Return the existing paths below the root that commands and variables name."""
+        names: set[str] = set()
+        for command in filter(None, (self.session.command, self.session.checks, *commands)):
+            words = self.session.words(command)
+            names |= {piece for word in words for piece in (word, *_BETWEEN.split(word))}
+            names |= set(map(str, scripts(tuple(words[1:]), self.git.root).values()))
+        for variable in _VARIABLES:
+            names |= {name for name in os.environ.get(variable, "").split(os.pathsep) if name.startswith("/")}
+        root = str(self.git.root)
+        found = {os.path.relpath(os.path.join(root, name), root) for name in names if name and "\0" not in name}  # noqa: PTH118  # words may be anything
+        return {path for path in found if path != "." and not path.startswith("..") and _exists(f"{root}/{path}")}
+
+
+def _exists(path: str) -> bool:
+    try:
+        return os.path.lexists(path)
+    except ValueError:
+        return False
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    return folder.iterdir() if folder.is_dir() else iter(())
