@@ -24,7 +24,6 @@ BOMB = gzip.compress(b"a" * 2**24, 9) * 10
         pytest.param(b'{"id": "1", "output": %b}' % (b"9" * 1_000_000), "infinity", id="a number of a million digits"),
         pytest.param(b'{"id": "1", "output": 1e999}', "infinity", id="an exponent"),
         pytest.param(b'{"id": "1", "output": NaN}', "not JSON", id="nan"),
-        pytest.param(b'{"id": "\\ud800", "output": "a"}', "surrogate", id="half of a character"),
     ],
 )
 def test_a_row_that_cannot_be_kept_is_refused_with_its_line(attack, row, said):
@@ -34,6 +33,14 @@ def test_a_row_that_cannot_be_kept_is_refused_with_its_line(attack, row, said):
     assert "rows.jsonl:2" in ended.errors
     assert said in ended.errors
     assert len(ended.errors) < 1_000
+
+
+def test_a_row_with_half_of_a_character_fails_and_is_never_scored(attack):
+    attack.write("rows.jsonl", b'{"id": "0", "output": "a"}\n{"id": "\\ud800", "output": "a"}\n')
+    ended = attack.dicast("run", attack.rows(), "--json")
+    done = json.loads(ended.output)
+    assert (ended.code, done["scored"], done["failures"]) == (3, 1, {"source_error": 1})
+    assert done["read"]["failed"] == 1
 
 
 @pytest.mark.slow
@@ -127,3 +134,18 @@ def test_gzip_that_is_broken_is_refused(attack, cut):
     ended = attack.bounded("run", attack.rows(), gib=0.75)
     assert ended.code == 2
     assert "rows.jsonl:1" in ended.errors
+
+
+@pytest.mark.parametrize("command", [["init"], ["init", "--from", "promptfoo"]], ids=" ".join)
+def test_a_device_is_not_copied_until_the_disk_is_full(attack, command):
+    ended = attack.bounded(*command, "/dev/zero", "--out", "new.yaml", gib=4, seconds=20)
+    assert ended.code == 2
+    assert "/dev/zero: this is a device" in ended.errors
+
+
+def test_a_sink_whose_path_is_links_in_a_circle_refuses_the_run(attack):
+    attack.write("rows.jsonl", '{"id": "1", "output": "a"}\n')
+    (attack.folder / "out").symlink_to(attack.folder / "out")
+    ended = attack.dicast("run", attack.rows(more="sinks: [csv/rows: {path: out}]\n"))
+    assert ended.code == 2
+    assert "out" in ended.errors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -183,12 +184,12 @@ def build_experiments(read: PipelineFile) -> dict[str, Pipeline]:
 
 def _clashes(pipelines: Mapping[str, Pipeline]) -> Iterator[Problem]:
     """What two experiments would both write to."""
-    first: dict[Path, str] = {}
+    first: dict[str, str] = {}
     for name, pipeline in pipelines.items():
         for slot in pipeline.sinks:
             path = getattr(slot.component, "path", None)
-            if isinstance(path, Path) and first.setdefault(path.resolve(), name) != name:
-                both = f"the experiments {first[path.resolve()]} and {name} both write to {path}"
+            if isinstance(path, Path) and first.setdefault(place := os.path.realpath(path), name) != name:
+                both = f"the experiments {first[place]} and {name} both write to {path}"
                 yield Problem(
                     f"{both}; let the path say which: {_by_experiment(path, pipeline.base)}",
                     pipeline.file,

@@ -44,7 +44,7 @@ class AtomicFile:
 
     def __init__(self, path: Path, *, overwrite: bool = True, run: str | None = None, replaces: bytes = b"") -> None:
         # Resolved, because a rename would replace a symbolic link and not the file it names.
-        self.path = path.resolve()
+        self.path = Path(os.path.realpath(path))  # Path.resolve refuses links in a circle
         self._hidden = self.path.with_name(f".{self.path.name}.{run or secrets.token_hex(4)}.tmp")
         self._overwrite, self._replaces = overwrite, replaces
         self._pending = bytearray()

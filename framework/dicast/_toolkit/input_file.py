@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import io
+import os
 import shutil
 import sys
 import tempfile
@@ -70,7 +71,7 @@ class InputFile:
         ``-`` (standard input) and pipes, which can be read only once, are copied to a temporary file first. A file in another
         *encoding* is copied as UTF-8.
 
-        :raises DataError: where the bytes are not in *encoding*.
+        :raises DataError: where the bytes are not in *encoding*, or *path* is a device.
         """
         if encoding != UTF_8:
             with cls.opened(path) as raw, tempfile.TemporaryDirectory(prefix="dicast-") as folder:
@@ -84,6 +85,8 @@ class InputFile:
             return
         with tempfile.TemporaryDirectory(prefix="dicast-") as folder, ExitStack() as stack:
             source = sys.stdin.buffer if path == STDIN else stack.enter_context(path.open("rb"))
+            if path != STDIN and _is_endless(path, source):
+                raise DataError(Problem("this is a device, not a file", str(path)))
             copy = Path(folder, "input")
             with copy.open("wb") as target:
                 shutil.copyfileobj(source, target)
@@ -263,6 +266,12 @@ def _undecodable(line: bytes) -> Problem | None:
         byte = error.object[error.start]
         return Problem(f"byte 0x{byte:02x} is not UTF-8; save the file as UTF-8", column=error.start + 1)
     return None
+
+
+def _is_endless(path: Path, source: BinaryIO) -> bool:
+    """Return whether *path* is a device such as ``/dev/zero``, and neither a terminal nor the null device."""
+    is_device = path.is_char_device() or path.is_block_device()
+    return is_device and not source.isatty() and not path.samefile(os.devnull)
 
 
 def _skip_line(file: BinaryIO, line: bytes) -> None:

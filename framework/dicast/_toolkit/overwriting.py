@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from .._kernel.values.errors import ConfigError
 
 def is_same_file(one: Path, other: Path) -> bool:
     """Return whether both paths lead to one file, links included; neither has to exist."""
-    if one.resolve() == other.resolve():
+    if os.path.realpath(one) == os.path.realpath(other):  # Path.resolve refuses links in a circle
         return True
     try:
         return one.is_file() and one.samefile(other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -270,4 +271,4 @@ class RunContext:
 
     def trusts(self, file: Path) -> bool:
         """Return whether the user consented to run the code of *file*: it is in the section ``trust``, or ``--yes`` was given."""
-        return self.trust is None or file.resolve() in {path.resolve() for path in self.trust}
+        return self.trust is None or os.path.realpath(file) in map(os.path.realpath, self.trust)
