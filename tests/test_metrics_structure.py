@@ -230,12 +230,12 @@ def test_early_stops_read_flags_as_numbers(metric, row):
     assert done.document["stopped"] == {"reason": "early_stop", "plugin": "stats/threshold", "row_index": row, **told}
 
 
-@pytest.mark.parametrize(("metric", "row"), [("scores.analysis", 2), ("scores.prioritization", 0), ("score", 0)])
+@pytest.mark.parametrize(("metric", "row"), [("scores.analysis", 2), ("scores.prioritization", 0)])
 def test_early_stops_resolve_nested_paths(metric, row):
     stop = f"early_stop: [stats/threshold: {{metric: {metric}, threshold: 0.725}}]\nexecutor: {{dicast/async: {{concurrency: 1}}}}\n"
     stopped = run(stop).document["stopped"]
     assert (stopped["reason"], stopped["row_index"], stopped["metric"]) == ("early_stop", row, metric)
-    criterion = metric.partition(".")[2] or "prioritization"
+    criterion = metric.partition(".")[2]
     assert stopped["value"] == records(run())[row]["metrics"]["scores"][criterion]
 
 
@@ -351,7 +351,7 @@ def test_what_is_made_of_records_stands_under_its_label(tmp_path, monkeypatch):
     ledger = MemoryLedger()
     labelled = (
         "ledger: kept\naggregates: [stats/score_stats: {as: all}, stats/score_stats: {as: sample, ddof: 1}]\n"
-        "early_stop: [stats/threshold: {as: enough, metric: score, threshold: 0.85}]\n"
+        "early_stop: [stats/threshold: {as: enough, metric: scores.prioritization, threshold: 0.85}]\n"
         "baseline: {run: last, compare: [stats/score_delta: {as: means}, stats/score_delta: {as: medians, metric: median}]}\n"
         "sinks: [jsonl/rows: {as: kept, path: rows.jsonl}]\n"
     )

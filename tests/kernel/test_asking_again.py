@@ -53,7 +53,11 @@ class Asking:
         answers = await asyncio.gather(*(self._ask(f"{subject.text} {number}") for number in range(self.at_once)))
         cost = sum((answer.cost for answer in answers), Cost.zero())
         failed = next((answer for answer in answers if isinstance(answer, Failure)), None)
-        return Judgment(0.5, 0.9, "llm", "m-1", cost) if failed is None else attrs.evolve(failed, cost=cost)
+        return (
+            Judgment(0.5, 0.9, "llm", "m-1", cost, includes_replies=True)
+            if failed is None
+            else attrs.evolve(failed, cost=cost)
+        )
 
     async def _ask(self, text):
         cost = Cost.zero()

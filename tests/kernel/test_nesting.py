@@ -92,7 +92,7 @@ class Asking:
             case "raise":
                 raise RuntimeError("as told")
             case "says":
-                return Judgment(0.5, cost=Cost("0.05"))
+                return Judgment(0.5, cost=Cost("0.05"), includes_replies=True)
         return Judgment(0.5, self.confidence, "llm", answer.model)
 
 
@@ -687,7 +687,7 @@ class AskingBoth:
             answer = await maybe_await(model.complete(ChatRequest((Message("user", subject.text),))))
             if isinstance(answer, Failure):
                 return answer
-        return Judgment(0.5, 1.0, cost=self.said)
+        return Judgment(0.5, 1.0, cost=self.said, includes_replies=True)
 
 
 USD, MSAT = Model(Cost("0.02")), Model(Cost(700, "msat"))

@@ -345,7 +345,7 @@ class Grader:
             reply = await self.model.complete(sealed(subject.id, attempt=attempt))
             total += reply.cost
             if json.loads(reply.text)["seal"] == subject.id:
-                return Judgment(0.5, 0.5, "llm", reply.model, total)
+                return Judgment(0.5, 0.5, "llm", reply.model)
         return Failure("judge_output_invalid", reply.text, cost=total)
 
     def estimate(self, subject):

@@ -103,7 +103,7 @@ def test_what_did_not_pass_is_annotated_at_its_section(github, capsys):
         ("warning", "evals/a.yaml", "4"),
     ]
     assert found[0][2].startswith("gate failed: the mean of metrics is 0")
-    assert found[1][2].startswith("row 1, metrics: 0.0000, below 0.5: check/contains 0.0000: ")
+    assert found[1][2].startswith("row 1, metrics: 0.0000, as not every metric passes: check/contains 0.0000: ")
 
 
 def test_at_most_as_many_annotations_of_a_level_as_github_shows(github, capsys):

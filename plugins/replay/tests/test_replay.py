@@ -338,7 +338,7 @@ class Grader:
         reply = await self.model.complete(question(subject.text))
         if isinstance(reply, Failure):
             return reply
-        return Judgment(float(reply.text), 0.5, "llm", reply.model, reply.cost)
+        return Judgment(float(reply.text), 0.5, "llm", reply.model)
 
     def estimate(self, subject):
         return estimate(self.model, question(subject.text))
