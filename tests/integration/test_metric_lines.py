@@ -124,7 +124,7 @@ dimensions:
 
 def test_dimensions_and_secondary_metrics_are_lines_under_bare_names(shop):
     shop.rows(0.5, 1.0)
-    (shop / "measure.py").write_text("print('METRIC size=0.5\\nMETRIC clarity=3\\nMETRIC words=7')")
+    (shop / "measure.py").write_text("print('METRIC size=0.5\\nMETRIC clarity=3\\nMETRIC words=7\\nMETRIC total_µs=2')")
     (shop / "two.yaml").write_text(RUBRIC)
     command = f"command: [{sys.executable}, measure.py], primary: size"
     with answering('{"clarity": 8, "tone of voice": 4, "confidence": 0.9, "rationale": "r"}') as url:
@@ -146,6 +146,7 @@ def test_dimensions_and_secondary_metrics_are_lines_under_bare_names(shop):
             "judge": score,
             "clarity": 3.0,
             "words": 7.0,
+            "total_µs": 2.0,
             "judge.clarity": 8.0,
             "tone_of_voice": 4.0,
         }

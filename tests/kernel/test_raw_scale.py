@@ -10,6 +10,7 @@ import pytest
 
 from dicast import Entry, Failure, InvalidScore, RawScore, RequestError, Score
 from dicast.reading import RAW, Judged
+from dicast.reporting import run_markdown
 from dicast.testing import run_pipeline, sample
 
 
@@ -153,3 +154,12 @@ def test_columns_mark_raw_values_and_leave_them_out_of_unit_scores():
     assert [flag & RAW != 0 for flag in found.flags] == [True, True]
     assert (found.scores[0], isnan(found.scores[1])) == (80.0, True)
     assert len(found.unit_scores().codes) == 0
+
+
+def test_markdown_says_that_a_mean_is_on_a_raw_scale():
+    lines = run_markdown(judged("metrics: [proxy, it]", 0.5, 0.25).document).splitlines()
+    assert any(line.startswith("| mean score of `metrics` | 0.3750 (raw scale)") for line in lines)
+    assert [line.split(" | ")[1] for line in lines if line.startswith(("| `it`", "| `proxy`"))] == [
+        "1.0000",
+        "0.3750 (raw scale)",
+    ]

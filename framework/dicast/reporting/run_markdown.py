@@ -69,7 +69,7 @@ def _parts(done: Document) -> Iterator[str]:
 def _figures(done: Document) -> Iterator[tuple[str, str]]:
     score, due = done["score"], done["scored"] + done["failed"] + done["unaffordable"]
     if score is not None and score["mean"] is not None:
-        yield f"mean score of {code(score['label'])}", figure(score["mean"]) + _interval(score)
+        yield f"mean score of {code(score['label'])}", figure(score["mean"]) + _scale(score) + _interval(score)
         if (passes := score.get("passes")) is not None and score.get("pass_rate") is not None:
             counts = f" ({passes['passed']:,} of {passes['n']:,})"
             yield "pass rate", figure(score["pass_rate"]) + counts + _interval(passes)
@@ -86,6 +86,10 @@ def _figures(done: Document) -> Iterator[tuple[str, str]]:
     yield "run", code(done["run_id"])
     if (ledger := done.get("ledger")) and ledger["head"]:
         yield "ledger head", f"row {ledger['head']['seq']:,}, {code(ledger['head']['digest'])}"
+
+
+def _scale(figures: Document) -> str:
+    return " (raw scale)" if figures.get("scale") == "raw" else ""
 
 
 def _interval(told: Document) -> str:
@@ -106,7 +110,15 @@ def _label(name: str, tally: Document) -> tuple[str, ...]:
     rate = figure(tally["pass_rate"]) if "pass_rate" in tally else ""
     interval = "" if tally.get("ci_low") is None else f"{figure(tally['ci_low'])} to {figure(tally['ci_high'])}"
     failed = f"{tally['failed']:,}" if "failed" in tally else ""
-    return code(name), figure(tally.get("mean")), interval, rate, scored, failed, tally.get("basis") or ""
+    return (
+        code(name),
+        figure(tally.get("mean")) + _scale(tally),
+        interval,
+        rate,
+        scored,
+        failed,
+        tally.get("basis") or "",
+    )
 
 
 def _warnings(done: Document) -> Iterator[str]:

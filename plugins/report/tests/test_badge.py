@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dicast import ConfigError, Score, Subject
 from dicast.testing import FakeMetric, SinkConformance, run_pipeline
-from dicast_report.badge import badge
+from dicast_report.badge import badge, shown
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -61,6 +61,18 @@ def test_it_has_a_title_a_label_and_a_role(tmp_path):
 def test_it_shows_a_mean_as_the_terminal_does(tmp_path, on):
     done, root = drawn(tmp_path, scores=[Score(2 / 3), Score(1.0)], on=on, text="helpful")
     assert root.get("aria-label") == f"helpful: {done.document['score']['mean']:.4f}" == "helpful: 0.8333"
+
+
+def test_a_mean_on_a_scale_of_its_own_is_marked():
+    figures = {"label": "metrics", "mean": 0.5, "scale": "raw"}
+    done = {
+        "score": figures,
+        "labels": {"metrics": figures},
+        "metrics": {"words": figures},
+        "gate": None,
+        "aggregates": {},
+    }
+    assert [shown(done, on) for on in ("score", "metrics", "words")] == ["0.5000 (raw scale)"] * 3
 
 
 @attrs.frozen

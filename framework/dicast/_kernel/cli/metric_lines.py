@@ -17,7 +17,8 @@ from ..values import Query
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
 
-_NO_NAME = re.compile(r"[^A-Za-z0-9_.]")
+_NO_NAME = re.compile(r"[^A-Za-z0-9_.µ]")
+_NO_DETAIL = re.compile(r"[^\w.]")  # names of METRIC lines that were read stay as they were
 SCORE = "score"
 
 DETAILS = ("dimensions", "secondary_metrics")
@@ -54,7 +55,7 @@ class RunLines:
         """
         lines, taken = list[str](), set[str]()
         for name, label, mean in self._figures(document, details):
-            free = _free(_NO_NAME.sub("_", name), _NO_NAME.sub("_", label), taken)
+            free = _free((_NO_DETAIL if label else _NO_NAME).sub("_", name), _NO_NAME.sub("_", label), taken)
             taken.add(free)
             if mean is not None:  # a decimal without an exponent, which strict readers do not take
                 lines.append(f"METRIC {free}={Decimal(repr(mean)):f}\n")

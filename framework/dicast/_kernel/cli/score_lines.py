@@ -20,7 +20,7 @@ _MODEL = 2
 def score_lines(done: Document) -> Iterator[str]:
     """The mean of the score, how sure it is, and what it rests on."""
     score = done["score"]
-    if score is None and not done["judges"] and not done["metrics"]:
+    if score is None and len(done["labels"]) < 2:
         return
     if score is None:
         yield f"score: none, as there are {len(done['labels'])} labels; gate: {{on: LABEL}} names the one that counts"
@@ -32,7 +32,8 @@ def score_lines(done: Document) -> Iterator[str]:
             yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
         bases = score.get("by_basis") or {basis: n for basis, n in score["by_tier"].items() if n}  # of earlier versions
         yield from corrected_lines(done)
-        yield "  resting " + ", ".join(_resting(bases, score.get("calibrated", 0)))
+        if bases:  # nothing says what a criterion's scores rest on
+            yield "  resting " + ", ".join(_resting(bases, score.get("calibrated", 0)))
 
 
 def _over(done: Document, score: Document) -> str:

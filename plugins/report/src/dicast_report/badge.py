@@ -109,13 +109,18 @@ def shown(done: Mapping[str, Any], on: str) -> str:
     if on == "score" and score is None and len(done["labels"]) > 1:
         return f"{len(done['labels'])} labels"
     if on == "score" or (score is not None and on == score["label"]):
-        return figure(None if score is None else score["mean"])
+        return _mean(score or {})
     labels = {**done["metrics"], **done["labels"], **criteria(done)}
     if on not in labels:
         hint = nearest(on, ["gate", "score", *labels])
         more = f", did you mean {hint!r}?" if hint else ""
         raise DataError(f"report/badge: on is {on!r}, and the run has gate, score, {', '.join(labels)}{more}")
-    return figure(labels[on].get("mean"))
+    return _mean(labels[on])
+
+
+def _mean(figures: Mapping[str, Any]) -> str:
+    scale = " (raw scale)" if figures.get("scale") == "raw" else ""
+    return figure(figures.get("mean")) + scale
 
 
 def badge(left: str, right: str, colour: str) -> str:
