@@ -195,3 +195,47 @@ def test_every_name_of_a_session_has_a_ref(repository, name):
     repository.init("--name", name)
     refs = repository.git("for-each-ref", "--format=%(refname)", "refs/dicast/loop").split()
     assert len(refs) == 1
+
+
+def test_a_change_that_was_kept_by_hand_merges_by_the_printed_command(repository):
+    begin(repository)
+    words = ["--hypothesis", "h", "--learned", "l", "--next-action-hint", "n"]
+    repository.json("run")
+    repository.json("log", "--status", "keep", *words)
+    repository.write("slow.py", repository.git("show", "HEAD:slow.py").replace("100", "90"))
+    repository.json("run")
+    repository.json("log", "--status", "keep", *words)
+    command = repository.json("merge", code=1)["command"]
+    subprocess.run(command, shell=True, cwd=repository.root, check=True, capture_output=True)
+    assert repository.git("status", "--porcelain") == ""
+    assert repository.git("rev-parse", "HEAD") == repository.git("rev-parse", "refs/dicast/loop/cost")
+
+
+def test_a_commit_between_run_and_log_is_not_reverted(repository):
+    begin(repository)
+    words = ["--hypothesis", "h", "--learned", "l", "--next-action-hint", "n"]
+    repository.json("run")
+    repository.write("tracked.txt", "user's")
+    repository.git("add", "tracked.txt")
+    repository.commit("user's")
+    done = repository.dicast("log", "--status", "keep", *words, code=2)
+    assert "measure it again" in done.stderr
+    repository.json("log", "--status", "discard", *words, "--rollback-reason", "r")
+    assert repository.git("for-each-ref", "refs/dicast/discarded") == ""
+
+
+def test_a_shallow_clone_has_its_history_in_the_checkout(repository, place):
+    begin(repository)
+    shallow = repository.root.parent / "shallow"
+    subprocess.run(["git", "clone", "-q", "--depth", "1", f"file://{repository.root}", str(shallow)], check=True)
+    repository.root = shallow
+    repository.init()
+    before = repository.state()
+    code = (
+        "Path('slow.py').write_text(source(90))\n"
+        "print('ASI learned=' + subprocess.check_output(['git', 'log', '--format=%s'], text=True).replace('\\n', ' '))"
+    )
+    repository.loop(code, 1)
+    assert repository.entries()[-1]["learned"].startswith("more")
+    assert repository.entries()[-1]["status"] == "keep"
+    assert repository.state() == before

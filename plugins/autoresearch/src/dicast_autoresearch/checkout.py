@@ -132,6 +132,9 @@ class Workspace:
         objects.mkdir(exist_ok=True)
         (work / ".git" / OBJECTS).mkdir()
         (objects / "alternates").write_text(f"../{OBJECTS}\n{self.git.path('objects').resolve()}\n", encoding="utf-8")
+        shallow = self.git.path("shallow")
+        if shallow.exists():
+            shutil.copyfile(shallow, work / ".git/shallow")
         self.git.run("update-ref", "refs/heads/dicast", commit, folder=work)
 
     def _put_links(self, made: Checkout) -> None:

@@ -78,6 +78,8 @@ def init(as_json: bool, **options: Any) -> None:
         logs.append(git.root / LOG, Config(name=made.name, metric=made.primary, unit=unit, direction=made.direction))
     lines = [f"{git.root / sessions.FILE} is written; next: dicast autoresearch loop --propose CMD"]
     lines.append(f"kept experiments: {ref}; dicast autoresearch merge brings them to your branch")
+    if rounds.namespace is None:
+        lines.append("bubblewrap (bwrap) is missing or not permitted: checkouts are at another path, links are copied")
     lines += [f"linked into every checkout, read-only: {', '.join(linked)}"] if linked else []
     lines += [f"not in the checkouts, --link PATH adds them: {', '.join(left)}"] if left else []
     _say(
@@ -86,6 +88,7 @@ def init(as_json: bool, **options: Any) -> None:
             "session": str(git.root / sessions.FILE),
             "segment": logs.read(git.root / LOG).segment,
             "ref": ref,
+            "mounted": rounds.namespace is not None,
             "linked": linked,
             "left_out": left,
         },
@@ -129,7 +132,7 @@ def run(as_json: bool) -> int:
         tree = rounds.working_tree()
         found = rounds.measure_tree(tree)
         last = attrs.asdict(found)
-        state.save_last(rounds.git.root, {"measured": last, "tree": tree})
+        state.save_last(rounds.git.root, {"measured": last, "tree": tree, "base": rounds.base})
     lines = [f"METRIC {name}={value:g}" for name, value in found.metrics.items()]
     _say(
         as_json,
@@ -158,12 +161,12 @@ def _decision(rounds: Rounds, last: dict[str, Any]) -> Decision:
     return decide(measured, rounds.log().before(rounds.session.validation), rounds.session.policy)
 
 
-def _last(rounds: Rounds) -> tuple[dict[str, Any], str]:
-    """Return what was measured last, and the measured tree."""
+def _last(rounds: Rounds) -> tuple[dict[str, Any], str, str]:
+    """Return what was measured last, the measured tree, and the commit that it is on top of."""
     last = state.load_last(rounds.git.root)
-    if last is None or "tree" not in last:
+    if last is None or "base" not in last:
         raise ConfigError("nothing was measured since the last entry: dicast autoresearch run does it")
-    return last["measured"], last["tree"]
+    return last["measured"], last["tree"], last["base"]
 
 
 @autoresearch.command("decide")
@@ -193,7 +196,7 @@ def log_command(status: str, description: str, as_json: bool, **asi: str | None)
     """
     rounds = _rounds()
     git, session = rounds.git, rounds.session
-    last, tree = _last(rounds)
+    last, tree, base = _last(rounds)
     given = {
         **{name: last["asi"].get(name) for name in ASI},
         **{key: value for key, value in asi.items() if value is not None},
@@ -214,7 +217,7 @@ def log_command(status: str, description: str, as_json: bool, **asi: str | None)
     )
     with state.exclusive(git.root):
         _recover(rounds)
-        entry = rounds.settle(entry, tree)
+        entry = rounds.settle(entry, tree, base)
         state.clear_last(git.root)
     lines = [f"experiment {entry.experiment}: {status} ({session.primary} {entry.primary_metric})"]
     if entry.discarded_ref is not None:
@@ -288,7 +291,7 @@ def merge(as_json: bool) -> int:
     changes.
     """
     rounds = _rounds()
-    found = merging.merge(rounds.git, rounds.ref)
+    found = merging.merge(rounds.git, rounds.ref, rounds.guard.specs())
     _say(as_json, attrs.asdict(found), found.message)
     return 0 if found.merged else 1
 

@@ -23,8 +23,11 @@ class Merge:
     command: str | None = None
 
 
-def merge(git: Git, ref: str) -> Merge:
-    """Fast-forward the current branch to *ref* if tree and index are clean and the branch has no other commits."""
+def merge(git: Git, ref: str, specs: Sequence[str]) -> Merge:
+    """Fast-forward the current branch to *ref* if tree and index are clean and the branch has no other commits.
+
+    :param specs: the session's scope. If it has the kept change already, as after ``log --status keep``, the command stages it first.
+    """
     tip, head = git.resolve(ref), git.head()
     if tip is None or git.is_ancestor(tip, head):
         return Merge(True, ref, tip, f"nothing to merge: the branch has all commits of {ref}")
@@ -36,6 +39,9 @@ def merge(git: Git, ref: str) -> Merge:
         why, command = f"{branch} has commits that the experiments were not made on", f"git merge {shlex.quote(ref)}"
     elif git.run("status", "--porcelain", "--untracked-files=no"):
         why = "the working tree or the index has changes; commit or stash them, then run"
+        if git.working_tree(head, specs) == git.tree_of(tip):
+            why = "the working tree has the kept change already, not committed; stage it, and move the branch"
+            command = f"git add -A -- {shlex.join(specs)} && {command}"
     else:
         try:
             git.run("merge", "--ff-only", "-q", ref)

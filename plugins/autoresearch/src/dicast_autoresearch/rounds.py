@@ -327,15 +327,17 @@ class Rounds:
             self.recover()
             raise
 
-    def settle(self, entry: Experiment, tree: str) -> Experiment:
-        """Keep or discard the measured *tree* as *entry* says, add the entry to the log, and return it with its commit."""
-        is_same = tree == self.git.tree_of(self.base)
+    def settle(self, entry: Experiment, tree: str, base: str) -> Experiment:
+        """Keep or discard the *tree* that was measured on top of *base*, as *entry* says; return the entry of the log with its commit."""
+        is_same = tree == self.git.tree_of(base)
         if entry.status == "keep":
-            commit = self.base if is_same else self.git.commit(tree, self._message(entry), self.base)
+            if base != self.base:
+                raise ConfigError("Cannot keep: HEAD has moved; measure it again with dicast autoresearch run")
+            commit = base if is_same else self.git.commit(tree, self._message(entry), base)
             self._move(commit)
             entry = attrs.evolve(entry, commit=commit)
         elif not is_same:
-            apart = self.git.keep_discarded(entry.experiment, tree, entry.description, self.base)
+            apart = self.git.keep_discarded(entry.experiment, tree, entry.description, base)
             entry = attrs.evolve(entry, discarded_ref=apart)
         self._entries.append(entry)
         return entry
