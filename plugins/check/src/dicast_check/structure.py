@@ -123,7 +123,7 @@ def embedded(text: str, brackets: str = "{[") -> Iterator[Any]:
         try:
             value, place = decoder.raw_decode(text, start)
         except (ValueError, RecursionError) as error:
-            read += getattr(error, "pos", start) - start
+            read += getattr(error, "pos", len(text)) - start  # too deep: how far it was read is not known
             place = start + 1
         else:
             yield value

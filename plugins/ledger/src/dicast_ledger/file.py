@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from dicast import LedgerRefused
 
@@ -118,7 +119,8 @@ def open_file(path: Path, *, create: bool, timeout: float) -> sqlite3.Connection
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
     """Return a connection in autocommit mode, usable from any thread, that waits *timeout* seconds for a lock."""
-    uri = f"{path.absolute().as_uri()}?{_mode(path)}"
+    place = path.absolute().as_posix()  # Path.as_uri imports an HTTP client from Python 3.14 on
+    uri = f"file://{'' if place.startswith('/') else '/'}{quote(os.fsencode(place), safe='/:')}?{_mode(path)}"
     connection = sqlite3.connect(
         uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False, factory=Patient
     )
