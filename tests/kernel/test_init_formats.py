@@ -231,6 +231,18 @@ def test_an_object_without_a_known_place_is_refused_with_its_places(init):
     assert (code, source["rows/jsonl"]["fields"]) == (0, {"output": "output.verdict.city", "reference": "expected"})
 
 
+def test_replies_of_which_most_failed_are_never_judged_by_their_form(init):
+    good = {"type": "succeeded", "message": {"role": "assistant", "content": [{"type": "text", "text": "Lima"}]}}
+    rows = [{"custom_id": "1", "result": good}, *({"custom_id": n, "result": {"type": "expired"}} for n in "23")]
+    code, document, source = init(lines(*rows), "rows.jsonl")
+    assert (code, source) == (2, None)
+    assert document["error"]["message"].endswith(
+        "--fields output=result.PATH; places: type, message.role, message.content"
+    )
+    code, document, _ = init(lines(*rows), "rows.jsonl", "--fields", "output=result.message.content.0.text", tries=True)
+    assert (code, document["tried"]["failures"]) == (0, {"source_error": 2})
+
+
 def test_most_objects_decide_the_place(init):
     outputs = [{"text": "4"}, {"answer": "4"}, {"answer": "4"}, {"answer": "5", "text": "x"}]
     rows = [{"input": "2+2?", "output": output, "expected": "4"} for output in outputs]

@@ -15,6 +15,9 @@ from .written import one_comment
 _KEYS = 12
 """How many places of an object are named."""
 
+_REPLY_KEYS = ("choices", "candidates", "status_code", "message.content")
+"""Keys that objects have if they are replies of a service, one of them at least."""
+
 
 def read_objects(guesses: Guesses, sample: Sample) -> None:
     """Take the text in an output column of objects as the output, unless the reference has objects, too.
@@ -52,9 +55,7 @@ def _place_in(column: Column) -> str | None:
 
 def _is_reply(column: Column) -> bool:
     """Return whether the objects are replies of a service, and no structured outputs of a model."""
-    return any(
-        lookup(value, key) is not MISSING for value in column.values for key in ("choices", "candidates", "status_code")
-    )
+    return any(lookup(value, key) is not MISSING for value in column.values for key in _REPLY_KEYS)
 
 
 def _places(column: Column) -> list[str]:

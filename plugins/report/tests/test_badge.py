@@ -69,6 +69,7 @@ def test_a_mean_on_a_scale_of_its_own_is_marked():
         "score": figures,
         "labels": {"metrics": figures},
         "metrics": {"words": figures},
+        "judges": {},
         "gate": None,
         "aggregates": {},
     }
