@@ -186,3 +186,39 @@ def test_a_port_in_use_is_said(folder):
         port = taken.getsockname()[1]
         done = dicast("evaluator", "serve", "pipeline.yaml", "--port", str(port))
     assert (done.returncode, f"cannot listen on 127.0.0.1:{port}" in done.stderr) == (2, True)
+
+
+RAW = """
+metrics:
+  - proxy/keywords: {required: [yes]}
+  - evaluator/command:
+      command: [%s, -c, "import json, sys; json.load(sys.stdin); print(json.dumps({'score': 7.5}))"]
+      score_range: any
+scoring: {threshold: 0.5}
+"""
+
+
+@pytest.fixture
+def raw(folder):
+    (folder / "pipeline.yaml").write_text(RAW % sys.executable)
+
+
+def test_stdin_gives_a_raw_score_with_its_scale(raw):
+    code, found = judged({"candidate": "yes"}, "--kind", "row")
+    assert (code, found["score"], found["scale"]) == (0, 7.5, "raw")
+    assert found["metrics"]["evaluator/command"]["score"] == 7.5
+    assert "evaluator/command: 7.5" in found["reasoning"]
+
+
+def test_stdin_gives_no_score_to_a_candidate_that_a_proxy_holds_back_from_a_raw_scale(raw):
+    code, found = judged({"candidate": "no"}, "--kind", "row")
+    assert (code, found["error"]["kind"]) == (1, "missing_input")
+    assert "below scoring.threshold" in found["error"]["message"]
+
+
+def test_stdin_names_the_kind_where_the_pipeline_judges_no_candidate(folder):
+    (folder / "pipeline.yaml").write_text(f"source: {{rows/jsonl: {{path: rows.jsonl}}}}\n{RAW % sys.executable}")
+    code, found = judged({"candidate": "yes"})
+    assert code == 1
+    assert "the pipeline judges no candidate" in found["error"]["message"]
+    assert "--kind" in found["error"]["message"]

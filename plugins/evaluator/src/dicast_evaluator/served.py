@@ -90,6 +90,8 @@ def result(events: Sequence[Event], on: str | None) -> dict[str, Any]:
     if label in failures:
         payload = failures[label].payload
         raise NoScore(str(payload["error_message"]), str(payload["failure_mode"]))
+    if not verdicts and not failures:
+        raise NoScore(_NOBODY, "missing_input")
     if label not in verdicts:
         near = nearest(label, [*verdicts])
         raise NoScore(f"nothing is labelled {label!r}{f', did you mean {near!r}?' if near else ''}", "missing_input")
@@ -97,7 +99,7 @@ def result(events: Sequence[Event], on: str | None) -> dict[str, Any]:
     metrics = {score["metric"]: _metric(score) for score in _scores(verdicts.get(METRICS))}
     judges = {name: _judge(event) for name, event in verdicts.items() if name != METRICS}
     return {
-        "score": counted.payload["score"],
+        **_counted_score(counted),
         "reasoning": _reasoning(metrics, judges),
         "confidence": counted.payload["confidence"],
         "basis": counted.payload.get("basis"),
@@ -113,8 +115,26 @@ def _counted(labels: Sequence[str]) -> str:
     if METRICS in labels or len(labels) == 1:
         return METRICS if METRICS in labels else labels[0]
     if not labels:
-        raise NoScore("the pipeline judges no candidate: look at 'on' and 'accepts'", "missing_input")
+        raise NoScore(_NOBODY, "missing_input")
     raise NoScore(f"several judges and no metrics: say whose score counts with --on, of {', '.join(labels)}", "crashed")
+
+
+_NOBODY = "the pipeline judges no candidate: give the kind of subject that it accepts as --kind, and look at 'on' and 'accepts'"
+
+
+def _counted_score(event: Event) -> dict[str, Any]:
+    """Return the score, on the evaluator's own scale where it has no range.
+
+    :raises NoScore: when a proxy held the candidate back, so that there is no score on that scale.
+    """
+    score, raw = event.payload["score"], event.payload.get("raw")
+    if score is not None:
+        return {"score": score}
+    if raw is None:
+        raise NoScore(
+            "a proxy is below scoring.threshold, and the candidate has no score on the raw scale", "missing_input"
+        )
+    return {"score": raw, "scale": "raw"}
 
 
 def _scores(event: Event | None) -> Sequence[Mapping[str, Any]]:
@@ -124,7 +144,7 @@ def _scores(event: Event | None) -> Sequence[Mapping[str, Any]]:
 
 def _metric(score: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "score": score["value"],
+        "score": score.get("raw") if score["value"] is None else score["value"],
         "confidence": score["confidence"],
         "basis": score.get("basis") or score["tier"],
         "reason": score["details"],
@@ -135,14 +155,19 @@ def _metric(score: Mapping[str, Any]) -> dict[str, Any]:
 def _judge(event: Event) -> dict[str, Any]:
     payload = event.payload
     named = {name: payload.get(name) for name in ("score", "confidence", "basis", "judge_model")}
+    named["score"] = payload.get("raw") if named["score"] is None else named["score"]
     signals: Any = payload.get("signals") or {}
     return {**named, "signals": shared_signals(signals)}
 
 
 def _reasoning(metrics: Mapping[str, Mapping[str, Any]], judges: Mapping[str, Mapping[str, Any]]) -> str:
     """A line for each metric and judge: its score, and why."""
-    lines = [f"{label}: {one['score']:g}{_why(one['reason'])}" for label, one in metrics.items()]
-    return "\n".join([*lines, *(f"{label}: {one['score']:g}" for label, one in judges.items())])
+    lines = [f"{label}: {_number(one['score'])}{_why(one['reason'])}" for label, one in metrics.items()]
+    return "\n".join([*lines, *(f"{label}: {_number(one['score'])}" for label, one in judges.items())])
+
+
+def _number(score: float | None) -> str:
+    return "no score" if score is None else f"{score:g}"
 
 
 def _why(reason: str) -> str:
