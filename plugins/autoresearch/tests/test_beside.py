@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import time
 
@@ -107,6 +108,54 @@ def test_whatever_a_user_does_beside_the_loop_stays_also_when_it_is_killed(repos
     assert repository.state() == state
     check_kept(repository)
     assert not (repository.root / ".auto/state.json").exists()
+
+
+KILLS = """#!/bin/sh
+echo x >> {count}
+if [ $(wc -l < {count}) -eq {number} ]; then kill -9 $PPID; exit 1; fi
+exec {git} "$@"
+"""
+
+
+def with_killer(repository, tmp_path, number, *words):
+    """Run a command that is killed at its call *number* of git; return its exit code."""
+    real = shutil.which("git")
+    folder, count = tmp_path / "killer", tmp_path / "count"
+    folder.mkdir(exist_ok=True)
+    count.write_text("")
+    (folder / "git").write_text(KILLS.format(count=count, number=number, git=real))
+    (folder / "git").chmod(0o755)
+    env = {
+        **os.environ, "HOME": str(repository.root), "GIT_CONFIG_NOSYSTEM": "1",
+        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
+    }  # fmt: skip
+    done = subprocess.run(
+        [*DICAST, "autoresearch", *words], cwd=repository.root, env=env, capture_output=True, check=False
+    )
+    return done.returncode
+
+
+@pytest.mark.slow
+def test_a_loop_and_its_recovery_that_are_killed_at_any_call_of_git_lose_nothing(repository, tmp_path):
+    begin(repository)
+    repository.write("tracked.txt", "changed")
+    repository.git("add", "tracked.txt")
+    repository.write("untracked.txt", "mine")
+    repository.loop(PROPOSES, 1)
+    state, number = repository.state(), 1
+    while True:
+        words = ["loop", "--propose", repository.proposer(PROPOSES), "--runs", "1"]
+        code = with_killer(repository, tmp_path, number, *words)
+        with_killer(repository, tmp_path, 1 + number % 9, "resume")
+        repository.json("resume")
+        assert repository.state() == state
+        check_kept(repository)
+        for ref in repository.git("for-each-ref", "--format=%(refname)", "refs/dicast/discarded").split():
+            assert repository.git("diff", "--name-only", f"{ref}~1", ref) == "slow.py\n"
+        if code != -9:
+            break
+        number += int(os.environ.get("DICAST_KILL_STEP", "5"))
+    assert code == 0
 
 
 def killed_while_proposing(repository):

@@ -18,6 +18,9 @@ from .git import Git, run_git
 from .namespace import OBJECTS, Namespace, refuse_in_place
 from .running import run_within
 
+READY = "ready"
+"""The file next to a checkout that is complete."""
+
 _LOCAL = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_PREFIX", "GIT_CONFIG", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE",
@@ -110,7 +113,13 @@ class Workspace:
 
         :raises ConfigError: if it cannot be made.
         """
-        place = self.folder / name
+        try:
+            return self._checkout(self.folder / name, commit, links)
+        except OSError as error:
+            place = error.filename or self.folder
+            raise ConfigError(f"a checkout cannot be made: {place}: {error.strerror or error}") from error
+
+    def _checkout(self, place: Path, commit: str, links: Mapping[str, Path]) -> Checkout:
         work = place / (self.git.root.name or "root")
         work.mkdir(parents=True)
         self._make_repository(work, commit)
@@ -122,6 +131,7 @@ class Workspace:
         made = attrs.evolve(made, links=_free(work, links))
         shutil.copyfile(index, work / ".git/index")
         self._put_links(made)
+        (place / READY).touch()
         return made
 
     def _make_repository(self, work: Path, commit: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Measurements
+from dicast import Measurements
 
 from . import log as logs
 from .decision import Decision, confidence
@@ -58,10 +58,7 @@ class Entries:
 
         :raises ConfigError: if it cannot be written, for example on a full disk.
         """
-        try:
-            logs.append(self.git.root / LOG, entry)
-        except OSError as error:
-            raise ConfigError(f"{self.git.root / LOG} cannot be written: {error.strerror or error}") from error
+        logs.append(self.git.root / LOG, entry)
 
     def words(self, proposed: Measurements, command: str) -> dict[str, str]:
         """What a proposer has said, with words where it said nothing; its *command* is the description of last resort."""

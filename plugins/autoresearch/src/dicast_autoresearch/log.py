@@ -103,13 +103,19 @@ def now() -> str:
 
 
 def append(path: Path, entry: Experiment | Config) -> None:
-    """Add *entry* to the log at *path*; it is on the disk when this returns."""
+    """Add *entry* to the log at *path*; it is on the disk when this returns.
+
+    :raises ConfigError: if it cannot be written, for example on a full disk.
+    """
     line = json.dumps(_header(entry) if isinstance(entry, Config) else _entry(entry), ensure_ascii=False)
-    before = path.read_bytes()[-1:] if path.exists() else b"\n"
-    with path.open("ab") as file:
-        file.write((b"" if before in (b"\n", b"") else b"\n") + line.encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        before = path.read_bytes()[-1:] if path.exists() else b"\n"
+        with path.open("ab") as file:
+            file.write((b"" if before in (b"\n", b"") else b"\n") + line.encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def _header(config: Config) -> dict[str, object]:

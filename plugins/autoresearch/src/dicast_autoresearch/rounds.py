@@ -15,7 +15,7 @@ from dicast import ConfigError, Measurements, MetricLines, ProcessTree
 
 from . import log as logs
 from . import state
-from .checkout import Checkout, Workspace, new_folder, remove
+from .checkout import READY, Checkout, Workspace, new_folder, remove
 from .decision import Before, Decision, decide
 from .entries import REASONS, Entries
 from .git import Change, Git
@@ -132,7 +132,7 @@ class Rounds:
         """Keep the change of a proposer whose round was cut off, and return a text about it."""
         place = folder / "proposal"
         work = next((path for path in place.iterdir() if path.is_dir()), None) if place.is_dir() else None
-        if work is None or not (place / "index").is_file():
+        if work is None or not (place / READY).is_file():
             return ""
         links = dict.fromkeys([*self.links.of_session(), *self.git.untracked()], work)
         try:
@@ -151,7 +151,11 @@ class Rounds:
         """Return a new workspace, recorded as a round under way."""
         base = self.base
         folder = new_folder()
-        state.save(self.git.root, state.Pending(self._tree.mark, str(folder), base))
+        try:
+            state.save(self.git.root, state.Pending(self._tree.mark, str(folder), base))
+        except ConfigError:
+            remove(folder)
+            raise
         return Workspace(self.git, self.namespace, folder, {"DICAST_AUTORESEARCH": self._tree.mark})
 
     def baseline(self) -> Outcome:

@@ -92,7 +92,10 @@ def write(root: Path, session: Session) -> None:
     for name in ("secondary_directions", "link"):
         if not values[name]:
             del values[name]
-    path.write_text(yaml.write_yaml(values), encoding="utf-8")
+    try:
+        path.write_text(yaml.write_yaml(values), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def read(root: Path) -> Session:

@@ -103,10 +103,13 @@ def exclusive(root: Path) -> Iterator[None]:
 
 
 def _write(path: Path, value: object) -> None:
-    with AtomicFile(path) as file:
-        # names of files may be no UTF-8; Python's writer keeps them as escapes
-        file.write(json.dumps(value).encode())
-        file.commit()
+    try:
+        with AtomicFile(path) as file:
+            # names of files may be no UTF-8; Python's writer keeps them as escapes
+            file.write(json.dumps(value).encode())
+            file.commit()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def _read(path: Path) -> dict[str, Any] | None:
