@@ -193,8 +193,9 @@ def test_watch_reads_every_format_and_counts_its_records(shop):
 def test_watch_names_unknown_shapes_and_failed_records_as_bad_lines(shop):
     unknown = {"chat": "a", "messages": [{"role": "critic", "content": "hi"}]}
     shop.write(unknown, {"chat": "b", "messages": [], "error": "timeout"}, chat("good", 1))
-    code, judged = shop.watch()
+    code, judged = shop.watch("--json")
     assert (code, judged[-1]) == (3, "session good")
+    assert shop.read() == {"records": 3, "dropped": {"bad_line": 2}, "formats": {"openai": 1}}
     assert "chats.jsonl:1: unknown role 'critic'" in shop.said
     assert (
         "chats.jsonl:2: conversation 'b' is not judged: the record failed where it was recorded: timeout" in shop.said

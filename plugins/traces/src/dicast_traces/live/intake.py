@@ -189,9 +189,10 @@ class Intake:
         return self._transcripts is None or event.type == "session.ended"
 
     def read_counts(self) -> ReadCounts:
-        """Return the counts of the records that were taken, those of an earlier process included; bad lines are none of them."""
-        dropped = {"duplicate": self.duplicates} if self.duplicates else {}
-        records = self._restored + self._taken + self.duplicates
+        """Return the counts of the records that were read; of an earlier process those that were taken, without its bad lines."""
+        left_out = {"duplicate": self.duplicates, "bad_line": self._console.bad + self.rejected}
+        dropped = {reason: count for reason, count in left_out.items() if count}
+        records = self._restored + self._taken + sum(dropped.values())
         if self._transcripts is None:
             return ReadCounts(records, dropped=dropped)
         totals = self._transcripts.totals
