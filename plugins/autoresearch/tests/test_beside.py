@@ -288,3 +288,21 @@ def test_a_shallow_clone_has_its_history_in_the_checkout(repository, place):
     assert repository.entries()[-1]["learned"].startswith("more")
     assert repository.entries()[-1]["status"] == "keep"
     assert repository.state() == before
+
+
+def test_a_session_whose_files_are_committed_works_and_no_index_is_refreshed(repository):
+    begin(repository)
+    (repository.root / ".git/info/exclude").write_text("")
+    repository.git("add", "-A")
+    repository.commit("with the session")
+    for name in ("slow.py", "tracked.txt", "measure.py"):
+        os.utime(repository.root / name, (1, 1))
+    before = repository.state()
+    repository.loop("Path('slow.py').write_text(source(90))", 1)
+    repository.loop("Path('.auto/session.yaml').write_text('x'); Path('slow.py').write_text(source(80))", 1)
+    assert "what measures was changed: .auto/session.yaml" in repository.entries()[-1]["rollback_reason"]
+    assert repository.state() == before
+    repository.json("run")
+    assert repository.state() == before
+    assert repository.json("merge")["merged"]
+    assert ", 90" in (repository.root / "slow.py").read_text()

@@ -149,7 +149,7 @@ def _recover(rounds: Rounds) -> None:
 
 def _warn_uncommitted(rounds: Rounds, *, outside_scope: bool = False) -> None:
     """Name the changes of the working tree that the checkouts do not have."""
-    names = [path for path in rounds.guard.uncommitted() if not (outside_scope and rounds.guard.in_scope(path))]
+    names = [path for path in rounds.guard.unmeasured() if not (outside_scope and rounds.guard.in_scope(path))]
     if names:
         click.echo(f"not measured, because it is not committed: {', '.join(names[:10])}", err=True)
 
@@ -276,10 +276,17 @@ def loop(propose: str, runs: int | None, as_json: bool) -> int:
     entries = [attrs.asdict(one.experiment) for one in made]
     _say(
         as_json,
-        {"experiments": entries, "ended": ended, **document(rounds.session, rounds.log())},
-        f"{text(rounds.session, rounds.log())}\n\nended: {ended}",
+        {"experiments": entries, "ended": ended, "ref": rounds.ref, **document(rounds.session, rounds.log())},
+        f"{text(rounds.session, rounds.log())}\n\nended: {ended}{_hint(rounds)}",
     )
     return 0
+
+
+def _hint(rounds: Rounds) -> str:
+    """Return how the kept experiments come to the branch; an empty text if it has them."""
+    if rounds.git.is_ancestor(rounds.base, rounds.git.head()):
+        return ""
+    return f"\nkept on {rounds.ref}; dicast autoresearch merge brings it to your branch"
 
 
 @autoresearch.command()
@@ -291,7 +298,7 @@ def merge(as_json: bool) -> int:
     changes.
     """
     rounds = _rounds()
-    found = merging.merge(rounds.git, rounds.ref, rounds.guard.specs())
+    found = merging.merge(rounds.git, rounds.ref, rounds.guard)
     _say(as_json, attrs.asdict(found), found.message)
     return 0 if found.merged else 1
 

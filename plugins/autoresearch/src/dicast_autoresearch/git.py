@@ -157,19 +157,14 @@ class Git:
         self.move(next(name for name in names if name not in taken), commit, None)
         return commit
 
+    def uncommitted(self, *words: str) -> list[str]:
+        """Return the paths with uncommitted changes, found with the further *words* of ``git status``, which writes no index."""
+        fixed = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")
+        return [line[3:] for line in self.names(*fixed, *words)]
+
     def working_tree(self, base: str, specs: Sequence[str]) -> str:
         """Return the tree *base* with the files below *specs* as the user's working tree has them. Its index is only read."""
-        listed = self.names(
-            "status",
-            "--porcelain",
-            "-z",
-            "--no-renames",
-            "--untracked-files=all",
-            "--ignore-submodules=all",
-            "--",
-            *specs,
-        )
-        paths = {line[3:] for line in listed}
+        paths = set(self.uncommitted("--untracked-files=all", "--", *specs))
         paths |= set(self.names("diff", "--name-only", "--no-renames", "-z", "HEAD", base, "--", *specs))
         there = [path for path in paths if os.path.lexists(self.root / path)]
         gone = [path for path in paths if path not in set(there)]

@@ -26,20 +26,19 @@ class Guard:
 
         :raises ConfigError: naming them.
         """
-        words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", *self.specs())
-        names = [line[3:] for line in self.git.names(*words)]
+        names = self.git.uncommitted("--untracked-files=all", "--", *self.specs())
         if names:
             raise ConfigError(
                 f"the scope has changes that are not committed: {', '.join(names[:10])}; commit or stash them first"
             )
 
     def specs(self) -> list[str]:
-        """Return the scope as pathspecs of git."""
-        return [f":(top,literal){path}" for path in self.session.scope]
+        """Return the scope as pathspecs of git, without the session's files."""
+        return [*map(pathspec, self.session.scope), *(f":(exclude,top,literal){path}" for path in OWN)]
 
-    def uncommitted(self) -> list[str]:
+    def unmeasured(self) -> list[str]:
         """Return the tracked files with uncommitted changes, which no checkout has."""
-        return self.git.names("diff", "--name-only", "-z", "--ignore-submodules=all", "HEAD")
+        return [path for path in self.git.uncommitted("--untracked-files=no") if not _is_own(path)]
 
     def refusal(self, changes: Sequence[Change], folder: Path, *, measuring: bool = False) -> str:
         """Return why *changes* in the checkout *folder* are refused; an empty text if they are not.
@@ -81,17 +80,19 @@ class Guard:
 
         :raises ConfigError: naming the files.
         """
-        specs = [
-            f":(top,literal){path}" for path in self.guarded(self.git.root) if os.path.lexists(self.git.root / path)
-        ]
-        found = self.git.run("diff", "--name-only", "-z", "HEAD", "--", *specs).split(b"\0") if specs else []
-        if names := [os.fsdecode(name) for name in found if name]:
+        specs = [pathspec(path) for path in self.guarded(self.git.root) if os.path.lexists(self.git.root / path)]
+        if specs and (names := self.git.uncommitted("--untracked-files=no", "--", *specs)):
             raise ConfigError(f"what measures was changed: {', '.join(names)}; commit it, or bring it back, first")
 
     def in_scope(self, path: str) -> bool:
         """Whether a change may touch *path*."""
         mine = PurePosixPath(path)
         return any(mine.is_relative_to(os.path.normpath(scope)) for scope in self.session.scope)
+
+
+def pathspec(path: str) -> str:
+    """Return *path*, relative to the root, as a pathspec of git."""
+    return f":(top,literal){path}"
 
 
 def _is_own(path: str) -> bool:

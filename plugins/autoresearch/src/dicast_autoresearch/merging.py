@@ -10,6 +10,7 @@ import attrs
 from dicast import ConfigError
 
 from .git import Git, run_git
+from .guard import Guard, pathspec
 
 
 @attrs.frozen
@@ -23,10 +24,10 @@ class Merge:
     command: str | None = None
 
 
-def merge(git: Git, ref: str, specs: Sequence[str]) -> Merge:
+def merge(git: Git, ref: str, guard: Guard) -> Merge:
     """Fast-forward the current branch to *ref* if tree and index are clean and the branch has no other commits.
 
-    :param specs: the session's scope. If it has the kept change already, as after ``log --status keep``, the command stages it first.
+    If the scope has the kept change already, as after ``log --status keep``, the command stages it first.
     """
     tip, head = git.resolve(ref), git.head()
     if tip is None or git.is_ancestor(tip, head):
@@ -37,11 +38,11 @@ def merge(git: Git, ref: str, specs: Sequence[str]) -> Merge:
         why = "HEAD is detached"
     elif not git.is_ancestor(head, tip):
         why, command = f"{branch} has commits that the experiments were not made on", f"git merge {shlex.quote(ref)}"
-    elif git.run("status", "--porcelain", "--untracked-files=no"):
+    elif guard.unmeasured():
         why = "the working tree or the index has changes; commit or stash them, then run"
-        if git.working_tree(head, specs) == git.tree_of(tip):
+        if git.working_tree(head, guard.specs()) == git.tree_of(tip):
             why = "the working tree has the kept change already, not committed; stage it, and move the branch"
-            command = f"git add -A -- {shlex.join(specs)} && {command}"
+            command = f"git add -A -- {shlex.join(map(pathspec, guard.session.scope))} && {command}"
     else:
         try:
             git.run("merge", "--ff-only", "-q", ref)
@@ -54,4 +55,4 @@ def merge(git: Git, ref: str, specs: Sequence[str]) -> Merge:
 
 def restore_command(scope: Sequence[str], commit: str) -> str:
     """Return the git command that brings the *scope* back to *commit*, in working tree and index."""
-    return f"git restore --source={commit[:12]} --staged --worktree -- {shlex.join(scope)}"
+    return f"git restore --source={commit[:12]} --staged --worktree -- {shlex.join(map(pathspec, scope))}"
