@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dicast import Cost, Failure, Judgment, Score, Subject
-from dicast.reporting import RECORD, OutcomeReader, exact, figure, money, share
+from dicast.reporting import RECORD, OutcomeReader, exact, facts, figure, money, share
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline
 
 
@@ -119,6 +119,14 @@ def test_a_label_that_another_clause_of_the_gate_is_on_decides_too():
         ("dear", "0.1000, below 0.5"),
         ("metrics", "0.6000, as not every metric passes"),
     ]
+
+
+def test_the_reason_of_a_judge_s_verdict_is_its_rationale():
+    signals = {"rationale_redacted": "It is rude.", "rationale_scope": "ledger", "attempts": 1}
+    dear = FakeJudge(Judgment(0.1, 0.8, "llm", "m", Cost.zero(), signals=signals))
+    (one,), _, _ = read("judges: [dear]\n", rows("a"), dear=dear)
+    assert one.outcomes["dear"].reason == "It is rude."
+    assert facts(signals) == "attempts 1"
 
 
 def test_a_metric_of_the_gate_that_was_spared_is_no_subject_that_did_not_pass():

@@ -13,6 +13,7 @@ from .._kernel.events import EVAL_STARTED, RECORD_ENDS, RUN_STARTED, SUBJECT_REA
 from .._kernel.pipeline.labels import recorded_score_label
 from .._kernel.values import Event, weakest
 from .._kernel.values.passes import TOLERANCE, PassRule
+from .._kernel.values.rationale import RATIONALE, SCOPE
 from .._toolkit.table_texts import TableTexts
 from .figures import figure
 
@@ -233,7 +234,7 @@ def facts(signals: Mapping[str, Any]) -> str:
     return ", ".join(
         f"{name.replace('_', ' ')} {value if isinstance(value, str) else f'{value:.4g}'}"
         for name, value in signals.items()
-        if (isinstance(value, str) and len(value) < _WORD)
+        if (isinstance(value, str) and len(value) < _WORD and name not in (RATIONALE, SCOPE))
         or (isinstance(value, int | float) and not isinstance(value, bool))
     )
 
@@ -268,7 +269,7 @@ def _of_verdict(outcome: Outcome, said: Mapping[str, Any]) -> Outcome:
     """The outcome of a label with a verdict of its own."""
     outcome = attrs.evolve(outcome, cost_usd=said.get("judge_cost_usd"), milliseconds=said.get("judge_latency_ms"))
     if "failure_mode" not in said:
-        reason = outcome.reason or facts(said["signals"]) or None
+        reason = outcome.reason or said["signals"].get(RATIONALE) or facts(said["signals"]) or None
         return attrs.evolve(outcome, score=said["score"], raw=said.get("raw"), basis=said.get("basis"), reason=reason)
     if (cap := said.get("skipped")) is not None:
         return attrs.evolve(outcome, skipped=f"no room in the budget: {cap}")
