@@ -64,7 +64,8 @@ def python_project(repository, *, in_place):
     repository.write("src/project/__init__.py", "COST = 100\n")
     way = "" if in_place else "import sys; sys.path.insert(0, 'src')\n"
     repository.write(
-        "measure.py", f"{way}import helper, project\nprint(f'METRIC cost={{project.COST * helper.FACTOR}}')\n"
+        "measure.py",
+        f"{way}import helper, os, project\nassert os.environ['UV_NO_SYNC'] == '1'\nprint(f'METRIC cost={{project.COST * helper.FACTOR}}')\n",
     )
     repository.git("add", "-A")
     repository.commit("project")
@@ -134,7 +135,7 @@ def test_untracked_paths_are_linked_on_request_and_shown(repository, place):
     assert repository.json(*words)["left_out"] == ["data"]
     done = repository.dicast("loop", "--propose", "true", code=2)
     assert "Not in the checkout, --link PATH adds them: data" in done.stderr
-    assert repository.json(*words, "--link", "data")["linked"] == ["data"]
+    assert repository.json(*words, "--link", "data", "--link", "data/numbers.txt")["linked"] == ["data"]
     assert repository.loop("Path('slow.py').write_text(source(9))", 1)["baseline"] == 100
     assert repository.statuses() == ["keep", "discard"]
     for path, message in (("no-such", "there is no such path"), ("measure.py", "git tracks it")):

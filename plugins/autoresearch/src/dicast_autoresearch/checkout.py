@@ -61,11 +61,16 @@ class Checkout:
         unset = [name for name in _LOCAL if name in os.environ]
         if self.namespace is not None:
             words = self.namespace.words(self.folder, self.links, unset, words)
-            return run_within(words, self.git.root, seconds, receive, data, self.marks, receive_errors)
+            return run_within(words, self.git.root, seconds, receive, data, self._variables(), receive_errors)
         if unset:
             words = ["env", *(word for name in unset for word in ("-u", name)), *words]
-        env = {**self.marks, "PWD": str(self.folder)}
+        env = {**self._variables(), "PWD": str(self.folder)}
         return run_within(words, self.folder, seconds, receive, data, env, receive_errors)
+
+    def _variables(self) -> dict[str, str]:
+        """Return variables for its commands. uv cannot synchronize an environment that is read-only, and would fail."""
+        is_linked = any(Path(path).name in (".venv", "venv") for path in self.links)
+        return {**self.marks, **({"UV_NO_SYNC": "1"} if is_linked and "UV_NO_SYNC" not in os.environ else {})}
 
     def _refuse_missing(self, program: str) -> None:
         if "/" not in program:

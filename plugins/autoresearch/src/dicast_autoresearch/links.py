@@ -34,14 +34,12 @@ class Links:
 
         :raises ConfigError: naming each path of the session's ``link`` that is missing or tracked.
         """
-        untracked = self.git.untracked()
-        found = {path for path in untracked if PurePosixPath(path).name in DEPENDENCIES}
-        found |= {path for path in self._named(*commands) if path in untracked}
-        found |= {
-            path for path in untracked for name in self._named(*commands) if PurePosixPath(name).is_relative_to(path)
-        }
+        untracked, named = self.git.untracked(), self._named(*commands)
+        above = {str(parent) for name in named for parent in (PurePosixPath(name), *PurePosixPath(name).parents)}
+        found = {path for path in untracked if PurePosixPath(path).name in DEPENDENCIES or path in above}
         found |= set(self._asked())
         found |= {path for path in self.git.submodules("HEAD") if any(_entries(self.git.root / path))}
+        found = {path for path in found if not any(str(above) in found for above in PurePosixPath(path).parents)}
         return {path: self.git.root / path for path in sorted(found)}
 
     def of_session(self) -> dict[str, Path]:

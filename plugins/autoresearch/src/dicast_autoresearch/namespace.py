@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -65,10 +66,11 @@ def refuse_in_place(root: Path, folders: Sequence[Path]) -> None:
 
     :raises ConfigError: naming the file.
     """
+    whole = re.compile(re.escape(str(root)) + r"(?![\w.-])")
     for folder in folders:
         for pattern in _IN_PLACE:
             for file in folder.glob(pattern):
-                if str(root) in file.read_text(encoding="utf-8", errors="replace"):
+                if whole.search(file.read_text(encoding="utf-8", errors="replace")):
                     raise ConfigError(
                         f"{file}: the environment imports the project from {root}, so the checkout would not be"
                         " measured. Install bubblewrap (bwrap), or install the project without --editable"
