@@ -34,7 +34,7 @@ MOST_FAILURES = 20
 
 @click.group()
 def autoresearch() -> None:
-    """Try changes and keep those that improve the primary metric, outside of your working tree."""
+    """Try changes and keep the improvements."""
 
 
 @autoresearch.command()
