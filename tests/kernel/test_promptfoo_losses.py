@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 import yaml
@@ -336,3 +337,15 @@ def test_a_prompt_that_cannot_be_read_is_listed(tmp_path, monkeypatch, capsys):
     assert main(["init", "--from", "promptfoo", "c.yaml", "--json", "--no-try"]) == 0
     losses = [one["what"] for one in json.loads(capsys.readouterr().out)["not_carried"]]
     assert sorted(losses) == ["config of a prompt", "prompt make.py", "prompt none.txt", "prompt {'label': 'empty'}"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{{" * 30_000, "{%" * 30_000, "{{a}}" * 30_000, "const a = 1;" + "\\" * 100_000, "( a, {" * 20_000],
+    ids=["braces", "blocks", "names", "backslashes", "parameters"],
+)
+def test_the_time_to_read_a_text_grows_with_the_text_alone(take, text):
+    value = json.dumps(text)
+    start = perf_counter()
+    take(f"  - vars: {{x: a}}\n    assert: [{{type: javascript, value: {value}}}, {{type: contains, value: {value}}}]")
+    assert perf_counter() - start < 5

@@ -18,7 +18,7 @@ _NEVER = (".ts", ".mts", ".cts", ".rb")
 _MEMBERS = "prompt|test|provider|providerResponse|logProbs|config|metadata|trace"
 _READS = re.compile(
     rf"\.\s*(?P<member>{_MEMBERS})\b(?!\s*\()|\[\s*['\"](?P<item>{_MEMBERS})['\"]|\.get\(\s*['\"](?P<get>{_MEMBERS})['\"]"
-    rf"|\(\s*\w+\s*,\s*\{{[^}}]*\b(?P<part>{_MEMBERS})\b"
+    rf"|\(\s*\w+\s*,\s*\{{[^{{}}]*\b(?P<part>{_MEMBERS})\b"
 )
 """Members of promptfoo's context that rows do not have."""
 
@@ -144,11 +144,11 @@ def _body(text: str) -> str:
 
 def _last_semicolon(code: str) -> int:
     """Return the place of the last semicolon outside of quotes; -1 where there is none."""
-    last, quote = -1, ""
+    last, quote, is_escaped = -1, "", False
     for place, letter in enumerate(code):
-        slashes = len(code[:place]) - len(code[:place].rstrip("\\"))
-        if letter in "'\"`" and slashes % 2 == 0:
+        if letter in "'\"`" and not is_escaped:
             quote = "" if quote == letter else quote or letter
         if letter == ";" and not quote:
             last = place
+        is_escaped = letter == "\\" and not is_escaped
     return last

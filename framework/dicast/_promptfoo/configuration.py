@@ -203,9 +203,28 @@ def column_name(variable: str) -> str:
 
 def renamed(template: str) -> str:
     """*template* with the columns' names in place of the variables'."""
-    inside = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
     word = re.compile(rf"(?<![\w.'\"])({'|'.join(_COLUMNS)})(?![\w'\"])")
-    return inside.sub(lambda match: word.sub(lambda name: column_name(name[1]), match[0]), template)
+    parts, place = list[str](), 0
+    for start, end in _insides(template):
+        parts += [template[place:start], word.sub(lambda name: column_name(name[1]), template[start:end])]
+        place = end
+    return "".join((*parts, template[place:]))
+
+
+def _insides(template: str) -> Iterator[tuple[int, int]]:
+    """Yield where each expression and each block of *template* starts and ends. The time grows with the text alone."""
+    place, endless = 0, set[str]()
+    while (match := _OPENING.search(template, place)) is not None:
+        start, place = match.start(), match.start() + 1
+        end = -1 if match[0] in endless else template.find("}}" if match[0] == "{{" else "%}", match.end())
+        if end < 0:
+            endless.add(match[0])
+        else:
+            place = end + 2
+            yield start, place
+
+
+_OPENING = re.compile(r"\{[{%]")
 
 
 def rendered(template: str, names: Mapping[str, Any]) -> str | None:
