@@ -349,3 +349,11 @@ def test_the_time_to_read_a_text_grows_with_the_text_alone(take, text):
     start = perf_counter()
     take(f"  - vars: {{x: a}}\n    assert: [{{type: javascript, value: {value}}}, {{type: contains, value: {value}}}]")
     assert perf_counter() - start < 5
+
+
+def test_variables_that_multiply_to_gigabytes_are_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    test = {"vars": {"a": "x" * 100_000, "b": "{{a}}" * 1000}, "assert": [{"type": "equals", "value": "{{b}}" * 1000}]}
+    (tmp_path / "pf.json").write_text(json.dumps({"prompts": ["{{b}}"], "providers": ["echo"], "tests": [test]}))
+    assert main(["init", "--from", "promptfoo", "pf.json", "--no-try"]) == 2
+    assert "becomes longer than 16,777,216 characters" in capsys.readouterr().err

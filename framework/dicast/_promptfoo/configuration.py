@@ -228,13 +228,24 @@ _OPENING = re.compile(r"\{[{%]")
 
 
 def rendered(template: str, names: Mapping[str, Any]) -> str | None:
-    """*template* with the values of its variables, as promptfoo fills them in; None where it is more than names in braces."""
+    """*template* with the values of its variables, as promptfoo fills them in; None where it is more than names in braces.
+
+    :raises ConfigError: where the text becomes larger than a file may be.
+    """
+    size = 0
 
     def value(match: re.Match[str]) -> str:
+        nonlocal size
         current: Any = names
         for step in match[1].split("."):
             current = current.get(step) if isinstance(current, Mapping) else None
-        return as_text(current)
+        text = as_text(current)
+        size += len(text)
+        if size > MOST_BYTES:
+            raise ConfigError(
+                f"{template[:40]!r}… becomes longer than {MOST_BYTES:,} characters with its variables; shorten them"
+            )
+        return text
 
     return None if "{{" in _NAME.sub("", template) or "{%" in template else _NAME.sub(value, template)
 
