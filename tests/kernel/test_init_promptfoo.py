@@ -193,7 +193,6 @@ def test_what_does_not_go_over_is_listed_with_its_place_and_what_to_do(take, tmp
     assert code == 0
     assert [(one["line"], one["what"]) for one in document["not_carried"]] == [
         (2, "provider exec:answer.sh"),
-        (3, "scenarios"),
         (6, "option prefix"),
         (8, "similar"),
         (9, "contains"),
@@ -309,3 +308,37 @@ def test_odd_values_are_left_out_or_refused(odd, found, take, tmp_path):
     text = odd + "".join(f"{name}: {value}\n" for name, value in given.items() if not odd.startswith(name))
     code, document, _, _ = take(text)
     assert (code, "broken.jsonl:1:1: the line is not JSON" in str(document)) == (found, found == 2)
+
+
+def test_a_scenario_is_its_tests_once_for_each_configuration(take):
+    text = (
+        "prompts: ['{{who}} {{what}}']\n"
+        "providers: [echo]\n"
+        "defaultTest: {vars: {who: nobody}, assert: [{type: icontains, value: '{{what}}'}]}\n"
+        "scenarios:\n"
+        "  - description: greetings\n"
+        "    config:\n"
+        "      - {vars: {who: Ada, what: hello}, assert: [{type: contains, value: Ada}]}\n"
+        "      - {vars: {who: Bo}}\n"
+        "    tests:\n"
+        "      - {description: low, vars: {what: hi}}\n"
+        "      - {vars: {what: bye}, assert: [{type: similar, value: x}]}\n"
+        "tests: [{vars: {what: alone}}]\n"
+    )
+    code, document, _, rows = take(text)
+    assert code == 0
+    outputs = [row["output"] if "output" in row else row["outputs"] for row in rows]
+    assert outputs == ["nobody alone", "Ada hi", "Ada bye", "Bo hi", "Bo bye"]
+    assert [len(row.get("assert", ())) for row in rows] == [1, 2, 2, 1, 1]
+    assert [bool(row.get("not_carried")) for row in rows] == [False, False, True, False, True]
+    assert (document["tests"], document["not_judged"]) == (5, 2)
+
+
+def test_a_scenario_may_be_in_a_file_and_have_no_tests(take, tmp_path):
+    (tmp_path / "scenario.yaml").write_text(
+        "config: [{vars: {x: a}, assert: [{type: contains, value: a}]}, {vars: {x: b}}]\n"
+    )
+    text = "prompts: ['{{x}}']\nproviders: [echo]\nscenarios: ['file://scenario.yaml']\n"
+    code, document, _, rows = take(text)
+    assert (code, [row["output"] for row in rows]) == (0, ["a", "b"])
+    assert document["not_judged"] == 1  # without an assertion

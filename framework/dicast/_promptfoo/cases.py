@@ -61,6 +61,7 @@ def cases(setting: Setting) -> list[Case]:
     default = default_test(setting.root, setting.folders)
     named = items(setting.root.get("tests"))
     tests = [test for node in named for test in _tests(node, setting)]
+    tests += _scenario_tests(setting)
     if named and not tests:
         raise ConfigError(
             [node.place.problem(f"no test could be read from {data_of(node)}; {_READABLE}") for node in named]
@@ -166,6 +167,35 @@ def _tests(node: Node, setting: Setting) -> Iterator[Node]:
         elif path.suffix in _FILES:
             for child in items(read_node(path)):
                 yield from _tests(child, setting) if isinstance(child.value, str) else [follow(child, setting.root)]
+
+
+def _scenario_tests(setting: Setting) -> Iterator[Node]:
+    """Yield the tests of each scenario once for each of its configurations, whose variables and assertions come first."""
+    for named in items(setting.root.get("scenarios")):
+        path = setting.folders.file(named)
+        for node in [named] if path is None else items(read_node(path)):
+            keys, empty = mapping_of(follow(node, setting.root)), [Node({}, node.place)]
+            configurations = [one for child in items(keys.get("config")) for one in _tests(child, setting)]
+            tests = [one for child in items(keys.get("tests")) for one in _tests(child, setting)]
+            for configuration in configurations or empty:
+                for test in tests or empty:
+                    yield _laid_over(configuration, test)
+
+
+def _laid_over(below: Node, above: Node) -> Node:
+    """Return the test that has the keys of both nodes: *above* wins, assertions are joined, variables and options merged."""
+    lower, upper = mapping_of(below), mapping_of(above)
+    keys = {**lower, **upper}
+    for name in ("vars", "options"):
+        if name not in lower or name not in upper:
+            continue
+        if isinstance(lower[name].value, dict) and isinstance(upper[name].value, dict):
+            keys[name] = attrs.evolve(upper[name], value={**mapping_of(lower[name]), **mapping_of(upper[name])})
+        else:  # a file of variables, whose test is not judged
+            keys[f"scenario with {name} from a file"] = upper[name]
+    if asserts := [*items(lower.get("assert")), *items(upper.get("assert"))]:
+        keys["assert"] = Node(asserts, above.place)
+    return Node(keys, above.place if upper else below.place)
 
 
 def _lines(path: Path) -> Iterator[Node]:

@@ -22,7 +22,17 @@ from .graders import Graders, grader
 from .prompts import Prompt, prompts
 from .providers import Provider, providers
 
-_READ = {"prompts", "providers", "targets", "tests", "defaultTest", "description", "assertionTemplates", "$schema"}
+_READ = {
+    "prompts",
+    "providers",
+    "targets",
+    "tests",
+    "scenarios",
+    "defaultTest",
+    "description",
+    "assertionTemplates",
+    "$schema",
+}
 _IDLE = {"sharing", "outputPath", "commandLineOptions", "tags", "metadata", "writeLatestResults"}
 _LIMIT = 50
 _FORM_ALONE = "No test has an assertion: this judges only that outputs are not empty."

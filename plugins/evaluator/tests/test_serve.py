@@ -120,6 +120,8 @@ def test_payloads_of_both_versions_are_served_from_one_run_and_none_is_lost(fold
     verdicts = json.loads(dicast("verdicts", "--json").stdout)["verdicts"]
     assert len(verdicts) == 304
     assert json.loads(dicast("ledger", "verify", "--json").stdout)["ok"]
+    read = json.loads(dicast("show", "last", "--json").stdout)["read"]
+    assert (read["records"], read["subjects"], read["dropped"]) == (305, {"candidate": 304}, {"bad_payload": 1})
 
 
 BAD = [

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dicast
-from dicast import ConfigError, DataError, Due, RunContext, Subject, TraceEvent
+from dicast import ConfigError, DataError, Due, Failure, RunContext, Subject, TraceEvent
 from dicast.commands import run_command
+from dicast.testing import MemoryLedger, run_pipeline
 from dicast_traces import Events, Messages, Recorded, recorded
 
 KINDS = ("tool_cycle", "turn", "session")
@@ -438,3 +439,21 @@ def test_memory_is_that_of_one_session(tmp_path):
         return highest
 
     assert peak(1600) < 1.5 * peak(400)
+
+
+@given(st.lists(st.sampled_from(["good", "failed", "without output"]), min_size=1, max_size=12))
+@settings(max_examples=25)
+def test_the_counts_of_what_is_judged_again_are_those_of_the_ledger(records):
+    dues = [
+        Due(Subject("row", str(number), output="text" if record == "good" else None),
+            failure=Failure("source_error", "broken") if record == "failed" else None)
+        for number, record in enumerate(records)
+    ]  # fmt: skip
+    components = {"kept": MemoryLedger()}
+    text = "metrics: [proxy/format]\nledger: kept\n"
+    first = run_pipeline(text, subjects=dues, components=components).document
+    again = run_pipeline(f"source: {{traces/recorded: {{subject: row}}}}\n{text}", components=components).document
+    read = again["read"]
+    assert (read["records"], read["failed"]) == (len(records), records.count("failed"))
+    assert read["records"] == sum(read["subjects"].values()) + sum(read["dropped"].values()) + read["failed"]
+    assert (again["scored"], again["failures"]) == (first["scored"], first["failures"])

@@ -16,7 +16,7 @@ import attrs
 import orjson
 from aiohttp import web
 
-from dicast import Due, Event, RunContext, Subject
+from dicast import Due, Event, ReadCounts, RunContext, Subject
 from dicast.toolkit.connections import ACCEPTED_AT_ONCE, WAITING, Connections, connection_limit, listening_socket
 
 from .result import parsed
@@ -144,6 +144,12 @@ class Server:
         self._coming: asyncio.Queue[Due] = asyncio.Queue()
         self._open: set[Answer] = set()
         self._counts = {"requests": 0, "scored": 0, "failed": 0}
+        self._refused = 0
+
+    def read_counts(self) -> ReadCounts:
+        """Return how many payloads came, and how many of them were no payloads."""
+        dropped = {"bad_payload": self._refused} if self._refused else {}
+        return ReadCounts(self._counts["requests"], dropped=dropped)
 
     async def subjects(self) -> AsyncIterator[Due]:
         """The candidates, as they come."""
@@ -207,6 +213,7 @@ class Server:
         try:
             found = result(await self._answer(subject_of(payload, self._options.kind)), self._options.on)
         except BadPayload as error:
+            self._refused += 1
             return 400, {"error": {"kind": "payload", "message": str(error)}}
         except NoScore as error:
             self._counts["failed"] += 1
