@@ -51,6 +51,7 @@ def listed(shop, *arguments):
     return {plugin["name"]: plugin for plugin in done.json["plugins"]}
 
 
+@pytest.mark.slow
 def test_listing_imports_nothing(shop, bomb):
     for arguments in (["plugins"], ["plugins", "--json"], ["--help"], ["run", "--help"], ["verdict"], ["--version"]):
         shop.process(*arguments)
