@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from contextlib import suppress
 
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dicast import DataError, Due
+from dicast.testing import run_pipeline
 from dicast.toolkit.sessions import Session
 from dicast_traces import Messages
 from dicast_traces.messages import Layout
@@ -237,3 +239,73 @@ def check_reading(record, unknown):
     if isinstance(session, Session):
         assert orjson.dumps([event.payload for event in session.log])
         assert session.log[-1].type == "session.ended"
+
+
+SESSIONS = st.lists(  # of each session its turns: tool calls by their ends, whether the turn ends, unknown events
+    st.lists(
+        st.tuples(
+            st.lists(st.sampled_from(["completed", "failed", "open"]), max_size=3), st.booleans(), st.integers(0, 2)
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+def trace_lines(sessions):
+    """Yield the events of *sessions*, with results of calls that were never made."""
+    for number, turns in enumerate(sessions):
+        session = f"s{number}"
+        for place, (calls, ends, unknown) in enumerate(turns):
+            turn = f"{session}/{place}"
+            for call, end in enumerate(calls):
+                payload = {"tool_use_id": f"{turn}/{call}", "tool_name": "get"}
+                yield {"type": "tool.called", "session_id": session, "turn_id": turn, "payload": payload}
+                if end != "open":
+                    yield {
+                        "type": f"tool.{end}",
+                        "session_id": session,
+                        "turn_id": turn,
+                        "payload": {**payload, "success": True, "error": "x"},
+                    }
+            for _ in range(unknown):
+                yield {"type": "robot.moved", "session_id": session, "turn_id": turn, "payload": {}}
+            if ends:
+                texts = {"user_prompt_text": "q", "final_response_text": "a"}
+                yield {
+                    "type": "turn.completed",
+                    "session_id": session,
+                    "turn_id": turn,
+                    "payload": {"stop_reason": "end_turn", "tool_call_count": len(calls), "signals_extra": texts},
+                }
+        orphan = {"tool_use_id": f"{session}/nobody", "tool_name": "get", "success": True}
+        yield {"type": "tool.completed", "session_id": session, "turn_id": f"{session}/0", "payload": orphan}
+
+
+@given(SESSIONS)
+@settings(max_examples=25)
+def test_the_counts_of_a_trace_add_up_to_the_file(tmp_path_factory, sessions):
+    lines = list(trace_lines(sessions))
+    path = tmp_path_factory.mktemp("trace") / "trace.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    source = json.dumps({"traces/events": {"path": str(path)}})
+    turns = [turn for session in sessions for turn in session]
+    ended = sum(ends for _, ends, _ in turns)
+    if not ended:
+        with pytest.raises(DataError, match="there are no subjects"):
+            run_pipeline(f"source: {source}\njudges: [heuristic/turn]\n")
+        return
+    read = run_pipeline(f"source: {source}\njudges: [heuristic/turn]\n").document["read"]
+    assert (read["records"], read["subjects"]) == (len(lines), {"turn": ended})
+    assert sum(read.get("unknown_types", {}).values()) == sum(unknown for _, _, unknown in turns)
+    types = [line["type"] for line in lines]
+    calls = types.count("tool.called")
+    results = types.count("tool.completed") + types.count("tool.failed")
+    contents = read["contents"]
+    assert (contents["calls"], contents["results"]) == (calls, results)
+    assert contents["unmatched_results"] == len(sessions)
+    assert contents["unmatched_calls"] == calls - (results - len(sessions))
+    seen = {line["turn_id"] for line in lines}
+    assert contents["turns"] + contents["open_turns"] == len(seen)
