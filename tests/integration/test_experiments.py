@@ -708,7 +708,7 @@ def test_killed_suite_is_taken_up_where_it_was(shop, model):
 @pytest.mark.slow
 def test_suite_that_is_taken_up_decides_by_its_gate_of_now_what_had_ended(shop, model):
     text = SUITE + "metrics: [proxy/format]\n" + ALONE
-    name = shop.pipeline(text + "gate: {min_score: 0.5}\n").name
+    name = shop.pipeline(text + "gate: {on: metrics, min_score: 0.5}\n").name
     model.answer = but(401, "better r2 depth")
     first = shop.dicast("run", name, "--json").json["experiments"]
     assert {name: one["gate"]["passed"] for name, one in first.items()} == {

@@ -118,6 +118,8 @@ class AtomicFile:
         self._pending.clear()
 
     def _refuse_to_replace(self) -> None:
+        if self.path.is_symlink():  # it is resolved
+            raise FileExistsError(0, "it is a link that leads to itself")
         if self.path.exists() and not self.path.is_file():
             raise FileExistsError(0, "it is not a regular file")
         if self.path.exists() and not self._overwrite:
