@@ -207,7 +207,7 @@ class HasReadCounts(Protocol):
     """Sources; on the live object."""
 
     def read_counts(self) -> ReadCounts:
-        """What it counted in the newest pass of ``subjects``, so far: the run's document has it as ``read``. A live source that is taken up counts on from what it recorded. Without it ``read`` has the counts of subjects alone."""
+        """The counts of the newest pass of ``subjects``, so far: the run's document has them as ``read``. A live source that is taken up continues with the counts that it recorded. Without it ``read`` has the counts of subjects alone."""
 
 
 class HasLive(Protocol):

@@ -1,4 +1,4 @@
-"""The descendants of a process, in whatever session they are."""
+"""The descendants of a process, in any session."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _marked(mark: bytes) -> Iterator[int]:
 
 
 class Adoption:
-    """The orphans that come to this process from now on, whatever session and environment they have.
+    """The orphans that this process adopts from now on, of any session and environment.
 
     Linux gives them to the nearest subreaper, which this process becomes. Elsewhere there are none, and :meth:`end` kills nothing.
     """

@@ -35,7 +35,7 @@ LEDGER = "ledger"
 _SHOWN = 20
 
 Subject = tuple[str, str]
-"""A subject's kind and id; the kind "" where a file does not say it."""
+"""A subject's kind and id; the kind is "" where a file has none."""
 
 Key = tuple[str, str, str | None, str | None]
 """Kind, id, digest of the output, and run of a label."""
@@ -294,7 +294,7 @@ class LabeledOutputs:
         return shown is not None and shown.digest is not None and shown.digest == output.digest
 
     def check(self) -> None:
-        """See that every label that met a verdict says which output it is about, where a task made the output.
+        """Check that every label with a verdict names its output, where a task made the output.
 
         :raises ConfigError: naming such labels.
         """

@@ -94,7 +94,7 @@ def _made(record: Mapping[str, Any]) -> object:
 
 
 class JudgedContents:
-    """The contents that a run with a task judged: what it read, with the output that the task made.
+    """The contents that a run with a task judged: the record that it read, with the output of the task.
 
     :param run_id: the run to read.
     """

@@ -1,4 +1,4 @@
-"""Outputs that are objects: where their text is, and the failure of a metric of text that was told no place in them."""
+"""Outputs that are objects: where their text is, and the failure of a text metric without a ``field``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REPLIES = (
 """Where replies of chat models have their text."""
 
 _AROUND = ("", "body.", "response.", "response.body.", "message.", "result.message.")
-"""What records of calls put around a reply."""
+"""Keys that records of calls put around a reply."""
 
 _NAMES = ("answer", "text", "content", "output", "response", "completion", "prediction", "result", "message", "value")
 PLACES = (

@@ -64,7 +64,7 @@ class MediaPart:
 
     @property
     def marker(self) -> str:
-        """The text that stands for the content, as in ``[image/png, 48 kB]``."""
+        """The text in place of the content, as in ``[image/png, 48 kB]``."""
         details = [self.media_type or self.kind]
         details += [_short(self.name)] if self.name else []
         if self.size is not None:

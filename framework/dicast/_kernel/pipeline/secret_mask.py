@@ -1,4 +1,4 @@
-"""Masking a pipeline's secrets in whatever its components return, raise or report."""
+"""Masking a pipeline's secrets in the answers, errors and reports of its components."""
 
 from __future__ import annotations
 

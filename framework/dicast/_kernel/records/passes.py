@@ -208,7 +208,7 @@ def _only_score(record: Record) -> tuple[str, float] | None:
 
 
 def recorded_rule(started: Mapping[str, Any]) -> PassRule:
-    """Return what the payload of ``run.started`` says of passing."""
+    """Return the rule of passing in the payload of ``run.started``."""
     label = next(iter(started.get("gated") or ()), recorded_score_label(started))
     return attrs.evolve(PassRule.of(started), labels=recorded_labels(started), label=label)
 

@@ -209,7 +209,7 @@ def _corrected(clause: Clause, found: Finding, done: Mapping[str, Any]) -> Findi
 
 
 def _pass_rate(clause: Clause, on: str, watched: Watched, line: float) -> Finding:
-    """Hold the pass rate against *line*: it holds, or fails, whatever the open subjects would have been, or else it is undecided."""
+    """Compare the pass rate with *line*: the rule holds or fails for every outcome of the open subjects, else it is undecided."""
     passes = watched.passes
     found = pass_rate(passes) if watched.flagged else None
     if found is None:

@@ -54,7 +54,7 @@ class Ending:
 
 
 def raw_scale(report: Report, label: str) -> Document:
-    """Return what marks the figures of a raw *label*, and why it has no pass rate; nothing for any other label."""
+    """Return the marks of the figures of a raw *label*, and the reason why it has no pass rate; nothing for any other label."""
     if label not in report.raw:
         return {}
     return {"scale": "raw"} | ({} if report.rule.states(label) else {"reasons": ["raw_scale"]})

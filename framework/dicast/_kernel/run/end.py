@@ -90,7 +90,7 @@ def failed(stopped: Stopped, error: LedgerError) -> dict[str, object]:
 
 
 def counted(source: Source | None, name: str, report: Report) -> tuple[ReadCounts | None, dict[str, str]]:
-    """Return the counts of what was read, None if nobody counts, and the fault of a source that cannot count, by its place."""
+    """Return the counts of the records read, None if the source does not count, and the fault of a source that cannot count, by its place."""
     if source is None:
         return None, {}
     if isinstance(source, GivenSubjects):

@@ -101,7 +101,7 @@ def pass_lines(pipeline: Pipeline) -> dict[str, float | None]:
 
 
 def pass_rule(pipeline: Pipeline) -> dict[str, Any]:
-    """What ``run.started`` says of when a subject passes all metrics together, beside the lines of the labels."""
+    """The rule of passing all metrics together, as ``run.started`` records it next to the lines of the labels."""
     scoring, metrics = pipeline.scoring, pipeline.metrics
     every = not isinstance(scoring.pass_at, float | int) and METRICS not in raw_labels(metrics)
     return {

@@ -96,7 +96,7 @@ def is_live(source: Source) -> bool:
 
 
 def read_counts(source: Source, name: str) -> ReadCounts | str | None:
-    """Return what the source counted in the pass that gave its subjects, so far; None if it does not count, a message if it cannot."""
+    """Return the counts of the source's current pass; None if it does not count, a message if it cannot."""
     count = getattr(source, "read_counts", None)
     if count is None:
         return None

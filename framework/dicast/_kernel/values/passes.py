@@ -8,7 +8,7 @@ from typing import Any, Self
 from ..classes import define, evolve, field, frozen
 
 TOLERANCE = 1e-9
-"""A number that is less than this below a line counts as on it: three scores of .7 have a mean of .7, whatever the rounding."""
+"""A number that is less than this below a line counts as on it: three scores of .7 have a mean of .7 despite rounding."""
 
 PASS_AT = 0.5
 """The score with which a subject passes where neither the file nor the component sets one."""
@@ -74,7 +74,7 @@ class PassRule:
         )
 
     def stated(self) -> dict[str, Any]:
-        """Return what :meth:`of` reads, as JSON data."""
+        """Return the rule as JSON data, which :meth:`of` reads."""
         rule = {
             "metrics": "all" if self.every else "score",
             "combine": "truth" if self.truth_only else "all",

@@ -202,7 +202,7 @@ class LiveAssertions:
         try:
             self._open_code(subject)
         except BadList:
-            pass  # the metric says what is wrong
+            pass  # score_slowly reads the list again and returns the failure
         except ConfigError as error:
             return Failure("missing_input", f"{self.metric.column}: {error}")
         return await self.metric.score_slowly(subject, self.files)
