@@ -45,15 +45,15 @@ FOLDERS = {
     "_kernel/source": 400,
     "_kernel/stream": 400,
     "_kernel/timing": 500,
-    "_kernel/values": 1200,
+    "_kernel/values": 1350,
     "_processes": 550,
     "_toolkit": 2850,
     "toolkit": 2000,
 }
-"""Bars in lines of code for each folder of the kernel (docs/adr/0081, 0085)."""
+"""Bars in lines of code for each folder of the kernel (docs/adr/0081, 0085, 0101)."""
 CORE = ("values", "contract", "stream", "asking", "run")
 """The folders of the small kernel, in the order to read them."""
-CORE_LINES = 4_800
+CORE_LINES = 5_100
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "base"}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..events import RESERVED_AREAS
 from .basis import BASES, Basis, basis_of, reaches, weakest
-from .chat import COMPLETE, ChatRequest, Message, Reply, Token, Usage
+from .chat import COMPLETE, ChatRequest, Media, Message, Reply, Token, Usage
 from .event import (
     Cap,
     Claim,
@@ -49,6 +49,7 @@ __all__ = [
     "Judgment",
     "Lease",
     "Lookahead",
+    "Media",
     "Message",
     "Query",
     "ReadCounts",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -26,15 +26,61 @@ _NOISE_LETTERS = 16
 _TOKENS_A_WORD = 1.1
 _NOISE_LETTERS_A_TOKEN = 1.5
 _TOKENS_A_MESSAGE = 16
+_not_negative = attrs.validators.optional(attrs.validators.ge(Decimal(0)))
+
+
+@frozen
+class Media:
+    """An image, a sound or a file in a message.
+
+    :param kind: ``image``, ``audio`` or ``file``.
+    :param media_type: the IANA type, such as ``image/png``.
+    :param marker: the text for models that do not read media, such as ``[image/png, 48 kB]``.
+    :param data: the content in base64, without a data URL's prefix; None if *url* has the address of the content.
+    :param url: the address of the content, which the endpoint fetches.
+    :param name: the name of the file, if known.
+    """
+
+    kind: Literal["image", "audio", "file"]
+    media_type: str
+    marker: str
+    data: str | None = None
+    url: str | None = None
+    name: str | None = None
+
+    def key(self) -> dict[str, Any]:
+        """Return the JSON data that identifies the content: its kind, type and SHA-256 or address."""
+        from hashlib import sha256
+
+        source = {"url": self.url} if self.data is None else {"sha256": sha256(self.data.encode()).hexdigest()}
+        return {"kind": self.kind, "media_type": self.media_type, **source}
 
 
 @frozen
 class Message:
-    """One message of a conversation. *cache* marks the end of what is the same in every request, for prompt caching."""
+    """One message of a conversation.
+
+    :param content: the whole text; each of the media is a marker in it.
+    :param cache: whether this message ends the part that is equal in every request, for prompt caching.
+    :param parts: the texts and media in order, if there are media. A model that reads media sends these in place of *content*.
+    """
 
     role: Role
     content: str
     cache: bool = False
+    parts: tuple[str | Media, ...] = ()
+
+    @classmethod
+    def of_parts(cls, role: Role, parts: Iterable[str | Media], *, cache: bool = False) -> Message:
+        """Return a message of *parts*; its content has the marker of each of the media."""
+        items = tuple(parts)
+        content = "".join(item if isinstance(item, str) else item.marker for item in items)
+        return cls(role, content, cache, items if any(isinstance(item, Media) for item in items) else ())
+
+    @property
+    def media(self) -> tuple[Media, ...]:
+        """The media in order."""
+        return tuple(part for part in self.parts if isinstance(part, Media))
 
 
 @frozen
@@ -46,6 +92,7 @@ class ChatRequest:
     :param temperature: None leaves it to the model's own options.
     :param schema: the JSON Schema that the reply is to follow, where the endpoint takes one.
     :param logprobs: whether the log probabilities of the reply's tokens are wanted.
+    :param top_logprobs: the number of most probable tokens that are wanted for each token of the reply; it needs *logprobs*.
     :param nonces: texts in the messages that are drawn anew for each call (seals, delimiters); :meth:`key` leaves them out.
     :param attempt: how often the same was asked before in one judgment, because the reply was of no use.
     :param rollout: which repetition of the judgment this is part of; the kernel sets it.
@@ -61,6 +108,7 @@ class ChatRequest:
     attempt: int = 0
     rollout: int = 0
     label: str = ""
+    top_logprobs: int = 0
 
     @property
     def input_tokens(self) -> int:
@@ -83,10 +131,18 @@ class ChatRequest:
 
     def key(self) -> dict[str, Any]:
         """Everything that decides the reply but the model, as JSON data; each nonce is replaced by its number."""
-        messages = [
-            {"role": message.role, "content": self._without_nonces(message.content)} for message in self.messages
-        ]
-        return {"messages": messages, **{name: getattr(self, name) for name in _DECIDING}}
+        messages = [self._message_key(message) for message in self.messages]
+        return {"messages": messages, **{name: getattr(self, name) for name in _DECIDING}, **self._later_options()}
+
+    def _message_key(self, message: Message) -> dict[str, Any]:
+        key: dict[str, Any] = {"role": message.role, "content": self._without_nonces(message.content)}
+        if message.parts:
+            key["media"] = [media.key() for media in message.media]
+        return key
+
+    def _later_options(self) -> dict[str, Any]:
+        """Return the options that recorded replies of older versions do not have, without default values."""
+        return {} if not self.top_logprobs else {"top_logprobs": self.top_logprobs}
 
     def digest(self, model: Mapping[str, Any]) -> str:
         """The SHA-256, in hex, of :meth:`key` and of what says which *model* is asked, and how."""
@@ -101,7 +157,9 @@ class ChatRequest:
 
 
 _DECIDING = tuple(
-    field.name for field in attrs.fields(ChatRequest) if field.name not in ("messages", "nonces", "label")
+    field.name
+    for field in attrs.fields(ChatRequest)
+    if field.name not in ("messages", "nonces", "label", "top_logprobs")
 )
 """What decides a reply beside the messages: what is added to a request belongs to its key unless it is named here."""
 
@@ -118,18 +176,32 @@ def _tokens(data: bytes) -> int:
 
 @frozen
 class Usage:
-    """How many tokens a call took, as the endpoint counted them; those read from a prompt cache are among the input."""
+    """Number of tokens of a call, as the endpoint counted them.
+
+    :param input_tokens: all tokens of the request, including cached ones.
+    :param output_tokens: all tokens that are billed as output, including reasoning.
+    :param cached_input_tokens: the part of the input that was read from a prompt cache.
+    :param cache_written_tokens: the part of the input that was written to a prompt cache.
+    :param reasoning_tokens: the part of the output that is reasoning.
+    """
 
     input_tokens: int
     output_tokens: int
+    cached_input_tokens: int = 0
+    cache_written_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 @frozen
 class Token:
-    """A token of a reply with its natural log probability."""
+    """A token of a reply with its natural log probability.
+
+    :param top: the most probable tokens at this position, if the request has ``top_logprobs``.
+    """
 
     text: str
     logprob: float
+    top: tuple[Token, ...] = ()
 
 
 @frozen
@@ -145,6 +217,9 @@ class Reply:
     :param metrics: what else the model reports about this call, as JSON data.
     :param retry: how the model tried, as JSON data: ``{attempts, max_attempts, history: [{attempt, error}]}`` with each try that
         came to nothing, numbered from 1; None where the first one was the answer.
+    :param finish_reason: the endpoint's own word for *stop_reason*; None if it gives none.
+    :param media: the number of media in the request that the model read, by kind; empty for a model that reads none.
+    :param adapted: the names of the request's parameters that the endpoint refused and that were left out or translated.
     """
 
     text: str
@@ -155,18 +230,36 @@ class Reply:
     logprobs: tuple[Token, ...] | None = None
     metrics: Mapping[str, object] = attrs.field(factory=dict)
     retry: Mapping[str, Any] | None = None
+    finish_reason: str | None = None
+    media: Mapping[str, int] = attrs.field(factory=dict)
+    adapted: tuple[str, ...] = ()
 
 
 @frozen
 class Price:
-    """What a model costs, in usd per million tokens."""
+    """Price of a model, in usd per million tokens.
+
+    :param cached_input_per_mtok: for input that was read from a prompt cache; the full price of input by default.
+    :param cache_write_per_mtok: for input that was written to a prompt cache; the full price of input by default.
+    """
 
     input_per_mtok: Decimal = attrs.field(validator=attrs.validators.ge(Decimal(0)))
     output_per_mtok: Decimal = attrs.field(validator=attrs.validators.ge(Decimal(0)))
+    cached_input_per_mtok: Decimal | None = attrs.field(default=None, validator=_not_negative)
+    cache_write_per_mtok: Decimal | None = attrs.field(default=None, validator=_not_negative)
 
     def cost(self, usage: Usage, version: str | None = None) -> Cost:
-        """What *usage* costs; *version* names the price list, by default the two prices."""
-        amount = (self.input_per_mtok * usage.input_tokens + self.output_per_mtok * usage.output_tokens) / _MTOK
+        """Return the cost of *usage*; *version* names the price list, by default the prices themselves."""
+        cached, written = usage.cached_input_tokens, usage.cache_written_tokens
+        amount = (
+            self.input_per_mtok * (usage.input_tokens - cached - written)
+            + self._or_full(self.cached_input_per_mtok) * cached
+            + self._or_full(self.cache_write_per_mtok) * written
+            + self.output_per_mtok * usage.output_tokens
+        ) / _MTOK
         if not amount:
             return Cost.zero()
         return Cost(amount, "usd", version or f"{self.input_per_mtok:f}/{self.output_per_mtok:f} usd per Mtok")
+
+    def _or_full(self, price: Decimal | None) -> Decimal:
+        return self.input_per_mtok if price is None else price

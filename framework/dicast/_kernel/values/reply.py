@@ -13,6 +13,16 @@ from ..classes import frozen
 from .chat import Reply, Token, Usage
 from .score import Cost
 
+_LATER = {
+    "top",
+    "finish_reason",
+    "media",
+    "adapted",
+    "cached_input_tokens",
+    "cache_written_tokens",
+    "reasoning_tokens",
+}
+
 
 @frozen
 class KeptReply:
@@ -30,7 +40,8 @@ class KeptReply:
         usage, logprobs = reply.get("usage"), reply.get("logprobs")
         more = {
             "usage": None if usage is None else Usage(**usage),
-            "logprobs": None if logprobs is None else tuple(Token(**token) for token in logprobs),
+            "logprobs": None if logprobs is None else tuple(map(_token, logprobs)),
+            "adapted": tuple(reply.get("adapted", ())),
             "cost": Cost.zero(),
         }
         kept = cls(Reply(**{**reply, **more}), tuple(nonces))
@@ -41,7 +52,7 @@ class KeptReply:
     def plain(self) -> dict[str, Any]:
         """As JSON data, without what it cost."""
         reply = attrs.evolve(self.reply, metrics=dict(self.reply.metrics))
-        return {"nonces": self.nonces, "reply": attrs.asdict(reply, filter=attrs.filters.exclude("cost"))}
+        return {"nonces": self.nonces, "reply": attrs.asdict(reply, filter=_is_recorded)}
 
     def told(self, nonces: Sequence[str]) -> Reply:
         """The reply to a call with other *nonces*: each old one that it quotes becomes the new one with the same number.
@@ -57,10 +68,19 @@ class KeptReply:
         return attrs.evolve(self.reply, text=text, logprobs=tokens)
 
 
+def _is_recorded(field: attrs.Attribute[Any], value: object) -> bool:
+    """Return whether a field is written: not the cost, and no default value of a field that older files do not have."""
+    return field.name != "cost" and not (field.name in _LATER and not value)
+
+
+def _token(token: Mapping[str, Any]) -> Token:
+    return Token(token["text"], token["logprob"], tuple(map(_token, token.get("top", ()))))
+
+
 def _renamed(tokens: Sequence[Token], pattern: re.Pattern[str], names: Mapping[str, str]) -> tuple[Token, ...]:
     text = "".join(token.text for token in tokens)
     letters = list(text)
     for found in pattern.finditer(text):
         letters[found.start() : found.end()] = [names[found[0]], *[""] * (len(found[0]) - 1)]
     rest = iter(letters)
-    return tuple(Token("".join(islice(rest, len(token.text))), token.logprob) for token in tokens)
+    return tuple(attrs.evolve(token, text="".join(islice(rest, len(token.text)))) for token in tokens)
