@@ -226,9 +226,9 @@ def test_text_says_what_stands_in_the_way(runs, ask):
     runs.run("B", many(0.5, 0.9))
     text, _ = ask("A", "B", as_json=False)
     assert text.splitlines() == [
-        "candidate B beside A, by metrics: 100 subjects in both",
+        "candidate B against A, by metrics: 100 subjects in both",
         "  70 won, 0 lost, 30 tied (within 0.01): win rate 0.7",
-        "  1 subjects have a score in the baseline's run alone, and are not compared",
+        "  1 subjects have a score only in the baseline's run, and are not compared",
         "candidate -> staged: not passed",
         "  FAIL  proxy/format >= 0.95: has no score; there are metrics, overall",
         "  FAIL  proxy/syntax >= 0.9: has no score; there are metrics, overall",
@@ -270,18 +270,18 @@ def test_label_has_to_be_in_both_runs(runs, ask):
     runs.run("A", {"1": 0.5}, label="helpful")
     runs.run("B", {"1": 0.5}, label="helpful")
     assert ask("A", "B")[0]["judge"] == "helpful"
-    with pytest.raises(ConfigError, match="no scores of 'helpfull' both.*did you mean 'helpful'"):
+    with pytest.raises(ConfigError, match="not both runs have scores of 'helpfull'.*did you mean 'helpful'"):
         ask("A", "B", "--judge", "helpfull")
     runs.run("C", {"1": 0.5}, label="strict")
     with pytest.raises(ConfigError, match="both runs have none"):
         ask("A", "C")
 
 
-def test_runs_that_were_not_judged_alike_are_compared_only_on_request(runs, ask):
+def test_runs_with_different_judges_are_compared_only_on_request(runs, ask):
     alike = {"source": "1", "judges[strict]": "1", "metrics[m]": "1"}
     runs.run("A", {"1": 0.5}, fingerprints={**alike, "scoring": "1"})
     runs.run("B", {"1": 0.6}, fingerprints={**alike, "scoring": "2", "source": "2", "judges[strict]": "2"})
-    with pytest.raises(ConfigError, match="not judged alike: scoring differ"):
+    with pytest.raises(ConfigError, match="not comparable: scoring differ"):
         ask("A", "B")
     assert ask("A", "B", "--allow-incomparable")[0]["differs"] == ["scoring"]
 

@@ -161,7 +161,7 @@ def test_of_a_turn_the_results_of_its_tools_are_the_context():
     assert "search returned:\nHIT" in request.messages[-1].content
     assert finished.document["scored"] == 1
     bare = Subject("turn", "t", "?", "!", events=(called,), session_id="s", trail=Trail((called,), 1))
-    assert "no tool returned anything" in failure(bare, "faithfulness")
+    assert "the source has no output of a tool" in failure(bare, "faithfulness")
 
 
 def test_they_stand_among_metrics_and_their_price_is_capped():

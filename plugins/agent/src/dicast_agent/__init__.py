@@ -11,5 +11,5 @@ __all__ = ["argument_correctness", "plan_quality", "policy_adherence", "task_com
 
 @hookimpl
 def dicast_judges() -> list[type[Judge]]:
-    """Offer the five."""
+    """Return the five judges."""
     return [argument_correctness, plan_quality, policy_adherence, task_completion, tool_correctness]

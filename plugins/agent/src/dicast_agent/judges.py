@@ -1,4 +1,4 @@
-"""The judges: each is a rubric, and what a conversation needs to be judged by it."""
+"""The judges: each is a rubric with a check of the parts that a conversation needs for it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ CONVERSATIONS = ("turn", "session")
 
 @rubric_judge("agent-task-completion-v1", accepts=CONVERSATIONS)
 def task_completion(subject: Subject, options: RubricOptions) -> str | None:
-    """Ask a model whether an agent did what its user wanted, by what its tools returned and not by what it claims.
+    """Ask a model whether an agent completed the user's task. The results of tools count as proof, the agent's claims do not.
 
-    A session is judged whole, a turn by what its user had asked for by then. ``signals.dimensions`` has ``done``, ``nothing_else_done`` and
+    A session is judged as a whole, a turn by the user's requests up to it. ``signals.dimensions`` has ``done``, ``nothing_else_done`` and
     ``truthfully_reported``.
 
     After tau-bench (Yao et al. 2024), AgentBench (Liu et al. 2023) and the ToolEval of ToolLLM (Qin et al. 2023).
@@ -24,9 +24,9 @@ def task_completion(subject: Subject, options: RubricOptions) -> str | None:
 
 @rubric_judge("agent-tool-correctness-v1", accepts=CONVERSATIONS)
 def tool_correctness(subject: Subject, options: RubricOptions) -> str | None:
-    """Ask a model whether an agent called the right tools, none too few and none too many.
+    """Ask a model whether an agent called the right tools, neither too few nor too many.
 
-    A turn in which no tool was called is judged as well: none may have been needed. ``signals.dimensions`` has ``right_tools``,
+    A turn without tool calls is judged too, because it may need no tool. ``signals.dimensions`` has ``right_tools``,
     ``none_missing`` and ``none_superfluous``.
 
     After T-Eval (Chen et al. 2023), API-Bank (Li et al. 2023) and the library deepeval.
@@ -36,10 +36,10 @@ def tool_correctness(subject: Subject, options: RubricOptions) -> str | None:
 
 @rubric_judge("agent-argument-correctness-v1", accepts=("tool_cycle", *CONVERSATIONS))
 def argument_correctness(subject: Subject, options: RubricOptions) -> str | None:
-    """Ask a model whether an agent called its tools with the right arguments, none of them made up or missing.
+    """Ask a model whether an agent called its tools with the right arguments, without invented or missing values.
 
-    A turn or a session without a tool call is ``missing_input``: ``on_failure: exclude`` leaves it out of a metric's mean, and as a judge of
-    tool cycles nothing of the kind comes up. ``signals.dimensions`` has ``right_values``, ``nothing_made_up`` and ``complete``.
+    A turn or a session without a tool call fails with ``missing_input``; ``on_failure: exclude`` leaves it out of a metric's mean. A tool
+    cycle always has a call. ``signals.dimensions`` has ``right_values``, ``nothing_made_up`` and ``complete``.
 
     After T-Eval (Chen et al. 2023), the Berkeley Function-Calling Leaderboard (Patil et al.) and the library deepeval.
     """
@@ -48,9 +48,9 @@ def argument_correctness(subject: Subject, options: RubricOptions) -> str | None
 
 @rubric_judge("agent-policy-adherence-v1", accepts=CONVERSATIONS)
 def policy_adherence(subject: Subject, options: RubricOptions) -> str | None:
-    """Ask a model whether an agent kept to its policy, whatever its user said.
+    """Ask a model whether an agent followed its policy, even against the user's wishes.
 
-    The policy is what the system's messages say, and the *criteria*; a conversation with neither is ``missing_input``.
+    The policy is the text of the system messages and the *criteria*. A conversation with neither fails with ``missing_input``.
     ``signals.dimensions`` has ``rules_kept``, ``no_forbidden_action`` and ``required_steps``.
 
     After tau-bench (Yao et al. 2024).
@@ -60,9 +60,9 @@ def policy_adherence(subject: Subject, options: RubricOptions) -> str | None:
 
 @rubric_judge("agent-plan-quality-v1", accepts=CONVERSATIONS)
 def plan_quality(subject: Subject, options: RubricOptions) -> str | None:
-    """Ask a model how well an agent went about its task: the steps, their order, and what it did after a failure.
+    """Ask a model how well an agent planned its task: the steps, their order, and its reaction to failures.
 
-    Whether the task was completed does not count. ``signals.dimensions`` has ``covers_task``, ``order``, ``economy`` and ``recovery``.
+    Completion of the task does not count. ``signals.dimensions`` has ``covers_task``, ``order``, ``economy`` and ``recovery``.
 
     After T-Eval (Chen et al. 2023) and AgentBench (Liu et al. 2023).
     """

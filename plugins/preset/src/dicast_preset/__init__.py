@@ -11,5 +11,5 @@ __all__ = ["DefaultProxy", "DefaultTruth"]
 
 @hookimpl
 def dicast_presets() -> list[type[Preset]]:
-    """Offer the two sets."""
+    """Return the two presets."""
     return [DefaultProxy, DefaultTruth]

@@ -1,4 +1,4 @@
-"""The default metrics of document 003's ``ScorerBuilder``."""
+"""The default sets of metrics: cheap proxies, and truth metrics."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dicast import ChatModel, Within, check_field
 
 @attrs.frozen
 class DefaultProxy:
-    """The usual proxies: ``proxy/format``, ``proxy/length`` with a least length, and ``proxy/syntax``.
+    """The usual proxies: ``proxy/format``, ``proxy/length`` with a minimum length, and ``proxy/syntax``.
 
     :param min: the shortest length with full credit, in characters.
-    :param field: check only this place in the output, a dotted path (``steps.0.code``) or a JSON pointer
-        (``/steps/0/code``); it goes to each of the three.
+    :param field: the place in the output to check: a dotted path (``steps.0.code``) or a JSON pointer
+        (``/steps/0/code``). All three metrics use it. By default they check the whole output.
     """
 
     name = "default_proxy"
@@ -34,10 +34,10 @@ class DefaultProxy:
 class DefaultTruth:
     """The usual truth metrics: ``llm/judge``, and ``diff/match`` with the reference.
 
-    A subject without a reference fails ``diff/match``; with ``on_failure: exclude`` the model's word stands alone.
+    A subject without a reference fails ``diff/match``. With ``on_failure: exclude`` its score is the judge's alone.
 
-    :param model: the chat model that is asked.
-    :param criteria: what the model is to judge by beside its rubric, each in a sentence.
+    :param model: the chat model of the judge.
+    :param criteria: criteria in addition to the rubric, a sentence each.
     """
 
     name = "default_truth"

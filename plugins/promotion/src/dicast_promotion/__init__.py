@@ -1,6 +1,6 @@
-"""Whether a candidate may take the place of what is in production, and what to improve next.
+"""Rules for replacing the version in production by a candidate, and for ranking modules by urgency.
 
-``dicast promotion`` and ``dicast priority`` are the commands; here are the rules by themselves.
+The commands ``dicast promotion`` and ``dicast priority`` apply these rules.
 """
 
 from __future__ import annotations

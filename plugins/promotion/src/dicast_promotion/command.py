@@ -1,4 +1,4 @@
-"""``dicast promotion``: how far a candidate may go towards production."""
+"""The command ``dicast promotion``: the state that a candidate reaches on the way to production."""
 
 from __future__ import annotations
 
@@ -22,20 +22,27 @@ from .rubric import RUBRIC, read_gates
 @click.argument("baseline", metavar="BASELINE")
 @click.argument("candidate", metavar="CANDIDATE")
 @click.option(
-    "--state", type=click.Choice(STATES[:3]), default=STATES[0], show_default=True, help="Where the candidate is now."
+    "--state", type=click.Choice(STATES[:3]), default=STATES[0], show_default=True, help="The candidate's state now."
 )
 @click.option(
-    "--to", "goal", type=click.Choice(GATES), default=GATES[-1], show_default=True, help="How far it is to go."
+    "--to", "goal", type=click.Choice(GATES), default=GATES[-1], show_default=True, help="The state to reach."
 )
 @click.option(
-    "--gates", metavar="ID|FILE", default=RUBRIC, show_default=True, help="The rubric that says what it takes."
+    "--gates",
+    metavar="ID|FILE",
+    default=RUBRIC,
+    show_default=True,
+    help="The rubric with the requirements of each gate.",
 )
 @click.option(
-    "--judge", "label", metavar="LABEL", help="Whose scores are compared; metrics by default, or the only ones."
+    "--judge",
+    "label",
+    metavar="LABEL",
+    help="The label whose scores are compared; metrics by default, or the only label.",
 )
-@click.option("--allow-incomparable", is_flag=True, help="Compare runs that were not judged alike.")
+@click.option("--allow-incomparable", is_flag=True, help="Compare runs with different judges or metrics.")
 @click.option(
-    "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
+    "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db by default."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
 def promotion(
@@ -49,45 +56,45 @@ def promotion(
     ledger: Path | None,
     as_json: bool,
 ) -> int:
-    """Say how far a run may go to production.
+    """Check which gates to production a run passes.
 
-    Says through which gates the run CANDIDATE passes, where the run BASELINE is. A run is named by its id, or by the name of its pipeline, which is the newest one's; last is the newest of all. Exit codes:
-    0 it gets to --to, 1 a gate is not passed.
+    Compares the run CANDIDATE with the run BASELINE, which is in production. A run is given by its id, or by the name of its pipeline for the newest run of it; last is the newest run of all. Exit codes:
+    0 the candidate reaches --to, 1 it does not pass a gate.
     """
-    asked = Asked(read_gates(rubric(gates)), state, goal, label, allow_incomparable)
-    found = read_ledger(ledger, lambda live: asked.answer(live, baseline, candidate))
+    request = GateRequest(read_gates(rubric(gates)), state, goal, label, allow_incomparable)
+    result = read_ledger(ledger, lambda live: request.answer(live, baseline, candidate))
     if as_json:
-        click.echo(orjson.dumps(found.document(), option=orjson.OPT_INDENT_2))
+        click.echo(orjson.dumps(result.document(), option=orjson.OPT_INDENT_2))
     else:
-        for line in found.lines():
+        for line in result.lines():
             click.echo(one_line(line))
-    return 0 if found.state == goal else 1
+    return 0 if result.state == goal else 1
 
 
 @attrs.frozen
-class Asked:
-    """What the command was told."""
+class GateRequest:
+    """Options of the command."""
 
     gates: Gates
     state: State
     goal: State
     label: str | None
-    incomparable: bool
+    allow_incomparable: bool
 
     def answer(self, ledger: Ledger, baseline: str, candidate: str) -> Answer:
-        """Read both runs and try the gates.
+        """Read both runs and check the gates.
 
-        :raises ConfigError: when there is nothing to compare, or it was not judged alike.
+        :raises ConfigError: if there is nothing to compare, or the runs have different judges or metrics.
         """
         runs = [named_run(ledger, name) for name in (baseline, candidate)]
         if runs[0] == runs[1]:
             raise ConfigError(f"the candidate is the baseline: both are the run {runs[0]}")
         with closing(Records(ledger, *runs)) as records:
             standing = records.standing(self.label, self.gates)
-        if standing.differs and not self.incomparable:
+        if standing.differs and not self.allow_incomparable:
             names = ", ".join(standing.differs)
             message = (
-                f"the runs were not judged alike: {names} differ; judge both by the same, or give --allow-incomparable"
+                f"the runs are not comparable: {names} differ; judge both in the same way, or add --allow-incomparable"
             )
             raise ConfigError(message)
         return Answer(runs, self.state, standing, self.gates, self.gates.walk(standing.evidence, self.state, self.goal))
@@ -95,7 +102,7 @@ class Asked:
 
 @attrs.frozen
 class Answer:
-    """What the command says."""
+    """Result of the command."""
 
     runs: Sequence[str]
     start: State
@@ -105,11 +112,11 @@ class Answer:
 
     @property
     def state(self) -> State:
-        """How far the candidate gets."""
-        return next((one.to for one in reversed(self.passages) if one.passed), self.start)
+        """The state that the candidate reaches."""
+        return next((passage.to for passage in reversed(self.passages) if passage.passed), self.start)
 
     def document(self) -> dict[str, Any]:
-        """The JSON document."""
+        """Return the result as a JSON document."""
         standing, evidence = self.standing, self.standing.evidence
         return {
             "baseline": self.runs[0],
@@ -119,12 +126,12 @@ class Answer:
             "state": self.state,
             "gates": [
                 {
-                    "from": one.start,
-                    "to": one.to,
-                    "passed": one.passed,
-                    "requirements": [attrs.asdict(requirement) for requirement in one.requirements],
+                    "from": passage.start,
+                    "to": passage.to,
+                    "passed": passage.passed,
+                    "requirements": [attrs.asdict(requirement) for requirement in passage.requirements],
                 }
-                for one in self.passages
+                for passage in self.passages
             ],
             "shadow": {
                 **attrs.asdict(evidence.shadow),
@@ -140,9 +147,9 @@ class Answer:
         }
 
     def lines(self) -> Iterator[str]:
-        """The document as text."""
+        """Yield the result as lines of text."""
         standing, shadow = self.standing, self.standing.evidence.shadow
-        yield f"candidate {self.runs[1]} beside {self.runs[0]}, by {standing.label}: {standing.both:,} subjects in both"
+        yield f"candidate {self.runs[1]} against {self.runs[0]}, by {standing.label}: {standing.both:,} subjects in both"
         yield (
             f"  {shadow.wins:,} won, {shadow.losses:,} lost, {shadow.ties:,} tied (within {self.gates.tie_margin:g}): "
             f"win rate {shadow.win_rate:.4g}"
@@ -152,11 +159,11 @@ class Answer:
             (standing.baseline - standing.both, "baseline"),
         ):
             if missing:
-                yield f"  {missing:,} subjects have a score in the {run}'s run alone, and are not compared"
+                yield f"  {missing:,} subjects have a score only in the {run}'s run, and are not compared"
         if standing.differs:
-            yield f"  not judged alike: {', '.join(standing.differs)} differ"
-        for one in self.passages:
-            yield f"{one.start} -> {one.to}: {'passed' if one.passed else 'not passed'}"
-            for requirement in one.requirements:
+            yield f"  not comparable: {', '.join(standing.differs)} differ"
+        for passage in self.passages:
+            yield f"{passage.start} -> {passage.to}: {'passed' if passage.passed else 'not passed'}"
+            for requirement in passage.requirements:
                 yield f"  {'ok  ' if requirement.passed else 'FAIL'}  {requirement.requirement}: {requirement.reason}"
         yield f"state: {self.state}"

@@ -1,4 +1,4 @@
-"""What makes a module worth improving next."""
+"""Factors that make a module worth improving next."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dicast import ConfigError, Problem
 
 FAILURE_WEIGHT, STALENESS_WEIGHT, ISSUE_WEIGHT = 3.0, 0.5, 0.2
 LATENCY_MS, COST_MSAT, STALENESS_DAYS = 1_000, 10_000, 30
-"""Where latency, cost and staleness count in full; beyond it they count no more."""
+"""Caps: a latency, a cost or an age above its cap counts as the cap."""
 MOST = 1e15
-"""More than there is of anything."""
+"""Upper limit of every factor."""
 
 
 def _check(owner: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -25,15 +25,15 @@ def _check(owner: object, attribute: attrs.Attribute[Any], value: object) -> Non
 
 @attrs.frozen
 class Factors:
-    """What is known of one module: a prompt, a model's role, a step of an agent.
+    """Factors of a module, such as a prompt, a model's role or a step of an agent.
 
-    :param invocation_rate: how often a day it is called.
+    :param invocation_rate: calls a day.
     :param failure_rate: the share of calls that fail, from 0 to 1.
-    :param latency_ms: what a call takes, in milliseconds.
-    :param cost_msat: what a call costs, in msat. (No other unit: units are never converted.)
-    :param staleness_days: days since it was last improved.
-    :param issues: how many issues users have reported.
-    :raises ConfigError: for what is not such a number.
+    :param latency_ms: the time of a call in milliseconds.
+    :param cost_msat: the cost of a call in msat. Other units are not converted.
+    :param staleness_days: days since the last improvement.
+    :param issues: the number of issues that users have reported.
+    :raises ConfigError: if a value is not a number in its range.
     """
 
     invocation_rate: float = attrs.field(default=0.0, validator=_check)
@@ -45,7 +45,7 @@ class Factors:
 
     @property
     def urgency(self) -> dict[str, float]:
-        """What each factor adds for one call a day."""
+        """The contribution of each factor to the priority, for one call a day."""
         return {
             "failure": FAILURE_WEIGHT * self.failure_rate,
             "latency": min(self.latency_ms / LATENCY_MS, 1.0),
@@ -56,7 +56,7 @@ class Factors:
 
     @property
     def priority(self) -> float:
-        """The compile priority of document 003's source, higher is more urgent.
+        """The compile priority of the module; higher is more urgent.
 
         rate * (3 * failures + min(ms/1000, 1) + min(msat/10000, 1) + .5 * min(days/30, 1) + .2 * issues)
         """

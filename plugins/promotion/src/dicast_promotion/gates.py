@@ -1,4 +1,4 @@
-"""The gates between a candidate and production, and what they ask for."""
+"""The gates between a candidate and production, and their requirements."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from dicast import ConfigError, nearest
 
 State = Literal["candidate", "staged", "shadow", "promoted", "rolled_back"]
 STATES: tuple[State, ...] = get_args(State)
-"""From new to in production; what was rolled back goes nowhere, as a new candidate it may."""
+"""The states from new to production. A version that was rolled back may return only as a new candidate."""
 
 GATES = STATES[1:4]
-"""The states that a gate leads to."""
+"""The states behind the gates."""
 
 OVERALL = "overall"
-"""How a gate names the score that is compared, whichever label it has."""
+"""The name of the compared score in a gate, independent of its label."""
 
 ROUNDING = 1e-9
-"""What sums of decimal fractions may be off by: 0.81 beats 0.80 by 0.01, and no more."""
+"""Tolerance for binary rounding: 0.81 beats 0.80 by exactly 0.01."""
 
 
 @attrs.frozen
 class Shadow:
-    """How a candidate fared beside what is in production, on the same subjects: how many it won, lost and tied."""
+    """Number of subjects on which the candidate won, lost and tied against production."""
 
     wins: int
     losses: int
@@ -33,7 +33,7 @@ class Shadow:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[float, float]], tie_margin: float = 0.01) -> Shadow:
-        """Count *pairs* of the candidate's score and the baseline's; no further apart than *tie_margin* is a tie."""
+        """Count *pairs* of the candidate's score and the baseline's. A difference of at most *tie_margin* is a tie."""
         wins = losses = ties = 0
         for candidate, baseline in pairs:
             difference = candidate - baseline
@@ -47,25 +47,25 @@ class Shadow:
 
     @property
     def samples(self) -> int:
-        """How many were compared."""
+        """The number of compared subjects."""
         return self.wins + self.losses + self.ties
 
     @property
     def win_rate(self) -> float:
-        """The share that was won, ties included in the whole; 0.5 where nothing was compared (document 003's source)."""
+        """The share of compared subjects, ties included, that the candidate won; 0.5 if there are no subjects."""
         return self.wins / self.samples if self.samples else 0.5
 
     def promotes(self, min_samples: int = 100, min_win_rate: float = 0.52) -> bool:
-        """Whether enough were compared, and enough of them won."""
+        """Return whether the number of samples and the win rate suffice."""
         return self.samples >= min_samples and self.win_rate >= min_win_rate - ROUNDING
 
 
 @attrs.frozen
 class Evidence:
-    """What is known of a candidate.
+    """Figures of a candidate.
 
-    *scores* are its mean scores by label, *margins* by how much they are above the baseline's on subjects that both have been
-    judged on; both may have :data:`OVERALL`. *hours* lie between its first verdict and its last.
+    *scores* are its mean scores by label. *margins* are the mean differences to the baseline, by label, over the subjects with a score
+    in both runs. Both may have :data:`OVERALL`. *hours* is the time from the candidate's first verdict to its last.
     """
 
     scores: Mapping[str, float]
@@ -76,7 +76,7 @@ class Evidence:
 
 @attrs.frozen
 class Requirement:
-    """One thing that a gate asks for, and whether it is there; *actual* and *required* are None where it is no number."""
+    """A requirement of a gate with its result. *actual* and *required* are None if the requirement is not a number."""
 
     requirement: str
     passed: bool
@@ -87,15 +87,15 @@ class Requirement:
 
 @attrs.frozen
 class Gate:
-    """What it takes to go on to the next state. What is not given is not asked for; a gate without anything lets all pass.
+    """Requirements for the next state. A gate without requirements always passes.
 
-    :param min_score: the least mean score, by label.
-    :param beat_baseline: by how much the mean has to be above the baseline's, by label; the difference, not a share.
-    :param min_samples: the least number of subjects on which both have been judged.
-    :param min_win_rate: the least share of these that the candidate won.
-    :param min_hours: the least time from the candidate's first verdict to its last.
-    :param manual_approval: a person has to agree, who then says that it is in the next state; never passed by itself.
-    :param custom: what somebody else has to see to, by name; never passed by itself either.
+    :param min_score: the minimum mean score, by label.
+    :param beat_baseline: the minimum difference between the candidate's mean and the baseline's, by label, on the scale of the score.
+    :param min_samples: the minimum number of subjects with a score in both runs.
+    :param min_win_rate: the minimum share of these subjects that the candidate won.
+    :param min_hours: the minimum time in hours from the candidate's first verdict to its last.
+    :param manual_approval: a person has to approve by setting the next state; the gate never passes by itself.
+    :param custom: names of requirements that are checked outside dicast; the gate never passes by itself.
     """
 
     min_score: Mapping[str, float] = attrs.field(factory=dict)
@@ -107,15 +107,15 @@ class Gate:
     custom: tuple[str, ...] = ()
 
     def check(self, evidence: Evidence) -> list[Requirement]:
-        """Hold *evidence* against each requirement."""
-        return [*self._scores(evidence), *self._shadow(evidence), *self._others()]
+        """Return each requirement with its result for *evidence*."""
+        return [*self._scores(evidence), *self._shadow(evidence), *self._manual()]
 
     def _scores(self, evidence: Evidence) -> Iterator[Requirement]:
         for label, least in self.min_score.items():
             yield _at_least(f"{label} >= {least:g}", evidence.scores.get(label), least, _absent(label, evidence.scores))
         for label, margin in self.beat_baseline.items():
-            said = f"{label} beats the baseline by {margin:g}"
-            yield _at_least(said, evidence.margins.get(label), margin, _absent(label, evidence.margins))
+            name = f"{label} beats the baseline by {margin:g}"
+            yield _at_least(name, evidence.margins.get(label), margin, _absent(label, evidence.margins))
 
     def _shadow(self, evidence: Evidence) -> Iterator[Requirement]:
         shadow = evidence.shadow
@@ -126,16 +126,16 @@ class Gate:
         if self.min_hours is not None:
             yield _at_least(f"hours >= {self.min_hours:g}", evidence.hours, self.min_hours)
 
-    def _others(self) -> Iterator[Requirement]:
+    def _manual(self) -> Iterator[Requirement]:
         if self.manual_approval:
-            yield Requirement("manual approval", False, None, None, "a person has to agree")
+            yield Requirement("manual approval", False, None, None, "a person has to approve")
         for name in self.custom:
             yield Requirement(f"custom: {name}", False, None, None, "is not checked here")
 
 
 @attrs.frozen
 class Passage:
-    """A gate that was tried: the state it leads from and to, and what it asked for."""
+    """Result of a gate: the states before and behind it, and its requirements."""
 
     start: State
     to: State
@@ -143,13 +143,13 @@ class Passage:
 
     @property
     def passed(self) -> bool:
-        """Whether everything it asks for is there."""
+        """Whether the candidate meets every requirement."""
         return all(requirement.passed for requirement in self.requirements)
 
 
 @attrs.frozen
 class Gates:
-    """The three gates, by the state they lead to. Without options those of document 003's ``default_gates``."""
+    """The three gates, by the state behind each; the default gates without options."""
 
     staged: Gate = Gate(min_score={"proxy/format": 0.95, "proxy/syntax": 0.90})
     shadow: Gate = Gate(min_score={"llm/judge": 0.80}, beat_baseline={OVERALL: 0.02})
@@ -157,33 +157,33 @@ class Gates:
     tie_margin: float = 0.01
 
     def walk(self, evidence: Evidence, state: State = "candidate", goal: State = "promoted") -> list[Passage]:
-        """Try the gates from *state* on, up to *goal*; the last one is that which was not passed, if there is one.
+        """Check the gates from *state* to *goal*, and stop after the first gate that does not pass.
 
-        :raises ConfigError: when no gate leads from *state* to *goal*.
+        :raises ConfigError: if there is no gate from *state* to *goal*.
         """
         path = (STATES[0], *GATES)
         if state not in path or goal not in path or path.index(state) >= path.index(goal):
             raise ConfigError(f"no gate leads from {state!r} to {goal!r}; the states are {' -> '.join(path)}")
-        tried: list[Passage] = []
+        passages: list[Passage] = []
         for start, to in zip(
             path[path.index(state) :], path[path.index(state) + 1 : path.index(goal) + 1], strict=False
         ):
             gate: Gate = getattr(self, to)
-            tried.append(Passage(start, to, gate.check(evidence)))
-            if not tried[-1].passed:
+            passages.append(Passage(start, to, gate.check(evidence)))
+            if not passages[-1].passed:
                 break
-        return tried
+        return passages
 
 
-def _at_least(said: str, actual: float | None, required: float, absent: str = "") -> Requirement:
+def _at_least(name: str, actual: float | None, required: float, absent: str = "") -> Requirement:
     if actual is None:
-        return Requirement(said, False, None, required, absent)
-    return Requirement(said, actual >= required - ROUNDING, actual, required, f"{actual:.4g}")
+        return Requirement(name, False, None, required, absent)
+    return Requirement(name, actual >= required - ROUNDING, actual, required, f"{actual:.4g}")
 
 
-def _absent(label: str, known: Mapping[str, float]) -> str:
-    """What to say of a label without a score: never that it is 0."""
-    hint = nearest(label, known)
-    return f"has no score; there are {', '.join(sorted(known)) or 'none'}" + (
+def _absent(label: str, scores: Mapping[str, float]) -> str:
+    """Return the reason for a label without a score, with the labels that have scores."""
+    hint = nearest(label, scores)
+    return f"has no score; there are {', '.join(sorted(scores)) or 'none'}" + (
         f", did you mean {hint!r}?" if hint else ""
     )

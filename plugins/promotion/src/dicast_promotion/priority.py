@@ -1,4 +1,4 @@
-"""``dicast priority``: what to improve next."""
+"""The command ``dicast priority``: the ranking of modules by urgency."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ KEYS = tuple(field.name for field in attrs.fields(Factors))
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Print only the first N modules.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
 def priority(file: Path, limit: int | None, as_json: bool) -> None:
-    """Rank modules by how urgent a change is.
+    """Rank modules by the urgency of a change.
 
-    What is called often, and fails, is slow, is dear, is old or has issues is urgent. FILE is JSON lines. A line has an id and of each module what is known: invocation_rate (calls a day), failure_rate (0 to 1), latency_ms,
-    cost_msat, staleness_days, issues.
+    A module is urgent if it is called often and fails, is slow, expensive or old, or has issues. FILE is JSON lines. A line has an id and any of invocation_rate (calls a day), failure_rate (0 to 1), latency_ms,
+    cost_msat, staleness_days and issues.
     """
     with InputFile.opened(file) as lines, InputCheck(lines) as check:
-        found = list(_read(lines, check))
-        check.finish(len(found))
-    found.sort(key=lambda module: (-float(f"{module[1].priority:.12g}"), module[0]))  # but for rounding
+        modules = list(_read(lines, check))
+        check.finish(len(modules))
+    modules.sort(key=lambda module: (-float(f"{module[1].priority:.12g}"), module[0]))  # equal up to rounding: by id
     if as_json:
-        data = [{"id": id, "priority": known.priority, "urgency": known.urgency} for id, known in found[:limit]]
+        data = [{"id": id, "priority": factors.priority, "urgency": factors.urgency} for id, factors in modules[:limit]]
         click.echo(orjson.dumps({"data": data}, option=orjson.OPT_INDENT_2))
         return
-    for id, known in found[:limit]:
-        why = sorted(known.urgency.items(), key=lambda item: -item[1])
-        said = ", ".join(f"{name} {amount:.3g}" for name, amount in why if amount)
-        click.echo(one_line(f"{known.priority:12,.3f}  {id}" + (f"  ({said})" if said else "")))
+    for id, factors in modules[:limit]:
+        urgency = sorted(factors.urgency.items(), key=lambda item: -item[1])
+        reasons = ", ".join(f"{name} {amount:.3g}" for name, amount in urgency if amount)
+        click.echo(one_line(f"{factors.priority:12,.3f}  {id}" + (f"  ({reasons})" if reasons else "")))
 
 
 def _read(lines: InputFile, check: InputCheck) -> Iterator[tuple[str, Factors]]:
@@ -53,9 +53,10 @@ def _read(lines: InputFile, check: InputCheck) -> Iterator[tuple[str, Factors]]:
 
 
 def _module(record: Mapping[str, Any]) -> tuple[str, Factors]:
-    """The id and the factors of a line.
+    """Return the id and the factors of a line.
 
-    :raises RequestError: (without a place) saying what is wrong with it.
+    :raises RequestError: if the id is not valid.
+    :raises DataError: for unknown keys.
     """
     unknown = [
         Problem(f"unknown key {key!r}", path=key, value=key, hint=nearest(key, ("id", *KEYS)))

@@ -1,4 +1,4 @@
-"""What a ledger has of a candidate and of the run it is compared with."""
+"""Scores of a candidate and its baseline, read from a ledger."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from dicast.reporting import value_of
 from .gates import GATES, OVERALL, Evidence, Gates, Shadow
 
 COMBINED = "metrics"
-"""The label of the verdict that a pipeline's metrics make together."""
+"""The label of the combined verdict of a pipeline's metrics."""
 
 Row = tuple[int, str, str, str, float]
-"""Which run (0 the baseline, 1 the candidate), label, kind and id of the subject, score."""
+"""The run (0 the baseline, 1 the candidate), the label, the kind and id of the subject, and the score."""
 
 
 @attrs.frozen
 class Standing:
-    """What was found: the *evidence*, by the verdicts of *label*; of how many subjects each run, and *both*, have a score.
+    """Comparison of two runs by the verdicts of *label*.
 
-    *differs* names what the runs were not judged alike by.
+    *baseline*, *candidate* and *both* are the number of subjects with a score in either run and in both. *differs* has the names of the
+    judges, metrics and settings that are not equal in both runs.
     """
 
     label: str
@@ -38,7 +39,7 @@ class Standing:
 
 
 class Records:
-    """The scores of two runs, in a file without a name that is gone with the process."""
+    """Scores of two runs, in a temporary database that is deleted with the process."""
 
     def __init__(self, ledger: Ledger, baseline: str, candidate: str) -> None:
         self._ledger = ledger
@@ -51,15 +52,15 @@ class Records:
         )
 
     def close(self) -> None:
-        """Forget them."""
+        """Delete the database."""
         self._database.close()
 
     def standing(self, label: str | None, gates: Gates) -> Standing:
-        """How the candidate stands. *label* is compared; by default the combined verdict, or the only one there is.
+        """Return the comparison by *label*; the default is the combined verdict, or the only label.
 
-        :raises ConfigError: when not both runs have such verdicts.
+        :raises ConfigError: if one of the runs has no scores of the label.
         """
-        made = [self._read(side) for side in (0, 1)]
+        fingerprints = [self._read(side) for side in (0, 1)]
         label = self._compared(label)
         scores, margins = dict(self._means()), dict(self._margins())
         scores[OVERALL] = scores[label]
@@ -73,11 +74,11 @@ class Records:
             self._count(0, label),
             self._count(1, label),
             evidence.shadow.samples,
-            tuple(_differences(compared, *made)),
+            tuple(_differences(compared, *fingerprints)),
         )
 
     def _read(self, side: int) -> Mapping[str, str]:
-        """Add the verdicts of one run, the newest of each label on each subject; return what the run was judged by."""
+        """Add the newest verdict of each label and subject of a run; return the fingerprints of the run."""
         fingerprints: Mapping[str, str] = {}
 
         def rows() -> Iterator[Row]:
@@ -90,26 +91,26 @@ class Records:
                     self._first, self._last = self._first or entry.event.time, entry.event.time
                 yield from _rows(side, entry.event)
 
-        self._database.execute("BEGIN")  # else each row is a transaction of its own
+        self._database.execute("BEGIN")  # one transaction for all rows
         self._database.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?)", rows())
         self._database.execute("COMMIT")
         return fingerprints
 
     def _compared(self, label: str | None) -> str:
-        found = [
+        baseline, candidate = (
             {str(name) for (name,) in self._all("SELECT DISTINCT label FROM scores WHERE side = ?", side)}
             for side in (0, 1)
-        ]
-        common = found[0] & found[1]
+        )
+        common = baseline & candidate
         names = ", ".join(sorted(common)) or "none"
         if label is None and (COMBINED in common or len(common) == 1):
             return COMBINED if COMBINED in common else common.pop()
         if label is None:
-            raise ConfigError(f"choose with --judge whose scores are compared; both runs have {names}")
+            raise ConfigError(f"the runs have several labels in common: {names}; choose one with --judge")
         if label not in common:
             hint = nearest(label, common)
             advice = f", did you mean {hint!r}?" if hint else ""
-            raise ConfigError(f"the runs have no scores of {label!r} both; they have {names}{advice}")
+            raise ConfigError(f"not both runs have scores of {label!r}; both have {names}{advice}")
         return label
 
     def _means(self) -> Iterator[tuple[str, float]]:
@@ -141,7 +142,7 @@ class Records:
 
 
 def _rows(side: int, event: Event) -> Iterator[Row]:
-    """The score of a verdict, and the means over rollouts of its metrics', but for those that an audit gave."""
+    """Yield the score of a verdict and the mean score of each metric over rollouts, without truth metrics of an audit."""
     payload: Mapping[str, Any] = event.payload
     kind, id = payload["subject_kind"], payload["subject_id"]
     if (value := value_of(payload)) is not None:
@@ -153,10 +154,10 @@ def _rows(side: int, event: Event) -> Iterator[Row]:
         yield side, label, kind, id, mean(values)
 
 
-def _differences(labels: Collection[str], *made: Mapping[str, str]) -> Iterator[str]:
-    """What the scores under *labels* were made by that is not the same in both runs: names as in ``metrics[helpful]``."""
-    for name in sorted(set().union(*made)):
+def _differences(labels: Collection[str], *fingerprints: Mapping[str, str]) -> Iterator[str]:
+    """Yield the names of fingerprints that concern *labels* and differ between the runs, such as ``metrics[helpful]``."""
+    for name in sorted(set().union(*fingerprints)):
         _, _, label = name.rstrip("]").partition("[")
         combined = COMBINED in labels and name.startswith(("scoring", "metrics["))
-        if (combined or label in labels) and len({one.get(name) for one in made}) > 1:
+        if (combined or label in labels) and len({run.get(name) for run in fingerprints}) > 1:
             yield name

@@ -1,4 +1,4 @@
-"""Judges of answers that were made from retrieved documents."""
+"""Judges of answers that a model based on retrieved documents."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ __all__ = ["answer_relevance", "context_precision", "context_recall", "faithfuln
 
 @hookimpl
 def dicast_judges() -> list[type[Judge]]:
-    """Offer the five."""
+    """Return the five judges."""
     return [answer_relevance, context_precision, context_recall, faithfulness, noise_sensitivity]

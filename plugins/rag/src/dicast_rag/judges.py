@@ -1,4 +1,4 @@
-"""The judges: each is a rubric, and what a subject needs to be judged by it."""
+"""The judges: each is a rubric with a check of the fields that a subject needs for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dicast.judging import RubricOptions, rubric_judge
 from .needs import without_context, without_input, without_reference
 
 CONTEXTS = ("contexts",)
-"""The columns in which the retrieved passages are looked for."""
+"""The default columns of the retrieved passages."""
 
 ROWS = ("row", "candidate")
 """The kinds that have a reference."""
@@ -16,10 +16,10 @@ ROWS = ("row", "candidate")
 
 @rubric_judge("rag-faithfulness-v1", context=CONTEXTS)
 def faithfulness(subject: Subject, options: RubricOptions) -> str | None:
-    """Ask a model which share of what an answer says is supported by what was retrieved for it.
+    """Ask a model which share of an answer's claims the retrieved passages support.
 
-    Whether the answer is right or helpful does not count. ``signals.dimensions`` has ``supported`` and ``uncontradicted``. A row
-    needs its context; of a turn, a tool cycle or a session, what the tools returned is the context.
+    Correctness and helpfulness of the answer do not count. ``signals.dimensions`` has ``supported`` and ``uncontradicted``. A row
+    needs its context. The context of a turn, a tool cycle or a session is the output of its tools.
 
     After the faithfulness of RAGAS (Es et al. 2023), the groundedness of TruLens, and ARES (Saad-Falcon et al. 2023).
     """
@@ -28,7 +28,7 @@ def faithfulness(subject: Subject, options: RubricOptions) -> str | None:
 
 @rubric_judge("rag-answer-relevance-v1")
 def answer_relevance(subject: Subject, options: RubricOptions) -> str | None:
-    """Ask a model whether an answer addresses the question, whether or not it is true.
+    """Ask a model whether an answer addresses the question, true or not.
 
     ``signals.dimensions`` has ``addressed`` and ``to_the_point``. A row needs its input. No context is shown by default.
 
@@ -39,10 +39,10 @@ def answer_relevance(subject: Subject, options: RubricOptions) -> str | None:
 
 @rubric_judge("rag-context-precision-v1", context=CONTEXTS)
 def context_precision(subject: Subject, options: RubricOptions) -> str | None:
-    """Ask a model whether the retrieved passages are of use for the question, and the best ones stand first.
+    """Ask a model whether the retrieved passages are useful for the question and ranked best first.
 
-    ``signals.dimensions`` has ``useful`` and ``ranked_first``. A row needs its input and its context, the passages in their order; with a
-    reference, those passages are of use that support it. The answer does not count.
+    ``signals.dimensions`` has ``useful`` and ``ranked_first``. A row needs its input and its context, with the passages in their order.
+    With a reference, a passage is useful if it supports the reference. The answer does not count.
 
     After the context precision of the library ragas and of RAGChecker (Ru et al. 2024), and the context relevance of TruLens.
     """
@@ -62,9 +62,9 @@ def context_recall(subject: Subject, options: RubricOptions) -> str | None:
 
 @rubric_judge("rag-noise-sensitivity-v1", accepts=ROWS, context=CONTEXTS)
 def noise_sensitivity(subject: Subject, options: RubricOptions) -> str | None:
-    """Ask a model how well an answer resists retrieved passages that are wrong or beside the point.
+    """Ask a model how well an answer resists retrieved passages that are wrong or irrelevant.
 
-    1 is best: the answer took nothing wrong from them. (In RAGChecker and ragas the number of this name counts what went wrong, and 0 is
+    1 is best: the answer took no error from the passages. (The number of this name in RAGChecker and ragas counts errors, and 0 is
     best.) ``signals.dimensions`` has ``not_misled`` and ``noise_left_out``. A row needs its reference and its context.
 
     After the noise sensitivity of RAGChecker (Ru et al. 2024) and of the library ragas.

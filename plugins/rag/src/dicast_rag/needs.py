@@ -1,4 +1,4 @@
-"""What a subject has to have, so that something can be said of its retrieval."""
+"""Fields of a subject without which its retrieval cannot be judged."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from dicast.toolkit.references import is_missing
 
 _EMPTY: tuple[object, ...] = (MISSING, None, "", [], (), {})
 _CONVERSATIONS = ("turn", "tool_cycle", "session")
-"""The kinds whose tools may have retrieved something; of these a judge is shown what the tools returned."""
+"""The kinds whose tools may have retrieved passages. The evidence of these kinds includes the output of the tools."""
 
 
 def without_context(subject: Subject, columns: Sequence[str]) -> str | None:
-    """The retrieved context, where *subject* has none of *columns*, and no result of a tool in place of them."""
+    """Return the name of the missing context if *subject* has none of *columns* and no output of a tool, else None."""
     if any(lookup(subject.context, column) not in _EMPTY for column in columns) or _retrieved(subject):
         return None
     if subject.kind in _CONVERSATIONS:
-        return "retrieved context: no tool returned anything, as far as the source says"
-    named = " or ".join(columns) or "no column"
-    return f"retrieved context ({named}); name the columns that have it in the option context"
+        return "retrieved context: the source has no output of a tool"
+    names = " or ".join(columns) or "no column"
+    return f"retrieved context ({names}); name its columns in the option context"
 
 
 def without_input(subject: Subject) -> str | None:
-    """The question, where *subject* has none; a conversation has what its user said."""
+    """Return ``input`` if *subject* has no question, else None. The question of a conversation is its user messages."""
     return "input" if subject.input in _EMPTY and subject.kind not in _CONVERSATIONS else None
 
 
 def without_reference(subject: Subject) -> str | None:
-    """The reference, where *subject* has none."""
+    """Return ``reference`` if *subject* has no reference, else None."""
     return "reference" if is_missing(subject.reference) or subject.reference == {} else None
 
 

@@ -1,4 +1,4 @@
-"""Reads scores out of records."""
+"""An extractor of scores."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from .scores import Scores
 
 @hookimpl
 def dicast_extractors() -> list[type]:
-    """Offer what this plugin has."""
+    """Return the extractor of this plugin."""
     return [Scores]

@@ -1,4 +1,4 @@
-"""Reading a number out of whatever a reply has in its place."""
+"""Numbers in replies of models."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ _NUMBER = re.compile(r"\s*([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?
 
 
 def number(value: object) -> float | None:
-    """*value* as a finite number: numbers as they are, true 1 and false 0, and text that is one number and nothing else.
+    """Return *value* as a finite number, or None if it is not a number.
 
-    A ``%`` after it is left out, so ``85%`` is 85. None is what is no number: other text, NaN, infinity, lists and objects.
+    True is 1 and false is 0. A text counts if it is a single number; a ``%`` after the number is ignored, so ``85%`` is 85. Other
+    texts, NaN, infinity, lists and objects are not numbers.
     """
     if isinstance(value, str):
-        found = _NUMBER.fullmatch(value)
-        value = float(found[1]) if found else None
+        match = _NUMBER.fullmatch(value)
+        value = float(match[1]) if match else None
     if not isinstance(value, int | float):
         return None
     try:

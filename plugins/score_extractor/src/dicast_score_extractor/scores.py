@@ -27,26 +27,26 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 def _check_flag_field(extractor: Scores, attribute: attrs.Attribute[str], name: str) -> None:
     if not _NAME.fullmatch(name) or name == SCORES:
-        raise ConfigError(f"flag_field is a name in snake case, and not {SCORES!r}: {name!r}")
+        raise ConfigError(f"flag_field must be a name in snake case other than {SCORES!r}, got {name!r}")
 
 
 @attrs.frozen
 class Scores:
-    """Reads each criterion's score out of its response into ``metrics.scores``, and into flags whether it passes.
+    """Reads the score of each criterion from its response into ``metrics.scores``, and writes a flag for each score that passes.
 
-    The score is what the model reports under the key or, where it reports nothing of that name, what the reply has there, which then
-    is a JSON object; it may stand in a fenced block. Numbers count as they are, true as 1, false as 0, and so does text that is one
-    number; ``85%`` is 85. Anything else is missing: other text, two numbers, NaN, infinity, null, a list. A task without criteria has
-    the one criterion ``default``.
+    The score is the value of *key* in the response's metrics. If the metrics have no such key, it is the value of *key* in the
+    reply, if the reply is a JSON object, plain or in a fenced block. True is 1 and false is 0. A text that is a single number counts,
+    and ``85%`` is 85. Any other value is a missing score: other texts, two numbers, NaN, infinity, null, a list. A task without
+    criteria has the single criterion ``default``.
 
-    :param key: the score's name in the response's metrics, or in its JSON object.
-    :param parse_json_content: look into the reply where the metrics have no such key.
-    :param allow_missing: leave out the criteria whose score is missing. Without it they are null, are counted as missing, and do not
-        pass.
-    :param threshold: which score passes; without it there are no flags. A missing score has none.
-    :param threshold_mode: ``gte`` (a score passes that is the threshold or more), ``gt``, ``lte`` or ``lt``.
-    :param flag_field: the name under ``metrics`` for whether each criterion passed.
-    :param criteria: read these alone; all by default.
+    :param key: the name of the score in the response's metrics, or in its JSON object.
+    :param parse_json_content: read the reply if the metrics have no such key.
+    :param allow_missing: leave out criteria with a missing score. By default their score is null, they are counted as missing, and they
+        do not pass.
+    :param threshold: the score at which a criterion passes. Without a threshold there are no flags. A missing score has no flag.
+    :param threshold_mode: ``gte`` (a score at or above the threshold passes), ``gt``, ``lte`` or ``lt``.
+    :param flag_field: the name of the flags under ``metrics``.
+    :param criteria: the criteria to read; all by default.
     """
 
     key: str = attrs.field(default="score", validator=attrs.validators.min_len(1))
@@ -59,26 +59,26 @@ class Scores:
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """The places under ``metrics``: those of the criteria, where they are named."""
+        """The fields under ``metrics`` that the extractor writes: with *criteria*, a field for each criterion."""
         fields = (SCORES,) if self.threshold is None else (SCORES, self.flag_field)
         return tuple(f"{field}.{name}" for field in fields for name in self.criteria) if self.criteria else fields
 
     def extract(self, record: Record) -> Mapping[str, Mapping[str, object]]:
-        """The scores of *record* and their flags, by criterion; nothing where there are none."""
-        found = dict(self._scores(record))
+        """Return the scores of *record* and their flags by criterion; empty mappings are left out."""
+        scores = dict(self._scores(record))
         threshold, passes = self.threshold, _PASSES[self.threshold_mode]
-        flags = {} if threshold is None else {c: passes(s, threshold) for c, s in found.items() if s is not None}
-        return {field: values for field, values in ((SCORES, found), (self.flag_field, flags)) if values}
+        flags = {} if threshold is None else {c: passes(s, threshold) for c, s in scores.items() if s is not None}
+        return {field: values for field, values in ((SCORES, scores), (self.flag_field, flags)) if values}
 
     def _scores(self, record: Record) -> Iterator[tuple[str, float | None]]:
         for name, response in responses(record).items():
             if self.criteria and name not in self.criteria:
                 continue
-            score = number(self._found(response))
+            score = number(self._score_value(response))
             if score is not None or not self.allow_missing:
                 yield name, score
 
-    def _found(self, response: Mapping[str, Any]) -> object:
+    def _score_value(self, response: Mapping[str, Any]) -> object:
         metrics = response.get("metrics") or {}
         if self.key in metrics:
             return metrics[self.key]
