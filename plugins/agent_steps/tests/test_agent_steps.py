@@ -265,7 +265,7 @@ def test_the_details_name_the_first_subtask_of_each_fault():
     assert judged(SubtaskPlanning(), {"subtasks": subtasks}).details == (
         "subtasks.2.action is 'fly', not read, edit or bash; "
         "subtasks.1.target is 'there', not a path: it needs a / or a . and no blank; "
-        "subtasks.3.instruction is 'Maybe', which does not begin with a verb that is known; see more_verbs"
+        "subtasks.3.instruction is 'Maybe', which does not begin with a known verb; see more_verbs"
     )
 
 

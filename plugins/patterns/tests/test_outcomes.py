@@ -204,7 +204,7 @@ def test_another_kind_of_file_is_refused_and_left_alone(tmp_path):
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE mine (x)")
-    with pytest.raises(ConfigError, match="something else"):
+    with pytest.raises(ConfigError, match="another program"):
         told(tmp_path)
     path.write_bytes(b"no database at all, but long enough to be read as one" * 50)
     with pytest.raises(ConfigError, match=r"cannot write .*outcomes\.db"):

@@ -273,7 +273,7 @@ def test_label_has_to_be_in_both_runs(runs, ask):
     with pytest.raises(ConfigError, match="not both runs have scores of 'helpfull'.*did you mean 'helpful'"):
         ask("A", "B", "--judge", "helpfull")
     runs.run("C", {"1": 0.5}, label="strict")
-    with pytest.raises(ConfigError, match="both runs have none"):
+    with pytest.raises(ConfigError, match="no label in common"):
         ask("A", "C")
 
 

@@ -1,4 +1,4 @@
-"""Checks of the form of an agent's steps: its plan, the steps carried out, what it says of them."""
+"""Checks of the form of an agent's steps: its plan, its executed steps and its summary."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ __all__ = ["Combined", "SubtaskExecution", "SubtaskPlanning", "Synthesis", "Tool
 
 @hookimpl
 def dicast_metrics() -> list[type[Metric]]:
-    """Offer the five metrics."""
+    """Return the five metrics."""
     return [SubtaskPlanning, SubtaskExecution, Synthesis, ToolStepUtility, Combined]

@@ -1,4 +1,4 @@
-"""A check that was made, the score that checks add up to, and the checks that several metrics make."""
+"""Results of checks, the score of several checks, and checks that several metrics share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DIGITS = 64
 
 @attrs.frozen
 class Check:
-    """A check and its *weight* in the score; *problem* is what it found, empty when there is no more to say than the name."""
+    """Result of a check. *weight* is its share of the score; *problem* is empty if the check's name is explanation enough."""
 
     name: str
     weight: float
@@ -27,28 +27,31 @@ class Check:
 
     @classmethod
     def of(cls, name: str, weight: float, problem: str | None) -> Check:
-        """The check that found *problem*; None when it passed."""
+        """Return the result of a check with *problem*; a check without a problem passed."""
         return cls(name, weight, problem is None, problem or "")
 
 
 def grade(checks: Sequence[Check], unread: str = "") -> Score:
-    """The sum of the weights of the checks that passed, each named in the signals; *unread* is why none could be made."""
+    """Return the sum of the weights of the passed checks, with each result in the signals.
+
+    *unread* is the reason why the checks could not read their input.
+    """
     value = fsum(check.weight for check in checks if check.passed)
     return Score(value, details=unread or problems(checks), signals=results(checks))
 
 
 def problems(checks: Sequence[Check]) -> str:
-    """What the checks found, each problem once."""
+    """Return the distinct problems of *checks* in one line."""
     return "; ".join(dict.fromkeys(check.problem for check in checks if check.problem))
 
 
 def results(checks: Sequence[Check]) -> dict[str, object]:
-    """Whether each check passed, by its name."""
+    """Return for each name of a check whether it passed."""
     return {check.name: check.passed for check in checks}
 
 
 def truth_value_problem(values: Mapping[str, object], name: str) -> str | None:
-    """What keeps *name* from being a truth value; the texts "true" and "false" are, in any case."""
+    """Return the reason why the value of *name* is not a boolean, else None. "true" and "false" count, in any case."""
     value = values.get(name)
     if isinstance(value, bool) or (isinstance(value, str) and value[:6].lower() in {"true", "false"}):
         return None
@@ -56,17 +59,17 @@ def truth_value_problem(values: Mapping[str, object], name: str) -> str | None:
 
 
 def text_problem(values: Mapping[str, object], name: str, least: int) -> str | None:
-    """What keeps *name* from being text of *least* bytes of UTF-8, blanks around it not counted."""
+    """Return the reason why the value of *name* is not text of at least *least* bytes of UTF-8 without surrounding blanks."""
     value = values.get(name)
     if not isinstance(value, str):
         return absent(values, name) or f"{name} is {shown(value)}, not text"
-    # A character is at least a byte: more than the first need not be looked at.
+    # A character has at least one byte, so the first *least* characters suffice.
     size = len(value.strip()[:least].encode("utf-8", "surrogatepass"))
     return None if size >= least else f"{name} has {size} bytes, fewer than {least}"
 
 
 def fraction_problem(values: Mapping[str, object], name: str) -> str | None:
-    """What keeps *name* from being a number in [0, 1], or the text of one."""
+    """Return the reason why the value of *name* is not a number in [0, 1] or the text of such a number, else None."""
     value = values.get(name)
     number = _number(value)
     if number is not None and 0 <= number <= 1:
@@ -75,7 +78,7 @@ def fraction_problem(values: Mapping[str, object], name: str) -> str | None:
 
 
 def absent(values: Mapping[str, object], name: str) -> str | None:
-    """That *name* is missing, if it is."""
+    """Return a message if *name* is missing, else None."""
     return None if name in values else f"{name} is missing"
 
 

@@ -1,4 +1,4 @@
-"""The plan and the synthesis of a task together."""
+"""Checks of the plan and the synthesis of a task together."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def _check_weight(_instance: object, attribute: attrs.Attribute[float], weight: 
 
 @attrs.frozen
 class Combined:
-    """How well a task was planned and summed up: .6 of ``agent_steps/subtask_planning``, .4 of ``agent_steps/synthesis``.
+    """Weighted mean of ``agent_steps/subtask_planning`` (.6) and ``agent_steps/synthesis`` (.4).
 
-    The signals hold both scores and the result of each of their eight checks.
+    The signals have both scores and the results of their eight checks.
 
-    :param planning_weight: the share of the plan.
-    :param synthesis_weight: the share of the synthesis; the two sum to 1.
-    :param more_verbs: words that an instruction may begin with, as for ``agent_steps/subtask_planning``.
-    :param field: where in the output the object with ``subtasks``, ``success``, ``summary``, ``modified_files`` and
-        ``confidence`` stands: a dotted path (``task.0``) or a JSON pointer (``/task/0``); text is read as JSON to get there.
-        By default the output is it.
+    :param planning_weight: the weight of the plan.
+    :param synthesis_weight: the weight of the synthesis; the two weights sum to 1.
+    :param more_verbs: additional first words of an instruction, as for ``agent_steps/subtask_planning``.
+    :param field: the place of the object with ``subtasks``, ``success``, ``summary``, ``modified_files`` and ``confidence`` in the
+        output: a dotted path (``task.0``) or a JSON pointer (``/task/0``). Text on the way is parsed as JSON. By default the object
+        is the whole output.
     """
 
     tier = "proxy"
@@ -52,12 +52,12 @@ class Combined:
             raise ConfigError(f"planning_weight and synthesis_weight sum to {total:g}, not to 1: change both")
 
     def score(self, subject: Subject) -> Score:
-        """Check plan and synthesis in the output of *subject*."""
+        """Return the score of the plan and the synthesis in the output of *subject*."""
         record = Record.of(subject, self.field)
         plan, synthesis = plan_checks(record.values, self._verbs), synthesis_checks(record.values)
-        planned, summed_up = grade(plan).value or 0.0, grade(synthesis).value or 0.0
-        total = self.planning_weight + self.synthesis_weight  # 1, as near as floats are
-        value = (self.planning_weight * planned + self.synthesis_weight * summed_up) / total
+        plan_score, synthesis_score = grade(plan).value or 0.0, grade(synthesis).value or 0.0
+        total = self.planning_weight + self.synthesis_weight  # 1, up to rounding
+        value = (self.planning_weight * plan_score + self.synthesis_weight * synthesis_score) / total
         checks = [*plan, *synthesis]
-        scores: dict[str, object] = {"planning": planned, "synthesis": summed_up}
+        scores: dict[str, object] = {"planning": plan_score, "synthesis": synthesis_score}
         return Score(value, details=record.problem or problems(checks), signals=scores | results(checks))

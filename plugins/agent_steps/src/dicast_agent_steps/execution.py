@@ -1,4 +1,4 @@
-"""Did carrying out a step bring something to apply?"""
+"""Check of the result of an executed step."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _REASONING_BYTES = 20
 
 @attrs.frozen
 class SubtaskExecution:
-    """How usable the result of a step is: .33 for a result, .33 for an edit, a command or content in it, .34 for reasoning.
+    """Usability of a step's result: .33 for a result, .33 for an edit, a command or content in it, .34 for reasoning.
 
-    ``result_valid``: ``result`` is there, and if it is text it is JSON; null is no result. ``edit_or_command_present``: the
-    result is an object with ``old_string`` and ``new_string``, both text, or with a ``command``, text or a list of words; or
-    it is JSON text of a text, such as what was read. ``reasoning_substantive``: ``reasoning`` is text of 20 bytes of UTF-8,
-    blanks around it not counted.
+    ``result_valid``: ``result`` exists and is not null; a text is valid JSON. ``edit_or_command_present``: the
+    result is an object with the texts ``old_string`` and ``new_string``, or with a ``command`` that is text or a list of words; or
+    it is the JSON of a text, such as the content of a file. ``reasoning_substantive``: ``reasoning`` is text of at least 20 bytes of
+    UTF-8 without surrounding blanks.
 
-    :param field: where in the output the object with ``result`` and ``reasoning`` stands: a dotted path (``steps.0``) or a
-        JSON pointer (``/steps/0``); text is read as JSON to get there. By default the output is it.
+    :param field: the place of the object with ``result`` and ``reasoning`` in the output: a dotted path (``steps.0``) or a
+        JSON pointer (``/steps/0``). Text on the way is parsed as JSON. By default the object is the whole output.
     """
 
     tier = "proxy"
@@ -34,7 +34,7 @@ class SubtaskExecution:
     field: str | None = attrs.field(default=None, validator=check_field)
 
     def score(self, subject: Subject) -> Score:
-        """Check the step in the output of *subject*."""
+        """Return the score of the step in the output of *subject*."""
         record = Record.of(subject, self.field)
         values = record.values
         result, unread = _result(values)
@@ -47,7 +47,7 @@ class SubtaskExecution:
 
 
 def _result(values: Mapping[str, object]) -> tuple[object, str | None]:
-    """The result, and what is wrong with it."""
+    """Return the result and its problem, or None if it has no problem."""
     try:
         result = parsed(values.get("result"))
     except orjson.JSONDecodeError as error:

@@ -1,4 +1,4 @@
-"""Is the plan one that can be carried out?"""
+"""Check of a plan's subtasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERBS = frozenset({
     "execute", "export", "find", "fix", "implement", "import", "install", "modify", "move", "read", "refactor",
     "remove", "rename", "run", "search", "set", "test", "understand", "update", "verify", "write",
 })  # fmt: skip
-"""What an instruction may begin with (document 003's source): with the letters, so "Adding" is as good as "Add"."""
+"""First words of an instruction. Their letters count, so "Adding" is as good as "Add"."""
 
 _ACTIONS = ("read", "edit", "bash")
 _KEYS = ("id", "action", "target", "instruction")
@@ -29,41 +29,41 @@ _SIGNS = re.compile(r"[\W\d_]*")
 _LOOKED_AT = 200
 
 
-def words(given: Iterable[str]) -> tuple[str, ...]:
-    """The option ``more_verbs``.
+def words(value: Iterable[str]) -> tuple[str, ...]:
+    """Return the option ``more_verbs`` as a tuple.
 
-    :raises ConfigError: for what is no list of single words.
+    :raises ConfigError: if the value is not a list of single words.
     """
-    if isinstance(given, str):
-        raise ConfigError(f"more_verbs is a list: write [{given}]")
-    found = tuple(given)
-    for word in found:
+    if isinstance(value, str):
+        raise ConfigError(f"more_verbs is a list: write [{value}]")
+    verbs = tuple(value)
+    for word in verbs:
         if not word.isalpha():
-            raise ConfigError(f"{word!r} is not one word; an instruction is told by the word it begins with")
-    return found
+            raise ConfigError(f"{word!r} is not a single word; more_verbs has first words of instructions")
+    return verbs
 
 
 def all_verbs(more: Iterable[str]) -> tuple[str, ...]:
-    """What an instruction may begin with, in lower case."""
+    """Return the first words of an instruction in lower case."""
     return *sorted(VERBS), *map(str.casefold, more)
 
 
 @attrs.frozen
 class SubtaskPlanning:
-    """How much of a plan can be carried out: a quarter for each of four checks of its ``subtasks``.
+    """Share of four checks of a plan's ``subtasks`` that pass, a quarter each.
 
-    ``subtasks_valid``: they are a list, or JSON text of one, of objects with ``id``, ``action``, ``target`` and
+    ``subtasks_valid``: the subtasks are a list, or the JSON of a list, of objects with ``id``, ``action``, ``target`` and
     ``instruction``. ``actions_valid``: every action is ``read``, ``edit`` or ``bash``. ``targets_valid``: every target of a
-    ``read`` or ``edit`` has a ``/`` or a ``.``, no blank, and is no URL; that of ``bash`` is free. ``instructions_actionable``:
-    every instruction begins with the letters of a verb that asks for something ("Add", "Adding"), whatever their case and
-    whatever signs or numbers stand before them. An empty list passes the first check alone.
+    ``read`` or ``edit`` has a ``/`` or a ``.``, no blank, and is not a URL; the target of ``bash`` is free. ``instructions_actionable``:
+    every instruction begins with the letters of a known verb ("Add", "Adding"), in any case, after any signs or numbers.
+    An empty list passes only the first check.
 
-    :param more_verbs: words that an instruction may begin with, beside ``add``, ``analyze``, ``build``, ``change``,
+    :param more_verbs: first words of an instruction in addition to ``add``, ``analyze``, ``build``, ``change``,
         ``check``, ``configure``, ``create``, ``define``, ``delete``, ``deploy``, ``ensure``, ``execute``, ``export``,
         ``find``, ``fix``, ``implement``, ``import``, ``install``, ``modify``, ``move``, ``read``, ``refactor``, ``remove``,
         ``rename``, ``run``, ``search``, ``set``, ``test``, ``understand``, ``update``, ``verify`` and ``write``.
-    :param field: where in the output the object with ``subtasks`` stands, or the list itself: a dotted path (``plan.0``) or
-        a JSON pointer (``/plan/0``); text is read as JSON to get there. By default the output is it.
+    :param field: the place in the output of the object with ``subtasks``, or of the list itself: a dotted path (``plan.0``) or
+        a JSON pointer (``/plan/0``). Text on the way is parsed as JSON. By default it is the whole output.
     """
 
     tier = "proxy"
@@ -78,13 +78,13 @@ class SubtaskPlanning:
         return all_verbs(self.more_verbs)
 
     def score(self, subject: Subject) -> Score:
-        """Check the plan in the output of *subject*."""
+        """Return the score of the plan in the output of *subject*."""
         record = Record.of(subject, self.field, bare_list="subtasks")
         return grade(plan_checks(record.values, self._verbs), record.problem)
 
 
 def plan_checks(values: Mapping[str, object], verbs: tuple[str, ...]) -> list[Check]:
-    """The four checks of the plan in *values*; an instruction begins with one of *verbs*, which are in lower case."""
+    """Return the four checks of the plan in *values*. *verbs* are the first words of instructions, in lower case."""
     subtasks, unread = _subtasks(values)
     finders = {
         "actions_valid": _wrong_action,
@@ -101,7 +101,7 @@ def plan_checks(values: Mapping[str, object], verbs: tuple[str, ...]) -> list[Ch
 
 
 def _subtasks(values: Mapping[str, object]) -> tuple[Sequence[object], str | None]:
-    """The subtasks, or none and why."""
+    """Return the subtasks, or an empty list and the reason."""
     try:
         value = parsed(values.get("subtasks"))
     except orjson.JSONDecodeError as error:
@@ -112,12 +112,12 @@ def _subtasks(values: Mapping[str, object]) -> tuple[Sequence[object], str | Non
 
 
 def _first(subtasks: Sequence[object], find: Callable[[Mapping[str, object]], str | None]) -> str | None:
-    """What *find* says about the first subtask it finds wrong."""
+    """Return the problem of the first subtask for which *find* returns one, else None."""
     for number, subtask in enumerate(subtasks):
         if not isinstance(subtask, Mapping):
             return f"subtasks.{number} is {shown(subtask)}, not an object"
         if (problem := find(subtask)) is not None:
-            return problem and f"subtasks.{number}{problem}"  # empty where another check has said it
+            return problem and f"subtasks.{number}{problem}"  # empty if another check reports the problem
     return None
 
 
@@ -138,7 +138,7 @@ def _wrong_target(subtask: Mapping[str, object]) -> str | None:
     if action == "bash":
         return None
     if not isinstance(action, str) or action not in _ACTIONS:
-        return ""  # what a target must be depends on the action
+        return ""  # the form of a target depends on the action
     if not isinstance(target, str):
         return f".target is {shown(target)}, not a path" if "target" in subtask else ".target is missing"
     if _URL.match(target):
@@ -150,8 +150,8 @@ def _wrong_target(subtask: Mapping[str, object]) -> str | None:
 def _wrong_instruction(subtask: Mapping[str, object], verbs: tuple[str, ...]) -> str | None:
     instruction = subtask.get("instruction")
     if not isinstance(instruction, str):
-        known = "instruction" in subtask
-        return f".instruction is {shown(instruction)}, not text" if known else ".instruction is missing"
+        has_key = "instruction" in subtask
+        return f".instruction is {shown(instruction)}, not text" if has_key else ".instruction is missing"
     if _SIGNS.sub("", instruction[:_LOOKED_AT], count=1).casefold().startswith(verbs):
         return None
-    return f".instruction is {shown(instruction)}, which does not begin with a verb that is known; see more_verbs"
+    return f".instruction is {shown(instruction)}, which does not begin with a known verb; see more_verbs"

@@ -1,4 +1,4 @@
-"""Does the agent say what came of its work?"""
+"""Check of an agent's summary of its work."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _WEIGHT = 0.25
 
 @attrs.frozen
 class Synthesis:
-    """How much of its outcome the agent states: a quarter for each of four checks.
+    """Share of four checks of an agent's summary that pass, a quarter each.
 
-    ``success_boolean``: ``success`` is true or false, or the text of one in any case. ``summary_substantive``: ``summary`` is
-    text of 15 bytes of UTF-8, blanks around it not counted. ``modified_files_valid``: ``modified_files`` is a list, or JSON
-    text of one, of paths; it may be empty. ``confidence_calibrated``: ``confidence`` is a number from 0 to 1, or the text of
-    one.
+    ``success_boolean``: ``success`` is true or false, or the text of either in any case. ``summary_substantive``: ``summary`` is
+    text of at least 15 bytes of UTF-8 without surrounding blanks. ``modified_files_valid``: ``modified_files`` is a list, or the JSON
+    of a list, of paths; it may be empty. ``confidence_calibrated``: ``confidence`` is a number from 0 to 1, or the text of such a
+    number.
 
-    :param field: where in the output the object with these four stands: a dotted path (``summary.0``) or a JSON pointer
-        (``/summary/0``); text is read as JSON to get there. By default the output is it.
+    :param field: the place of the object with these four keys in the output: a dotted path (``summary.0``) or a JSON pointer
+        (``/summary/0``). Text on the way is parsed as JSON. By default the object is the whole output.
     """
 
     tier = "proxy"
@@ -35,13 +35,13 @@ class Synthesis:
     field: str | None = attrs.field(default=None, validator=check_field)
 
     def score(self, subject: Subject) -> Score:
-        """Check the synthesis in the output of *subject*."""
+        """Return the score of the synthesis in the output of *subject*."""
         record = Record.of(subject, self.field)
         return grade(synthesis_checks(record.values), record.problem)
 
 
 def synthesis_checks(values: Mapping[str, object]) -> list[Check]:
-    """The four checks of the synthesis in *values*."""
+    """Return the four checks of the synthesis in *values*."""
     return [
         Check.of("success_boolean", _WEIGHT, truth_value_problem(values, "success")),
         Check.of("summary_substantive", _WEIGHT, text_problem(values, "summary", _SUMMARY_BYTES)),

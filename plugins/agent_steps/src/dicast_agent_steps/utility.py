@@ -1,4 +1,4 @@
-"""Can the agent's own view of a tool step be used?"""
+"""Check of an agent's assessment of its tool step."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _WEIGHT = 0.25
 
 @attrs.frozen
 class ToolStepUtility:
-    """How usable an assessment of a tool step is: a quarter for each of four checks.
+    """Share of four checks of an agent's assessment of a tool step that pass, a quarter each.
 
-    ``step_utility_in_range``: ``step_utility_norm``, or ``step_utility`` where that is not there, is a number from 0 to 1, or
-    the text of one. ``should_continue_boolean``: ``should_continue`` is true or false, or the text of one in any case.
-    ``next_action_hint_substantive``: ``next_action_hint`` is text of 6 bytes of UTF-8, blanks around it not counted.
-    ``confidence_calibrated``: ``confidence`` is a number from 0 to 1, or the text of one.
+    ``step_utility_in_range``: ``step_utility_norm``, or ``step_utility`` without it, is a number from 0 to 1, or
+    the text of such a number. ``should_continue_boolean``: ``should_continue`` is true or false, or the text of either in any case.
+    ``next_action_hint_substantive``: ``next_action_hint`` is text of at least 6 bytes of UTF-8 without surrounding blanks.
+    ``confidence_calibrated``: ``confidence`` is a number from 0 to 1, or the text of such a number.
 
-    :param field: where in the output the object with these four stands: a dotted path (``steps.0``) or a JSON pointer
-        (``/steps/0``); text is read as JSON to get there. By default the output is it.
+    :param field: the place of the object with these four keys in the output: a dotted path (``steps.0``) or a JSON pointer
+        (``/steps/0``). Text on the way is parsed as JSON. By default the object is the whole output.
     """
 
     tier = "proxy"
@@ -32,10 +32,10 @@ class ToolStepUtility:
     field: str | None = attrs.field(default=None, validator=check_field)
 
     def score(self, subject: Subject) -> Score:
-        """Check the assessment in the output of *subject*."""
+        """Return the score of the assessment in the output of *subject*."""
         record = Record.of(subject, self.field)
         values = record.values
-        # Where both are there, step_utility is the one on the scale from -1 to 1.
+        # If both keys exist, step_utility has the scale from -1 to 1.
         utility = "step_utility_norm" if "step_utility_norm" in values else "step_utility"
         checks = [
             Check.of("step_utility_in_range", _WEIGHT, fraction_problem(values, utility)),

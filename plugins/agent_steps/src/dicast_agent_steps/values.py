@@ -1,4 +1,4 @@
-"""What stands in an output, and how a message shows it."""
+"""Values of an output, and their short form in messages."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _SHOWN = 40
 
 @attrs.frozen
 class Record:
-    """The object that is checked; *problem* says why it could not be read, and then it has no values."""
+    """The checked object. If it could not be read, it has no values and *problem* is the reason."""
 
     values: Mapping[str, object]
     problem: str = ""
 
     @classmethod
     def of(cls, subject: Subject, field: str | None, bare_list: str | None = None) -> Record:
-        """The output of *subject*, or the object at *field* in it; text is read as JSON.
+        """Return the output of *subject*, or the object at *field* in it; text is parsed as JSON.
 
-        A list on its own counts as an object that has it under the name *bare_list*.
+        A plain list counts as an object with the list under the key *bare_list*.
         """
         value = subject.output if field is None else locate(subject.output, field)
         where = "the output" if field is None else f"the output's field {field!r}"
@@ -39,15 +39,15 @@ class Record:
 
 
 def parsed(value: object) -> object:
-    """What *value* stands for: text is read as JSON, anything else is taken as it is.
+    """Return *value*; a text is parsed as JSON.
 
-    :raises orjson.JSONDecodeError: for text that is not JSON.
+    :raises orjson.JSONDecodeError: if a text is not JSON.
     """
     return orjson.loads(value) if isinstance(value, str) else value
 
 
 def shown(value: object) -> str:
-    """*value* in a message: short whatever it is, and without looking into lists and objects."""
+    """Return a short form of *value* for a message; the content of lists and objects is left out."""
     if isinstance(value, str):
         return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
     if value is None or isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""What became of the turns of each model, kept over all runs."""
+"""A store of the outcomes of each model's turns over all runs."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ __all__ = ["Outcome", "Outcomes", "Store"]
 
 @hookimpl
 def dicast_sinks() -> list[type[Outcomes]]:
-    """Offer ``patterns/outcomes``."""
+    """Return the sink ``patterns/outcomes``."""
     return [Outcomes]

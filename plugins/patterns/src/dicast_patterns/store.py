@@ -1,4 +1,4 @@
-"""The SQLite file of outcomes: a row for each turn, and a running mean for each model."""
+"""The SQLite file of outcomes: a row for each turn and a running mean for each model."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import attrs
 
 from dicast import ConfigError
 
-APPLICATION_ID = 0x64696F75  # "diou": tells this file from every other SQLite file
+APPLICATION_ID = 0x64696F75  # "diou": the mark of this kind of SQLite file
 FORMAT = 2
 WAIT = 30.0
-"""Seconds to wait for another process that writes to the file."""
+"""Maximum wait in seconds for another process that writes to the file."""
 
 _SCHEMA = f"""
 CREATE TABLE routes (turn_id TEXT PRIMARY KEY, event_id TEXT NOT NULL, model TEXT NOT NULL) WITHOUT ROWID;
@@ -30,7 +30,7 @@ PRAGMA user_version = {FORMAT}
 
 @attrs.frozen
 class Observation:
-    """One verdict on one turn; *eval_id* is a ULID, so a later verdict has a greater one."""
+    """A verdict of a turn. *eval_id* is a ULID, so newer verdicts have greater ids."""
 
     turn_id: str
     eval_id: str
@@ -40,7 +40,7 @@ class Observation:
 
 @attrs.frozen
 class Outcome:
-    """What is known of a *model*: the *mean* score of its turns, each by the newest verdict that counts, and their *count*."""
+    """Number of turns of a *model* and the *mean* of their newest scores."""
 
     model: str
     count: int
@@ -48,16 +48,16 @@ class Outcome:
 
 
 class Store:
-    """An open file of outcomes; make it with :meth:`opened`."""
+    """An open file of outcomes; see :meth:`opened`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._database = connection
 
     @classmethod
     def opened(cls, path: Path) -> Store:
-        """Open the file at *path*, made with the folders above it where it is not there.
+        """Open the file at *path*; a missing file is created with its folders.
 
-        :raises ConfigError: when that is not possible, or it is another kind of file.
+        :raises ConfigError: if the file cannot be written or is of another kind.
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """What is written in the block is written whole or, when an error leaves it, not at all; other writers wait."""
+        """Run the block in a transaction that an error rolls back. Other writers wait for its end."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -87,7 +87,7 @@ class Store:
         self._database.execute("COMMIT")
 
     def note_route(self, turn_id: str, event_id: str, model: str) -> None:
-        """Note that *turn_id* was routed to *model*, unless a later event is known; *event_id* is a ULID, so it has a greater one."""
+        """Store the *model* of *turn_id*, unless the file has a newer event. *event_id* is a ULID, so newer events have greater ids."""
         self._database.execute(
             "INSERT INTO routes VALUES (?, ?, ?) ON CONFLICT DO UPDATE "
             "SET event_id = excluded.event_id, model = excluded.model WHERE excluded.event_id > routes.event_id",
@@ -95,32 +95,32 @@ class Store:
         )
 
     def has_route(self, turn_id: str) -> bool:
-        """Whether it is known which model the turn was routed to."""
+        """Return whether the file has the model of the turn."""
         return self._model(turn_id) is not None
 
-    def observe(self, seen: Observation, min_confidence: float) -> bool:
-        """Keep a verdict on a routed turn, and let it count if it is sure enough and newer than the one that counts.
+    def observe(self, observation: Observation, min_confidence: float) -> bool:
+        """Store a verdict of a turn with a model. It counts if it is confident enough and newer than the counting verdict.
 
-        False for a verdict that was kept before, or that is older than all that is known of the turn.
+        :returns: False if the verdict is stored already or older than the turn's verdicts.
         """
         row = self._database.execute(
-            "SELECT eval_id, model, folded_eval_id, folded_score FROM turns WHERE turn_id = ?", (seen.turn_id,)
+            "SELECT eval_id, model, folded_eval_id, folded_score FROM turns WHERE turn_id = ?", (observation.turn_id,)
         ).fetchone()
-        before: tuple[Any, ...] = row or ("", None, None, None)
-        newest, model, folded, old = before
-        counts = seen.confidence >= min_confidence and seen.eval_id > (folded or "")
-        if seen.eval_id <= newest and not counts:
+        stored: tuple[Any, ...] = row or ("", None, None, None)
+        newest, model, counted_id, score = stored
+        counts = observation.confidence >= min_confidence and observation.eval_id > (counted_id or "")
+        if observation.eval_id <= newest and not counts:
             return False
         if counts:
-            if folded is not None:
-                self._unfold(model, old)
-            model, folded, old = self._model(seen.turn_id), seen.eval_id, seen.score
-            self._fold(model, seen.score)
-        self._keep(seen, newest, (model, folded, old))
+            if counted_id is not None:
+                self._unfold(model, score)
+            model, counted_id, score = self._model(observation.turn_id), observation.eval_id, observation.score
+            self._fold(model, observation.score)
+        self._store_turn(observation, newest, (model, counted_id, score))
         return True
 
     def outcomes(self) -> list[Outcome]:
-        """What is known of every model that a turn counts for, by name."""
+        """Return the outcome of every model with turns, by name."""
         rows = self._database.execute("SELECT model, count, mean FROM models WHERE count ORDER BY model")
         return [Outcome(*row) for row in rows]
 
@@ -128,17 +128,19 @@ class Store:
         row = self._database.execute("SELECT model FROM routes WHERE turn_id = ?", (turn_id,)).fetchone()
         return None if row is None else str(row[0])
 
-    def _keep(self, seen: Observation, newest: str, folded: tuple[str | None, str | None, float | None]) -> None:
-        """Write the turn's row: its newest verdict, and the one that counts."""
-        if seen.eval_id > newest:
-            row = (seen.turn_id, seen.eval_id, seen.score, seen.confidence, *folded)
+    def _store_turn(
+        self, observation: Observation, newest: str, counting: tuple[str | None, str | None, float | None]
+    ) -> None:
+        """Write the turn's row: its newest verdict and its counting verdict."""
+        if observation.eval_id > newest:
+            row = (observation.turn_id, observation.eval_id, observation.score, observation.confidence, *counting)
             self._database.execute("INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         else:
             update = "UPDATE turns SET model = ?, folded_eval_id = ?, folded_score = ? WHERE turn_id = ?"
-            self._database.execute(update, (*folded, seen.turn_id))
+            self._database.execute(update, (*counting, observation.turn_id))
 
     def _fold(self, model: str | None, score: float) -> None:
-        """Welford: the mean moves by the new score's distance from it, over the new count."""
+        """Add *score* to the model's mean by Welford's update."""
         self._database.execute(
             "INSERT INTO models VALUES (:model, 1, :score) ON CONFLICT DO UPDATE "
             "SET count = count + 1, mean = mean + (:score - mean) / (count + 1)",
@@ -146,7 +148,7 @@ class Store:
         )
 
     def _unfold(self, model: str, score: float) -> None:
-        """The reverse; the mean of nothing is 0, so that no rounding is left over."""
+        """Remove *score* from the model's mean. The mean of no scores is 0, so no rounding error remains."""
         self._database.execute(
             "UPDATE models SET count = count - 1, "
             "mean = CASE WHEN count > 1 THEN mean + (mean - :score) / (count - 1) ELSE 0.0 END WHERE model = :model",
@@ -155,22 +157,22 @@ class Store:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables in a new file, and refuse one of another kind.
+    """Create the tables of a new file, and refuse a file of another kind.
 
-    :raises ConfigError: saying what is wrong with it.
+    :raises ConfigError: if the file is of another kind or cannot be written.
     """
     try:
-        connection.execute("BEGIN IMMEDIATE")  # of two processes that find no tables, one makes them
+        connection.execute("BEGIN IMMEDIATE")  # of two processes, only one creates the tables
         if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             for statement in _SCHEMA.split(";"):
                 connection.execute(statement)
-        named = connection.execute("PRAGMA application_id").fetchone()[0]
+        application_id = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise ConfigError(f"cannot write {path}: {error}") from error
-    if named != APPLICATION_ID:
-        raise ConfigError(f"{path} is a SQLite file of something else; give patterns/outcomes a file of its own")
+    if application_id != APPLICATION_ID:
+        raise ConfigError(f"{path} is a SQLite file of another program; give patterns/outcomes a separate file")
     if version != FORMAT:
         advice = "upgrade dicast-patterns" if version > FORMAT else "give patterns/outcomes a new file"
         raise ConfigError(f"{path} has format {version}, this version reads {FORMAT}; {advice}")

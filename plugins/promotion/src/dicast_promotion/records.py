@@ -102,9 +102,11 @@ class Records:
             for side in (0, 1)
         )
         common = baseline & candidate
-        names = ", ".join(sorted(common)) or "none"
+        names = ", ".join(sorted(common))
         if label is None and (COMBINED in common or len(common) == 1):
             return COMBINED if COMBINED in common else common.pop()
+        if not common:
+            raise ConfigError("the runs have no label in common; compare runs with the same judges or metrics")
         if label is None:
             raise ConfigError(f"the runs have several labels in common: {names}; choose one with --judge")
         if label not in common:
