@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
 import orjson
 
 from dicast import Reply, Token, Usage
+from dicast.toolkit.endpoint import Answer
+from dicast.toolkit.endpoint.answers import complaint
 
 _STOP_REASONS: Mapping[str, str] = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
 
@@ -21,68 +22,40 @@ class Unreadable(Exception):
         self.usage = usage
 
 
-@attrs.frozen
-class Answer:
-    """An HTTP response, read to its end."""
+def read_reply(answer: Answer) -> Reply:
+    """Return the reply in *answer*, without its cost.
 
-    status: int
-    headers: Mapping[str, str]
-    data: bytes
-
-    def complaint(self) -> str:
-        """What the endpoint says is wrong, on one line; it may be long, and may repeat what was sent."""
-        try:
-            body = orjson.loads(self.data)
-        except orjson.JSONDecodeError:
-            return " ".join(self.data.decode(errors="replace").split())
-        return _complaint(body)
-
-    def reply(self) -> Reply:
-        """The reply in it, without its cost.
-
-        :raises Unreadable: when it is no chat completion.
-        """
-        body = self._completion()
-        choice, usage = body["choices"][0], _usage(body)
-        text, refused = _text(choice["message"].get("content")), choice["message"].get("refusal")
-        if text is None:
-            raise Unreadable("the reply's content is no text", usage)
-        reason, model = choice.get("finish_reason"), body.get("model")
-        return Reply(
-            text,
-            model=model if isinstance(model, str) else None,
-            stop_reason="refusal"
-            if refused
-            else _STOP_REASONS.get(reason, reason)
-            if isinstance(reason, str)
-            else None,
-            usage=usage,
-            logprobs=_tokens(choice.get("logprobs")),
-        )
-
-    def _completion(self) -> Mapping[str, Any]:
-        content_type = self.headers.get("Content-Type", "application/json")
-        if "json" not in content_type:
-            raise Unreadable(f"the reply is {content_type}, not JSON")
-        try:
-            body = orjson.loads(self.data)
-        except orjson.JSONDecodeError as error:
-            raise Unreadable(f"the reply is no valid JSON: {error}") from error
-        match body:
-            case {"choices": [{"message": {}}, *_]}:
-                return body  # type: ignore[no-any-return]  # a mapping, by the pattern
-            case {"error": _}:
-                raise Unreadable(f"the reply has no choices but an error: {_complaint(body)}", _usage(body))
-        raise Unreadable("the reply has no choices", _usage(body))
+    :raises Unreadable: if it is no chat completion.
+    """
+    body = _completion(answer)
+    choice, usage = body["choices"][0], _usage(body)
+    text, refused = _text(choice["message"].get("content")), choice["message"].get("refusal")
+    if text is None:
+        raise Unreadable("the reply's content is no text", usage)
+    reason, model = choice.get("finish_reason"), body.get("model")
+    return Reply(
+        text,
+        model=model if isinstance(model, str) else None,
+        stop_reason="refusal" if refused else _STOP_REASONS.get(reason, reason) if isinstance(reason, str) else None,
+        usage=usage,
+        logprobs=_tokens(choice.get("logprobs")),
+    )
 
 
-def _complaint(body: object) -> str:
+def _completion(answer: Answer) -> Mapping[str, Any]:
+    content_type = answer.headers.get("Content-Type", "application/json")
+    if "json" not in content_type:
+        raise Unreadable(f"the reply is {content_type}, not JSON")
+    try:
+        body = orjson.loads(answer.data)
+    except orjson.JSONDecodeError as error:
+        raise Unreadable(f"the reply is no valid JSON: {error}") from error
     match body:
-        case {"error": {"message": str(message)}} | {"error": str(message)} | {"message": str(message)}:
-            return " ".join(message.split())
-        case {"detail": detail}:
-            return " ".join((detail if isinstance(detail, str) else orjson.dumps(detail).decode()).split())
-    return orjson.dumps(body).decode()
+        case {"choices": [{"message": {}}, *_]}:
+            return body  # type: ignore[no-any-return]  # a mapping, by the pattern
+        case {"error": _}:
+            raise Unreadable(f"the reply has no choices but an error: {complaint(body).message}", _usage(body))
+    raise Unreadable("the reply has no choices", _usage(body))
 
 
 def _text(content: object) -> str | None:

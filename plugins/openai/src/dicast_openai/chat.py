@@ -3,48 +3,32 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from math import inf
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import attrs
 from attrs.validators import min_len
 
-from dicast import MAX_REPLY_BYTES, ChatModel, ChatRequest, ConfigError, Cost, Price, RunContext, Secret, Usage, Within
+from dicast import ChatModel, ChatRequest, ConfigError, Cost, Price, RunContext, Secret, Usage, Within
+from dicast.toolkit.endpoint import options
 
 from .prices import ListedPrice, listed
 from .tokens import most_input_tokens
 
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _COLD: float | None = 0.0
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 OPENAI = "https://api.openai.com/v1"
 
 
 def _check_url(chat: Chat, attribute: attrs.Attribute[str | None], url: str | None) -> None:
-    if url is None or _may_hold_password(url):
-        return  # refused by the class: what a check of the field raises is told with the field's value
-    if not _is_address(url, "http", "https"):
+    if url is None or options.has_password(url):
+        return  # refused by the class: the error of a field's validator shows the value
+    if not options.is_address(url):
         raise ValueError(f"invalid value for base_url, expected an http:// or https:// address, got {url!r}")
-
-
-def _is_address(url: str, *schemes: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # for what is no host or port, in words that may hold a password
-        return False
-
-
-def _may_hold_password(url: str) -> bool:
-    """Whether there is one, or what is no address may be meant to hold one; an ``@`` in an address's path is none."""
-    return "@" in (urlsplit(url).netloc if _is_address(url, "http", "https") else url)
 
 
 def _check_price(chat: Chat, attribute: attrs.Attribute[Any], price: object) -> None:
@@ -53,23 +37,6 @@ def _check_price(chat: Chat, attribute: attrs.Attribute[Any], price: object) -> 
             f"the price of {chat.model!r} is not known; write price: free or "
             "price: {input_per_mtok: ..., output_per_mtok: ...} (usd per million tokens)"
         )
-
-
-def _check_secret(chat: Chat, attribute: attrs.Attribute[Any], secret: Secret | None) -> None:
-    if secret is not None and _CONTROL.search(secret.value):
-        raise ValueError(f"{attribute.name} holds a line break or another character that no header can carry")
-
-
-def _check_proxy(chat: Chat, attribute: attrs.Attribute[Any], proxy: Secret | None) -> None:
-    if proxy is not None and not _is_address(proxy.value, "http"):
-        raise ValueError("proxy is no http:// address")
-
-
-def _check_headers(chat: Chat, attribute: attrs.Attribute[Any], headers: Mapping[str, Secret]) -> None:
-    for name, secret in headers.items():
-        if not _HEADER_NAME.fullmatch(name):
-            raise ValueError(f"{name!r} cannot be the name of a header")
-        _check_secret(chat, attribute, secret)
 
 
 @attrs.frozen
@@ -114,39 +81,26 @@ class Chat:
 
     model: str = attrs.field(validator=min_len(1))
     base_url: str | None = attrs.field(default=None, validator=_check_url)
-    api_key: Secret | None = attrs.field(default=None, validator=_check_secret, metadata={"counts": False})
+    api_key: Secret | None = options.key()
     price: Literal["free"] | Price | None = attrs.field(
         default=None, validator=_check_price, metadata={"counts": False}
     )
     temperature: float | None = attrs.field(default=_COLD, validator=Within(0, inf, "0 or more"))
-    timeout: float = attrs.field(
-        default=60.0, validator=Within(0, inf, "more than 0 seconds", open=True), metadata={"counts": False}
-    )
-    requests_per_minute: float | None = attrs.field(
-        default=None, validator=Within(0, inf, "more than 0", open=True), metadata={"counts": False}
-    )
-    tokens_per_minute: float | None = attrs.field(
-        default=None, validator=Within(0, inf, "more than 0", open=True), metadata={"counts": False}
-    )
-    retries: int = attrs.field(default=3, validator=Within(0, inf, "0 or more"), metadata={"counts": False})
+    timeout: float = options.timeout()
+    requests_per_minute: float | None = options.per_minute()
+    tokens_per_minute: float | None = options.per_minute()
+    retries: int = options.retries()
     response_format: Literal["auto", "json_schema", "json_object", "text"] = "auto"
     cache_control: bool = attrs.field(default=False, metadata={"counts": False})
-    unreachable_at_start: int = attrs.field(
-        default=10, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
-    )
-    unreachable_later: int = attrs.field(default=50, validator=Within(1, inf, "1 or more"), metadata={"counts": False})
-    max_reply_bytes: int = attrs.field(
-        default=MAX_REPLY_BYTES, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
-    )
-    headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=_check_headers)
-    proxy: Secret | None = attrs.field(default=None, validator=_check_proxy, metadata={"counts": False})
+    unreachable_at_start: int = options.unreachable(10)
+    unreachable_later: int = options.unreachable(50)
+    max_reply_bytes: int = options.reply_bytes()
+    headers: Mapping[str, Secret] = options.headers()
+    proxy: Secret | None = options.proxy()
 
     def __attrs_post_init__(self) -> None:
         said = "base_url" if self.base_url is not None else "OPENAI_BASE_URL"
-        if _may_hold_password(self.address):
-            raise ConfigError(f"{said} holds a user name or a password; give them as api_key or in headers")
-        if not _is_address(self.address, "http", "https"):
-            raise ConfigError(f"{said} is no http:// or https:// address: {self.address!r}")
+        options.check_address(self.address, said)
         if self.address == OPENAI and self.key is None:
             raise ConfigError(
                 "openai/chat needs a key: set OPENAI_API_KEY, or write api_key; or name another endpoint as base_url"
@@ -170,10 +124,10 @@ class Chat:
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[ChatModel]:
         """One client with its connections, for the whole run."""
-        # aiohttp and stamina take a while to import, and `dicast check` needs neither.
-        from .endpoint import connect
+        # httpx and aiohttp take a while to import, and `dicast check` needs neither.
+        from .endpoint import open_endpoint
 
-        async with connect(self, run.concurrency) as endpoint:
+        async with open_endpoint(self, run.concurrency) as endpoint:
             yield endpoint
 
     def estimate(self, request: ChatRequest) -> Cost:
@@ -204,9 +158,13 @@ class Chat:
 
     def secrets(self) -> set[str]:
         """What neither a reply nor a message may hold."""
-        given = (self.key, self.proxy, *self.headers.values())
-        values = {secret.value for secret in given if secret is not None}
-        return values if self.proxy is None else values | {urlsplit(self.proxy.value).password or ""}
+        return options.secret_values(self.key, self.proxy, self.headers)
+
+    def sent_headers(self) -> dict[str, str]:
+        """Return the headers of each request."""
+        key = self.key
+        bearer = {"Authorization": f"Bearer {key.value}"} if key is not None and key.value else {}
+        return bearer | options.plain_headers(self.headers)
 
     def identity(self) -> dict[str, object]:
         """What decides a reply, beside the request: for those that keep replies."""

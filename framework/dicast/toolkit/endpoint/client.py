@@ -1,0 +1,289 @@
+"""The client: connections, tries, limits and the reading of responses."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import aiohttp
+import attrs
+import httpx
+
+from ..._kernel.values import Cost, Failure, Reply
+from ..._kernel.values.endpoint_errors import AccessRefused
+from ..._toolkit.http_reply import IDENTITY, ReplyReader, ReplyRefused, retry_after
+from ..._toolkit.rate_limit import RateLimiter, Reachability
+from .answers import Answer, joined_line
+from .faults import LONGEST_WAIT, CallFault, backoff, quiet_retries
+from .options import Address, ClientLimits
+from .transport import body_stream, open_transport
+
+T = TypeVar("T")
+
+OK = 200
+_FINE = range(200, 300)
+_REDIRECTS = range(300, 400)
+_NO_ACCESS = (401, 402, 403, 404)
+_TRY_AGAIN = (408, 409, 429)
+_OVERLOADED = 429
+_SERVER_FAULT = 500
+_MODEL_MAY_HAVE_RUN = (504, 524)
+"""Statuses of a gateway whose model did not answer in time."""
+_SHOWN_CHARS = 300
+
+
+@attrs.define
+class Exchange:
+    """A call with its tries.
+
+    :param bound: returns the upper bound of the cost of one try; called only if the endpoint does not report the cost.
+    :param limits: the limits of the client.
+    :param tokens: the most tokens that one try takes, for ``tokens_per_minute``.
+    :param tries: the number of tries so far.
+    :param spent: the cost of failed tries, or its upper bound.
+    :param history: the failed tries.
+    :param connected: whether a try got a connection.
+    :param path: the path of the last request.
+    """
+
+    bound: Callable[[], Cost]
+    limits: ClientLimits
+    tokens: int = 0
+    tries: int = 0
+    spent: Cost = Cost.zero()
+    history: list[Mapping[str, object]] = attrs.field(factory=list)
+    connected: bool = False
+    path: str = ""
+
+    @property
+    def most(self) -> Cost:
+        """The upper bound of the cost of one try."""
+        return self.bound()
+
+    def retry(self) -> Mapping[str, Any]:
+        """Return the tries as JSON data, in the form of ``Reply.retry``."""
+        return {"attempts": self.tries, "max_attempts": self.limits.retries + 1, "history": self.history}
+
+    def paid(self, reply: Reply, cost: Cost) -> Reply:
+        """Return *reply* with *cost*, the expense of failed tries, and their history."""
+        return attrs.evolve(reply, cost=self.spent + cost, retry=self.retry() if self.history else None)
+
+
+@asynccontextmanager
+async def connect(
+    address: Address,
+    limits: ClientLimits,
+    concurrency: int,
+    *,
+    headers: Mapping[str, str] | None = None,
+    secrets: Iterable[str] = (),
+    proxy: str | None = None,
+) -> AsyncIterator[Client]:
+    """Open the client of *address* for a run that judges *concurrency* subjects at the same time.
+
+    :param headers: sent with each request.
+    :param secrets: texts that are masked in replies and messages.
+    :param proxy: the address of an HTTP proxy.
+    """
+    quiet_retries()
+    async with open_transport(address.base, proxy) as transport:
+        yield Client(address, limits, concurrency, transport, headers or {}, secrets)
+
+
+class Client:
+    """Sends the requests of one component to one endpoint."""
+
+    def __init__(
+        self,
+        address: Address,
+        limits: ClientLimits,
+        concurrency: int,
+        transport: httpx.AsyncBaseTransport,
+        headers: Mapping[str, str],
+        secrets: Iterable[str],
+    ) -> None:
+        """Take the parts that :func:`connect` made."""
+        self.address, self.limits, self.transport = address, limits, transport
+        at_start = max(limits.unreachable_at_start, concurrency)
+        self.reachability = Reachability(at_start, limits.unreachable_later, model=address.model, url=address.base)
+        self.limiter = RateLimiter(limits.requests_per_minute, limits.tokens_per_minute)
+        self._secrets = frozenset(secrets)
+        self._readers: dict[int, ReplyReader] = {}
+        self.reader = self._reader(limits.max_reply_bytes)
+        self._headers = httpx.Headers({"Accept": "application/json", "User-Agent": "dicast", **IDENTITY, **headers})
+        self._urls: dict[str, httpx.URL] = {}
+        self._timeout = {"pool": limits.connecting}
+
+    def new_call(self, bound: Callable[[], Cost] = Cost.zero, tokens: int = 0) -> Exchange:
+        """Return a call whose tries cost at most *bound* each and take *tokens*."""
+        return Exchange(bound, self.limits, tokens)
+
+    async def call(self, call: Exchange, attempt: Callable[[], Awaitable[T]]) -> T | Failure:
+        """Return the result of *attempt*, which is run again after a CallFault that allows it, or the Failure of the last.
+
+        :raises dicast.AccessRefused: from *attempt*, and if too many calls in a row get no connection.
+        """
+        return await self.reachability.watch(self._call(call, attempt))
+
+    async def _call(self, call: Exchange, attempt: Callable[[], Awaitable[T]]) -> tuple[T | Failure, bool]:
+        """Return the result, and whether the endpoint was reached."""
+        try:
+            return await self._try(call, attempt), True
+        except CallFault as fault:
+            first = fault
+        try:
+            return await self._try_again(call, attempt, first), True
+        except CallFault as fault:
+            return fault.failure(call.spent, call.retry()), call.connected
+
+    async def _try_again(self, call: Exchange, attempt: Callable[[], Awaitable[T]], fault: CallFault | None) -> T:
+        """Continue after *fault*, that of the first try. Most calls have none, and stamina takes as long as a request."""
+        import stamina
+
+        attempts = stamina.retry_context(
+            backoff, self.limits.retries + 1, timeout=None, wait_initial=0.25, wait_max=20, wait_jitter=0.25
+        )
+        async for one in attempts:
+            with one:
+                if fault is not None:
+                    first, fault = fault, None
+                    raise first
+                return await self._try(call, attempt)
+        raise AssertionError("stamina ends with a result or an exception")
+
+    async def _try(self, call: Exchange, attempt: Callable[[], Awaitable[T]]) -> T:
+        call.tries += 1
+        try:
+            return await attempt()
+        except CallFault as fault:
+            call.spent += fault.cost
+            self.limiter.spent(fault.cost)
+            call.history.append({"attempt": call.tries, "error": str(fault)})
+            raise
+
+    async def send(
+        self,
+        call: Exchange,
+        method: str,
+        path: str = "",
+        content: bytes | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_bytes: int | None = None,
+        masked: bool = True,
+    ) -> Answer:
+        """Send one request when the limits allow it, and return the response, of any status.
+
+        :param path: appended to the address of the endpoint.
+        :param headers: sent with this request; by default its content is JSON.
+        :param max_bytes: the most bytes of the response, in place of ``max_reply_bytes``.
+        :param masked: whether secrets are masked in the response.
+        :raises CallFault: if there is no connection, no whole response in time, or a response that is too long.
+        """
+        call.path = path
+        async with self.limiter.turn(call.tokens) as number:
+            answer = await self._send(call, self._request(method, path, content, headers), max_bytes, masked)
+            if answer.status == _OVERLOADED or answer.status >= _SERVER_FAULT:
+                wait = retry_after(answer.headers) or 0.0
+                self.limiter.overloaded(number, wait if wait <= LONGEST_WAIT else 0.0)
+            elif answer.status in _FINE:
+                self.limiter.eased()
+        return answer
+
+    def _request(
+        self, method: str, path: str, content: bytes | None, headers: Mapping[str, str] | None
+    ) -> httpx.Request:
+        url = self._urls.get(path)
+        if url is None:
+            url = self._urls[path] = httpx.URL(self.address.url(path))
+        whole = self._headers
+        if content is not None or headers:
+            whole = whole.copy()
+            whole.update({"Content-Type": "application/json", **(headers or {})})
+        return httpx.Request(
+            method, url, headers=whole, extensions={"timeout": self._timeout}, **body_stream(content, whole)
+        )
+
+    async def _send(self, call: Exchange, request: httpx.Request, max_bytes: int | None, masked: bool) -> Answer:
+        reader = self.reader if max_bytes is None else self._reader(max_bytes)
+        try:
+            async with asyncio.timeout(self.limits.timeout):
+                response = await self.transport.handle_async_request(request)
+                call.connected = True
+                try:
+                    status, headers = response.status_code, response.headers
+                    assert isinstance(response.stream, httpx.AsyncByteStream)
+                    data = await reader.read(response.stream, headers, cut=status not in _FINE, masked=masked)
+                finally:
+                    await response.aclose()
+                return Answer(status, headers, data)
+        except ReplyRefused as error:
+            raise self.fault(call, str(error), again=False, cost=call.most, kind="judge_output_invalid") from error
+        except TimeoutError as error:
+            call.connected = True
+            message = f"no reply within {self.limits.timeout:g} s"
+            raise self.fault(call, message, again=False, cost=call.most, kind="timeout") from error
+        except (httpx.HTTPError, aiohttp.ClientError, OSError) as error:
+            raise self._broken(call, error) from error
+
+    def _reader(self, most: int) -> ReplyReader:
+        if most not in self._readers:
+            self._readers[most] = ReplyReader(self._secrets, most, self.address.reply_option)
+        return self._readers[most]
+
+    def _broken(self, call: Exchange, error: Exception) -> CallFault:
+        """Return the fault of a connection that was never made, or that broke, which may have been paid for."""
+        cause = error.__cause__ if isinstance(error, httpx.HTTPError) and error.__cause__ else error
+        if isinstance(cause, aiohttp.ClientSSLError):
+            return self.fault(call, str(cause), again=False)
+        if isinstance(cause, aiohttp.ClientConnectorError):
+            message = f"{_unconnected(cause)}; start the server, or correct {self.address.option}"
+            return self.fault(call, message, again=self.reachability.patient)
+        if isinstance(cause, aiohttp.ConnectionTimeoutError):
+            # A silent host takes all that time for each try: the endpoint has to answer once before a call is tried again.
+            message = f"no connection within {self.limits.connecting:g} s"
+            return self.fault(call, message, again=self.reachability.reached)
+        call.connected = True
+        message = f"the connection broke: {type(cause).__name__}: {cause}"
+        return self.fault(call, message, cost=call.most)
+
+    def fault(self, call: Exchange, message: str, **options: Any) -> CallFault:
+        """Return a CallFault of the last request of *call*; *message* is cut and has no secrets."""
+        return CallFault(self.message(message, call.path), **options)
+
+    def refusal(self, call: Exchange, answer: Answer) -> Exception:
+        """Return the exception for a response with an error status: AccessRefused, which ends the run, or a CallFault."""
+        status, complaint = answer.status, answer.complaint()
+        message = self.message(f"HTTP {status}: {complaint.message}", call.path)
+        if answer.is_refused_by_policy:
+            return CallFault(message, again=False, kind="refused")
+        if status in _NO_ACCESS or answer.is_out_of_money:
+            return AccessRefused(message, call.spent)
+        if status in _REDIRECTS:
+            location = answer.headers.get("Location", "")
+            return self.fault(call, f"HTTP {status}: redirects to {location}; redirects are not followed", again=False)
+        if status not in _TRY_AGAIN and status < _SERVER_FAULT:
+            return CallFault(message, again=False)
+        cost = call.most if status in _MODEL_MAY_HAVE_RUN else None
+        wait = retry_after(answer.headers)
+        if wait is not None and wait > LONGEST_WAIT:
+            message = f"{message}; it asks to wait {wait:,.0f} s, and dicast waits {LONGEST_WAIT:g} s at most"
+            return CallFault(message, again=False, wait=wait, cost=cost)
+        return CallFault(message, wait=wait, cost=cost)
+
+    def message(self, text: str, path: str = "") -> str:
+        """Return *text* on one line with the address, cut, and without secrets, which an endpoint may repeat."""
+        line = joined_line(self.reader.message(text))
+        cut = line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…"
+        return f"{self.address.shown(path)}: {cut}"
+
+
+def _unconnected(error: aiohttp.ClientConnectorError) -> str:
+    """Return the host that gave no connection, and the reason in the system's words."""
+    cause = error.os_error
+    number = cause.errno or 0  # a resolver's are negative
+    reason = os.strerror(number) if number > 0 else cause.strerror or str(cause)
+    return f"no connection to {error.host}:{error.port} ({reason})"

@@ -1,0 +1,84 @@
+"""Faults of one try, and the waits between tries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from ..._kernel.values import Cost, Failure
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from stamina.typing import RetryDetails, RetryHook
+
+LONGEST_WAIT = 300.0
+"""Seconds; a call fails if the endpoint asks for a longer wait."""
+
+
+class CallFault(Exception):
+    """A failed try. It becomes the Failure of the call unless a later try succeeds.
+
+    :param again: whether the call may be tried again.
+    :param wait: the seconds that the endpoint asks to wait.
+    :param cost: the cost of the try, or its upper bound if the endpoint may have billed it.
+    :param kind: the kind of the Failure.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        again: bool = True,
+        wait: float | None = None,
+        cost: Cost | None = None,
+        kind: str = "judge_call_failed",
+    ) -> None:
+        super().__init__(message)
+        self.again, self.wait, self.cost, self.kind = again, wait, cost or Cost.zero(), kind
+
+    def failure(self, cost: Cost, retry: Mapping[str, Any]) -> Failure:
+        """Return the Failure of a call that ended with this fault."""
+        message = f"{self} ({retry['attempts']} tries)" if retry["attempts"] > 1 else str(self)
+        is_retryable = self.again or self.wait is not None or self.kind == "timeout"
+        return Failure(self.kind, message, retryable=is_retryable, cost=cost, retry=retry)
+
+
+def backoff(error: Exception) -> bool | float:
+    """Return whether stamina is to try again after *error*: no, after its usual wait, or after a number of seconds."""
+    if not isinstance(error, CallFault) or not error.again:
+        return False
+    return True if error.wait is None else error.wait
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield *error* and the exceptions from which, or during which, it was raised."""
+    current: BaseException | None = error
+    while current is not None:
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+@attrs.frozen
+class _Quiet:
+    """A hook of stamina that ignores the retries of dicast."""
+
+    hook: RetryHook
+
+    def __call__(self, details: RetryDetails) -> AbstractContextManager[None] | None:
+        is_ours = type(details.caused_by).__module__.startswith("dicast")
+        return None if is_ours else self.hook(details)
+
+
+def quiet_retries() -> None:
+    """Keep stamina from reporting retries of dicast: it would log a warning or, with structlog, print to stdout.
+
+    The hooks belong to the process; a program that uses dicast keeps them for its own retries.
+    """
+    import stamina.instrumentation
+
+    hooks = stamina.instrumentation.get_on_retry_hooks()
+    if not all(type(hook).__module__.startswith("dicast") for hook in hooks):
+        stamina.instrumentation.set_on_retry_hooks([_Quiet(hook) for hook in hooks])

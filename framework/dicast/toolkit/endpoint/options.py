@@ -1,0 +1,178 @@
+"""Options of components that send HTTP requests: fields with their checks, and the values that a client needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from math import inf
+from typing import Any, Self
+from urllib.parse import urlsplit, urlunsplit
+
+import attrs
+
+from ..._kernel.values import Secret
+from ..._kernel.values.bounds import Within
+from ..._kernel.values.errors import ConfigError
+from ..._toolkit.http_reply import MAX_REPLY_BYTES
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SCHEMES = ("http", "https")
+
+
+@attrs.frozen
+class ClientLimits:
+    """ClientLimits of a client, under the names of the options."""
+
+    timeout: float = 60.0
+    retries: int = 3
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    unreachable_at_start: int = 10
+    unreachable_later: int = 50
+    max_reply_bytes: int = MAX_REPLY_BYTES
+
+    @classmethod
+    def of(cls, component: object) -> Self:
+        """Return the options of *component* that have these names, and the default for others."""
+        names = [field.name for field in attrs.fields(cls) if hasattr(component, field.name)]
+        return cls(**{name: getattr(component, name) for name in names})
+
+    @property
+    def connecting(self) -> float:
+        """Seconds to wait for a connection; less than for a try, to tell a try without a connection from a slow one."""
+        return min(self.timeout / 2, 20.0)
+
+
+@attrs.frozen
+class Address:
+    """The endpoint that a client asks.
+
+    :param base: the address that paths are appended to; its query is sent with each request.
+    :param model: the name of the model, for messages.
+    :param option: the name of the option that has the address, for messages.
+    :param reply_option: the name of the option that has the limit of the reply's size.
+    """
+
+    base: str
+    model: str | None = None
+    option: str = "base_url"
+    reply_option: str = "max_reply_bytes"
+
+    def url(self, path: str = "") -> str:
+        """Return the address of *path*, with the query of the endpoint's address and that of *path*."""
+        path, _, more = path.partition("?")
+        parts = urlsplit(self.base)
+        query = "&".join(filter(None, (parts.query, more)))
+        whole = f"{parts.path.rstrip('/')}{path}" if path else parts.path
+        return urlunsplit(parts._replace(path=whole, query=query, fragment=""))
+
+    def shown(self, path: str = "") -> str:
+        """Return the model and the address of *path* without its query, for messages."""
+        url = self.url(path).partition("?")[0]
+        return f"{self.model} at {url}" if self.model else url
+
+
+def key() -> Any:
+    """Return a field for a key, None by default."""
+    return attrs.field(default=None, validator=check_secret, metadata={"counts": False})
+
+
+def timeout(seconds: float = 60.0) -> Any:
+    """Return a field for ``timeout``: the seconds that one try takes at most."""
+    check = Within(0, inf, "more than 0 seconds", open=True)
+    return attrs.field(default=seconds, validator=check, metadata={"counts": False})
+
+
+def per_minute() -> Any:
+    """Return a field for ``requests_per_minute`` or ``tokens_per_minute``, without a limit by default."""
+    return attrs.field(default=None, validator=Within(0, inf, "more than 0", open=True), metadata={"counts": False})
+
+
+def retries(number: int = 3) -> Any:
+    """Return a field for ``retries``."""
+    return attrs.field(default=number, validator=Within(0, inf, "0 or more"), metadata={"counts": False})
+
+
+def unreachable(number: int) -> Any:
+    """Return a field for ``unreachable_at_start`` (10) or ``unreachable_later`` (50)."""
+    return attrs.field(default=number, validator=Within(1, inf, "1 or more"), metadata={"counts": False})
+
+
+def reply_bytes() -> Any:
+    """Return a field for ``max_reply_bytes``."""
+    return attrs.field(default=MAX_REPLY_BYTES, validator=Within(1, inf, "1 or more"), metadata={"counts": False})
+
+
+def proxy() -> Any:
+    """Return a field for the address of an HTTP proxy, a secret."""
+    return attrs.field(default=None, validator=_check_proxy, metadata={"counts": False})
+
+
+def headers() -> Any:
+    """Return a field for further headers, whose values are texts or secrets."""
+    return attrs.field(factory=dict, validator=check_header_values)
+
+
+def is_address(url: str, schemes: Iterable[str] = _SCHEMES) -> bool:
+    """Return whether *url* is an address with a host and one of *schemes*."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # without a valid host or port, in words that may hold a password
+        return False
+
+
+def has_password(url: str) -> bool:
+    """Return whether *url* may have a user name or a password; an ``@`` in the path of an address is neither."""
+    return "@" in (urlsplit(url).netloc if is_address(url) else url)
+
+
+def check_address(url: str, option: str, instead: str = "api_key or in headers") -> None:
+    """Refuse an address that is none, or that has a password, which the message does not show.
+
+    Exchange it in ``__attrs_post_init__``: the error of a field's validator shows the value.
+
+    :raises ConfigError: naming *option*, and *instead*, the options for secrets.
+    """
+    if has_password(url):
+        raise ConfigError(f"{option} holds a user name or a password; give them as {instead}")
+    if not is_address(url):
+        raise ConfigError(f"{option} is no http:// or https:// address: {url!r}")
+
+
+def check_secret(component: object, attribute: attrs.Attribute[Any], secret: Secret | None) -> None:
+    """Refuse a secret that no header can carry: a validator."""
+    if secret is not None and _CONTROL.search(secret.value):
+        raise ValueError(f"{attribute.name} holds a line break or another character that no header can carry")
+
+
+def check_header_values(
+    component: object, attribute: attrs.Attribute[Any], headers: Mapping[str, str | Secret]
+) -> None:
+    """Refuse headers that no request can have: a validator. A message has the name of a header, never its value."""
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} cannot be the name of a header")
+        if _CONTROL.search(value if isinstance(value, str) else value.value):
+            raise ValueError(f"{attribute.name} holds a line break or another character that no header can carry")
+
+
+def _check_proxy(component: object, attribute: attrs.Attribute[Any], proxy: Secret | None) -> None:
+    if proxy is not None and not is_address(proxy.value, ("http",)):
+        raise ValueError("proxy is no http:// address")
+
+
+def plain_headers(headers: Mapping[str, str | Secret]) -> dict[str, str]:
+    """Return *headers* with the values of secrets, as they are sent."""
+    return {name: value if isinstance(value, str) else value.value for name, value in headers.items()}
+
+
+def secret_values(*given: Secret | Mapping[str, str | Secret] | None) -> set[str]:
+    """Return the values of secrets, and of secrets among the values of mappings; of an address, its password too."""
+    secrets: list[Secret] = []
+    for item in given:
+        values = item.values() if isinstance(item, Mapping) else (item,)
+        secrets += [value for value in values if isinstance(value, Secret)]
+    texts = {secret.value for secret in secrets}
+    return texts | {urlsplit(text).password or "" for text in texts if is_address(text)} - {""}

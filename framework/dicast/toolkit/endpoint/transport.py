@@ -1,0 +1,49 @@
+"""The transport: aiohttp's connections behind httpx's interface."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import httpx
+from httpx_aiohttp import AiohttpTransport
+
+_PIECE = 1 << 20
+"""Bytes; aiohttp warns of a longer body that is not a stream."""
+
+
+@asynccontextmanager
+async def open_transport(address: str, proxy: str | None = None) -> AsyncIterator[httpx.AsyncBaseTransport]:
+    """Open connections to *address*. The number of calls at the same time is limited by the run, not by the pool."""
+    # An empty context trusts no certificate, and takes no time to make.
+    is_encrypted = address.startswith("https:")
+    context = ssl.create_default_context() if is_encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, ssl=context),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None),
+        proxy=proxy,
+    ) as session:
+        yield AiohttpTransport(verify=context, trust_env=False, client=session)
+
+
+class _Pieces(httpx.AsyncByteStream):
+    """A body in pieces."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for start in range(0, len(self._data), _PIECE):
+            yield self._data[start : start + _PIECE]
+
+
+def body_stream(content: bytes | None, headers: httpx.Headers) -> dict[str, Any]:
+    """Return the arguments of a request with *content*; a long one becomes a stream with its length in *headers*."""
+    if content is None or len(content) <= _PIECE:
+        return {"content": content}
+    headers["Content-Length"] = str(len(content))
+    return {"stream": _Pieces(content)}
