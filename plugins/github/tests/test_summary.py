@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dicast import Failure, Score, Subject
 from dicast.testing import FakeMetric, SinkConformance, run_pipeline
 from dicast_github.annotations import MOST, Annotation, Place
-from dicast_github.summary import LIMIT, add
+from dicast_github.summary import LIMIT, append
 
 TEXT = "name: answers\nmetrics: [cheap]\ngate: {min_score: 0.9, min_coverage: 0.5}\n"
 COMMAND = re.compile(r"::(?P<level>\w+)(?: (?P<properties>[^:]*))?::(?P<message>.*)")
@@ -176,5 +176,5 @@ def test_a_section_that_is_not_there_is_the_first_line(tmp_path):
 
 
 def test_adding_nothing_makes_no_file(tmp_path):
-    add(tmp_path / "none", lambda _: "")
+    append(tmp_path / "none", lambda _: "")
     assert not (tmp_path / "none").exists()

@@ -77,7 +77,7 @@ def test_a_label_that_the_run_does_not_have_is_lost_data_and_leaves_the_older_fi
     assert finished.exit_code == 4
     sink = finished.document["sinks"]["outcome/labels"]
     assert sink["lost"] > 0
-    assert "from the metric 'step', and the run has outcome/step_score" in sink["error"]
+    assert "reads the metric 'step', and the run has outcome/step_score" in sink["error"]
     assert path.read_text() == "older"
 
 

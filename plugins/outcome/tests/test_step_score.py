@@ -143,7 +143,7 @@ def test_scales_that_say_different_things_are_a_failure():
         (GOOD | {"was_repeated": 0}, "was_repeated is 0, not true or false"),
         (GOOD | {"params_valid": [1]}, "params_valid is a list, not true or false"),
         (without("params_valid"), "params_valid is missing"),
-        (without("verification_delta"), "verification_delta is missing, and so are the two it is computed from"),
+        (without("verification_delta"), "verification_delta is missing, and so are tests_before and tests_after"),
         (without("verification_delta", tests_before=3), "verification_delta is missing"),
         (GOOD | {"verification_delta": 1.5}, "verification_delta is 1.5, not a whole number"),
         (GOOD | {"verification_delta": True}, "verification_delta is true, not a whole number"),
@@ -190,7 +190,7 @@ def test_a_field_names_where_the_step_stands(field):
     ids=["none", "empty", "prose", "surrogate", "binary", "number", "list", "deep", "nan"],
 )  # fmt: skip
 def test_an_output_that_is_no_object_is_a_failure(output):
-    assert message(output).startswith("it cannot be told what came of the step: the output is ")
+    assert message(output).startswith("the outcome of the step is not known: the output is ")
 
 
 @pytest.mark.slow

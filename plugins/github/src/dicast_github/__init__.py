@@ -1,4 +1,4 @@
-"""Results of a run where CI runs it: GitHub's job summary and annotations, GitLab's sections and test report."""
+"""Results of a run in CI: GitHub's job summary and annotations, GitLab's sections and test report."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ __all__ = ["Summary"]
 
 @hookimpl
 def dicast_sinks() -> list[type[Summary]]:
-    """Offer the job summary."""
+    """Return the sink of the job summary."""
     return [Summary]

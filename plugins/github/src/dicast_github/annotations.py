@@ -1,6 +1,6 @@
-"""Workflow commands that GitHub Actions shows beside a file: ``::error file=…,line=…::message``.
+"""Workflow commands that GitHub Actions shows next to a line of a file: ``::error file=…,line=…::message``.
 
-Their format and its escapes are those of the Actions toolkit
+The source of the format and its escapes is the Actions toolkit
 (https://github.com/actions/toolkit/blob/main/packages/core/src/command.ts).
 """
 
@@ -18,14 +18,14 @@ from dicast.reporting import JudgedSubject, Outcome, gate_answer
 Level = Literal["error", "warning", "notice"]
 
 MOST = 10
-"""How many annotations of a level GitHub shows of a step."""
+"""Maximum number of annotations of a level that GitHub shows for a step."""
 _LONGEST = 1_000
-"""How many characters of a message are told."""
+"""Maximum number of characters of a message."""
 
 
 @attrs.frozen
 class Annotation:
-    """A *message* beside a place in a file; *line* and *column* count from 1."""
+    """A *message* next to a place in a file; *line* and *column* count from 1."""
 
     level: Level
     message: str
@@ -35,75 +35,75 @@ class Annotation:
     column: int | None = None
 
     def command(self) -> str:
-        """The workflow command, in one line."""
-        given = {"file": self.file, "line": self.line, "col": self.column, "title": self.title}
-        properties = ",".join(f"{name}={_property(value)}" for name, value in given.items() if value is not None)
+        """Return the annotation as a workflow command in a single line."""
+        fields = {"file": self.file, "line": self.line, "col": self.column, "title": self.title}
+        properties = ",".join(f"{name}={_property(value)}" for name, value in fields.items() if value is not None)
         return f"::{self.level}{' ' if properties else ''}{properties}::{data(self.message)}"
 
 
 def data(text: object) -> str:
-    """*text* as the data of a command: percent signs and line ends escaped; what would steer a terminal is an escape of ours."""
-    shown = str(text).replace("\r\n", "\n").replace("\r", "\n")
-    shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
-    return "%0A".join(one_line(line).replace("%", "%25") for line in shown.split("\n"))
+    """Return *text* as the data of a command: percent signs, line ends and control characters are escaped."""
+    message = str(text).replace("\r\n", "\n").replace("\r", "\n")
+    message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+    return "%0A".join(one_line(line).replace("%", "%25") for line in message.split("\n"))
 
 
 def _property(value: object) -> str:
-    """*value* as a property of a command, which also ends at a colon or a comma."""
+    """Return *value* as a property of a command, in which colons and commas are escaped too."""
     return data(value).replace(":", "%3A").replace(",", "%2C")
 
 
 def of_run(
     done: Mapping[str, Any], failing: Sequence[tuple[JudgedSubject, Outcome]], of_failing: int, place: Place
 ) -> list[Annotation]:
-    """What a run says: its gate where it did not pass, then the first of the subjects that did not, :data:`MOST` in all of a level."""
+    """Return annotations for a gate and subjects that did not pass, at most :data:`MOST` of a level."""
     title, gate = f"dicast {done['name']}", done["gate"]
-    found = []
+    annotations = []
     if done["undecided"] or (gate is not None and gate["passed"] is False):
         level: Level = "warning" if done["undecided"] else "error"
-        said = "undecided" if gate is None else f"gate {gate_answer(gate)}"
-        message = f"{said}: {'; '.join(done['undecided'] if gate is None else gate['reasons'])}"
-        found.append(Annotation(level, message, title, *place.of("gate")))
-    room = MOST - sum(one.level == "warning" for one in found)
-    shown = failing if of_failing <= room else failing[: room - 1]
-    for subject, outcome in shown:
+        answer = "undecided" if gate is None else f"gate {gate_answer(gate)}"
+        message = f"{answer}: {'; '.join(done['undecided'] if gate is None else gate['reasons'])}"
+        annotations.append(Annotation(level, message, title, *place.of("gate")))
+    limit = MOST - sum(annotation.level == "warning" for annotation in annotations)
+    listed = failing if of_failing <= limit else failing[: limit - 1]
+    for subject, outcome in listed:
         section = "judges" if outcome.label in done["judges"] else "metrics"
-        found.append(Annotation("warning", _words(subject, outcome), title, *place.of(section)))
-    if left := of_failing - len(shown):
-        more = f"{left:,} more subjects did not pass or have no verdict; the job summary has the first of them"
-        found.append(Annotation("warning", more, title, *place.of("metrics")))
-    return found
+        annotations.append(Annotation("warning", _message(subject, outcome), title, *place.of(section)))
+    if rest := of_failing - len(listed):
+        message = f"{rest:,} more subjects did not pass or have no verdict; the job summary has the first of them"
+        annotations.append(Annotation("warning", message, title, *place.of("metrics")))
+    return annotations
 
 
-def _words(subject: JudgedSubject, outcome: Outcome) -> str:
+def _message(subject: JudgedSubject, outcome: Outcome) -> str:
     if outcome.failure is not None:
-        said = f"{outcome.failure}: {outcome.reason or ''}"
+        result = f"{outcome.failure}: {outcome.reason or ''}"
     elif outcome.skipped is not None:
-        said = f"skipped: {outcome.skipped}"
+        result = f"skipped: {outcome.skipped}"
     else:
-        said = outcome.shortfall + (f": {outcome.reason}" if outcome.reason else "")
-    return f"{subject.kind} {subject.id}, {outcome.label}: {said}"
+        result = outcome.shortfall + (f": {outcome.reason}" if outcome.reason else "")
+    return f"{subject.kind} {subject.id}, {outcome.label}: {result}"
 
 
 def of_problems(problems: Iterable[Problem]) -> Iterator[Annotation]:
-    """What was wrong with a request, each problem at its place."""
+    """Yield an annotation for each problem of a request, at its place."""
     for problem in list(problems)[:MOST]:
-        more = f" ({problem.path})" if problem.path else ""
+        path = f" ({problem.path})" if problem.path else ""
         hint = f", did you mean {problem.hint!r}?" if problem.hint else ""
-        message = f"{problem.message}{hint}{more}"
+        message = f"{problem.message}{hint}{path}"
         yield Annotation("error", message, "dicast", problem.file, problem.line, problem.column)
 
 
 @attrs.frozen
 class Place:
-    """The pipeline file, as GitHub names it, and the lines at which its sections begin."""
+    """The pipeline file by its name on GitHub, and the first lines of its sections."""
 
     file: str | None
     lines: Mapping[str, int]
 
     @classmethod
     def of_file(cls, path: Path, workspace: Path | None) -> Place:
-        """Look for the sections in the file at *path*; its name is relative to the *workspace* where it lies in it."""
+        """Return the sections of the file at *path*. A file in the *workspace* has its name relative to it."""
         from dicast.toolkit import yaml  # only a run under GitHub Actions needs it
 
         if not path.is_file():
@@ -119,5 +119,5 @@ class Place:
         return cls(name, {section: (child.key or child.place).line or 1 for section, child in sections.items()})
 
     def of(self, section: str) -> tuple[str | None, int | None]:
-        """The file, and the line of *section*; the first where it has none."""
+        """Return the file and the line of *section*; 1 if the file has no such section."""
         return self.file, None if self.file is None else self.lines.get(section, 1)

@@ -1,4 +1,4 @@
-"""``dicast ci``: ``dicast run``, with what the CI system that it runs on can show."""
+"""The command ``dicast ci``: ``dicast run`` with the reports of the CI system."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dicast.commands import run
 from .annotations import data, of_problems
 
 JUNIT = "dicast-junit.xml"
-"""Where the test report is written under GitLab, unless ``--junit`` says; of a suite each experiment has its own, such as ``plain-junit.xml``."""
+"""Default path of the test report under GitLab. In a suite each experiment has a report, such as ``plain-junit.xml``."""
 
 _BY_EXPERIMENT = "${experiment:-dicast}-junit.xml"
 
@@ -28,15 +28,15 @@ _BY_EXPERIMENT = "${experiment:-dicast}-junit.xml"
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--junit", metavar="PATH", help=f"Write a JUnit test report there (junit/xml); under GitLab {JUNIT} without it."
+    "--junit", metavar="PATH", help=f"Write a JUnit test report to PATH (junit/xml); {JUNIT} under GitLab by default."
 )
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF dicast run]")
 def ci(file: Path, junit: str | None, options: tuple[str, ...]) -> int:
-    """Run a pipeline and show it where CI looks. Options and exit codes are those of dicast run.
+    """Run a pipeline and report it to the CI system. Options and exit codes are those of dicast run.
 
-    Under GitHub Actions the run goes to the job's summary, and what did not pass to annotations; under GitLab the log has a section,
-    and a JUnit report is written for artifacts:reports:junit. Anywhere else it prints what dicast run prints. In a suite --junit
-    takes a path with ${experiment}; under GitLab it is EXPERIMENT-junit.xml without it.
+    Under GitHub Actions the job's summary shows the run, and annotations show the gate and the subjects that did not pass. Under GitLab
+    the log has a section, and artifacts:reports:junit gets a JUnit report. Elsewhere the output is that of dicast run. In a suite
+    --junit takes a path with ${experiment}; the default under GitLab is EXPERIMENT-junit.xml.
     """
     if os.environ.get("GITHUB_ACTIONS") == "true":
         return _on_github(file, junit, options)
@@ -46,31 +46,32 @@ def ci(file: Path, junit: str | None, options: tuple[str, ...]) -> int:
 
 
 def _run(file: Path, junit: str | None, options: Sequence[str], *sinks: Mapping[str, object]) -> int:
-    """``dicast run`` with more sinks; return its exit code."""
+    """Run ``dicast run`` with additional sinks; return its exit code."""
     added = [*sinks, *([] if junit is None else [{"junit/xml": {"as": "ci-junit", "path": junit}}])]
-    more = [part for sink in added for part in ("--set", f"sinks.+={orjson.dumps(sink).decode()}")]
-    code = run.main([str(file), *options, *more], prog_name="dicast ci", standalone_mode=False)
+    settings = [part for sink in added for part in ("--set", f"sinks.+={orjson.dumps(sink).decode()}")]
+    code = run.main([str(file), *options, *settings], prog_name="dicast ci", standalone_mode=False)
     return int(code or 0)
 
 
 def _on_github(file: Path, junit: str | None, options: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
-        kept = Path(folder, "annotations")
-        sink = {"github/summary": {"as": "ci-summary", "annotations_path": str(kept)}}
+        annotations = Path(folder, "annotations")
+        sink = {"github/summary": {"as": "ci-summary", "annotations_path": str(annotations)}}
         try:
             with _group(f"dicast run {file}", quiet="--json" in options):
                 return _run(file, junit, options, sink)
         except RequestError as error:
-            _print_bytes(*(one.command() for one in of_problems(error.problems)), quiet="--json" in options)
+            commands = [problem.command() for problem in of_problems(error.problems)]
+            _print_bytes(*commands, quiet="--json" in options)
             raise
         finally:
-            if kept.is_file():
-                _print_bytes(kept.read_text(encoding="utf-8").rstrip("\n"), quiet="--json" in options)
+            if annotations.is_file():
+                _print_bytes(annotations.read_text(encoding="utf-8").rstrip("\n"), quiet="--json" in options)
 
 
 @contextmanager
 def _group(title: str, *, quiet: bool) -> Iterator[None]:
-    """A part of GitHub's log that can be folded, in which nothing that is printed is a workflow command."""
+    """Fold the output of the block in GitHub's log. GitHub runs no workflow command of this output."""
     word = secrets.token_hex(16)
     _print_bytes(f"::group::{data(title)}", f"::stop-commands::{word}", quiet=quiet)
     try:
@@ -97,11 +98,11 @@ def _on_gitlab(file: Path, junit: str | None, options: Sequence[str]) -> int:
 
 
 def _reports() -> dict[str, int]:
-    """The test reports of this folder, with when they were written."""
+    """Return the test reports of the working directory with their modification times in nanoseconds."""
     return {path.name: path.stat().st_mtime_ns for path in Path().glob("*-junit.xml")}
 
 
 def _print_bytes(*lines: str, quiet: bool = False) -> None:
-    """Print *lines* as they are, with the codes in them; to standard error where standard output is for a document."""
+    """Print *lines* with their control codes; to standard error if *quiet*, as standard output has a document."""
     for line in lines:
         click.echo(line.encode("utf-8", "backslashreplace"), err=quiet)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,24 +19,24 @@ ENDS = ("run.completed", "run.stopped")
 """The events that carry the run's document."""
 
 LIMIT = 1024 * 1024
-"""How many bytes the summary of a step may have; GitHub shows nothing of a larger one."""
+"""Maximum size of a step's summary in bytes; GitHub does not show larger summaries."""
 
 
 @attrs.frozen
 class Summary:
-    """The run in the summary of its job, and annotations for what did not pass.
+    """The run in the summary of its job, and annotations for the gate and the subjects that did not pass.
 
-    The summary is Markdown as of ``report/markdown``, added to what the step has written so far, 1 MiB in all. Text of others stands in
-    code, so that nothing in it is markup, a link or a mention. Annotations are printed where GitHub Actions runs the step: one for a
-    gate that did not pass, and one for each of the first subjects that did not, 10 of a level, which is what GitHub shows of a step.
-    They stand at the section ``gate``, ``metrics`` or ``judges`` of the pipeline file.
+    The summary is the Markdown of ``report/markdown``, appended to the step's summary, at most 1 MiB in all. Judged text is shown as
+    code, so it cannot be markup, a link or a mention. Under GitHub Actions the sink prints an annotation for a gate that did not pass
+    and for each of the first subjects that did not pass, at most 10 of a level, because GitHub shows no more for a step. Annotations
+    are placed at the section ``gate``, ``metrics`` or ``judges`` of the pipeline file.
 
-    :param path: the file to add to; the one that ``GITHUB_STEP_SUMMARY`` names by default. Without either, as outside GitHub Actions,
+    :param path: the file to append to; the value of ``GITHUB_STEP_SUMMARY`` by default. Without both, as outside GitHub Actions,
         no summary is written.
-    :param annotations: print annotations where ``GITHUB_ACTIONS`` is ``true``.
-    :param annotations_path: add them to this file instead of printing them, wherever the run is.
-    :param rows: how many subjects that did not pass are shown.
-    :param content: show what was judged of these subjects. Who may see the job may see it.
+    :param annotations: print annotations if ``GITHUB_ACTIONS`` is ``true``.
+    :param annotations_path: append annotations to this file instead of printing them, also outside GitHub Actions.
+    :param rows: the number of subjects that did not pass in the summary.
+    :param content: show the judged content of these subjects. Everyone who may see the job may see it.
     """
 
     name = "summary"
@@ -51,31 +51,31 @@ class Summary:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[SummaryFile]:
-        """Find the file to add to; a relative *path* is relative to the pipeline's folder.
+        """Open the files to append to; a relative *path* starts at the pipeline's folder.
 
-        :raises ConfigError: when a file cannot be written.
+        :raises ConfigError: if a file cannot be written.
         """
-        named = os.environ.get("GITHUB_STEP_SUMMARY")
-        given = self.path or (Path(named) if named else None)
-        path, beside = (one and output_path(run.base, one, None) for one in (given, self.annotations_path))
-        for one in (path, beside):
-            if one is not None:
-                AtomicFile(one, run=run.run_id).discard()
-        yield SummaryFile(self, path, beside)
+        step_summary = os.environ.get("GITHUB_STEP_SUMMARY")
+        summary = self.path or (Path(step_summary) if step_summary else None)
+        path, annotations = (file and output_path(run.base, file, None) for file in (summary, self.annotations_path))
+        for file in (path, annotations):
+            if file is not None:
+                AtomicFile(file, run=run.run_id).discard()
+        yield SummaryFile(self, path, annotations)
 
 
 class SummaryFile:
-    """The subjects that did not pass so far, and what is going to be said."""
+    """The open files, with the subjects that did not pass so far."""
 
-    def __init__(self, options: Summary, path: Path | None, beside: Path | None) -> None:
-        self._options, self._path, self._beside = options, path, beside
+    def __init__(self, options: Summary, path: Path | None, annotations: Path | None) -> None:
+        self._options, self._path, self._annotations = options, path, annotations
         self._reader = OutcomeReader()
         self._failing: list[tuple[JudgedSubject, Outcome]] = []
         self._of_failing, self._of_open = 0, 0
         self._done: Mapping[str, Any] | None = None
 
     def write(self, events: Sequence[Event]) -> int:
-        """Take *events*; return how many subjects are finished with them."""
+        """Read *events*; return the number of subjects that they complete."""
         ended = [event.payload for event in events if event.type in ENDS]
         finished = self._reader.take(events) + (self._reader.end() if ended else [])
         for subject in finished:
@@ -89,46 +89,46 @@ class SummaryFile:
         return len(finished)
 
     def close(self) -> int:
-        """Add to the summary, and tell the annotations. May be repeated after an error."""
+        """Write the summary and the annotations. The call may be repeated after an error."""
         if self._done is None:
             return 0
         if self._path is not None:
-            add(self._path, lambda room: self._summary(room, self._done or {}))
+            append(self._path, lambda size: self._summary(size, self._done or {}))
             self._path = None
         self._annotate(self._done)
         self._done = None
         return 0
 
-    def _summary(self, room: int, done: Mapping[str, Any]) -> str:
-        """The run as Markdown, in *room* bytes: without its subjects where they do not fit, or in a line."""
-        shown = [subject for subject, _ in self._failing[: self._options.rows]]
+    def _summary(self, size: int, done: Mapping[str, Any]) -> str:
+        """Return the run as Markdown of at most *size* bytes: with its subjects, without them, or in a single line."""
+        subjects = [subject for subject, _ in self._failing[: self._options.rows]]
         counted, content = self._reader.counted, self._options.content
         brief = f"## {code(done['name'])}: {run_answer(done)}\n\nThe summary of this step is full.\n"
         of, of_open = self._of_failing, self._of_open
-        whole = run_markdown(done, shown, of, of_open=of_open, counted=counted, content=content)
-        texts = (whole, run_markdown(done), brief)
-        return next((text for text in texts if len(text.encode(errors="backslashreplace")) <= room), "")
+        full = run_markdown(done, subjects, of, of_open=of_open, counted=counted, content=content)
+        texts = (full, run_markdown(done), brief)
+        return next((text for text in texts if len(text.encode(errors="backslashreplace")) <= size), "")
 
     def _annotate(self, done: Mapping[str, Any]) -> None:
-        printed = self._options.annotations and os.environ.get("GITHUB_ACTIONS") == "true"
-        if self._beside is None and not printed:
+        is_printed = self._options.annotations and os.environ.get("GITHUB_ACTIONS") == "true"
+        if self._annotations is None and not is_printed:
             return
         file = str((self._reader.started or {}).get("file", "")).partition("#")[0]
         workspace = os.environ.get("GITHUB_WORKSPACE")
         place = Place.of_file(Path(file), Path(workspace) if workspace else None)
-        lines = [one.command() for one in of_run(done, self._failing, self._of_failing, place)]
-        if self._beside is not None:
-            add(self._beside, lambda _: "".join(f"{line}\n" for line in lines))
+        lines = [annotation.command() for annotation in of_run(done, self._failing, self._of_failing, place)]
+        if self._annotations is not None:
+            append(self._annotations, lambda _: "".join(f"{line}\n" for line in lines))
         else:
-            import click  # as the command line prints, in whose run this is
+            import click  # only a run under GitHub Actions prints here
 
             click.echo("\n".join(lines), nl=bool(lines))
 
 
-def add(path: Path, make: Any) -> None:
-    """Add to the file at *path* what *make* gives for the bytes of room that are left in it.
+def append(path: Path, make: Callable[[int], str]) -> None:
+    """Append a text to the file at *path*. *make* returns the text for the number of bytes that are left.
 
-    :raises OSError: when it cannot be read or written; it is as it was then.
+    :raises OSError: if the file cannot be read or written; it is unchanged then.
     """
     old = path.read_bytes() if path.exists() else b""
     if old and not old.endswith(b"\n"):

@@ -1,4 +1,4 @@
-"""Scores an agent's steps by what came of them, and keeps that as labels to train on."""
+"""Scores of an agent's tool calls by their outcome, and training labels of these outcomes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["LabelFile", "Labels", "StepScore"]
 
 @hookimpl
 def dicast_metrics() -> list[type[Metric]]:
-    """Offer the step score."""
+    """Return the step score."""
     return [StepScore]
 
 
 @hookimpl
 def dicast_sources() -> list[type[Source]]:
-    """Offer the reader of labels."""
+    """Return the reader of labels."""
     return [LabelFile]
 
 
 @hookimpl
 def dicast_sinks() -> list[type[Labels]]:
-    """Offer the writer of labels."""
+    """Return the writer of labels."""
     return [Labels]

@@ -1,4 +1,4 @@
-"""The source of labelled steps."""
+"""The source of labeled steps."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _SCORE = "outcome_score"
 
 @attrs.frozen
 class LabelFile:
-    """Labelled steps from a file of JSON lines, as ``outcome/labels`` writes it: each becomes a subject to score again.
+    """Labeled steps from a file of JSON lines that ``outcome/labels`` wrote. Each step becomes a subject to score again.
 
     A line is an object with ``step_utility`` (from -1 to 1) or ``step_utility_norm`` (from 0 to 1), ``verification_delta`` or
-    ``tests_before`` and ``tests_after``, ``was_repeated`` and ``params_valid``: they become the subject's output, together with
-    ``outcome_score``. ``id`` (the line number by default), ``session_id`` and ``input`` are the subject's own, and all else
-    lands in its context. A line whose labels are incomplete, out of range or at odds is refused before anything is judged. A text with
+    ``tests_before`` and ``tests_after``, ``was_repeated`` and ``params_valid``. They become the subject's output, together with
+    ``outcome_score``. ``id`` (the line number by default), ``session_id`` and ``input`` become fields of the subject, and all other keys
+    its context. A line with incomplete, invalid or contradictory labels is refused before any judgment. A text with
     a lone surrogate makes its step a failed record (``source_error``).
 
-    :param path: the file; gzip is recognised, ``-`` is standard input.
+    :param path: the file; gzip is recognized, ``-`` is standard input.
     :param kind: the subject kind of the steps.
-    :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
+    :param max_line_bytes: the maximum length of a line in bytes; 64 MiB by default.
     """
 
     name = "labels"
@@ -53,12 +53,12 @@ class LabelFile:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The subject kinds this source yields."""
+        """The subject kinds of the source."""
         return (self.kind,)
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Examples]:
-        """Give the live source, which can be read more than once whatever the path is."""
+        """Return the live source, which can be read several times for any path."""
         with self._examples() as examples:
             yield examples
 
@@ -80,7 +80,7 @@ class LabelFile:
 
 @attrs.define
 class Examples:
-    """An opened file of labelled steps; *total* is how many there are, once they were checked."""
+    """An opened file of labeled steps; *total* is their number after :meth:`check`."""
 
     file: InputFile
     kind: str
@@ -90,9 +90,9 @@ class Examples:
     _failed: int = 0
 
     def check(self) -> str:
-        """Read everything once and return the SHA-256 of the data.
+        """Read the whole file and return the SHA-256 of its data.
 
-        :raises DataError: naming the bad lines, or that there are no steps.
+        :raises DataError: if lines are invalid, or there are no steps.
         """
         with InputCheck(self.file) as check:
             steps = 0
@@ -131,18 +131,18 @@ class Examples:
 
 
 def _subject(kind: str, line: int, row: dict[str, Any]) -> Subject:
-    """The step of *row*, which is taken apart.
+    """Return the step of *row*, whose keys are removed.
 
-    :raises DataError: (without file and line) naming what is wrong with it.
+    :raises DataError: (without file and line) with every problem of the step.
     """
     Step.read(row)
     _check_score(row.get(_SCORE))
-    name, session, asked = row.pop("id", line), row.pop("session_id", None), row.pop("input", None)
+    name, session, value = row.pop("id", line), row.pop("session_id", None), row.pop("input", None)
     output = {key: row.pop(key) for key in (*KEYS, _SCORE) if key in row}
     return Subject(
         kind,
         identifier(name),
-        asked,
+        value,
         output,
         context=row,
         session_id=None if session in (None, "") else identifier(session, "session_id"),

@@ -1,4 +1,4 @@
-"""The sink of labels to train on: one step a line."""
+"""The sink of training labels: a line for each step."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ Key = tuple[str | None, str | None]
 
 @attrs.frozen
 class Labels:
-    """What came of each step, as JSON lines to train on; ``outcome/labels`` as a source reads them.
+    """The outcome of each step as JSON lines for training. The source ``outcome/labels`` reads them.
 
     A line has ``id``, ``session_id``, ``step_utility`` (from -1 to 1), ``tests_before``, ``tests_after``,
-    ``verification_delta``, ``was_repeated``, ``params_valid`` and ``outcome_score``; what is not known is null. A step that
-    could not be scored has none. The file appears under its name when the run ends, also when it is interrupted; until then an
-    older one stays.
+    ``verification_delta``, ``was_repeated``, ``params_valid`` and ``outcome_score``; unknown values are null. A step without a
+    score has no line. The file gets its name when the run ends or is interrupted; until then an older file remains.
 
-    :param path: the file to write, replacing what is there; folders above it are made.
-    :param metric: the label of the ``outcome/step_score`` that the labels come from: its ``as``, if it has one.
+    :param path: the file to write or replace; missing folders are created.
+    :param metric: the label of the ``outcome/step_score`` with the labels: its ``as``, if it has one.
     :param include_input: write the step's ``input`` too. It is the user's content.
     """
 
@@ -42,9 +41,9 @@ class Labels:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[LabelLines]:
-        """Open the file for *run*; its path is relative to the pipeline's folder.
+        """Open the file for *run*; a relative path starts at the pipeline's folder.
 
-        :raises ConfigError: when it cannot be written.
+        :raises ConfigError: if the file cannot be written.
         """
         with AtomicFile(run.base / self.path) as file:
             live = LabelLines(file, self.metric, include_input=self.include_input)
@@ -53,7 +52,7 @@ class Labels:
 
 
 class LabelLines:
-    """The open file. With *include_input* it holds the inputs of steps that were read and are not yet judged."""
+    """The open file. With *include_input* it stores the input of each step until the step is judged."""
 
     def __init__(self, file: AtomicFile, metric: str, *, include_input: bool) -> None:
         self.wants = Labels.wants if include_input else ("run.started", "eval.completed")
@@ -61,13 +60,13 @@ class LabelLines:
         self._metric = metric
         self._inputs: dict[Key, object] | None = {} if include_input else None
         self._started = False
-        self._why_not = "outcome/labels was told of steps before run.started, which names their metric"
+        self._refusal = "outcome/labels received steps before run.started, which names their metric"
 
     def write(self, events: Sequence[Event]) -> int:
-        """Write the labels among *events*, or raise and write none of them.
+        """Write the labels of *events*; an error writes none of them.
 
-        :raises ConfigError: when the run has no metric of that label.
-        :raises DicastError: when the metric of that label is no step score.
+        :raises ConfigError: if the run has no metric with the label.
+        :raises DicastError: if the metric with the label is not a step score.
         """
         lines: list[bytes] = []
         ended: Key | None = None
@@ -75,18 +74,18 @@ class LabelLines:
             if event.type == "run.started":
                 self._start(event.payload)
             elif not self._started:
-                raise DicastError(self._why_not)
+                raise DicastError(self._refusal)
             elif event.type == "subject.read":
-                self._keep(event)
+                self._store_input(event)
             else:
                 ended = event.subject_kind, event.subject_id
                 lines += self._lines(event, ended)
         self._file.write(b"".join(lines))
-        self._forget(ended)
+        self._drop_inputs(ended)
         return len(lines)
 
     def close(self) -> None:
-        """Give the file its name. A run that never started, or lacks the metric, leaves what was there."""
+        """Give the file its name. A run that did not start, or lacks the metric, leaves an older file in place."""
         if self._started:
             self._file.commit()
 
@@ -94,16 +93,14 @@ class LabelLines:
         labels = list(started["metrics"])
         if self._metric not in labels:
             near = nearest(self._metric, labels)
-            meant = f"; did you mean {near!r}?" if near else ""
-            has = ", ".join(labels) or "none"
-            # Said again of every step that follows: the last word is what the summary shows.
-            self._why_not = (
-                f"outcome/labels takes its labels from the metric {self._metric!r}, and the run has {has}{meant}"
-            )
-            raise ConfigError(self._why_not)
+            hint = f"; did you mean {near!r}?" if near else ""
+            metrics = ", ".join(labels) or "none"
+            # Every later step raises this message too, because the summary shows the last one.
+            self._refusal = f"outcome/labels reads the metric {self._metric!r}, and the run has {metrics}{hint}"
+            raise ConfigError(self._refusal)
         self._started = True
 
-    def _keep(self, event: Event) -> None:
+    def _store_input(self, event: Event) -> None:
         if self._inputs is not None:
             content: Any = event.payload["content"]
             self._inputs[event.subject_kind, event.subject_id] = content["input"]
@@ -116,15 +113,15 @@ class LabelLines:
             return []
         signals = score["signals"]
         if not signals.keys() >= set(FACTS):
-            raise DicastError(f"the metric {self._metric!r} is no {STEP_SCORE}: it has no labels for outcome/labels")
+            raise DicastError(f"the metric {self._metric!r} is not {STEP_SCORE}: it has no labels for outcome/labels")
         line: dict[str, object] = {"id": event.subject_id, "session_id": event.session_id}
         if self._inputs is not None:
             line["input"] = self._inputs.get(key)
         line |= {name: signals[name] for name in FACTS} | {"outcome_score": score["value"]}
         return [orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)]
 
-    def _forget(self, ended: Key | None) -> None:
-        """Drop the inputs of the steps that were read before *ended*: what ends a step comes in the order of reading."""
+    def _drop_inputs(self, ended: Key | None) -> None:
+        """Drop the inputs of the steps before *ended*. Steps end in the order of reading."""
         if self._inputs and ended in self._inputs:
             for key in list(self._inputs):
                 if key == ended:

@@ -1,4 +1,4 @@
-"""The outcome-coupled score of a step."""
+"""The score of a step by its outcome."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ def _check_weight(_instance: object, attribute: attrs.Attribute[float], weight: 
 
 @attrs.frozen
 class StepScore:
-    """How good a tool call was, by what came of it: its utility, whether it was new, the tests, its parameters.
+    """Score of a tool call by its outcome: its utility, its novelty, the tests and its parameters.
 
-    The score is a sum of four parts, each with its weight: the utility, from 0 to 1; 1 for a call that was not made before;
-    1 when more tests pass than before it, .5 when as many do, 0 when fewer do; 1 for parameters that fit their schema.
+    The score is the weighted sum of four parts: the utility from 0 to 1; 1 for a call that is not a repetition;
+    1 if more tests pass than before the call, .5 for an equal number, 0 for fewer; 1 for parameters that match their schema.
 
     The output is an object with ``step_utility`` (from -1 to 1) or ``step_utility_norm`` (the same from 0 to 1),
-    ``verification_delta`` (by how many the tests that pass became more) or ``tests_before`` and ``tests_after``,
-    ``was_repeated`` and ``params_valid`` (true or false). Where both scales of the utility are there they agree to within .01.
-    What is missing, out of range or at odds is a Failure ``missing_input`` that names all of it.
+    ``verification_delta`` (the change in the number of passing tests) or ``tests_before`` and ``tests_after``,
+    ``was_repeated`` and ``params_valid`` (true or false). If both scales of the utility are present, they agree within .01.
+    Missing, invalid or contradictory values are a Failure ``missing_input`` that names all of them.
 
-    The weights are shares and sum to 1, as the formula has no division; others are refused, because a score of more than 1
-    would have to be cut off, and dividing by their sum would be another formula than the one that is written.
+    The weights are shares and sum to 1. Other weights are refused: the formula has no division, and a score above 1 would have to
+    be cut off.
 
     :param step_utility_weight: the weight of the utility.
-    :param repetition_weight: the weight of being new.
+    :param repetition_weight: the weight of novelty.
     :param verification_weight: the weight of the tests.
     :param schema_weight: the weight of valid parameters.
-    :param field: where in the output the object stands: a dotted path (``steps.0``) or a JSON pointer (``/steps/0``); text is
-        read as JSON to get there. By default the output is it.
+    :param field: the place of the object in the output: a dotted path (``steps.0``) or a JSON pointer (``/steps/0``). Text on the way is
+        parsed as JSON. By default the object is the whole output.
     """
 
     tier = "truth"
@@ -62,7 +62,7 @@ class StepScore:
             raise ConfigError(f"the weights sum to {total:g}, not to 1; as shares they are {shares}")
 
     def score(self, subject: Subject) -> Score | Failure:
-        """Score the step in the output of *subject*."""
+        """Return the score of the step in the output of *subject*."""
         record = _record(subject, self.field)
         if isinstance(record, Failure):
             return record
@@ -92,11 +92,11 @@ def _record(subject: Subject, field: str | None) -> Mapping[str, object] | Failu
 
 
 def _failure(message: str) -> Failure:
-    return Failure("missing_input", f"it cannot be told what came of the step: {message}")
+    return Failure("missing_input", f"the outcome of the step is not known: {message}")
 
 
 def _parts(step: Step) -> dict[str, float]:
-    """Each part of the score, from 0 to 1, in the order of the weights."""
+    """Return each part of the score, from 0 to 1, in the order of the weights."""
     return {
         "utility_score": (step.utility + 1) / 2,
         "repetition_score": float(not step.was_repeated),

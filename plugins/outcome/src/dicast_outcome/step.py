@@ -1,4 +1,4 @@
-"""What came of a step, and how it is read."""
+"""Outcome of a step, and its reader."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dicast import DataError, Problem, nearest
 UTILITY, NORM = "step_utility", "step_utility_norm"
 TESTS = ("tests_before", "tests_after")
 KEYS = (UTILITY, NORM, *TESTS, "verification_delta", "was_repeated", "params_valid")
-"""The keys of a step that are read; null is the same as absent."""
+"""The keys of a step; null counts as absent."""
 
 _EXACT = 2**53
 _SAME = 0.01
@@ -22,11 +22,11 @@ _LOOKED_AT = 100
 
 @attrs.frozen
 class Step:
-    """What came of one tool call.
+    """Outcome of a tool call.
 
-    *utility* is how far it advanced the goal, in [-1, 1]; *delta* by how many the tests that pass became more;
-    *was_repeated* says that the same call was made before, *params_valid* that its parameters fitted their schema;
-    *tests_before* and *tests_after* are how many tests passed, where it is known.
+    *utility* is its contribution to the goal, in [-1, 1]. *delta* is the change in the number of passing tests.
+    *was_repeated* is true if the agent made the same call before. *params_valid* is true if the parameters match their schema.
+    *tests_before* and *tests_after* are numbers of passing tests, None if unknown.
     """
 
     utility: float
@@ -38,9 +38,9 @@ class Step:
 
     @classmethod
     def read(cls, record: Mapping[str, object]) -> Step:
-        """The step that *record* holds.
+        """Return the step of *record*.
 
-        :raises DataError: (without a place) naming everything that is missing, of the wrong type, out of range or at odds.
+        :raises DataError: (without a place) with every value that is missing, of the wrong type, out of range or contradictory.
         """
         reader = _Reader(record)
         utility, (before, after) = reader.utility(), [reader.count(name) for name in TESTS]
@@ -52,7 +52,7 @@ class Step:
 
 
 class _Reader:
-    """Reads *record* part by part; what it returns counts only while there are no *problems*."""
+    """Reader of *record*. Its results are valid only if there are no *problems*."""
 
     def __init__(self, record: Mapping[str, object]) -> None:
         self.record = record
@@ -84,7 +84,7 @@ class _Reader:
         if number is None and value is not None:
             self._fault(name, f"{name} is {shown(value)}, not a whole number")
         elif number is None:
-            self._fault(name, f"{name} is missing, and so are the two it is computed from, {' and '.join(TESTS)}")
+            self._fault(name, f"{name} is missing, and so are {' and '.join(TESTS)}, from which it is computed")
         elif counted is not None and number != counted:
             self._fault(name, f"{name} is {number}, but {after} tests after {before} make {counted}")
         return number or 0
@@ -106,20 +106,20 @@ class _Reader:
         return None
 
     def _fault(self, name: str, message: str) -> None:
-        others = [str(key)[:_SHOWN] for key in islice(self.record, _LOOKED_AT) if key not in KEYS]
-        hint = nearest(name, others) if self.record.get(name) is None else None
+        unknown = [str(key)[:_SHOWN] for key in islice(self.record, _LOOKED_AT) if key not in KEYS]
+        hint = nearest(name, unknown) if self.record.get(name) is None else None
         self.problems.append(Problem(message, path=name, hint=hint))
 
 
 def _whole(value: object) -> int | None:
-    """*value* as a whole number that every reader of JSON reads exactly, else None."""
+    """Return *value* as a whole number if every JSON reader reads it exactly, else None."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_EXACT <= value <= _EXACT:
         return None
     return int(value) if value == int(value) else None
 
 
 def shown(value: object) -> str:
-    """*value* in a message: short whatever it is, and without looking into lists and objects."""
+    """Return a short form of *value* for a message; the content of lists and objects is left out."""
     if isinstance(value, str):
         return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
     if value is None or isinstance(value, bool):
