@@ -68,6 +68,7 @@ from ._kernel.values import (
     Usage,
     Verdict,
     Verification,
+    normalize_stop_reason,
     weakest,
 )
 from ._kernel.values.chat import Price
@@ -278,6 +279,7 @@ __all__ = [
     "named_run",
     "nearest",
     "newest_run",
+    "normalize_stop_reason",
     "one_line",
     "output_path",
     "pipeline_judges",

@@ -115,6 +115,7 @@ EVAL_FAILED = "eval.failed"
 :param failure_mode: the kind of failure.
 :param error_message: the reason in words.
 :param reply?: the model's reply that was no verdict, where judges record it (``capture_rationale``).
+:param finish_reason?: why the model's last text ended, in the endpoint's word, such as ``length``.
 :param rationale_scope?: ``ledger``: sinks get the reply only where they ask for content.
 :param skipped?: the cap that left no room, where the subject was skipped.
 :param throttled_reason?: the cap that left no room for a judge's call.

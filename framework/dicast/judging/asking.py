@@ -9,7 +9,17 @@ import attrs
 
 from .._kernel.contract.define import maybe_await
 from .._kernel.contract.protocols import ChatModel, estimate
-from .._kernel.values import COMPLETE, ChatRequest, Cost, Failure, Message, Reply
+from .._kernel.values import (
+    COMPLETE,
+    MAX_TOKENS,
+    REFUSAL,
+    ChatRequest,
+    Cost,
+    Failure,
+    Message,
+    Reply,
+    normalize_stop_reason,
+)
 from .fence import Marks
 from .rationale import Capture, with_reply
 from .reply import BadReply
@@ -17,8 +27,6 @@ from .reply import BadReply
 T = TypeVar("T")
 
 MISSING = "(not available)"
-CUT = "max_tokens"
-"""The stop reason of a reply that its token limit has cut."""
 _LEAST = ChatRequest((Message("user", "?"),))
 """What costs nothing only where nothing does."""
 
@@ -96,12 +104,25 @@ def is_free(model: ChatModel) -> bool:
 
 @attrs.frozen
 class Accepted(Generic[T]):
-    """What was read from the *reply* that counted, after how many *attempts*, and what all of them cost."""
+    """The *value* that was read from the last *reply*, the number of *attempts*, and the *cost* of all replies.
+
+    *cut* is the number of replies before it that the token limit cut.
+    """
 
     value: T
     reply: Reply
     attempts: int
     cost: Cost
+    cut: int = 0
+
+    @property
+    def signals(self) -> dict[str, object]:
+        """The signals ``attempts``, ``cut_replies`` if there are any, and ``finish_reason`` if its meaning is unknown."""
+        signals: dict[str, object] = {"attempts": self.attempts}
+        if self.cut:
+            signals["cut_replies"] = self.cut
+        reason = _unknown_reason(self.reply)
+        return signals if reason is None else {**signals, "finish_reason": reason}
 
 
 Read = Callable[[Reply, Marks, str], T]
@@ -120,7 +141,7 @@ async def ask(
 
     :param capture: whether a Failure has the last reply, as the option ``capture_rationale`` says.
     """
-    cost, reason, text = Cost.zero(), "", ""
+    cost, reason, cut, last = Cost.zero(), "", 0, Reply("")
     for attempt in range(retries + 1):
         marks = Marks()
         request = question.request(marks, attempt)
@@ -128,24 +149,40 @@ async def ask(
         cost += reply.cost
         if isinstance(reply, Failure):
             return attrs.evolve(reply, cost=cost)
-        if reply.stop_reason == "refusal":
-            return with_reply(Failure("refused", "the model refused to judge", cost=cost), reply.text, capture)
+        ending = normalize_stop_reason(reply.stop_reason)
+        if ending == REFUSAL:
+            return _failed("refused", "the model refused to judge", reply, cost, capture)
         try:
-            return Accepted(_take(reply, marks, request, question, read), reply, attempt + 1, cost)
+            return Accepted(_take(reply, marks, request, question, read), reply, attempt + 1, cost, cut)
         except BadReply as error:
-            reason, text = str(error), reply.text
-    return with_reply(Failure("judge_output_invalid", _useless(retries + 1, reason), cost=cost), text, capture)
+            reason, cut, last = str(error), cut + (ending == MAX_TOKENS), reply
+    return _failed("judge_output_invalid", _useless(retries + 1, reason), last, cost, capture)
+
+
+def _failed(kind: str, message: str, reply: Reply, cost: Cost, capture: Capture) -> Failure:
+    """Return the failure of a judgment whose last reply is *reply*."""
+    failure = Failure(kind, message, cost=cost, finish_reason=reply.finish_reason or reply.stop_reason)
+    return with_reply(failure, reply.text, capture)
 
 
 def _take(reply: Reply, marks: Marks, request: ChatRequest, question: Question, read: Read[T]) -> T:
-    if reply.stop_reason == CUT:
+    """Return the value of a whole reply; an unknown stop reason is accepted if the seal shows that the verdict is whole."""
+    if normalize_stop_reason(reply.stop_reason) == MAX_TOKENS:
         limit, most = question.limit, question.max_output_tokens
         raise BadReply(f"it is not whole: the token limit cut it at {most} tokens; raise {limit} (now {most})")
-    if reply.stop_reason not in COMPLETE:
-        raise BadReply(f"it is not whole (stop reason {reply.stop_reason!r:.40})")
+    reason = _unknown_reason(reply)
     if not reply.text.strip():
-        raise BadReply("it is empty")
+        raise BadReply("it is empty" + ("" if reason is None else f" (finish reason {reason!r:.40})"))
+    if reason is not None and not question.sealed:
+        raise BadReply(f"without a seal, the unknown finish reason {reason!r:.40} does not show that it is whole")
     return read(reply, marks, request.messages[-1].content)
+
+
+def _unknown_reason(reply: Reply) -> str | None:
+    """Return the endpoint's word for the end of *reply* if its meaning is unknown."""
+    if normalize_stop_reason(reply.stop_reason) in COMPLETE:
+        return None
+    return reply.finish_reason or reply.stop_reason
 
 
 def _useless(calls: int, reason: str) -> str:

@@ -20,7 +20,7 @@ from typing import Literal, Protocol, TypeGuard
 
 import attrs
 
-from dicast import TraceEvent
+from dicast import TraceEvent, normalize_stop_reason
 
 from .assembly import Assembly
 from .call_matching import CallMatching, NameCall
@@ -42,8 +42,6 @@ from .sessions import MESSAGE, Session, Turn
 MAX_TOKENS = "max_tokens"
 _SPOKEN = (TextPart, ReasoningPart, RefusalPart, MediaPart, UnknownPart)
 _ACTIONS = (ToolCall, ToolResult)
-_CUT = ("length", "max_tokens", "max_output_tokens", "max_token")
-"""Stop reasons of replies that the limit of tokens cut off."""
 
 
 class Expression(Protocol):
@@ -168,11 +166,14 @@ class Conversation:
 
     def model_call(self, *, model: str | None = None, usage: Mapping[str, object] | None = None, cost_usd: object = None,
                    stop_reason: str | None = None, time: str | None = None) -> None:  # fmt: skip
-        """Record a call of the model that wrote the next message; nothing is recorded if all values but the stop reason are missing."""
+        """Record a call of the model that wrote the next message.
+
+        Without model, usage and cost, the call is recorded only if its reply was cut by the token limit.
+        """
         values = {"model": model, "usage": usage, "cost_usd": cost_usd}
         payload = {key: value for key, value in values.items() if value is not None}
-        if payload:
-            stop = {} if stop_reason is None else {"stop_reason": _stop_reason(stop_reason)}
+        stop = {} if stop_reason is None else {"stop_reason": _recorded_stop(stop_reason)}
+        if payload or stop.get("stop_reason") == MAX_TOKENS:
             self._steps.append(_Step("", event=("llm.call_completed", {**payload, **stop}), time=time))
 
     def feedback(
@@ -363,5 +364,6 @@ def _turn_end(steps: Sequence[_Step]) -> str:
     return MAX_TOKENS if calls and calls[-1].get("stop_reason") == MAX_TOKENS else "end_turn"
 
 
-def _stop_reason(reason: str) -> str:
-    return MAX_TOKENS if reason.lower() in _CUT else reason
+def _recorded_stop(reason: str) -> str:
+    """Return ``max_tokens`` for each word that means it, else *reason* as the format has it."""
+    return MAX_TOKENS if normalize_stop_reason(reason) == MAX_TOKENS else reason

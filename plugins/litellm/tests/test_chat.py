@@ -133,7 +133,7 @@ def test_stop_reason_is_normalised_and_an_unknown_one_is_kept(chat_server, given
 def test_refusal_is_a_stop_reason(chat_server):
     chat_server.script(chat_server.reply(None, message={"refusal": "I will not."}))
     (reply,) = ask(chat(chat_server))
-    assert (reply.text, reply.stop_reason) == ("", "refusal")
+    assert (reply.text, reply.stop_reason) == ("I will not.", "refusal")
 
 
 def test_reply_without_usage_costs_the_estimate(chat_server):

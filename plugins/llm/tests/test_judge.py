@@ -180,11 +180,37 @@ def test_a_reply_without_a_verdict_is_asked_for_again(text):
 
 
 @pytest.mark.parametrize(("stop", "attempts"), [
-    (None, 1), ("end_turn", 1), ("stop_sequence", 1), ("max_tokens", 2), ("pause", 2),
+    (None, 1), ("end_turn", 1), ("stop_sequence", 1), ("max_tokens", 2), ("length", 2), ("MAX_TOKENS", 2), ("eos_token", 1), ("STOP", 1), ("completed", 1), ("pause", 1),
 ])  # fmt: skip
 def test_a_reply_that_is_cut_off_is_no_verdict(stop, attempts):
     first = lambda request: Reply(told()(request), stop_reason=stop)  # noqa: E731
     assert judged([first, told()]).signals["attempts"] == attempts
+
+
+def test_an_unknown_stop_reason_of_a_sealed_verdict_is_kept():
+    signals = judged([lambda request: Reply(told()(request), stop_reason="pause", finish_reason="Pause")]).signals
+    assert signals["finish_reason"] == "Pause"
+    assert "finish_reason" not in judged([told()]).signals
+
+
+def test_without_a_seal_an_unknown_stop_reason_is_no_verdict():
+    reply = Reply(json.dumps({"score": 0.8, "confidence": 0.7, "rationale": "Good."}), stop_reason="pause")
+    failure = refused([reply, reply], seal=False)
+    assert (failure.kind, failure.finish_reason) == ("judge_output_invalid", "pause")
+    assert "without a seal, the unknown finish reason 'pause'" in failure.message
+
+
+def test_replies_that_were_cut_are_counted():
+    cut = Reply("{", stop_reason="max_tokens", finish_reason="length")
+    assert judged([cut, told()]).signals["cut_replies"] == 1
+    assert "cut_replies" not in judged([told()]).signals
+    failure = refused([cut, cut])
+    assert (failure.finish_reason, failure.reply) == ("length", "{")
+
+
+@pytest.mark.parametrize("word", ["content_filter", "SAFETY", "refusal"])
+def test_a_filtered_reply_is_a_refusal(word):
+    assert refused([Reply("", stop_reason=word)]).kind == "refused"
 
 
 def test_a_refusal_is_not_asked_for_again():

@@ -33,7 +33,7 @@ COUNTED = PRICE.cost(Usage(100, 20))
 
 def test_reads_the_reply(chat_server, ask):
     chat_server.answer = chat_server.reply("yes", model="m-2025")
-    assert ask(price=PRICE) == Reply("yes", model="m-2025", usage=Usage(100, 20), cost=COUNTED)
+    assert ask(price=PRICE) == Reply("yes", model="m-2025", usage=Usage(100, 20), cost=COUNTED, finish_reason="stop")
 
 
 def test_a_free_model_costs_nothing(ask):
@@ -71,7 +71,7 @@ def test_content_is_text_in_every_shape(chat_server, ask, content, text):
 
 def test_a_refusal_is_one_whatever_the_finish_reason(chat_server, ask):
     chat_server.answer = chat_server.reply(None, message={"refusal": "I cannot."})
-    assert (ask().text, ask().stop_reason) == ("", "refusal")
+    assert (ask().text, ask().stop_reason) == ("I cannot.", "refusal")
 
 
 def test_reasoning_is_left_out(chat_server, ask):
@@ -361,7 +361,7 @@ def test_a_reply_that_repeats_the_key_is_read_without_it(chat_server, ask):
     chat_server.answer = chat_server.reply(
         "so says sk-not-to-be-shown", model="m-sk-not-to-be-shown", finish_reason="sk-not-to-be-shown"
     )
-    assert ask() == Reply("so says ***", model="m-***", stop_reason="***", usage=Usage(100, 20))
+    assert ask() == Reply("so says ***", model="m-***", stop_reason="***", usage=Usage(100, 20), finish_reason="***")
 
 
 def test_a_key_with_two_blanks_is_in_no_message(chat_server, ask):

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from dicast import ChatRequest, ConfigError, Cost, Failure, Reply, Token, Usage
+from dicast import ChatRequest, ConfigError, Cost, Failure, Reply, Token, Usage, normalize_stop_reason
 
 BATCH = 512
 """Tokens of a prompt that are read at a time; a call that nobody waits for any more ends after that many at the latest."""
@@ -21,8 +21,6 @@ ROLLOUT = 1000
 """How far apart the seeds of two rollouts are: more than one judgment asks."""
 
 LONGEST = 300
-
-STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 
 
 @attrs.frozen
@@ -139,7 +137,14 @@ def _reply(chunks: Sequence[Mapping[str, Any]], model: str) -> Reply | Failure:
             reason = choice["finish_reason"] or reason
     if reason is None:
         return Failure("judge_call_failed", "llama.cpp ended before the reply was whole", retryable=True)
-    return Reply("".join(text), model, STOP_REASONS.get(reason, reason), usage, logprobs=tuple(tokens) or None)
+    return Reply(
+        "".join(text),
+        model,
+        normalize_stop_reason(reason),
+        usage,
+        logprobs=tuple(tokens) or None,
+        finish_reason=reason,
+    )
 
 
 def _tokens(logprobs: Mapping[str, Any] | None) -> list[Token]:

@@ -75,12 +75,7 @@ class Unit:
             message = f"not judged: its metrics may cost up to {outcome.cost}, more than is left ({outcome.reason})"
             outcome = Failure("throttled_no_heuristic", message)
         if isinstance(outcome, Failure):
-            if outcome.throttled_reason is not None:
-                payload["throttled_reason"] = outcome.throttled_reason
-            if outcome.reply is not None:
-                payload["reply"] = outcome.reply
-                payload |= {} if outcome.reply_scope is None else {SCOPE: outcome.reply_scope}
-            return EVAL_FAILED, payload | {"failure_mode": outcome.kind, "error_message": outcome.message}
+            return EVAL_FAILED, payload | _failure_payload(outcome)
         found = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome, subject.kind)
         if isinstance(outcome, Combined) and (spared := self._spared(run, subject, outcome)):
             payload["spared"] = spared
@@ -188,6 +183,20 @@ class Unit:
         if known is None:
             known = self._answered[by] = sha256("\n".join((self.fingerprint, *by)).encode()).hexdigest()
         return known
+
+
+def _failure_payload(failure: Failure) -> Payload:
+    """Return the members of ``eval.failed`` that describe *failure*."""
+    payload: Payload = {"failure_mode": failure.kind, "error_message": failure.message}
+    for name, value in (
+        ("throttled_reason", failure.throttled_reason),
+        ("reply", failure.reply),
+        (SCOPE, None if failure.reply is None else failure.reply_scope),
+        ("finish_reason", failure.finish_reason),
+    ):
+        if value is not None:
+            payload[name] = value
+    return payload
 
 
 def _pricing_version(bill: Mapping[str, Cost]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..events import RESERVED_AREAS
 from .basis import BASES, Basis, basis_of, reaches, weakest
-from .chat import COMPLETE, ChatRequest, Media, Message, Reply, Token, Usage
+from .chat import ChatRequest, Media, Message, Reply, Token, Usage
 from .event import (
     Cap,
     Claim,
@@ -25,14 +25,17 @@ from .paths import InputPath
 from .read_counts import ReadCounts
 from .record import ONLY, Answered, Record, Results
 from .score import Cost, Failure, Judgment, Rubric, Score, Secret, is_text
+from .stop_reasons import COMPLETE, MAX_TOKENS, REFUSAL, normalize_stop_reason
 from .subject import KINDS, PARENTS, Due, Subject, TraceEvent
 
 __all__ = [
     "BASES",
     "COMPLETE",
     "KINDS",
+    "MAX_TOKENS",
     "ONLY",
     "PARENTS",
+    "REFUSAL",
     "RESERVED_AREAS",
     "Answered",
     "Basis",
@@ -70,6 +73,7 @@ __all__ = [
     "Verification",
     "basis_of",
     "is_text",
+    "normalize_stop_reason",
     "reaches",
     "sensitivity",
     "weakest",

@@ -15,9 +15,6 @@ from .score import _ZERO, Cost
 
 Role = Literal["system", "user", "assistant"]
 
-COMPLETE = (None, "end_turn", "stop_sequence", "stop")
-"""The stop reasons of a reply that is whole; None where the endpoint does not say. ``stop`` is what some call ``end_turn``."""
-
 _MTOK = Decimal(1_000_000)
 _SPARSE = bytes(range(ord("a"), ord("z") + 1)) + b" "
 _LETTERS_A_TOKEN = 2.5

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dicast import normalize_stop_reason
+
 from ..conversations import Conversation
 from ..parts import MediaPart, Part, ReasoningPart, RefusalPart, TextPart, ToolCall, ToolResult, split_reasoning
 from ..roles import ROLES, Role, role_of
@@ -14,14 +16,14 @@ from .shapes import Shapes, refuse
 _USUAL = frozenset(("role", "content", "name", "tool_calls", "function_call", "tool_call_id"))
 _PLAIN_FIELDS = 2  # role and content
 _CALL_TYPES = (None, "function", "custom", "tool_call")
-_CALL_FIELDS = frozenset(("model", "usage", "cost_usd", "cost"))
+_CALL_FIELDS = frozenset(("model", "usage", "cost_usd", "cost", "stop_reason", "finish_reason"))
 _TEXT_TYPES = (str, type(None))
 _ID_TYPES = (str, type(None))
 _NO_ID = "a message's 'tool_call_id' is a string"
 _NO_CALL = "a tool call has an 'id' and a 'function' with a 'name'"
 _REASONING = ("reasoning_content", "reasoning")
 _KNOWN = frozenset(
-    (*_USUAL, *_REASONING, *_CALL_FIELDS, "refusal", "audio", "annotations", "id", "type", "status", "stop_reason", "finish_reason",
+    (*_USUAL, *_REASONING, *_CALL_FIELDS, "refusal", "audio", "annotations", "id", "type", "status",
      "stop_sequence", "timestamp", "created_at", "index", "weight", "metadata", "reasoning_details", "provider", "logprobs", "phase")
 )  # fmt: skip
 """Fields of a message that are read, or have no text of it."""
@@ -48,7 +50,7 @@ def read_message(
     if role == "assistant":
         add_model_call(item, conversation)
         parts = _thoughts(item) + with_reasoning(parts)
-        parts = [_refused(part) for part in parts] if item.get("stop_reason") == "refusal" else parts
+        parts = [_refused(part) for part in parts] if normalize_stop_reason(_stop_reason(item)) == "refusal" else parts
     elif role is None:
         parts = [shapes.unknown_role(name, path), *parts]
     conversation.add(role or name, parts)
@@ -199,10 +201,14 @@ def add_model_call(item: Block, conversation: Conversation) -> None:
         return
     model, usage = item.get("model"), item.get("usage")
     cost = next((item[key] for key in ("cost_usd", "cost") if isinstance(item.get(key), int | float | str)), None)
-    stop = item.get("stop_reason") or item.get("finish_reason")
     conversation.model_call(
         model=model if isinstance(model, str) else None,
         usage=usage if isinstance(usage, dict) else None,
         cost_usd=cost,
-        stop_reason=stop if isinstance(stop, str) else None,
+        stop_reason=_stop_reason(item),
     )
+
+
+def _stop_reason(item: Block) -> str | None:
+    stop = item.get("stop_reason") or item.get("finish_reason")
+    return stop if isinstance(stop, str) else None

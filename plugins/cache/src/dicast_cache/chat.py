@@ -23,6 +23,7 @@ from dicast import (
     RunContext,
     estimate,
     maybe_await,
+    normalize_stop_reason,
 )
 
 from .identity import identity
@@ -135,6 +136,6 @@ def _unfit(answer: Reply | Failure) -> str | None:
     """Why *answer* is not to be told again; None when it may be."""
     if isinstance(answer, Failure):
         return answer.kind
-    if answer.stop_reason not in COMPLETE:
+    if normalize_stop_reason(answer.stop_reason) not in COMPLETE:
         return answer.stop_reason
     return None if answer.text.strip() else "empty"

@@ -154,7 +154,7 @@ class EvaluatorJudge:
         return collapse(dimensions, values) if dimensions else values["score"], signals
 
     def _judgment(self, asked: Accepted[Opinion]) -> Judgment:
-        opinion, signals = asked.value, {**asked.value.signals, "attempts": asked.attempts}
+        opinion, signals = asked.value, {**asked.value.signals, **asked.signals}
         return Judgment(
             opinion.score,
             opinion.confidence,

@@ -28,6 +28,7 @@ from dicast import (
     Within,
     estimate,
     maybe_await,
+    normalize_stop_reason,
 )
 from dicast.judging import (
     BadReply,
@@ -211,7 +212,7 @@ class RubricJudging:
         if isinstance(asked, Failure):
             return attrs.evolve(asked, cost=cost)
         opinion = asked.value
-        signals = {**opinion.signals, "dimensions": dict(opinion.dimensions), "attempts": asked.attempts}
+        signals = {**opinion.signals, "dimensions": dict(opinion.dimensions), **asked.signals}
         signals |= {"output": answered.text} if options.keep_output else {}
         score = collapse(options.dimensions, opinion.dimensions)
         return Judgment(
@@ -252,7 +253,7 @@ class RubricJudging:
         reply = await maybe_await(self._options.model.complete(self._request(case)))
         if isinstance(reply, Failure):
             return reply
-        if reply.stop_reason not in COMPLETE:
+        if normalize_stop_reason(reply.stop_reason) not in COMPLETE:
             message = f"the skill's answer is not whole (stop reason {reply.stop_reason!r:.40}; max_output_tokens)"
             return Failure("judge_output_invalid", message, cost=reply.cost)
         return Answered(reply.text, reply.cost)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from dicast import Reply, Token, Usage
-
-_STOP_REASONS: Mapping[str, str] = {"length": "max_tokens", "content_filter": "refusal"}
-_ENDS = ("stop", "end_turn", "complete", "eos", "eos_token")
-"""How providers call the end of a whole reply; litellm calls it ``stop``, and also what it does not know, errors included."""
+from dicast import Reply, Token, Usage, normalize_stop_reason
 
 
 @attrs.frozen
@@ -47,20 +42,23 @@ def read(completion: Any) -> Reply | None:
     if text is not None and not isinstance(text, str):
         return None
     refused = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
+    reason = _finish_reason(choice)
     return Reply(
-        text or "",
+        text or (refused if isinstance(refused, str) else ""),
         completion.model,
-        "refusal" if refused else _stop_reason(choice),
+        "refusal" if refused else normalize_stop_reason(reason),
+        finish_reason=reason,
         logprobs=_tokens(getattr(choice, "logprobs", None)),
     )
 
 
-def _stop_reason(choice: Any) -> str:
+def _finish_reason(choice: Any) -> str:
+    """Return the provider's word for the end of the reply; litellm reports ``stop`` for words that it does not know, errors included."""
     reason: str = choice.finish_reason
     if reason != "stop":
-        return _STOP_REASONS.get(reason, reason)
+        return reason
     native = (getattr(choice, "provider_specific_fields", None) or {}).get("native_finish_reason") or reason
-    return "end_turn" if str(native).lower() in _ENDS else str(native).lower()
+    return str(native).lower()
 
 
 def _tokens(logprobs: Any) -> tuple[Token, ...] | None:

@@ -254,7 +254,7 @@ class LlmJudge:
             "llm",
             asked.reply.model,
             asked.cost,
-            self._signals(opinion) | {"attempts": asked.attempts, "evidence": evidence.signals},
+            self._signals(opinion) | {**asked.signals, "evidence": evidence.signals},
             self._briefing(subject.kind).rubric,
             includes_replies=True,
         )

@@ -262,6 +262,7 @@ class Pairwise:
             "flipped": flipped,
             "winners": winners,
             **rationale_signals(rationale, self.capture_rationale),
+            **{name: value for order in orders for name, value in order.signals.items()},
             "attempts": sum(order.attempts for order in orders),
             "evidence": shown.signals,
         }

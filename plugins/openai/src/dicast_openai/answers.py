@@ -7,11 +7,9 @@ from typing import Any
 
 import orjson
 
-from dicast import Reply, Token, Usage
+from dicast import Reply, Token, Usage, normalize_stop_reason
 from dicast.toolkit.endpoint import Answer
 from dicast.toolkit.endpoint.answers import complaint
-
-_STOP_REASONS: Mapping[str, str] = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
 
 
 class Unreadable(Exception):
@@ -33,10 +31,12 @@ def read_reply(answer: Answer) -> Reply:
     if text is None:
         raise Unreadable("the reply's content is no text", usage)
     reason, model = choice.get("finish_reason"), body.get("model")
+    reason = reason if isinstance(reason, str) else None
     return Reply(
-        text,
+        text or (refused if isinstance(refused, str) else ""),
         model=model if isinstance(model, str) else None,
-        stop_reason="refusal" if refused else _STOP_REASONS.get(reason, reason) if isinstance(reason, str) else None,
+        stop_reason="refusal" if refused else normalize_stop_reason(reason),
+        finish_reason=reason,
         usage=usage,
         logprobs=_tokens(choice.get("logprobs")),
     )
