@@ -92,7 +92,7 @@ def test_model_of_another_name_ends_the_calibration_from_there_on(calibration):
 def test_other_judge_is_refused_before_anybody_is_asked(calibration):
     calibration(FakeJudge(SURE))
     other = FakeJudge(UNSURE)
-    with pytest.raises(ConfigError, match=r"both.stages\[0\] is not the judge that was calibrated"):
+    with pytest.raises(ConfigError, match=r"both.stages\[0\] is not the calibrated judge"):
         run(other, FakeJudge(RIGHT), rows(1))
     assert len(other.asked) == 0
 
@@ -138,9 +138,7 @@ def test_disagreement_revokes_and_everything_escalates_then(calibration, caplog)
     assert revoked.payload["losses"] == n < 10
     assert [verdict.calibrated for verdict in found.verdicts] == [True] * n + [False] * (20 - n)
     assert found.verdicts[-1].signals["calibration"]["reasons"] == ["revoked"]
-    assert (
-        caplog.text.count("has ended (audits disagreed with it too often): every subject goes to the next stage") == 1
-    )
+    assert caplog.text.count("has ended (audits disagreed too often): every subject goes to the next stage") == 1
 
 
 def test_a_thumb_keeps_the_first_verdict_without_a_calibration(calibration):

@@ -123,7 +123,7 @@ def test_a_calibration_of_another_judge(judged, pipeline, said):
     (judged.folder / "others.jsonl").write_text((judged.folder / "replies.jsonl").read_text())
     judged.pipeline(pipeline)
     message = refused(judged, "run", "pipeline.yaml")
-    assert "is not the judge that was calibrated" in message
+    assert "is not the calibrated judge" in message
     assert said in message
 
 

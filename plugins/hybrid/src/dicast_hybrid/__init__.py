@@ -1,4 +1,4 @@
-"""A judge made of judges, from cheap to dear."""
+"""A judge that asks other judges in order, from cheap to expensive."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ __all__ = ["Cascade"]
 
 @hookimpl
 def dicast_judges() -> list[type[Judge]]:
-    """Offer ``hybrid/cascade``."""
+    """Return the judge ``hybrid/cascade``."""
     return [Cascade]

@@ -1,4 +1,4 @@
-"""Which kept verdicts are also put to the next stage, or held against labels, and when what these say refutes the calibration."""
+"""Audits of kept verdicts by the next stage or by labels, and the test that revokes a calibration."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import attrs
 from dicast import Within
 
 EVERY = 25
-"""After so many audits another bet begins, so that a change late in a long run is seen as soon as one at its beginning."""
+"""Number of audits after which a new bet starts. A late change in a long run is found as soon as an early one."""
 
 
 @attrs.frozen
 class Audit:
-    """Which share of the kept verdicts is put to the next stage as well; who, is a keyed hash of *seed* and the subject's id.
+    """Share of the kept verdicts that the next stage judges too. A hash of *seed* and the subject's id selects the subjects.
 
-    *against* ``gold`` asks no stage: the verdict waits for a person's label in the ledger.
+    With *against* ``gold`` no stage is asked: the verdict waits for a person's label in the ledger.
     """
 
     rate: float = attrs.field(default=0.02, validator=Within(0, 1, "a number from 0 to 1"))
@@ -26,17 +26,17 @@ class Audit:
     against: Literal["next", "gold"] = "next"
 
     def draws(self, id: str) -> bool:
-        """Whether the verdict on this subject is audited: the same in every run."""
-        drawn = int.from_bytes(sha256(f"{self.seed}\n{id}".encode()).digest()[:8], "big")
-        return drawn < self.rate * 2**64
+        """Return whether the verdict of the subject *id* is audited; the answer is equal in every run."""
+        number = int.from_bytes(sha256(f"{self.seed}\n{id}".encode()).digest()[:8], "big")
+        return number < self.rate * 2**64
 
 
 def ln_above(losses: int, n: int, rate: float) -> float:
-    """The logarithm of the evidence that losses are more frequent than *rate*, after *losses* of *n*.
+    """Return the logarithm of the evidence that losses are more frequent than *rate*, after *losses* of *n*.
 
-    The likelihood ratio against *rate* of a mixture, uniform over all higher rates. It is 1 / ((n+1) C(n, losses) (1-rate) rate^losses
-    (1-rate)^(n-losses)) times P(Bin(n+1, rate) <= losses), whose terms are added in logarithms: dicast-trust has it vectorised, with scipy, which
-    a cascade need not load.
+    The evidence is the likelihood ratio of a uniform mixture over all higher rates to *rate*. It is 1 / ((n+1) C(n, losses) (1-rate)
+    rate^losses (1-rate)^(n-losses)) times P(Bin(n+1, rate) <= losses). The terms are added as logarithms. dicast-trust has a
+    vectorized form with scipy, which a cascade does not import.
     """
     log_r, log_s = math.log(rate), math.log1p(-rate)
     terms = [ln_choose(n + 1, k) + k * log_r + (n + 1 - k) * log_s for k in range(losses + 1)]
@@ -46,38 +46,40 @@ def ln_above(losses: int, n: int, rate: float) -> float:
 
 
 def ln_choose(n: int, k: int) -> float:
-    """The logarithm of the binomial coefficient."""
+    """Return the logarithm of the binomial coefficient."""
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 @attrs.define
 class Watch:
-    """The audits of one stage since its calibration: how many were *lost*, in order, and the evidence against its *risk*.
+    """The audits of a stage since its calibration: their *losses* in order, and the evidence against the stage's *risk*.
 
-    Bets begin every 25 audits, the one numbered j with the share 6 / (pi^2 (j+1)^2) of the stake. The sum is an e-process: where
-    the risk holds it reaches 1 / alpha with a probability of alpha at most (Ville 1939), however long it is watched.
+    A bet starts every 25 audits; bet number j has the share 6 / (pi^2 (j+1)^2) of the stake. The sum is an e-process: if the risk is
+    true, the sum ever reaches 1 / alpha with a probability of at most alpha (Ville 1939).
     """
 
     risk: float
     losses: list[bool] = attrs.field(factory=list)
 
     def add(self, *, loss: bool) -> float:
-        """Count an audit; return the evidence after it."""
+        """Add an audit and return the new evidence."""
         self.losses.append(loss)
         return self.evidence()
 
     @property
     def lost(self) -> int:
-        """How many audits disagreed."""
+        """The number of audits that disagreed."""
         return sum(self.losses)
 
     def evidence(self) -> float:
-        """The evidence that losses are more frequent than the risk; at most 1 on average where they are not."""
-        found, staked = 0.0, 0.0
-        for number, begin in enumerate(range(0, len(self.losses), EVERY)):
+        """Return the evidence that losses are more frequent than the risk. Its mean is at most 1 if they are not."""
+        evidence, stake = 0.0, 0.0
+        for number, start in enumerate(range(0, len(self.losses), EVERY)):
             share = 6 / (math.pi**2 * (number + 1) ** 2)
-            since = self.losses[begin:]
-            log = ln_above(sum(since), len(since), self.risk)
-            found += share * math.exp(min(log, 700.0))  # beyond it a float ends; it is refuted long before
-            staked += share
-        return found + (1 - staked)
+            losses = self.losses[start:]
+            log = ln_above(sum(losses), len(losses), self.risk)
+            evidence += share * math.exp(
+                min(log, 700.0)
+            )  # exp overflows above 709; the calibration is revoked long before
+            stake += share
+        return evidence + (1 - stake)

@@ -1,4 +1,4 @@
-"""The judge ``hybrid/cascade``: judges from cheap to dear, as far as their confidence makes it necessary."""
+"""The judge ``hybrid/cascade``: asks judges from cheap to expensive until one is confident enough."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dicast.signals import signal_numbers
 from .audit import Audit
 
 VERSION = "1.0.0"
-"""Of the rubrics ``turn-hybrid-v1``, ``workload-hybrid-v1`` and so on: of the rule in :class:`Cascade`."""
+"""Version of the rubrics ``turn-hybrid-v1``, ``workload-hybrid-v1`` and so on, which stand for the rule in :class:`Cascade`."""
 
 SKIPPED, THROTTLED = "escalation_skipped", "throttled_reason"
 FEEDBACK, THUMBS = "explicit_feedback", ("thumbs_up", "thumbs_down")
@@ -35,29 +35,29 @@ FEEDBACK, THUMBS = "explicit_feedback", ("thumbs_up", "thumbs_down")
 Threshold = float | tuple[float, ...]
 
 _USUAL = 0.7
-"""The very object stands where no threshold was given: one of a file is another object, also where it is as large."""
+"""The default threshold. A test by identity tells the default from an equal number in a file."""
 
 
-def _check_thresholds(cascade: Cascade, attribute: attrs.Attribute[Any], given: Threshold) -> None:
-    values = given if isinstance(given, tuple) else (given,)
-    wrong = [value for value in values if not 0 <= value <= 1]
-    if wrong:
-        raise ValueError(f"invalid value for {attribute.name}, expected a number from 0 to 1, got {wrong[0]:g}")
+def _check_thresholds(cascade: Cascade, attribute: attrs.Attribute[Any], threshold: Threshold) -> None:
+    values = threshold if isinstance(threshold, tuple) else (threshold,)
+    invalid = [value for value in values if not 0 <= value <= 1]
+    if invalid:
+        raise ValueError(f"invalid value for {attribute.name}, expected a number from 0 to 1, got {invalid[0]:g}")
     steps = len(cascade.stages) - 1
-    if isinstance(given, tuple) and len(given) != steps:
+    if isinstance(threshold, tuple) and len(threshold) != steps:
         raise ValueError(
-            f"{attribute.name} has {len(given)} numbers and there are {steps} steps between {steps + 1} stages: "
-            "give one number for all of them, or one for each"
+            f"{attribute.name} has {len(threshold)} numbers and there are {steps} steps between {steps + 1} stages: "
+            "give a single number, or a number for each step"
         )
 
 
 def _check_stages(cascade: Cascade, attribute: attrs.Attribute[Any], stages: Sequence[Judge]) -> None:
     if len(stages) < 2:
-        raise ValueError(f"{attribute.name} are at least 2 judges, from cheap to dear, got {len(stages)}")
+        raise ValueError(f"{attribute.name} are at least 2 judges, from cheap to expensive, got {len(stages)}")
     accepted = [kinds for stage in stages if (kinds := _accepts(stage))]
     if accepted and not _common(accepted):
-        said = "; ".join(", ".join(kinds) for kinds in accepted)
-        raise ValueError(f"no kind of subject is judged by all {attribute.name}, which judge: {said}")
+        kinds_of_stages = "; ".join(", ".join(kinds) for kinds in accepted)
+        raise ValueError(f"no kind of subject is judged by all {attribute.name}, which judge: {kinds_of_stages}")
 
 
 def _accepts(judge: Judge) -> tuple[str, ...]:
@@ -65,35 +65,37 @@ def _accepts(judge: Judge) -> tuple[str, ...]:
 
 
 def _common(accepted: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    return tuple(kind for kind in accepted[0] if all(kind in others for others in accepted))
+    return tuple(kind for kind in accepted[0] if all(kind in kinds for kinds in accepted))
 
 
 @attrs.frozen
 class Cascade:
-    """Ask judges from cheap to dear, and stop at the first that is confident enough.
+    """Asks judges from cheap to expensive, and stops at the first judge that is confident enough.
 
-    A first stage that is confident enough keeps its verdict, unchanged. Otherwise the verdict is ``hybrid``, with the score
-    and the confidence of the last stage asked. A stage that fails, or that a cap leaves no room for, is passed over; when no
-    later one has answered, the last verdict there is stands, and ``signals.escalation_skipped`` says why it went no further.
+    If the first stage is confident enough, its verdict is the result, unchanged. Otherwise the verdict is ``hybrid``, with the score
+    and the confidence of the last asked stage. A stage that fails, or that exceeds a cap, is skipped. If no later stage answers,
+    the last verdict is the result, and ``signals.escalation_skipped`` has the reason.
 
-    A workload whose own ``evaluate`` block names a ``rubric`` is judged by that: ``heuristic`` by the first stage alone, ``llm``
-    by the last one alone, whose failure is the workload's; the first stands in where a cap leaves no room; ``hybrid`` as above.
+    A workload whose ``evaluate`` block names a ``rubric`` follows this block. ``heuristic`` asks only the first stage. ``llm``
+    asks only the last stage, and its failure is the workload's; if a cap forbids the call, the first stage judges. ``hybrid`` is the
+    rule above.
 
-    A turn whose user gave a thumb is not escalated: the first verdict there is stands, however unsure, with
-    ``signals.escalation_skipped: explicit_feedback``. Implicit feedback escalates like anything else.
+    A turn with a thumb from its user is not escalated: its first verdict is the result at any confidence, with
+    ``signals.escalation_skipped: explicit_feedback``. Implicit feedback does not prevent an escalation.
 
-    :param stages: at least two judges, from cheap to dear; a subject must be of a kind that all of them judge.
-    :param escalation_threshold: the confidence, from 0 to 1, from which on a verdict is kept; below it the next stage is
-        asked. 0 never asks a later stage. A number, or a list with one for each step from a stage to the next.
+    :param stages: at least two judges, from cheap to expensive. The cascade judges the kinds of subjects that all stages judge.
+    :param escalation_threshold: the minimum confidence, from 0 to 1, of a verdict that is kept; below it the next stage is
+        asked. 0 never asks a later stage. A number, or a list with a number for each step between stages.
     :param escalate_over_feedback: ask the next stage about turns with a thumb too.
-    :param calibration: the file that ``dicast calibrate`` wrote for these stages, in place of *escalation_threshold*: a verdict is kept from the
-        threshold on at which labels have shown how often such verdicts are right, and says ``calibrated: true`` then. A stage without
-        a threshold there always escalates. Of other stages, and after an edit by hand, the file is refused.
-    :param audit: put a share of the kept verdicts to the next stage as well: ``rate`` from 0 to 1, and ``seed``. What it says is in
-        ``signals.audit``; where it disagrees too often for what the calibration found, the calibration is revoked, and everything
-        escalates until there is a new one. With ``against: gold`` no stage is asked: such verdicts wait for a label, which a person may give
-        while ``dicast watch`` goes on (``dicast label FILE --audits``), and more disagreement than 1 - target revokes. Needs *calibration*.
-    :param ask_all: ask every stage about each subject, which is what a calibration learns most from; the last verdict stands.
+    :param calibration: the file of ``dicast calibrate`` for these stages, in place of *escalation_threshold*. It has the thresholds
+        above which labels have shown how often verdicts are right; kept verdicts have ``calibrated: true``. A stage without
+        a threshold always escalates. A file for other stages, or an edited file, is refused.
+    :param audit: ask the next stage about a share of the kept verdicts too: ``rate`` from 0 to 1, and ``seed``. ``signals.audit`` has
+        the result. If the stages disagree more often than the calibration allows, the calibration is revoked, and every subject
+        escalates until a new calibration. With ``against: gold`` no stage is asked: these verdicts wait for a person's label, also
+        during ``dicast watch`` (``dicast label FILE --audits``), and more disagreement than 1 - target revokes the calibration. An audit
+        needs *calibration*.
+    :param ask_all: ask every stage about each subject, for a calibration; the last verdict is the result.
     """
 
     judge_kind = "hybrid"
@@ -107,17 +109,17 @@ class Cascade:
 
     def __attrs_post_init__(self) -> None:
         if self.calibration is not None and self.escalation_threshold is not _USUAL:
-            both = "calibration has the thresholds; leave escalation_threshold out, or calibration"
-            raise ConfigError(Problem(both, path="escalation_threshold", value=self.escalation_threshold))
+            message = "calibration has the thresholds; remove escalation_threshold or calibration"
+            raise ConfigError(Problem(message, path="escalation_threshold", value=self.escalation_threshold))
         if self.audit is not None and self.calibration is None:
-            alone = "audit watches a calibration: name its file in calibration, or leave audit out"
-            raise ConfigError(Problem(alone, path="audit"))
+            message = "audit needs a calibration: name its file in calibration, or remove audit"
+            raise ConfigError(Problem(message, path="audit"))
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Any]:
-        """Give the live cascade; with a calibration one that goes by it.
+        """Return the live cascade, which uses the calibration if there is one.
 
-        :raises ConfigError: when the calibration is none of these stages, saying what differs.
+        :raises ConfigError: if the calibration is for other stages; the message has the differences.
         """
         if self.calibration is None or self.ask_all:
             yield self
@@ -127,27 +129,27 @@ class Cascade:
         yield Calibrated.of(self, run)
 
     def reads(self, base: Path) -> dict[str, Path]:
-        """The calibration; where it is not there, opening says so."""
-        there = self.calibration is not None and self.calibration.is_file()
-        return {"calibration": self.calibration} if there and self.calibration is not None else {}
+        """Return the calibration file if it exists; :meth:`open` refuses a missing file."""
+        exists = self.calibration is not None and self.calibration.is_file()
+        return {"calibration": self.calibration} if exists and self.calibration is not None else {}
 
     @property
     def accepts(self) -> tuple[str, ...]:
-        """The subject kinds that every stage judges; empty when all judge any."""
+        """The subject kinds that every stage judges; empty if all stages judge any kind."""
         accepted = [kinds for stage in self.stages if (kinds := _accepts(stage))]
         return _common(accepted) if accepted else ()
 
     @property
     def needs_output(self) -> bool:
-        """Whether no stage can judge without an output."""
+        """Whether every stage needs an output."""
         return all(getattr(stage, "needs_output", True) for stage in self.stages)
 
     def rubric_for(self, kind: str) -> Rubric:
-        """The rubric of a verdict that took more than the first stage."""
+        """Return the rubric of a verdict by more than one stage."""
         return Rubric(f"{kind}-hybrid-v1", VERSION)
 
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
-        """Judge by the cheapest stage that is confident enough; a failure only where every stage fails."""
+        """Return the judgment of the cheapest stage that is confident enough, or a failure if every stage fails."""
         wanted = wanted_rubric(subject)
         if wanted == "llm":
             return await self._by_model(subject, children)
@@ -166,23 +168,23 @@ class Cascade:
         return self.outcome(subject, answers)
 
     async def _by_model(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
-        """Judge by the last stage; a cap downgrades to the first one."""
+        """Return the judgment of the last stage, or of the first stage if a cap forbids the last."""
         answer = await maybe_await(self.stages[-1].judge(subject, children))
         if isinstance(answer, Judgment) or answer.throttled_reason is None:
             return answer
-        instead = await maybe_await(self.stages[0].judge(subject, children))
-        if isinstance(instead, Failure):
-            return attrs.evolve(answer, cost=total([instead, answer]))
-        return attrs.evolve(instead, signals={**instead.signals, **_why(answer)})
+        fallback = await maybe_await(self.stages[0].judge(subject, children))
+        if isinstance(fallback, Failure):
+            return attrs.evolve(answer, cost=total([fallback, answer]))
+        return attrs.evolve(fallback, signals={**fallback.signals, **_skip_reason(answer)})
 
     def _thresholds(self) -> Iterator[float]:
-        """The confidence that each stage's verdict needs to be kept; the last one's needs none."""
-        given, steps = self.escalation_threshold, len(self.stages) - 1
-        yield from given if isinstance(given, tuple) else (given,) * steps
+        """Yield the minimum confidence of each stage; the last stage has 0."""
+        threshold, steps = self.escalation_threshold, len(self.stages) - 1
+        yield from threshold if isinstance(threshold, tuple) else (threshold,) * steps
         yield 0.0
 
     def outcome(self, subject: Subject, answers: Sequence[Judgment | Failure]) -> Judgment | Failure:
-        """What the *answers* of the stages that were asked come to."""
+        """Return the result of the *answers* of the asked stages."""
         cost, last = total(answers), answers[-1]
         good = [answer for answer in answers if isinstance(answer, Judgment)]
         if isinstance(last, Failure) and not good:
@@ -194,8 +196,8 @@ class Cascade:
         if len(self.stages) > 2 or self.ask_all or isinstance(answers[0], Failure):
             signals["stages"] = [_stage(answer) for answer in answers]
         if isinstance(last, Failure):
-            return attrs.evolve(decided, cost=cost, includes_replies=True, signals={**signals, **_why(last)})
-        if SKIPPED in decided.signals:  # a stand-in for a stage that could not be asked
+            return attrs.evolve(decided, cost=cost, includes_replies=True, signals={**signals, **_skip_reason(last)})
+        if SKIPPED in decided.signals:  # the fallback for a stage that a cap forbids
             return attrs.evolve(decided, cost=cost, includes_replies=True, signals=signals)
         return attrs.evolve(
             decided,
@@ -208,36 +210,36 @@ class Cascade:
 
 
 def wanted_rubric(subject: Subject) -> object:
-    """The rubric that a workload's own block names; None where there is none, and the cascade goes by confidence."""
+    """Return the rubric in a workload's ``evaluate`` block, or None if the cascade decides by confidence."""
     block = subject.context.get("evaluate") if subject.kind == "workload" else None
     return block.get("rubric") if isinstance(block, Mapping) else None
 
 
 def has_thumb(subject: Subject) -> bool:
-    """Whether the user of a turn has said by a thumb how good it was."""
+    """Return whether a turn has a thumb from its user."""
     if subject.kind != "turn":
         return False
-    said = (event.payload.get("rating") for event in subject.events if event.type == "feedback.explicit")
-    return any(rating in THUMBS for rating in said)
+    ratings = (event.payload.get("rating") for event in subject.events if event.type == "feedback.explicit")
+    return any(rating in THUMBS for rating in ratings)
 
 
 def over_feedback(answer: Judgment) -> Judgment:
-    """*answer*, which stands because the user has said by a thumb how good it was."""
+    """Return *answer* marked as not escalated because of the user's thumb."""
     return attrs.evolve(answer, signals={**answer.signals, SKIPPED: FEEDBACK})
 
 
 def _first(answer: Judgment | Failure) -> dict[str, object]:
-    """What the first stage found, under the names that a heuristic's findings have."""
+    """Return the signals of the first stage, with the names of a heuristic's signals."""
     if isinstance(answer, Failure):
         return {}
-    found: dict[str, object] = {"heuristic_score": answer.score, "heuristic_confidence": answer.confidence}
+    signals: dict[str, object] = {"heuristic_score": answer.score, "heuristic_confidence": answer.confidence}
     if answer.judge_kind == "heuristic":
-        found |= {f"heuristic_{name}": answer.signals.get(name, []) for name in ("flags", "flags_negative")}
+        signals |= {f"heuristic_{name}": answer.signals.get(name, []) for name in ("flags", "flags_negative")}
     if answer.judge_model is not None:
-        found["first_model"] = answer.judge_model
+        signals["first_model"] = answer.judge_model
     if numbers := signal_numbers(answer.score, answer.signals):
-        found["first_signals"] = numbers
-    return found
+        signals["first_signals"] = numbers
+    return signals
 
 
 def _stage(answer: Judgment | Failure) -> dict[str, object]:
@@ -249,13 +251,13 @@ def _stage(answer: Judgment | Failure) -> dict[str, object]:
     return {name: getattr(answer, name) for name in names} | ({"signals": numbers} if numbers else {})
 
 
-def _why(failure: Failure) -> dict[str, object]:
+def _skip_reason(failure: Failure) -> dict[str, object]:
     if failure.throttled_reason is not None:
         return {SKIPPED: "budget_exhausted", THROTTLED: failure.throttled_reason}
     return {SKIPPED: failure.kind}
 
 
 def total(answers: Sequence[Judgment | Failure]) -> Cost:
-    """What all *answers* cost; of costs in two units those in the last one's, because units are never added."""
+    """Return the total cost of *answers* in the unit of the last cost. Costs in other units are not converted."""
     costs = [answer.cost for answer in answers if not answer.cost.is_zero]
     return sum((cost for cost in costs if cost.unit == costs[-1].unit), Cost.zero())

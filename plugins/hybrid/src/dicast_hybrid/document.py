@@ -1,4 +1,4 @@
-"""The file that ``dicast calibrate`` writes, as a cascade reads it."""
+"""Reader of the file that ``dicast calibrate`` writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST = 5
 
 @attrs.frozen
 class Calibrated:
-    """A calibration: what a verdict and its reference have to have in common (*agree*), and what it found of each *stage*."""
+    """A calibration: the rule by which a verdict agrees with its reference, and the results of each stage."""
 
     digest: str
     target: float
@@ -32,7 +32,7 @@ class Calibrated:
     stages: Sequence[Mapping[str, Any]]
 
     def disagree(self, score: float, reference: float) -> bool:
-        """Whether two scores disagree, as the calibration counts it."""
+        """Return whether two scores disagree by the rule of the calibration."""
         if self.agree == "within":
             return abs(score - reference) > (self.window or 0.0) + _NOISE
         if self.agree == "winner":
@@ -46,65 +46,69 @@ def _side(score: float) -> float:
 
 
 def read_document(path: Path) -> Calibrated:
-    """The calibration in the file *path*.
+    """Read the calibration in the file *path*.
 
-    :raises ConfigError: when there is none, or it is not as it was written.
+    :raises ConfigError: if there is no such file, or it was changed after ``dicast calibrate`` wrote it.
     """
     try:
-        found = orjson.loads(path.read_bytes())
+        data = orjson.loads(path.read_bytes())
     except FileNotFoundError as error:
-        wrong = f"no calibration at {path}: dicast calibrate FILE --gold GOLD --out {path} writes it"
-        raise ConfigError(Problem(wrong, path="calibration", value=str(path))) from error
+        message = f"no calibration at {path}: dicast calibrate FILE --gold GOLD --out {path} writes it"
+        raise ConfigError(Problem(message, path="calibration", value=str(path))) from error
     except (OSError, orjson.JSONDecodeError) as error:
         raise ConfigError(Problem(f"the calibration cannot be read: {error}", str(path), path="calibration")) from error
-    if not isinstance(found, dict) or not isinstance(found.get("stages"), list):
-        raise ConfigError(Problem("this is no calibration: dicast calibrate writes one", str(path), path="calibration"))
-    rest = {key: value for key, value in found.items() if key != "digest"}
-    if sha256(orjson.dumps(rest, option=orjson.OPT_SORT_KEYS)).hexdigest() != found.get("digest"):
-        wrong = "the file is not as dicast calibrate wrote it (digest): it was edited, or cut; calibrate again"
-        raise ConfigError(Problem(wrong, str(path), path="calibration"))
-    if found.get("version") != VERSION:
-        wrong = f"the calibration is of version {found.get('version')!r}, this dicast reads {VERSION}; calibrate again"
-        raise ConfigError(Problem(wrong, str(path), path="calibration"))
+    if not isinstance(data, dict) or not isinstance(data.get("stages"), list):
+        message = "the file is not a calibration; dicast calibrate writes one"
+        raise ConfigError(Problem(message, str(path), path="calibration"))
+    rest = {key: value for key, value in data.items() if key != "digest"}
+    if sha256(orjson.dumps(rest, option=orjson.OPT_SORT_KEYS)).hexdigest() != data.get("digest"):
+        message = "the file was edited or cut after dicast calibrate wrote it (digest); calibrate again"
+        raise ConfigError(Problem(message, str(path), path="calibration"))
+    if data.get("version") != VERSION:
+        message = f"the calibration has version {data.get('version')!r}, this dicast reads {VERSION}; calibrate again"
+        raise ConfigError(Problem(message, str(path), path="calibration"))
     return Calibrated(
-        found["digest"],
-        found["target"],
-        found["alpha"],
-        found["agree"],
-        found["window"],
-        found["pass_at"],
-        tuple(found["stages"]),
+        data["digest"],
+        data["target"],
+        data["alpha"],
+        data["agree"],
+        data["window"],
+        data["pass_at"],
+        tuple(data["stages"]),
     )
 
 
 def answered(config: str, model: str | None) -> str:
-    """The fingerprint of a stage whose component has the fingerprint *config*, when *model* has answered."""
+    """Return the fingerprint of a stage with the component fingerprint *config*, for answers of *model*."""
     return sha256("\n".join((config, *([model] if model else ()))).encode()).hexdigest()
 
 
 def check_stages(document: Calibrated, stages: Sequence[Judge], path: Path) -> None:
-    """See that *document* is about *stages*, but for the last of them, which keeps all that it is asked.
+    """Check that *document* is a calibration of *stages*. The last stage has none, because it keeps every verdict.
 
-    :raises ConfigError: naming everything that differs.
+    :raises ConfigError: with every difference.
     """
     if len(document.stages) != len(stages) - 1:
-        wrong = f"the calibration has {len(document.stages)} steps and the cascade {len(stages) - 1}: calibrate this cascade"
-        raise ConfigError(Problem(wrong, str(path), path="stages"))
+        message = f"the calibration has {len(document.stages)} steps and the cascade {len(stages) - 1}: calibrate this cascade"
+        raise ConfigError(Problem(message, str(path), path="stages"))
     problems = []
-    for found, stage in zip(document.stages, stages, strict=False):
+    for record, stage in zip(document.stages, stages, strict=False):
         slot = getattr(stage, "slot", None)
         if slot is None:
-            problems.append(Problem(f"nobody can say whether {found['label']} is what was calibrated", str(path)))
-        elif slot.fingerprint != found["of"]["fingerprint"]:
-            differs = "; ".join(_differing(found["of"], slot))
-            wrong = f"{found['label']} is not the judge that was calibrated: {differs}; calibrate again, or take the change back"
-            problems.append(Problem(wrong, str(path), path=slot.path))
+            message = f"the stage {record['label']} has no fingerprint to compare with the calibration"
+            problems.append(Problem(message, str(path)))
+        elif slot.fingerprint != record["of"]["fingerprint"]:
+            differences = "; ".join(_differences(record["of"], slot))
+            message = (
+                f"{record['label']} is not the calibrated judge: {differences}; calibrate again, or undo the change"
+            )
+            problems.append(Problem(message, str(path), path=slot.path))
     if problems:
         raise ConfigError(problems)
 
 
-def _differing(before: Mapping[str, Any], slot: Any) -> Iterator[str]:
-    """What of a stage is not what it was, in words."""
+def _differences(before: Mapping[str, Any], slot: Any) -> Iterator[str]:
+    """Yield the differences between a calibrated stage and *slot* in words."""
     if before["component"] != slot.name:
         yield f"it was {before['component']}, and is {slot.name}"
         return
@@ -116,11 +120,11 @@ def _differing(before: Mapping[str, Any], slot: Any) -> Iterator[str]:
     if len(changes) > _MOST:
         yield f"and {len(changes) - _MOST} more options"
     if not changes and before["version"] == slot.version:
-        yield "its rubric or a file that it reads has another content"
+        yield "its rubric or one of its files has changed"
 
 
 def _changes(before: object, now: object, at: str = "") -> Iterator[str]:
-    """Each option that differs, by its path, with both values."""
+    """Yield each option that differs, with its path and both values."""
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for key in dict.fromkeys((*before, *now)):
             yield from _changes(before.get(key), now.get(key), f"{at}.{key}" if at else str(key))

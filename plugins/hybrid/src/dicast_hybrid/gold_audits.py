@@ -1,4 +1,4 @@
-"""Audits by people: kept verdicts that wait for a label, and the labels that come into the ledger meanwhile."""
+"""Audits by people: kept verdicts that wait for a label, and new labels in the ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Key = tuple[str, str]
 
 
 class Waiting(NamedTuple):
-    """A kept verdict that was drawn: its step, its score, the subject, the session that counts once, and the digest of the judged output."""
+    """A kept verdict that is selected for an audit: its step, score, subject and session, and the digest of the judged output."""
 
     step: int
     score: float
@@ -25,20 +25,20 @@ class Waiting(NamedTuple):
     output: str | None = None
 
     def is_about(self, output: object) -> bool:
-        """Whether a label of the *output* with this digest is about the verdict; a label without a digest is about every output."""
+        """Return whether a label with the digest *output* is about the verdict. A label without a digest is about every output."""
         return output is None or self.output in (None, output)
 
     @property
     def who(self) -> str:
-        """The session, or a subject without one: one audit of it counts."""
+        """The session, or the subject if it has none. Only the first audit of it counts."""
         return f"session {self.session}" if self.session is not None else " ".join(self.subject)
 
 
 @attrs.define
 class GoldAudits:
-    """The verdicts of the calibration *digest* that wait for labels. *read* gives rows of the ledger.
+    """The verdicts of the calibration *digest* that wait for labels. *read* returns rows of the ledger.
 
-    A label counts that was given after the verdict: the calibration has learnt from those before.
+    Only labels after the verdict count, because the calibration has used the labels before it.
     """
 
     read: Callable[[Query], Iterator[Entry]]
@@ -46,28 +46,28 @@ class GoldAudits:
     _waiting: dict[Key, tuple[Waiting, int]] = attrs.field(factory=dict)
     _seen: int = 0
 
-    def remember(self) -> None:
-        """Take up the verdicts that earlier runs have drawn."""
+    def read_waiting(self) -> None:
+        """Read the selected verdicts of older runs from the ledger."""
         first = None
         for entry in self.read(Query(types=("eval.completed",))):
             payload: Mapping[str, Any] = entry.event.payload
             signals = payload.get("signals") or {}
-            audit, kept = signals.get("audit") or {}, signals.get("calibration") or {}
-            if audit.get("against") == "gold" and kept.get("digest") == self.digest:
+            audit, decision = signals.get("audit") or {}, signals.get("calibration") or {}
+            if audit.get("against") == "gold" and decision.get("digest") == self.digest:
                 first = entry.seq if first is None else first
                 subject = str(payload["subject_kind"]), str(payload["subject_id"])
                 session, output = entry.event.session_id, audit.get("output_digest")
-                drawn = Waiting(int(kept["stage"]), float(payload["score"]), subject, session, output)
+                drawn = Waiting(int(decision["stage"]), float(payload["score"]), subject, session, output)
                 self._waiting.setdefault(subject, (drawn, entry.seq))
         last = next(iter(self.read(Query(newest_first=True, limit=1))), None)
         self._seen = first if first is not None else last.seq if last is not None else 0
 
     def add(self, drawn: Waiting) -> None:
-        """Let a verdict wait; of two on one subject the first counts."""
+        """Add a verdict; only the first verdict of a subject counts."""
         self._waiting.setdefault(drawn.subject, (drawn, self._seen))
 
-    def labelled(self) -> Iterator[tuple[Waiting, float]]:
-        """The verdicts that have got a label since this was last asked, with it; each once."""
+    def labeled(self) -> Iterator[tuple[Waiting, float]]:
+        """Yield each verdict with its label, for labels since the last call."""
         for entry in self.read(Query(types=(LABEL_GIVEN,), after=self._seen)):
             payload: Mapping[str, Any] = entry.event.payload
             self._seen = entry.seq
