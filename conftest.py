@@ -178,6 +178,12 @@ def chat_server() -> Iterator[Any]:
     server.stop()
 
 
+@pytest.fixture
+def claude() -> Any:
+    """Anthropic's Messages API as an answer of ``chat_server``; see ``tests/claude.py``."""
+    return load("claude").Claude(load("chat_server").Answer)
+
+
 @pytest.fixture(scope="session")
 def model_server() -> Iterator[Any]:
     """A real model behind an OpenAI-compatible endpoint, one for all tests; see ``tests/model_server.py``."""

@@ -13,10 +13,11 @@ _QUOTA_CODES = frozenset({
     "insufficient_quota", "billing_hard_limit_reached", "billing_hard_limit", "billing_not_active", "billing_error",
     "account_deactivated", "account_disabled", "account_suspended", "access_terminated", "insufficient_balance",
     "insufficient_credits", "exceeded_current_quota_error", "arrearage", "payment_required", "organization_restricted",
+    "enforced_spend_limit_reached",
 })  # fmt: skip
 _QUOTA_WORDS = re.compile(
     r"credit balance is too low|billing hard limit|insufficient (balance|credits|quota)|account (is |has been )?(not active|deactivated|disabled|suspended)"
-    r"|organization has been (disabled|restricted)|requires more credits",
+    r"|organization has been (disabled|restricted)|requires more credits|reached your specified \w*\s?(api )?usage limits",
     re.IGNORECASE,
 )
 _POLICY_CODES = frozenset({
@@ -109,7 +110,8 @@ def _raw(error: Mapping[str, Any]) -> str:
 
 def _codes(error: Any) -> frozenset[str]:
     inner = error.get("innererror") if isinstance(error.get("innererror"), Mapping) else {}
-    given = [error.get(name) for name in ("code", "type", "status")] + [inner.get("code")]
+    details = error.get("details") if isinstance(error.get("details"), Mapping) else {}
+    given = [error.get(name) for name in ("code", "type", "status")] + [inner.get("code"), details.get("error_code")]
     return frozenset(str(code).lower() for code in given if code is not None)
 
 

@@ -1,0 +1,260 @@
+"""Requests to the Messages API."""
+
+from __future__ import annotations
+
+import base64
+from decimal import Decimal
+
+import pytest
+
+from dicast import ChatRequest, Failure, Media, Message, Price, Reply, Secret
+from dicast.testing import run_pipeline
+from dicast_anthropic import Chat
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"score": {"type": "number", "minimum": 0, "maximum": 1}, "minimum": {"type": "string"}},
+    "required": ["score", "minimum"],
+    "additionalProperties": False,
+}
+PLAIN = {**SCHEMA, "properties": {"score": {"type": "number"}, "minimum": {"type": "string"}}}
+PRICE = Price(Decimal(1), Decimal(1))
+CACHED = {"cache_control": {"type": "ephemeral"}}
+
+
+def test_sends_the_conversation_with_key_and_version(chat_server, ask, claude):
+    assert isinstance(ask(), Reply)
+    asked = chat_server.requests[0]
+    assert asked.path == "/v1/messages"
+    assert asked.headers["x-api-key"] == claude.key
+    assert asked.headers["anthropic-version"] == "2023-06-01"
+    assert "authorization" not in asked.headers
+    assert asked.body == {
+        "model": "claude-haiku-4-5",
+        "max_tokens": 64,
+        "system": [{"type": "text", "text": "You judge.", **CACHED}],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "Is it so?"}]}],
+        "temperature": 0.0,
+    }
+
+
+def test_an_address_that_ends_in_v1_is_not_given_a_second(chat_server, ask, claude):
+    assert isinstance(ask(base_url=f"{claude.url(chat_server)}/v1"), Reply)
+
+
+def test_marks_nothing_for_the_cache_where_that_is_off(chat_server, ask):
+    ask(cache_control=False)
+    assert "cache_control" not in chat_server.requests[0].body["system"][0]
+
+
+def test_neighbors_of_one_role_are_one_message(chat_server, ask):
+    messages = [("user", "a"), ("user", "b"), ("assistant", "c"), ("user", "d"), ("user", "")]
+    assert isinstance(ask(ChatRequest(tuple(Message(*pair) for pair in messages))), Reply)
+    sent = chat_server.requests[0].body["messages"]
+    assert [(turn["role"], [block["text"] for block in turn["content"]]) for turn in sent] == [
+        ("user", ["a", "b"]),
+        ("assistant", ["c"]),
+        ("user", ["d"]),
+    ]
+
+
+def test_texts_that_are_not_unicode_are_sent_with_replacements(chat_server, ask, question):
+    ask(question("half \ud83d pair"))
+    assert chat_server.requests[0].body["messages"][0]["content"][0]["text"] == "half ? pair"
+
+
+def test_sends_stop_top_p_and_further_fields(chat_server, ask):
+    reply = ask(
+        temperature=None,
+        top_p=0.9,
+        stop=("END",),
+        extra_body={"metadata": {"user_id": "u"}, "output_config": {"task_budget": {"type": "tokens", "total": 9}}},
+        extra_headers={"anthropic-beta": "task-budgets", "X-Secret": Secret("hidden")},
+    )
+    assert isinstance(reply, Reply)
+    sent = chat_server.requests[0]
+    assert (sent.body["top_p"], sent.body["stop_sequences"], sent.body["metadata"]) == (0.9, ["END"], {"user_id": "u"})
+    assert sent.body["output_config"] == {"task_budget": {"type": "tokens", "total": 9}}
+    assert (sent.headers["anthropic-beta"], sent.headers["x-secret"]) == ("task-budgets", "hidden")
+
+
+# media
+
+
+def image(media_type="image/png", data=b"\x89PNG", **more):
+    return Media("image", media_type, f"[{media_type}]", base64.b64encode(data).decode(), **more)
+
+
+def test_media_are_sent_and_counted(chat_server, ask):
+    parts = (
+        "Look: ",
+        image(),
+        Media("image", "image/jpeg", "[jpeg]", url="https://example.com/a.jpg"),
+        Media("file", "application/pdf", "[pdf]", base64.b64encode(b"%PDF").decode(), name="a.pdf"),
+        Media("file", "text/plain", "[text]", base64.b64encode("grüße".encode()).decode()),
+        Media("audio", "audio/wav", "[audio/wav, 4 kB]", base64.b64encode(b"RIFF").decode()),
+        image("image/tiff"),
+    )
+    reply = ask(ChatRequest((Message.of_parts("user", parts, cache=True),)))
+    assert reply.media == {"image": 2, "file": 2}
+    assert chat_server.requests[0].body["messages"][0]["content"] == [
+        {"type": "text", "text": "Look: "},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}},
+        {"type": "image", "source": {"type": "url", "url": "https://example.com/a.jpg"}},
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="}, "title": "a.pdf"},
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "grüße"}},
+        {"type": "text", "text": "[audio/wav, 4 kB]"},
+        {"type": "text", "text": "[image/tiff]", **CACHED},
+    ]  # fmt: skip
+
+
+def test_a_model_without_media_gets_the_markers(chat_server, ask, claude):
+    blind = "messages.0.content.0: this model does not support image input"
+    claude.broken = lambda asked: (
+        claude.error(blind, 400, "invalid_request_error") if '"image"' in str(asked.body).replace("'", '"') else None
+    )
+    request = ChatRequest((Message.of_parts("user", ["Look: ", image()]),))
+    first, second = ask(request, request)
+    assert (first.media, first.text, len(chat_server.requests)) == ({}, "Yes.", 3)
+    assert second.media == {}
+    assert chat_server.requests[1].body["messages"][0]["content"][0]["text"] == "Look: [image/png]"
+
+
+def test_an_image_that_is_too_large_fails_its_row_alone(chat_server, ask, claude):
+    said = "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6291456 bytes > 5242880 bytes"
+    chat_server.script(claude.error(said, 400, "invalid_request_error"))
+    request = ChatRequest((Message.of_parts("user", ["Look: ", image()]),))
+    first, second = ask(request, request)
+    assert isinstance(first, Failure)
+    assert said in first.message
+    assert second.media == {"image": 1}
+
+
+# forms of a schema
+
+
+def test_a_schema_is_sent_without_the_keywords_that_the_api_refuses(chat_server, ask, question):
+    assert ask(question(schema=SCHEMA)).adapted == ()
+    sent = chat_server.requests[0].body["output_config"]["format"]
+    assert sent == {"type": "json_schema", "schema": PLAIN}
+
+
+def test_a_model_without_formats_replies_by_a_tool(chat_server, ask, question, claude):
+    claude.texts = ['{"score": 0.5, "minimum": "a"}']
+    first, second = ask(question(schema=SCHEMA), question(schema=SCHEMA), model="claude-3-haiku")
+    assert (first.text, first.stop_reason, first.finish_reason) == (
+        '{"score":0.5,"minimum":"a"}',
+        "end_turn",
+        "tool_use",
+    )
+    assert first.adapted == second.adapted == ("response_format",)
+    assert [set(asked.body) & {"tools", "output_config"} for asked in chat_server.requests] == [
+        {"output_config"},
+        {"tools"},
+        {"tools"},
+    ]
+    assert chat_server.requests[1].body["tool_choice"] == {"type": "tool", "name": "reply"}
+
+
+def test_a_form_that_the_file_names_is_the_only_one(chat_server, ask, question):
+    failed = ask(question(schema=SCHEMA), model="claude-3-haiku", response_format="json_schema")
+    assert isinstance(failed, Failure)
+    assert "does not support output format" in failed.message
+    assert len(chat_server.requests) == 1
+    assert isinstance(ask(question(schema=SCHEMA), response_format="text"), Reply)
+    assert "output_config" not in chat_server.requests[1].body
+
+
+# thinking and sampling
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "requests", "adapted", "sent"),
+    [
+        ("claude-opus-5", {}, 2, ("temperature",), {"max_tokens": 64 + 4096}),
+        ("claude-opus-4-7", {}, 2, ("temperature",), {"max_tokens": 64}),
+        ("claude-haiku-4-5", {"top_p": 0.5}, 2, ("top_p",), {"temperature": 0.0}),
+        ("claude-haiku-4-5", {"reasoning_effort": "low"}, 2, ("reasoning_effort",), {"temperature": 0.0}),
+        ("claude-opus-4-7", {"thinking": "enabled"}, 2, ("temperature", "thinking"), {"thinking": {"type": "adaptive"}}),
+        ("claude-haiku-4-5", {"thinking": "adaptive"}, 2, ("temperature", "thinking"), {"thinking": {"type": "enabled", "budget_tokens": 4096}, "max_tokens": 4160}),
+        ("claude-haiku-4-5", {"thinking": "enabled", "temperature": None, "max_reasoning_tokens": 10}, 1, (), {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 1088}),
+        ("claude-opus-5-5", {"thinking": "disabled", "temperature": None}, 2, ("thinking",), {"max_tokens": 4160}),
+        ("claude-opus-5", {"thinking": "disabled", "temperature": None}, 1, (), {"thinking": {"type": "disabled"}, "max_tokens": 64}),
+        ("claude-sonnet-4-6", {"thinking": "adaptive", "reasoning_effort": "low", "temperature": None}, 1, (), {"output_config": {"effort": "low"}, "max_tokens": 4160}),
+        ("claude-sonnet-4-6", {"reasoning_effort": "xhigh"}, 2, ("reasoning_effort",), {"temperature": 0.0}),
+        ("claude-3-haiku", {"max_reasoning_tokens": 8000, "thinking": "enabled"}, 4, ("thinking",), {"max_tokens": 64, "temperature": 0.0}),
+    ],
+)  # fmt: skip
+def test_parameters_that_a_model_refuses_are_adapted_once(
+    chat_server, ask, question, claude, name, options, requests, adapted, sent
+):
+    first, second = ask(question(), question(), model=name, **options)
+    assert (first.text, first.adapted) == ("Yes.", adapted), claude.refusals
+    assert (second.text, second.adapted) == ("Yes.", adapted)
+    assert len(chat_server.requests) == requests + 1, claude.refusals
+    body = chat_server.requests[-1].body
+    assert {key: body.get(key) for key in sent} == sent
+
+
+def test_a_limit_above_that_of_the_model_is_lowered_and_reported(ask, question):
+    reply = ask(question(), thinking="enabled", temperature=None, max_reasoning_tokens=100_000)
+    assert (reply.text, reply.adapted) == ("Yes.", ("max_tokens",))
+
+
+def test_thinking_that_used_up_the_limit_gets_twice_the_room_once(chat_server, ask, claude):
+    claude.thinking_tokens = 5000
+    reply = ask(model="claude-opus-5", temperature=None, price=PRICE)
+    assert reply.text == "Yes."
+    assert [asked.body["max_tokens"] for asked in chat_server.requests] == [64 + 4096, 64 + 8192]
+    assert reply.cost.amount * 1_000_000 == (100 + 4160) + (100 + 5020)
+    assert [entry["error"] for entry in reply.retry["history"]] == ["thinking left no tokens for the answer"]
+
+
+def test_thinking_that_uses_up_both_tries_fails_with_the_option(chat_server, ask, claude):
+    claude.thinking_tokens = 50_000
+    failed = ask(model="claude-opus-5", temperature=None, price=PRICE)
+    assert (failed.kind, len(chat_server.requests)) == ("judge_output_invalid", 2)
+    assert "raise max_reasoning_tokens (now 8,192" in failed.message
+    assert "(8,256 tokens)" in failed.message
+    assert failed.cost.amount * 1_000_000 == (100 + 4160) + (100 + 8256)
+
+
+def test_a_model_that_thinks_without_a_name_for_it_gets_room(chat_server, ask, question, claude):
+    claude.thinking_tokens = 10
+    first, second = ask(question(), question(), model="claude-sonnet-4-6", extra_body={"thinking": {"type": "adaptive"}}, temperature=None)  # fmt: skip
+    assert first.usage.reasoning_tokens == second.usage.reasoning_tokens == 10
+    assert [asked.body["max_tokens"] for asked in chat_server.requests] == [64, 64 + 4096]
+
+
+def test_the_estimate_covers_thinking_and_the_writes_to_the_cache(model, question):
+    request = question()
+    price = Price(Decimal(1), Decimal(10), cache_write_per_mtok=Decimal(2))
+    chat = model(model="claude-opus-5", price=price)
+    assert chat.estimate(request).amount * 1_000_000 == 2 * request.input_tokens + 10 * (64 + 4096)
+
+
+def test_check_accepts_a_pipeline_and_a_run_judges(chat_server, claude, tmp_path, monkeypatch):
+    claude.texts = ['{"seal": "$SEAL", "score": 0.75, "confidence": 0.9, "rationale": "It is."}']
+    chat_server.answer = claude
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "input": "2+2?", "output": "4"}\n')
+    (tmp_path / "p.yaml").write_text(
+        f"""
+source: {{rows/jsonl: {{path: rows.jsonl}}}}
+judges: [llm/judge: {{model: {{anthropic/chat: {{model: claude-opus-5, base_url: "{claude.url(chat_server)}", api_key: {claude.key}, price: {{input_per_mtok: 1, output_per_mtok: 1}}}}}}}}]
+budget: {{run: 1 usd}}
+"""
+    )
+    monkeypatch.chdir(tmp_path)
+    document = run_pipeline(tmp_path / "p.yaml").document
+    assert document["score"]["mean"] == 0.75
+    assert document["cost"]["usd"] == "0.00072"
+
+
+def test_options_name_the_file_and_the_environment(monkeypatch):
+    with pytest.raises(Exception, match="set ANTHROPIC_API_KEY"):
+        Chat("claude-haiku-4-5")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-env")
+    assert Chat("claude-haiku-4-5").key == Secret("sk-ant-env")
+    assert Chat("claude-haiku-4-5", base_url="http://127.0.0.1:9", price="free").key is None
+    assert Chat("claude-haiku-4-5", base_url="https://api.anthropic.com.example.net", price="free").key is None
+    assert Chat("claude-haiku-4-5", base_url="https://api.anthropic.com/v1").key == Secret("sk-ant-env")
