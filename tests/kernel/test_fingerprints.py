@@ -126,8 +126,8 @@ def test_a_folder_of_another_name_with_the_same_content_is_the_same(keeper, buil
 
 def test_what_several_components_read_is_read_once(build, tmp_path, monkeypatch):
     (tmp_path / "kept").write_text("one")
-    read, digest = [], contents._file
-    monkeypatch.setattr(contents, "_file", lambda path: read.append(path) or digest(path))
+    read, digest = [], contents.file_sha256
+    monkeypatch.setattr(contents, "file_sha256", lambda path: read.append(path) or digest(path))
     made = build("f/keeper: {file: kept, as: a}, f/keeper: {file: kept, as: b}")
     assert len(made.metrics) == 2
     assert read == [tmp_path / "kept"]

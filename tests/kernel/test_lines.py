@@ -84,7 +84,7 @@ def test_gzip_with_a_broken_body_is_an_error(tmp_path):
 
 
 def test_directory_is_no_input(tmp_path):
-    with pytest.raises(DataError, match="cannot be opened: Is a directory"):
+    with pytest.raises(DataError, match="cannot be opened: this is a folder"):
         objects(InputFile(tmp_path, "here"))
 
 

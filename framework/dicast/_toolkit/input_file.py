@@ -9,9 +9,6 @@ from __future__ import annotations
 import codecs
 import hashlib
 import io
-import os
-import shutil
-import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, MutableMapping
@@ -27,6 +24,7 @@ from .._kernel.values.errors import DataError, Problem
 from .._kernel.values.names import json_type, nearest
 from .json_values import MAX_DEPTH, inexact, marked_numbers, too_deep
 from .lone_surrogates import with_lone_surrogates
+from .user_files import copy_input, open_file
 
 if TYPE_CHECKING:
     import sqlite3
@@ -39,6 +37,9 @@ KEPT = 100
 
 STDIN = Path("-")
 UTF_8 = "utf-8"
+
+_LONG_LINES = 16
+"""How many times as long as allowed a line may be for the rest of the file to be checked too."""
 
 _BATCH = 5000
 _SHOWN = 40
@@ -68,10 +69,11 @@ class InputFile:
     def opened(cls, path: Path | str, encoding: str = UTF_8) -> Iterator[InputFile]:
         """Give the input at *path* for as many passes as are wanted.
 
-        ``-`` (standard input) and pipes, which can be read only once, are copied to a temporary file first. A file in another
+        ``-`` (standard input) and pipes, which can be read only once, are copied to a temporary file first, up to 4 GiB. A file in another
         *encoding* is copied as UTF-8.
 
-        :raises DataError: where the bytes are not in *encoding*, or *path* is a device.
+        :raises DataError: if the bytes are not in *encoding*, or *path* is a device, a socket, a larger pipe, or a pipe with a name that no
+            program writes to.
         """
         if encoding != UTF_8:
             with cls.opened(path) as raw, tempfile.TemporaryDirectory(prefix="dicast-") as folder:
@@ -83,14 +85,14 @@ class InputFile:
         if path != STDIN and (path.is_file() or path.is_dir() or not path.exists()):
             yield cls(path, str(path))
             return
-        with tempfile.TemporaryDirectory(prefix="dicast-") as folder, ExitStack() as stack:
-            source = sys.stdin.buffer if path == STDIN else stack.enter_context(path.open("rb"))
-            if path != STDIN and _is_endless(path, source):
-                raise DataError(Problem("this is a device, not a file", str(path)))
+        label = "<stdin>" if path == STDIN else str(path)
+        with tempfile.TemporaryDirectory(prefix="dicast-") as folder:
             copy = Path(folder, "input")
-            with copy.open("wb") as target:
-                shutil.copyfileobj(source, target)
-            yield cls(copy, "<stdin>" if path == STDIN else str(path))
+            try:
+                copy_input(None if path == STDIN else path, copy)
+            except OSError as error:
+                raise DataError(Problem(error.strerror or str(error), label)) from error
+            yield cls(copy, label)
 
     def lines(self, max_line_bytes: int = MAX_LINE_BYTES, check: InputCheck | None = None) -> Numbered[bytes]:
         """Yield each line with its physical number, counted from 1, and with its line end; blank lines too.
@@ -107,7 +109,8 @@ class InputFile:
                 for number, line in enumerate(iter(partial(file.readline, max_line_bytes + 2), b""), 1):
                     if len(line) > max_line_bytes and len(line.rstrip(b"\r\n")) > max_line_bytes:
                         self.fault(f"the line is longer than max_line_bytes ({max_line_bytes:,})", number, check)
-                        _skip_line(file, line)
+                        if not _skip_line(file, line, _LONG_LINES * max_line_bytes):
+                            return
                         continue
                     if digest is not None:
                         digest.update(line)
@@ -240,7 +243,7 @@ class InputFile:
 
     def _raw(self) -> BinaryIO:
         try:
-            return self.path.open("rb", buffering=2**18)
+            return open_file(self.path)
         except OSError as error:
             folder, missing = self.path.parent, isinstance(error, FileNotFoundError)
             names = [each.name for each in folder.iterdir()] if missing and folder.is_dir() else []
@@ -268,15 +271,15 @@ def _undecodable(line: bytes) -> Problem | None:
     return None
 
 
-def _is_endless(path: Path, source: BinaryIO) -> bool:
-    """Return whether *path* is a device such as ``/dev/zero``, and neither a terminal nor the null device."""
-    is_device = path.is_char_device() or path.is_block_device()
-    return is_device and not source.isatty() and not path.samefile(os.devnull)
-
-
-def _skip_line(file: BinaryIO, line: bytes) -> None:
+def _skip_line(file: BinaryIO, line: bytes, most: int) -> bool:
+    """Read *file* to the end of its *line*, of which a part was read; return False if *most* bytes do not reach there."""
+    skipped = len(line)
     while line and not line.endswith(b"\n"):
+        if skipped > most:
+            return False
         line = file.readline(2**20)
+        skipped += len(line)
+    return True
 
 
 class InputCheck:

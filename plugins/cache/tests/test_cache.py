@@ -237,7 +237,7 @@ def newer(path):
         (lambda path: path.write_text("my notes\n" * 100), "it is no SQLite file; choose another path"),
         (foreign, "is a database, but no cache of dicast"),
         (newer, "is a cache of format 2, this dicast-cache reads format 1"),
-        (lambda path: path.mkdir(), "cannot be used: unable to open"),
+        (lambda path: path.mkdir(), "cannot be used: this is a folder"),
         (lambda path: path.touch(mode=0o600), "no cache of dicast"),
     ],
     ids=["text", "foreign", "newer", "folder", "empty"],

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dicast import ConfigError
+from dicast.toolkit.files import open_file
 
 MAGIC = b"GGUF"
 
@@ -22,7 +23,7 @@ def check_gguf(path: Path) -> None:
     :raises ConfigError: when it cannot be read, or begins otherwise than a GGUF file.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             head = file.read(len(MAGIC))
     except OSError as error:
         raise ConfigError(f"the model {str(path)!r} cannot be read: {error.strerror or error}") from error
@@ -35,7 +36,7 @@ def sample(path: Path) -> str:
     """A digest of the size of *path* and of blocks all over it: reading gigabytes whole would take longer than many a run."""
     size = path.stat().st_size
     found = sha256(str(size).encode())
-    with path.open("rb") as file:
+    with open_file(path) as file:
         for number in range(_BLOCKS):
             file.seek(max(0, size - _BLOCK) * number // (_BLOCKS - 1))
             found.update(file.read(_BLOCK))

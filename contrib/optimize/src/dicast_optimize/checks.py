@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from dicast import AtomicFile, ConfigError
+from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
 from .costs import spent
 from .evaluation import Evaluation, Item, Stopped, items
@@ -78,7 +79,7 @@ def read_baselines(path: Path) -> dict[str, Any]:
     :raises ConfigError: when it is no such file.
     """
     try:
-        found = orjson.loads(path.read_bytes())
+        found = orjson.loads(read_bytes(path, MAX_DATA_BYTES))
     except FileNotFoundError:
         return {}
     except (OSError, orjson.JSONDecodeError) as error:

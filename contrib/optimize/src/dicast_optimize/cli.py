@@ -14,6 +14,7 @@ import click
 
 from dicast import ConfigError, one_line
 from dicast.commands import print_json, sigterm_as_ctrl_c
+from dicast.toolkit.files import read_text
 from dicast.toolkit.overwriting import refuse_overwrite
 
 from .checks import compared, judged, measured, read_baselines, write_baselines
@@ -168,7 +169,7 @@ def _alone(spec: Spec) -> Spec:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_text(path, encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
 

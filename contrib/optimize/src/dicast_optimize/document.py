@@ -11,6 +11,7 @@ import attrs
 
 from dicast import ConfigError, Problem
 from dicast.toolkit import yaml
+from dicast.toolkit.files import read_bytes
 
 Address = tuple[str | int, ...]
 Places = dict[Address, tuple[int, int]]
@@ -51,9 +52,7 @@ def read_document(path: Path) -> Document:
     :raises ConfigError: when it cannot be read, or is neither.
     """
     try:
-        data = path.read_bytes()
-        if len(data) > MAX_BYTES:
-            raise ConfigError(Problem(f"the spec has more than {MAX_BYTES:,} bytes", str(path)))
+        data = read_bytes(path, MAX_BYTES)
         problems: list[Problem] = []
         is_toml = path.suffix.lower() == ".toml"
         found, places = _toml(data, str(path)) if is_toml else _yaml(data, str(path), problems)

@@ -14,6 +14,7 @@ import attrs
 from dicast import ConfigError, Due, Event, Problem, Run, Subject, nearest, run
 from dicast.signals import shared_signals
 from dicast.toolkit import yaml
+from dicast.toolkit.files import read_bytes
 
 from .journal import Journal, digest
 from .spec import Example, Spec
@@ -95,7 +96,7 @@ def items(split: str, examples: Sequence[Example] | None) -> list[Item]:
 def evaluator_digest(spec: Spec) -> str:
     """A digest of what decides an evaluation, as far as the spec and the pipeline file say it."""
     file = spec.evaluator.get("pipeline")
-    text = None if file is None else Path(spec.folder, file).read_bytes().hex()
+    text = None if file is None else read_bytes(Path(spec.folder, file)).hex()
     return digest(dict(spec.evaluator), text, spec.optimization.get("task_model"))
 
 
@@ -282,7 +283,7 @@ def _with_intake(spec: Spec, judge: object) -> object:
 def _has_task(spec: Spec) -> bool:
     """Whether the pipeline makes outputs of its own, so that a candidate is what it makes them with."""
     try:
-        data = yaml.read_yaml(Path(spec.folder, spec.evaluator["pipeline"]).read_bytes(), "pipeline", []).plain()
+        data = yaml.read_yaml(read_bytes(Path(spec.folder, spec.evaluator["pipeline"])), "pipeline", []).plain()
     except (OSError, ConfigError):
         return False  # the run reports the problems of the file
     return isinstance(data, dict) and bool({"task", "include"} & data.keys())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import orjson
 
 from dicast import ConfigError
+from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
 NAME = "journal.jsonl"
 
@@ -101,7 +103,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     :raises ConfigError: when there is no journal there.
     """
     try:
-        whole = path.read_bytes().rpartition(b"\n")[0]
+        whole = read_bytes(path, MAX_DATA_BYTES).rpartition(b"\n")[0]
         found = [orjson.loads(line) for line in whole.splitlines()]
     except FileNotFoundError as error:
         raise ConfigError(f"there is no optimisation in {path.parent}") from error
@@ -113,8 +115,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _cut_torn_end(path: Path) -> None:
-    data = path.read_bytes()
+    data = read_bytes(path, MAX_DATA_BYTES)
     whole = data.rpartition(b"\n")[0] + b"\n"
     if whole != data:
-        with path.open("r+b") as file:
-            file.truncate(len(whole))
+        os.truncate(path, len(whole))

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from dicast import ConfigError, DataError, Problem, nearest, pipeline_judges, read_dataset, scripts
+from dicast.toolkit.files import read_text
 from dicast.toolkit.overwriting import refuse_overwrite
 
 from .document import Address, Document, read_document
@@ -249,7 +250,7 @@ class _Reader:
         if "seed_file" not in optimization:
             return str(optimization.get("seed", ""))
         try:
-            return self._path(optimization["seed_file"]).read_text(encoding="utf-8-sig")
+            return read_text(self._path(optimization["seed_file"]), encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             wrong = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
             self._report(("optimization", "seed_file"), f"seed_file: {wrong}", value=optimization["seed_file"])

@@ -21,6 +21,19 @@ from ..values.errors import Interrupted, LedgerError, LedgerRefused, PluginError
 from .leaving import end_soon
 from .output import print_error
 
+_OF_PATHS = {
+    errno.EACCES,
+    errno.EFBIG,
+    errno.EINVAL,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOTDIR,
+    errno.EROFS,
+    errno.ETIMEDOUT,
+}
+"""Errors of the system about a path that the user named."""
+
 if TYPE_CHECKING:
     from ..contract.registry import Offer
 
@@ -211,6 +224,6 @@ def _code(error: BaseException) -> int | None:
         (LedgerError, 4),
         (Exception, 70),
     ]
-    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+    if isinstance(error, OSError) and error.filename is not None and error.errno in _OF_PATHS:
         return 2
     return next((code for kind, code in codes if isinstance(error, kind)), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import sys
@@ -98,7 +99,8 @@ def _message(error: BaseException, code: int) -> str:
     if code == 130:
         return "interrupted"
     if code == 2 and isinstance(error, OSError):
-        return f"{short_name(error.filename)}: {error.strerror}; give it a shorter path"
+        advice = "; give it a shorter path" if error.errno == errno.ENAMETOOLONG else ""
+        return f"{short_name(os.fsdecode(error.filename))}: {error.strerror}{advice}"
     return (
         f"this is a defect in dicast, not in your files: {one_line(f'{type(error).__name__}: {error}')}\n"
         "Please report it with the output of the same command under --traceback, and with: "

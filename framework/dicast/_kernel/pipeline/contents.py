@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ..._toolkit.user_files import file_sha256
 from ..contract.kinds import parts
 from ..values.errors import DicastError
 from .builder import Built
@@ -51,13 +52,8 @@ class Contents:
 
     def _digest(self, path: Path) -> str:
         if path not in self._digests:
-            self._digests[path] = _folder(path) if path.is_dir() else _file(path)
+            self._digests[path] = _folder(path) if path.is_dir() else file_sha256(path)
         return self._digests[path]
-
-
-def _file(path: Path) -> str:
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
 
 
 def _folder(folder: Path) -> str:
@@ -68,7 +64,7 @@ def _folder(folder: Path) -> str:
         if path.is_symlink():
             what = b"link " + os.fsencode(path.readlink())
         elif path.is_file():
-            what = f"file {os.access(path, os.X_OK)} {_file(path)}".encode()
+            what = f"file {os.access(path, os.X_OK)} {file_sha256(path)}".encode()
         else:
             what = b"folder" if path.is_dir() else b"other"
         whole.update(b"%d %s %d %s" % (len(name), name, len(what), what))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from ..._toolkit.json_values import MISSING
+from ..._toolkit.user_files import read_bytes
 from ..._toolkit.yaml_reader import Composer
 from ..classes import define, evolve, field, frozen
 from ..values.errors import ConfigError, Problem
@@ -240,19 +242,15 @@ def _is_misspelt(name: str, near: str) -> bool:
 
 def _text(path: Path, start: Place, asked: Place) -> str:
     """Return a file's text; *asked* is where the file was named."""
-    number = descriptor(path)
-    if (
-        number is None and path.is_fifo()
-    ):  # it may never get a writer; a descriptor's has one, or had one, and then it ends
+    if path.is_fifo() and descriptor(path) is None:  # a pipe with a name is read once, and a pipeline more often
         raise ConfigError(asked.problem(f"{path} is a pipe with a name; write it to a file", value=str(path)))
     try:
-        with path.open("rb") if number is None else os.fdopen(os.dup(number), "rb") as file:
-            content = file.read(MAX_BYTES + 1)
+        content = read_bytes(path, MAX_BYTES)
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
+            message = f"{path.name} is larger than {MAX_BYTES // 2**20} MiB; keep data in files of their own"
+            raise ConfigError(asked.problem(message, value=str(path))) from error
         raise ConfigError(_unreadable(path, error, asked)) from error
-    if len(content) > MAX_BYTES:
-        message = f"{path.name} is larger than {MAX_BYTES // 2**20} MiB; keep data in files of their own"
-        raise ConfigError(asked.problem(message, value=str(path)))
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -263,8 +261,7 @@ def _text(path: Path, start: Place, asked: Place) -> str:
 
 def _unreadable(path: Path, error: Exception, asked: Place) -> Problem:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    advice = "; name a file in it" if isinstance(error, IsADirectoryError) else ""
     names = [near.name for near in path.parent.glob("*")] if isinstance(error, FileNotFoundError) else []
     hint = nearest(path.name, names)
     what = "the file" if asked.file == str(path) else path.name or path
-    return asked.problem(f"cannot read {what}: {reason}{advice}", value=str(path), hint=hint)
+    return asked.problem(f"cannot read {what}: {reason}", value=str(path), hint=hint)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
+from ..._toolkit.user_files import read_text
 from ..._toolkit.yaml_reader import Composer
 from ..contract.registry import Offer, rubrics
 from ..values import Rubric
@@ -41,7 +42,7 @@ def load_rubric(text: str, base: Path) -> Rubric:
 
 def _file(name: str, path: Path) -> Rubric:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(Problem(f"cannot read the rubric {name}: {error}", value=name)) from error
     return read_rubric(name, text)

@@ -12,6 +12,7 @@ import attrs
 import orjson
 
 from ..._toolkit.json_values import numbers_in
+from ..._toolkit.user_files import MAX_DATA_BYTES, open_file
 from ..values import Head, Record, Results
 from ..values.errors import DataError, Problem
 from ..values.passes import PassRule
@@ -95,11 +96,11 @@ def read_portable(path: Path) -> Results | None:
 def _loaded(path: Path) -> dict[str, Any] | None:
     """The file's object where it is one of a baseline; a long file of records is not read whole to find out."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             first = file.read(_START).removeprefix(BOM_UTF8)
             if not first.lstrip().startswith(b"{") or _is_record(first.split(b"\n", 1)[0]):
                 return None
-            found = orjson.loads(first + file.read())
+            found = orjson.loads(first + file.read(MAX_DATA_BYTES))
     except (OSError, orjson.JSONDecodeError):  # whoever reads it as records says what is wrong
         return None
     return found if isinstance(found, dict) and isinstance(found.get("format"), str) else None

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from ..._toolkit.user_files import MAX_DATA_BYTES, UnreadableFile, read_bytes
 from ..pipeline.clauses import CARD_BARS, Clause
 from ..pipeline.sections import METRICS
 
@@ -70,7 +71,9 @@ def why_not(
 def _read(path: Path) -> Card | str:
     """The card at *path*, or what is wrong with it."""
     try:
-        card: Any = orjson.loads(path.read_bytes())
+        card: Any = orjson.loads(read_bytes(path, MAX_DATA_BYTES))
+    except UnreadableFile as error:
+        return f"the card {path} cannot be read: {error.strerror}"
     except OSError:
         return f"there is no card at {path}; dicast doctor FILE --gold GOLD --out {path} writes one"
     except orjson.JSONDecodeError as error:

@@ -13,6 +13,7 @@ import click
 
 from dicast import AtomicFile, ConfigError, one_line
 from dicast.commands import as_json, print_json, sigterm_as_ctrl_c
+from dicast.toolkit.files import read_text
 
 from . import log as logs
 from . import merging, state
@@ -109,7 +110,7 @@ def _exclude(git: Git) -> None:
     """Keep the session's own files out of what git shows, in this clone alone."""
     path = git.path("info/exclude")
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    lines = read_text(path).splitlines() if path.exists() else []
     own = [f"/{FOLDER}/", f"/{LOG}"]
     path.write_text("\n".join([*lines, *(line for line in own if line not in lines), ""]), encoding="utf-8")
 

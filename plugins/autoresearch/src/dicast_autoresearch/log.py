@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from dicast import ConfigError, Problem
+from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
 from .decision import DIRECTIONS, Before, Direction
 
@@ -109,7 +110,7 @@ def append(path: Path, entry: Experiment | Config) -> None:
     """
     line = json.dumps(_header(entry) if isinstance(entry, Config) else _entry(entry), ensure_ascii=False)
     try:
-        before = path.read_bytes()[-1:] if path.exists() else b"\n"
+        before = read_bytes(path, MAX_DATA_BYTES)[-1:] if path.exists() else b"\n"
         with path.open("ab") as file:
             file.write((b"" if before in (b"\n", b"") else b"\n") + line.encode() + b"\n")
             file.flush()
@@ -157,7 +158,7 @@ def read(path: Path) -> Log:
     Blank lines, lines that are no JSON object and entries of unknown types are skipped, as the original tools do.
     """
     try:
-        data = path.read_bytes()
+        data = read_bytes(path, MAX_DATA_BYTES)
     except FileNotFoundError:
         return Log((), (), 0, 0)
     except OSError as error:

@@ -11,6 +11,7 @@ from shutil import which
 import attrs
 
 from dicast import ConfigError
+from dicast.toolkit.files import read_bytes
 
 from .git import Git
 
@@ -70,7 +71,7 @@ def refuse_in_place(root: Path, folders: Sequence[Path]) -> None:
     for folder in folders:
         for pattern in _IN_PLACE:
             for file in folder.glob(pattern):
-                if whole.search(file.read_text(encoding="utf-8", errors="replace")):
+                if whole.search(read_bytes(file).decode(errors="replace")):
                     raise ConfigError(
                         f"{file}: the environment imports the project from {root}, so the checkout would not be"
                         " measured. Install bubblewrap (bwrap), or install the project without --editable"

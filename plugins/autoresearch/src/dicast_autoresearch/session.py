@@ -12,6 +12,7 @@ import attrs
 
 from dicast import ConfigError, Problem, nearest
 from dicast.toolkit import yaml
+from dicast.toolkit.files import read_bytes
 
 from .decision import DIRECTIONS, Direction, Policy
 from .log import LOG
@@ -105,7 +106,7 @@ def read(root: Path) -> Session:
     """
     path = root / FILE
     try:
-        values = yaml.read_yaml(path.read_bytes(), str(path)).plain()
+        values = yaml.read_yaml(read_bytes(path), str(path)).plain()
     except FileNotFoundError as error:
         raise ConfigError(f"there is no session in {root}: begin one with dicast autoresearch init") from error
     except OSError as error:

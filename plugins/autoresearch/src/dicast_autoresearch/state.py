@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from dicast import AtomicFile, ConfigError
+from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
 from .session import FOLDER
 
@@ -114,7 +115,7 @@ def _write(path: Path, value: object) -> None:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        value = json.loads(path.read_bytes())
+        value = json.loads(read_bytes(path, MAX_DATA_BYTES))
     except (FileNotFoundError, NotADirectoryError):
         return None
     return value if isinstance(value, dict) else None

@@ -15,6 +15,7 @@ import attrs
 import orjson
 
 from dicast import ConfigError, Failure, KeptReply, Reply
+from dicast.toolkit.files import check_regular
 
 APPLICATION_ID = 0x64696363  # "dicc": tells a cache from every other SQLite file
 FORMAT = 1
@@ -140,6 +141,7 @@ def _make(path: Path) -> None:
 
 
 def _connected(path: Path, *, write: bool) -> sqlite3.Connection:
+    check_regular(path)
     writable = os.access(path, os.W_OK)
     if write and not writable:
         raise PermissionError(0, "it cannot be written to; check the rights on it")

@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from hashlib import sha256
 from math import inf, isfinite
 from pathlib import Path
 from shutil import which
@@ -29,6 +28,7 @@ from dicast import (
     columns,
     locate,
 )
+from dicast.toolkit.files import file_sha256
 
 from .check import Answer, Outcome, no_output
 
@@ -208,7 +208,7 @@ def _digest(path: Path, file: Path, language: str) -> str:
     try:
         if path.exists() and not path.is_file():
             raise ConfigError(f"check/{language}: {file} is not a file")
-        return sha256(path.read_bytes()).hexdigest()
+        return file_sha256(path)
     except OSError as error:
         raise ConfigError(f"check/{language}: cannot read {file}: {error.strerror or error}") from error
 

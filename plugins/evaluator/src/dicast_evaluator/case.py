@@ -11,6 +11,7 @@ import attrs
 import orjson
 
 from dicast import Failure, Subject, columns
+from dicast.toolkit.files import read_text
 
 _COLUMNS = ("case", "path")
 
@@ -75,6 +76,6 @@ def case_text(subject: Subject, base: Path) -> str | Failure:
 
 def _read(path: Path, column: str) -> str | Failure:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         return Failure("missing_input", f"the case {path} cannot be read ({column}): {error}")

@@ -45,6 +45,7 @@ from dicast.judging import (
     of_rubric,
     system_message,
 )
+from dicast.toolkit.files import read_text
 
 from .case import case_text
 from .opinion import REASONS, confidence_of, number_of, reasons_of, section
@@ -138,7 +139,7 @@ class RubricJudge:
         :raises ConfigError: when it cannot be read.
         """
         try:
-            text = "" if self.skill is None else self.skill.read_text(encoding="utf-8")
+            text = "" if self.skill is None else read_text(self.skill)
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(Problem(f"cannot read the skill {self.skill}: {error}", path="skill")) from error
         if self.skill is not None and not text.strip():

@@ -14,6 +14,7 @@ import attrs
 
 from dicast import ConfigError, Problem, one_line
 from dicast.reporting import JudgedSubject, Outcome, gate_answer
+from dicast.toolkit.files import read_bytes
 
 Level = Literal["error", "warning", "notice"]
 
@@ -112,7 +113,7 @@ class Place:
         inside = workspace is not None and root.is_relative_to(workspace.resolve())
         name = str(root.relative_to(workspace.resolve())) if inside and workspace is not None else str(path)
         try:
-            node = yaml.read_yaml(path.read_bytes(), name, [])
+            node = yaml.read_yaml(read_bytes(path), name, [])
         except (ConfigError, OSError):  # the file was changed since it was read
             return cls(name, {})
         sections = node.value if isinstance(node.value, dict) else {}

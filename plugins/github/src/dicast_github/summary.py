@@ -12,6 +12,7 @@ import attrs
 
 from dicast import AtomicFile, Event, RunContext, output_path
 from dicast.reporting import JudgedSubject, Outcome, OutcomeReader, code, run_answer, run_markdown
+from dicast.toolkit.files import read_bytes
 
 from .annotations import MOST, Place, of_run
 
@@ -130,7 +131,7 @@ def append(path: Path, make: Callable[[int], str]) -> None:
 
     :raises OSError: if the file cannot be read or written; it is unchanged then.
     """
-    old = path.read_bytes() if path.exists() else b""
+    old = read_bytes(path) if path.exists() else b""
     if old and not old.endswith(b"\n"):
         old += b"\n"
     text = make(LIMIT - len(old) - 1)

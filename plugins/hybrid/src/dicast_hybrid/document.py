@@ -11,6 +11,7 @@ import attrs
 import orjson
 
 from dicast import ConfigError, Judge, Problem
+from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
 VERSION = 1
 
@@ -51,7 +52,7 @@ def read_document(path: Path) -> Calibrated:
     :raises ConfigError: if there is no such file, or it was changed after ``dicast calibrate`` wrote it.
     """
     try:
-        data = orjson.loads(path.read_bytes())
+        data = orjson.loads(read_bytes(path, MAX_DATA_BYTES))
     except FileNotFoundError as error:
         message = f"no calibration at {path}: dicast calibrate FILE --gold GOLD --out {path} writes it"
         raise ConfigError(Problem(message, path="calibration", value=str(path))) from error

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from dicast import LedgerRefused
+from dicast.toolkit.files import check_regular
 
 from .columns import COLUMN_TABLES
 from .contents import CONTENTS_TABLE
@@ -101,6 +102,7 @@ def open_file(path: Path, *, create: bool, timeout: float) -> sqlite3.Connection
     """
     if path.is_dir():
         raise LedgerRefused(f"{path} is a folder, a ledger is a file: name one in it, such as {path / 'ledger.db'}")
+    _check_regular(path)
     if create:
         _touch(path)
     elif not path.exists():
@@ -115,6 +117,13 @@ def open_file(path: Path, *, create: bool, timeout: float) -> sqlite3.Connection
     except sqlite3.Error as error:
         raise LedgerRefused(explain(path, error, timeout)) from error
     return connection
+
+
+def _check_regular(path: Path) -> None:
+    try:
+        check_regular(path)
+    except OSError as error:
+        raise LedgerRefused(f"the ledger {path} cannot be opened: {error.strerror or error}") from error
 
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from dicast import ConfigError
+from dicast.toolkit.files import check_regular
 
 APPLICATION_ID = 0x64696F75  # "diou": the mark of this kind of SQLite file
 FORMAT = 2
@@ -61,6 +62,7 @@ class Store:
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            check_regular(path)
             connection = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
         except (OSError, sqlite3.Error) as error:
             raise ConfigError(f"cannot write {path}: {error}") from error

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from dicast import ONLY, ChatModel, ConfigError, Failure, InputPath, RunContext, Subject, Task, Within
+from dicast.toolkit.files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -30,7 +31,7 @@ def _text(given: str | TemplateFile | None) -> str | None:
     if not isinstance(given, TemplateFile):
         return given
     try:
-        text = given.file.read_text(encoding="utf-8-sig")
+        text = read_text(given.file, encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{given.file.name} is not UTF-8 at byte {error.start}; save the file as UTF-8") from error
     except OSError as error:

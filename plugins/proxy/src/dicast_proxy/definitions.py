@@ -8,6 +8,7 @@ import orjson
 
 from dicast import ConfigError, Problem, inexact
 from dicast.toolkit import yaml
+from dicast.toolkit.files import read_bytes
 
 
 def read_definitions(path: Path) -> object:
@@ -16,7 +17,7 @@ def read_definitions(path: Path) -> object:
     :raises ConfigError: with the place of each problem.
     """
     try:
-        content = path.read_bytes()
+        content = read_bytes(path)
     except OSError as error:
         raise ConfigError(f"cannot read {path.name}: {error.strerror or error}") from error
     if path.suffix != ".json":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
-from hashlib import file_digest
 from pathlib import Path
 
 import attrs
@@ -23,6 +22,7 @@ from dicast import (
     estimate,
     maybe_await,
 )
+from dicast.toolkit.files import file_sha256
 
 from .recording import Recording
 
@@ -143,7 +143,6 @@ def _told(answer: KeptReply | Failure, request: ChatRequest) -> Reply | Failure:
 
 def _identity(path: Path, model: ChatModel | None) -> dict[str, object]:
     if model is None:
-        with path.open("rb") as file:
-            return {"replay": file_digest(file, "sha256").hexdigest()}
+        return {"replay": file_sha256(path)}
     own = getattr(model, "identity", None)
     return {"replay": str(path), "record": own() if own else None}

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from dicast import ChatRequest, ConfigError, KeptReply, Problem, Reply
+from dicast.toolkit.files import check_regular
 
 FORMAT = 1
 NAMED = 100
@@ -106,6 +107,7 @@ class Recording:
 
 def _opened(path: Path, *, write: bool) -> int:
     try:
+        check_regular(path)
         if not write:
             return os.open(path, os.O_RDONLY)
         path.parent.mkdir(parents=True, exist_ok=True)

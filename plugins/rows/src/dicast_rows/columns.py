@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 
 from dicast import ConfigError, DataError, InputCheck, InputFile, InputPath, Problem, Within, how_to_install
+from dicast.toolkit.files import open_file
 
 from .fields import Fields, check_fields
 from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, open_rows
@@ -124,7 +125,7 @@ class _Batches:
             return self.plain
         pieces = chunks(self.file, lambda what: self.items.fault(what, 0, check), check)
         first = next(pieces, b"")
-        with self.file.path.open("rb") as file:
+        with open_file(self.file.path) as file:
             packed = file.read(len(GZIP)) == GZIP
         self.plain = self.file.path
         if packed:

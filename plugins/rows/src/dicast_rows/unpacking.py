@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dicast import InputCheck, InputFile
+from dicast.toolkit.files import open_file
 
 from .rows import chunks
 
@@ -20,7 +21,7 @@ def unpacked(file: InputFile, fault: Callable[[str], None], stack: ExitStack, ch
     """Return the path of *file*, or of an unpacked copy that lives as long as *stack*; *check* digests the bytes."""
     pieces = chunks(file, fault, check)
     first = next(pieces, b"")
-    with file.path.open("rb") as raw:
+    with open_file(file.path) as raw:
         is_packed = raw.read(len(_GZIP)) == _GZIP
     if not is_packed:
         deque(pieces, maxlen=0)

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from dicast import ConfigError, InputCheck, InputFile, InputPath, Problem, how_to_install, nearest, one_line
+from dicast.toolkit.files import open_file
 
 from .cells import BadCell, Cell, cells_of, column_letter, text_of
 from .fields import Fields, check_fields, named_paths, paths_of
@@ -105,7 +106,7 @@ class _Sheet:
         """Yield each row with its number in the sheet; faults go to *check*, or are raised."""
         if self.plain is None or check is not None:
             self.plain = unpacked(self.file, lambda what: self.items.fault(what, 0, check), self.stack, check)
-        with self.plain.open("rb") as file:
+        with open_file(self.plain) as file:
             first = file.read(len(_PACKED))
         if first != _PACKED:
             why = "is encrypted or in the old .xls format" if first == _OLD else "is no workbook"
@@ -122,7 +123,7 @@ class _Sheet:
         from openpyxl.utils.exceptions import InvalidFileException
 
         try:
-            with plain.open("rb") as file:
+            with open_file(plain) as file:
                 with ZipFile(file) as archive:
                     check_sizes(archive.infolist())
                 book = load_workbook(file, read_only=True, data_only=True)

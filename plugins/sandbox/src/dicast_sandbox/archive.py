@@ -13,6 +13,7 @@ from pathlib import Path
 import attrs
 
 from dicast import ConfigError
+from dicast.toolkit.files import open_file
 
 FORMAT = tarfile.GNU_FORMAT
 """Names are bytes in it: tar, which unpacks them, has nothing to remark on those that are no text."""
@@ -93,7 +94,7 @@ def _pack(tar: tarfile.TarFile, path: Path, name: str) -> None:
     if not info.isreg():
         tar.addfile(info)
         return
-    with path.open("rb") as file:
+    with open_file(path) as file:
         tar.addfile(info, file)
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 import attrs
 
 from dicast import ConfigError, Execution, Program
+from dicast.toolkit.files import read_bytes
 
 from .archive import Archive
 from .bench import NO_COMMAND, SHOWN, Trial
@@ -74,7 +75,7 @@ class SuiteMetric(SandboxMetric):
         places = (
             {} if self.template is None else {str(p.relative_to(self.template)): p for p in self.template.rglob("*")}
         )
-        read = lambda name: files[name] if name in files else places[name].read_bytes()  # noqa: E731
+        read = lambda name: files[name] if name in files else read_bytes(places[name])  # noqa: E731
         if test_command({*files, *places}, read) is None:
             raise ConfigError(NO_COMMAND)
 

@@ -9,6 +9,7 @@ import click
 
 from dicast import ConfigError, read_ledger
 from dicast.toolkit.connections import listening_socket
+from dicast.toolkit.files import read_text
 
 LEAST_TOKEN = 16
 
@@ -83,7 +84,7 @@ def _usual() -> Path:
 
 def _token(path: Path, option: str) -> str:
     try:
-        found = path.read_text(encoding="utf-8").strip()
+        found = read_text(path).strip()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8"
         raise ConfigError(f"{option}: {path} cannot be read ({why})") from error

@@ -28,6 +28,7 @@ from dicast import (
     rubric,
 )
 from dicast.commands import as_json, ledger_path, run_command
+from dicast.toolkit.files import read_text
 
 from .recorded import Recorded
 
@@ -118,7 +119,7 @@ def _text(what: str, given: str) -> str:
     if not given.endswith((".yaml", ".yml")) and not os.path.isfile(given):  # noqa: PTH113
         return given
     try:
-        return Path(given).read_text(encoding="utf-8")
+        return read_text(Path(given))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(Problem(f"cannot read the {what} {given}: {error}", value=given)) from error
 

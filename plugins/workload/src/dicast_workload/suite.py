@@ -10,6 +10,7 @@ from pathlib import Path
 import attrs
 
 from dicast import ConfigError, Problem, nearest
+from dicast.toolkit.files import read_bytes
 
 from .definition import Definition
 from .documents import read_document
@@ -38,7 +39,7 @@ class Suite:
             definition = None if document is None else Definition.read(document, problems)
             if definition is None:
                 continue
-            digest.update(file.read_bytes())
+            digest.update(read_bytes(file))
             first = found.setdefault(definition.name, definition)
             if first is not definition:
                 message = f"the workload {definition.name!r} is in {first.file} already; give each a name of its own"
