@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import deepcopy
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import attrs
 import orjson
@@ -14,6 +15,8 @@ from dicast.toolkit.surrogates import with_lone_surrogates
 
 from .failed import ERROR, WhyFailed
 from .ids import columns_in, filled, is_template, template_fault
+from .media import MediaColumn, read_columns
+from .row_paths import absent, drop
 
 PARTS = ("id", "input", "output", "reference", "session_id", "context")
 FIELDS = (*PARTS, ERROR)
@@ -36,10 +39,15 @@ class Column:
 
     :param column: its name, or a dotted path.
     :param json: read a text there as JSON: a list or an object is one then. A blank text has no value.
+    :param media: the cells are images, sounds or files: each is a path, an ``http(s)`` address or a data URL, or a list of these. The
+        field may have any name then, and templates and judges know the media by this name.
+    :param folder: the folder that the paths of *media* lead into; relative to the folder of the data file, which is the default.
     """
 
     column: str
     json: bool = False
+    media: Literal["image", "audio", "file"] | None = None
+    folder: str | None = None
 
 
 Fields = Mapping[str, str | Column]
@@ -61,16 +69,18 @@ def named_paths(fields: Fields) -> Iterator[tuple[str, str]]:
 
 
 def check_fields(fields: Fields) -> None:
-    """Refuse keys that are no parts of a subject, and empty paths.
+    """Refuse keys that are neither parts of a subject nor media, and empty paths.
 
     :raises ConfigError: naming all of them.
     """
     problems = [
         Problem(
-            f"unknown field {name!r}; a row has {', '.join(FIELDS)}", path=f"fields.{name}", hint=nearest(name, FIELDS)
+            f"unknown field {name!r}; a row has {', '.join(FIELDS)}, and media: {{column: …, media: image}}",
+            path=f"fields.{name}",
+            hint=nearest(name, FIELDS),
         )
-        for name in fields
-        if name not in FIELDS
+        for name, given in fields.items()
+        if name not in FIELDS and not (isinstance(given, Column) and given.media)
     ]
     problems += [
         Problem(f"the path of the field {name!r} is empty; name a column", path=f"fields.{name}", value=path)
@@ -82,6 +92,16 @@ def check_fields(fields: Fields) -> None:
         for name in _json_fields(fields)
         if name in ("id", "session_id", ERROR)
     ]
+    problems += [
+        Problem(f"the field {name!r} is no media; leave media out", path=f"fields.{name}.media")
+        for name in media_columns(fields)
+        if name in ("id", "session_id", "context", ERROR)
+    ]
+    problems += [
+        Problem("folder is for columns with media", path=f"fields.{name}.folder", value=given.folder)
+        for name, given in fields.items()
+        if isinstance(given, Column) and given.folder is not None and given.media is None
+    ]
     template = paths_of(fields).get("id", "")
     if is_template(template) and (wrong := template_fault(template)):
         problems.append(Problem(wrong, path="fields.id", value=template))
@@ -90,18 +110,30 @@ def check_fields(fields: Fields) -> None:
 
 
 def _json_fields(fields: Fields) -> list[str]:
-    return [name for name, given in fields.items() if isinstance(given, Column) and given.json]
+    """Return the fields whose texts are read as JSON; media read theirs themselves."""
+    return [name for name, given in fields.items() if isinstance(given, Column) and given.json and given.media is None]
 
 
-def taker(kind: str, fields: Fields, *, failed: bool = False) -> Take:
+def media_columns(fields: Fields) -> dict[str, Column]:
+    """Return the columns of media, by the names of their fields."""
+    return {name: given for name, given in fields.items() if isinstance(given, Column) and given.media is not None}
+
+
+def taker(kind: str, fields: Fields, *, failed: bool = False, folder: Path | None = None) -> Take:
     """Return the function ``(line, row) -> parts``; it takes the row apart, so each row can be taken once.
+
+    Paths of media lead into *folder*, the folder of the data file.
 
     It raises DataError (without file and line) when a path named in *fields* is not in the row, or when an id or a session id
     is neither a string nor a number. Of a *failed* record only the id has to be there.
     """
     given = paths_of(fields)
     if is_template(template := given.get("id", "")):
-        return _templated(taker(kind, {**fields, "id": _FILLED}, failed=failed), template)
+        return _templated(taker(kind, {**fields, "id": _FILLED}, failed=failed, folder=folder), template)
+    if (media := media_columns(fields)) and not failed:
+        parts = {name: given for name, given in fields.items() if name in FIELDS}
+        plain: Fields = {name: parts[name] if name not in media else given[name] for name in parts}
+        return _with_media(taker(kind, plain), media, set(paths_of(plain).values()), folder)
     paths = {name: given.get(name, name) for name in PARTS}
     given.pop(ERROR, None)
     if failed:
@@ -112,12 +144,12 @@ def taker(kind: str, fields: Fields, *, failed: bool = False) -> Take:
     return _parsing(take, parsed) if parsed else take
 
 
-def example_taker(kind: str, fields: Fields) -> Take:
+def example_taker(kind: str, fields: Fields, folder: Path | None = None) -> Take:
     """The same for a record of a dataset, which may have any fields: its ``id`` counts only where *fields* says so.
 
     All of the record is in the context, as ``example``.
     """
-    take = taker(kind, fields)
+    take = taker(kind, fields, folder=folder)
 
     def whole(line: int, record: dict[str, Any]) -> Parts:
         row = deepcopy(record)
@@ -127,6 +159,45 @@ def example_taker(kind: str, fields: Fields) -> Take:
         return *parts[:_CONTEXT], {**parts[_CONTEXT], "example": record}, *parts[_CONTEXT + 1 :]
 
     return whole
+
+
+def media_in(parts: Parts, fields: Fields) -> Iterator[str]:
+    """Yield the content of each of the media in *parts*, in base64."""
+    for name in media_columns(fields):
+        value = parts[PARTS.index(name) + 1] if name in PARTS else parts[_CONTEXT].get(name)
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, Mapping) and isinstance(data := item.get("data"), str):
+                yield data
+
+
+def _with_media(take: Take, media: Mapping[str, Column], others: Collection[str], folder: Path | None) -> Take:
+    """Read the columns of *media*, and put them into the parts that *take* returns.
+
+    A column that is none of *others* becomes a value of the context under its field's name; its cells stay under the column's name, but
+    for data URLs.
+    """
+    columns = {name: MediaColumn(given.column, given.media or "file", given.json, _inside(folder, given.folder)) for name, given in media.items()}
+
+    def read(line: int, row: dict[str, Any]) -> Parts:
+        values, cells = read_columns(columns, row)
+        for path in cells:
+            if path not in others:
+                drop(row, path)
+        parts = [*take(line, row)]
+        for name, value in values.items():
+            if name in PARTS:
+                parts[PARTS.index(name) + 1] = value
+        named = {name: value for name, value in values.items() if name not in PARTS and value is not None}
+        parts[_CONTEXT] = {**parts[_CONTEXT], **named}
+        parts[_COLUMNS] = {**parts[_COLUMNS], **{path: cell for path, cell in cells.items() if path not in named}}
+        return tuple(parts)
+
+    return read
+
+
+def _inside(folder: Path | None, name: str | None) -> Path | None:
+    """Return the folder *name*, which is relative to *folder*."""
+    return folder if name is None else (Path() if folder is None else folder) / name
 
 
 def _templated(take: Take, template: str) -> Take:
@@ -191,7 +262,7 @@ def _flat(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> Tak
 
     def take(line: int, row: dict[str, Any]) -> Parts:
         if not required <= row.keys():
-            raise _absent(next(path for path in fields.values() if path not in row), row)
+            raise absent(next(path for path in fields.values() if path not in row), row)
         columns = {path: row[path] for path in renamed} if renamed else _NO_COLUMNS
         pop = row.pop
         name, session, context = pop(id_, line), pop(session_, None), pop(context_, None)
@@ -214,10 +285,10 @@ def _nested(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> T
         values = {name: lookup(row, path) for name, path in paths.items()}
         for name, path in fields.items():
             if values[name] is MISSING:
-                raise _absent(path, row)
+                raise absent(path, row)
         columns = _mapped_columns(row, paths)
         for path in paths.values():
-            _drop(row, path)
+            drop(row, path)
         given = {name: value for name, value in values.items() if value is not MISSING}
         try:
             *parts, context, events, session, parent, trail, _ = take(line, given)
@@ -240,21 +311,6 @@ def _moved(problem: Problem, paths: Mapping[str, str]) -> Problem:
     return Problem(problem.message, path=paths.get(problem.path or "", problem.path), value=problem.value)
 
 
-def _drop(row: dict[str, Any], path: str) -> None:
-    """Take the value at *path* out of *row*, and the objects that it leaves empty. Objects inside *row* are copied, not changed."""
-    if path in row:
-        del row[path]
-        return
-    head, _, rest = path.partition(".")
-    inner = row.get(head)
-    if rest and isinstance(inner, dict):
-        inner = dict(inner)
-        _drop(inner, rest)
-        row[head] = inner
-        if not inner:
-            del row[head]
-
-
 def _merged(context: object, rest: dict[str, Any]) -> dict[str, Any]:
     return {**context, **rest} if isinstance(context, dict) else {"context": context, **rest}
 
@@ -265,8 +321,3 @@ def _session(value: object, path: str) -> str | None:
     if isinstance(value, bool):
         raise DataError(Problem("a session id is a string or a number, not a truth value", path=path, value=value))
     return identifier(value, path)
-
-
-def _absent(path: str, row: Mapping[str, Any]) -> DataError:
-    names = ", ".join(list(row)[:10]) or "nothing"
-    return DataError(Problem(f"the row has no {path!r}; it has {names}", path=path, hint=nearest(path, row)))

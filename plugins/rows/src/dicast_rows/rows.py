@@ -6,6 +6,7 @@ import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 import attrs
@@ -14,7 +15,7 @@ from dicast import DataError, Due, Failure, InputCheck, InputFile, Problem, Read
 from dicast.toolkit.parts import split_reasoning, visible_text
 
 from .failed import WhyFailed, why_failed
-from .fields import Fields, Parts, Take, example_taker, json_failure, paths_of, taker
+from .fields import Fields, Parts, Take, example_taker, json_failure, media_in, paths_of, taker
 from .unknown import Marker
 
 KEPT = 100
@@ -104,6 +105,8 @@ class Rows:
                     self.fault(error, number, check)
                     has_missing = True
                     continue
+                for content in media_in(parts, self.fields):
+                    check.digest.update(content.encode())
                 check.add_id(parts[_ID], number)
                 if failure is None:
                     is_there = parts[_OUTPUT] is not None
@@ -150,10 +153,15 @@ class Rows:
         self._stripped += text != output
         return (*parts[:_OUTPUT], text, *parts[_OUTPUT + 1 :])
 
+    @property
+    def _folder(self) -> Path | None:
+        """The folder of the data file; None for standard input."""
+        return None if self.file.label == "<stdin>" else Path(self.file.label).parent
+
     def _taker(self, columns: list[str]) -> _Taker:
         whole = example_taker if self.dataset else taker
         return _Taker(
-            whole(self.kind, self.fields),
+            whole(self.kind, self.fields, folder=self._folder),
             taker(self.kind, self.fields, failed=True),
             None if self.dataset else why_failed(paths_of(self.fields)),
             json_failure(self.fields),

@@ -10,21 +10,11 @@ from typing import Any, Literal
 import attrs
 
 from dicast import Problem
+from dicast.toolkit.media import sniffed
 
 Unknown = Literal["error", "mark"]
 """The treatment of a value that JSON cannot hold."""
 
-_MAGIC = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
-    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
-    (re.compile(rb"GIF8[79]a"), "image/gif"),
-    (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
-    (re.compile(rb"RIFF....WAVE", re.DOTALL), "audio/wav"),
-    (re.compile(rb"ID3|\xff[\xfb\xf3\xf2]"), "audio/mpeg"),
-    (re.compile(rb"OggS"), "audio/ogg"),
-    (re.compile(rb"fLaC"), "audio/flac"),
-    (re.compile(rb"%PDF-"), "application/pdf"),
-)
 _STEP = re.compile(r"\[([0-9]+)\]|\.?([^.\[]+)")
 _TAG = re.compile(r"the tag (\S+) does not fit here")
 _SHOWN = 40
@@ -53,7 +43,7 @@ class Marker:
 
     def data(self, data: bytes) -> str:
         """Mark bytes by their type and size."""
-        kind = next((name for magic, name in _MAGIC if magic.match(data)), "bytes")
+        kind = sniffed(data) or "bytes"
         size = f"{len(data):,} B" if len(data) < 1000 else f"{round(len(data) / 1000):,} kB"
         return self.mark(kind, f"{kind}, {size}")
 

@@ -1,0 +1,73 @@
+"""Columns of images, sounds and files: each cell names a file, an address, or is a data URL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+import orjson
+
+from dicast import MISSING, DataError, Problem, lookup, read_json
+from dicast.toolkit.media import BadMedia, media_part, read_media
+
+from .row_paths import absent
+
+
+@attrs.frozen
+class MediaColumn:
+    """A column of media of a *kind*; paths lead into *folder*. With *json* a text that is a list in JSON is a list."""
+
+    path: str
+    kind: Literal["image", "audio", "file"]
+    json: bool
+    folder: Path | None
+
+    def read(self, cell: object) -> object:
+        """Return the media of a *cell* as a JSON value: one, a list of them, or None for a cell without a value.
+
+        :raises BadMedia: if one of them cannot be read.
+        """
+        if self.json and isinstance(cell, str) and cell.lstrip().startswith("["):
+            try:
+                cell = read_json(cell)
+            except orjson.JSONDecodeError as error:
+                raise BadMedia(f"the list is not JSON: {error}") from error
+        if cell is None or (isinstance(cell, str) and not cell.strip()):
+            return None
+        if isinstance(cell, list):
+            return [read_media(item, self.kind, self.folder) for item in cell]
+        return read_media(cell, self.kind, self.folder)
+
+
+def read_columns(columns: Mapping[str, MediaColumn], row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the media of *row* by field, and the cells that they come from by column.
+
+    :raises DataError: (without a file) naming all columns whose cells cannot be read.
+    """
+    values: dict[str, Any] = {}
+    cells: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for name, column in columns.items():
+        cell = lookup(row, column.path)
+        if cell is MISSING:
+            raise absent(column.path, row)
+        try:
+            values[name] = column.read(cell)
+        except BadMedia as error:
+            problems.append(Problem(f"the column {column.path!r}: {error}", path=column.path))
+        cells[column.path] = _brief(cell, values.get(name))
+    if problems:
+        raise DataError(problems)
+    return values, cells
+
+
+def _brief(cell: object, value: object) -> object:
+    """Return *cell* as it is kept: the marker in place of a data URL, whose content is in *value* already."""
+    if isinstance(cell, list) and isinstance(value, list):
+        return [_brief(*pair) for pair in zip(cell, value, strict=True)]
+    if isinstance(cell, str) and "data:" in cell[:64].lower():
+        part = media_part(value)
+        return cell[:5] if part is None else part.marker
+    return cell
