@@ -92,11 +92,8 @@ def media_part(value: object) -> MediaPart | None:
     if not isinstance(value, Mapping):
         return None
     kind = value.get("type")
-    if _is_kind(kind) and value.keys() <= _OWN and ("data" in value or "url" in value or "file_id" in value):
-        texts = {key: value.get(key) for key in ("media_type", "url", "data", "file_id", "name", "transcript")}
-        size = value.get("bytes")
-        given: Any = {key: text if isinstance(text, str) else None for key, text in texts.items()}
-        return MediaPart(kind, **given, size=size if type(size) is int else None)
+    if value.keys() <= _OWN and ("data" in value or "url" in value or "file_id" in value):
+        return recorded_part(value)
     if isinstance(kind, str) and kind in _BLOCKS and any(key in value for key in _BLOCKS[kind]):
         try:
             part = ANY[kind](dict(value), "", Shapes())
@@ -104,6 +101,16 @@ def media_part(value: object) -> MediaPart | None:
             return None
         return part if isinstance(part, MediaPart) else None
     return None
+
+
+def recorded_part(value: Mapping[str, Any]) -> MediaPart | None:
+    """Return the part of which *value* has the fields, as an event records it; None if it is no image, sound or file."""
+    kind, size = value.get("type"), value.get("bytes")
+    if not _is_kind(kind):
+        return None
+    texts = {key: value.get(key) for key in ("media_type", "url", "data", "file_id", "name", "transcript")}
+    given: Any = {key: text if isinstance(text, str) else None for key, text in texts.items()}
+    return MediaPart(kind, **given, size=size if type(size) is int else None)
 
 
 _BLOCKS: Mapping[str, tuple[str, ...]] = {

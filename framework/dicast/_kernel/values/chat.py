@@ -90,6 +90,7 @@ class ChatRequest:
     :param schema: the JSON Schema that the reply is to follow, where the endpoint takes one.
     :param logprobs: whether the log probabilities of the reply's tokens are wanted.
     :param top_logprobs: the number of most probable tokens that are wanted for each token of the reply; it needs *logprobs*.
+    :param needs_media: whether the model must read the media: then it is of no use to send markers in their place.
     :param nonces: texts in the messages that are drawn anew for each call (seals, delimiters); :meth:`key` leaves them out.
     :param attempt: how often the same was asked before in one judgment, because the reply was of no use.
     :param rollout: which repetition of the judgment this is part of; the kernel sets it.
@@ -106,6 +107,7 @@ class ChatRequest:
     rollout: int = 0
     label: str = ""
     top_logprobs: int = 0
+    needs_media: bool = False
 
     @property
     def input_tokens(self) -> int:
@@ -156,7 +158,7 @@ class ChatRequest:
 _DECIDING = tuple(
     field.name
     for field in attrs.fields(ChatRequest)
-    if field.name not in ("messages", "nonces", "label", "top_logprobs")
+    if field.name not in ("messages", "nonces", "label", "top_logprobs", "needs_media")
 )
 """What decides a reply beside the messages: what is added to a request belongs to its key unless it is named here."""
 

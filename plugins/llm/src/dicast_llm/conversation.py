@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import takewhile
+from typing import Any
 
 import attrs
 import orjson
@@ -12,7 +13,7 @@ import orjson
 from dicast import Subject, TraceEvent
 from dicast.toolkit.dialects import message_text
 
-from .media import thoughts
+from .media import Gallery, thoughts
 
 ERROR_CHARS = 200  # of each error of a call: what came of it, not its whole traceback
 _WORD_DIGITS = 12
@@ -34,12 +35,19 @@ KINDS = ("turn", "tool_cycle", "session")
 class Said:
     """One message: its *head*, who speaks or which tool was called or answered, and its *text*. All of it is judged data.
 
-    An *inline* text, such as a call's arguments, stands beside the head and not below.
+    An *inline* text, such as a call's arguments, follows the head on its line. *plain* is the text as the trace has it, with markers
+    for media.
     """
 
     head: str
     text: str = ""
     inline: bool = False
+    plain: str | None = None
+
+    @property
+    def original(self) -> str:
+        """The text as the trace has it."""
+        return self.text if self.plain is None else self.plain
 
     def render(self, number: int, word: str) -> str:
         """The message under its *number*; its first line begins with *word*, which nobody else could have written."""
@@ -90,13 +98,18 @@ def hides_content(subject: Subject, events: Sequence[TraceEvent]) -> bool:
 
 
 def conversation(
-    subject: Subject, events: Sequence[TraceEvent], *, answered: bool = True, reasoning: bool = False
+    subject: Subject,
+    events: Sequence[TraceEvent],
+    gallery: Gallery | None = None,
+    *,
+    answered: bool = True,
+    reasoning: bool = False,
 ) -> Conversation:
-    """Return the conversation in all *events* up to *subject*.
+    """Return the conversation in all *events* up to *subject*; the places of media in it are those of *gallery*, or else markers.
 
     Its answer is left out unless it is *answered*, and the reasoning of the model unless *reasoning* is true.
     """
-    reader = _Reader(subject, events, answered, reasoning)
+    reader = _Reader(subject, events, gallery or Gallery("mark", "mark", subject), answered, reasoning)
     earlier, own = reader.turns()
     feedback = [] if subject.kind == "tool_cycle" else [_opinion(each, subject) for each in reader.feedback]
     return Conversation(
@@ -131,8 +144,11 @@ def _next_call(subject: Subject) -> TraceEvent | None:
 class _Reader:
     """Reads the events of one subject's session, turn by turn. What a model's calls repeat of it is taken once."""
 
-    def __init__(self, subject: Subject, events: Sequence[TraceEvent], answered: bool, reasoning: bool) -> None:
-        self._subject, self._events, self._answered, self._reasoning = subject, events, answered, reasoning
+    def __init__(
+        self, subject: Subject, events: Sequence[TraceEvent], gallery: Gallery, answered: bool, reasoning: bool
+    ) -> None:
+        self._subject, self._events, self._gallery = subject, events, gallery
+        self._answered, self._reasoning = answered, reasoning
         self.policy: dict[str, None] = {}
         self.feedback = [event for event in subject.events if event.type in _FEEDBACK]
         self._seen: set[tuple[str, str]] = set()
@@ -188,7 +204,7 @@ class _Reader:
         for event in events:
             for message in self._messages(event):
                 last = message
-                spoken = message.text if message.head == "assistant" else spoken
+                spoken = message.original if message.head == "assistant" else spoken
                 yield message
         ended = [event.payload.get("stop_reason") for event in events if event.type == "turn.completed"]
         is_last = last is not None and last.head == "assistant"
@@ -203,16 +219,17 @@ class _Reader:
                     yield from (
                         Said(f"{_line(str(payload.get('role')))} (reasoning)", text) for text in thoughts(event)
                     )
-                yield from self._spoken(payload.get("role"), payload.get("text"), again=True)
+                yield from self._spoken(payload.get("role"), payload.get("text"), again=True, payload=payload)
             case "tool.called":
                 yield _called(payload)
             case "tool.completed":
                 text = as_text(payload.get("output"))
                 self._seen.add(("tool", text))
                 came = "failed" if payload.get("success") is False else "returned"
-                yield Said(f"{_name(payload)} {came}", text)
+                yield Said(f"{_name(payload)} {came}", self._gallery.message(payload, text))
             case "tool.failed":
-                yield Said(f"{_name(payload)} failed", as_text(payload.get("error")))
+                text = self._gallery.message(payload, as_text(payload.get("error")))
+                yield Said(f"{_name(payload)} failed", text)
             case "llm.call_completed":
                 yield from self._given(payload.get("input"))
                 yield from self._answer(payload.get("output"))
@@ -230,17 +247,21 @@ class _Reader:
         text = message_text(value) if isinstance(value, Mapping) else None
         yield from self._spoken("assistant", as_text(value) if text is None else text, again=True)
 
-    def _spoken(self, role: object, text: object, *, again: bool = False) -> Iterator[Said]:
+    def _spoken(
+        self, role: object, text: object, *, again: bool = False, payload: Mapping[str, Any] | None = None
+    ) -> Iterator[Said]:
+        """Yield the message *text*; *payload* is that of its event, if it has one, and may have media."""
         if not isinstance(text, str) or not text:
             return
+        shown = text if payload is None else self._gallery.message(payload, text)
         if role in _SYSTEM:
-            self.policy[text] = None
+            self.policy[shown] = None
         elif again or (str(role), text) not in self._seen:
-            yield self._note(str(role), text)
+            yield self._note(str(role), text, shown)
 
-    def _note(self, role: str, text: str) -> Said:
+    def _note(self, role: str, text: str, shown: str | None = None) -> Said:
         self._seen.add((role, text))
-        return Said(_line(role), text)
+        return Said(_line(role), text if shown is None else shown, plain=text)
 
 
 def _without_answer(events: Sequence[TraceEvent], answer: str) -> Sequence[TraceEvent]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Generic, Literal, TypeAlias, TypeVar
@@ -9,13 +10,14 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 import attrs
 import orjson
 
-from dicast import MISSING, Failure, Subject, TraceEvent, lookup
+from dicast import MISSING, Failure, Media, Subject, TraceEvent, lookup, one_line
+from dicast.toolkit.media import Urls
 from dicast.toolkit.references import is_missing
 
 from . import room
-from .conversation import KINDS, Conversation, Said, as_text, conversation, has_trace, hides_content, log, transcript
+from .conversation import KINDS, Conversation, Said, conversation, has_trace, hides_content, log, transcript
 from .material import Hints, activity, summary, with_context
-from .media import hidden_media
+from .media import Gallery, MediaMode, count_media, media_of
 from .room import Shown
 from .section import Section
 
@@ -25,16 +27,20 @@ _SMALL = 8  # what stands beside the conversation has at most this part of the r
 
 @attrs.frozen
 class EvidenceOptions:
-    """What a judge is shown of a subject of a trace.
+    """The evidence that a judge shows.
 
     :param kind: ``full`` or ``summary``, as the option ``evidence`` itself.
     :param reasoning: show the reasoning of the judged model too, where the trace has it.
-    :param media: ``mark`` shows an image, a sound or a file as a marker with its type and size; ``signals.evidence.hidden`` counts them.
+    :param media: ``auto`` sends images, sounds and files to a model that reads them, and shows a marker with type and size to any other;
+        ``signals.evidence.hidden`` counts the markers. ``show`` fails the subject instead of showing a marker. ``mark`` shows markers only.
+    :param urls: the addresses of media that the model's endpoint may fetch: none (``mark``), any (``allow``), or those of a list of
+        hosts (``[example.org, "*.example.org"]``). dicast itself fetches nothing.
     """
 
     kind: Literal["full", "summary"] = "full"
     reasoning: bool = False
-    media: Literal["mark"] = "mark"
+    media: MediaMode = "auto"
+    urls: Urls = "mark"
 
 
 EvidenceKind: TypeAlias = Literal["full", "summary"] | EvidenceOptions
@@ -60,17 +66,18 @@ class Showing:
 class Compared:
     """Two *outputs*, by their titles, that stand in place of the subject's own; *own* is the title of its own one."""
 
-    outputs: tuple[tuple[str, str], tuple[str, str]]
+    outputs: tuple[tuple[str, object], tuple[str, object]]
     own: str
     reference: bool
 
 
 @attrs.frozen
 class Evidence:
-    """What is shown of one subject; *hidden* counts the images, sounds and files that a marker stands for."""
+    """The evidence of one subject: *media* by the characters that hold their places, and the *counts* of all media by kind."""
 
     shown: tuple[Shown, ...]
-    hidden: Mapping[str, int] = attrs.field(factory=dict)
+    media: Mapping[str, Media] = attrs.field(factory=dict)
+    counts: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -82,18 +89,18 @@ class Evidence:
         """All that is shown, as texts."""
         return tuple(text for each in self.shown for text in _all_texts(each.section))
 
-    @property
-    def signals(self) -> Mapping[str, object]:
-        """What a verdict records: which sections there were, how many characters they had, how many were cut, and a digest."""
+    def signals(self, read: Mapping[str, int]) -> Mapping[str, object]:
+        """Return the record of the evidence: sections, characters shown and cut, a digest, and the number of media that were not *read*."""
         there = [each for each in self.shown if each.section.text is not None]
-        digested = [[each.section.title, *each.section.cut, _plain(each.section)] for each in self.shown]
-        hidden = {"hidden": self.hidden} if self.hidden else {}
+        digested: list[object] = [[each.section.title, *each.section.cut, _plain(each.section)] for each in self.shown]
+        digested += [media.key() for media in self.media.values()]
+        hidden = Counter(self.counts) - Counter(read)
         return {
             "sections": [each.section.title.partition(" (")[0] for each in there],
             "chars": sum(each.chars for each in there),
             "cut": sum(max(0, each.whole - each.chars) for each in self.shown),
             "digest": sha256(orjson.dumps(digested)).hexdigest(),
-            **hidden,
+            **({"hidden": dict(sorted(hidden.items()))} if hidden else {}),
         }
 
 
@@ -124,42 +131,50 @@ class Prepared(Generic[T]):
 
 
 def gather(subject: Subject, showing: Showing, compared: Compared | None = None) -> Evidence | Failure:
-    """What is to be shown of *subject*; a Failure ``missing_input`` where that is nothing."""
+    """Return the evidence of *subject*; a Failure ``missing_input`` if there is none, or if media in it cannot be sent."""
     if compared is not None and subject.output is None:
         return _missing(subject)
     showing = attrs.evolve(showing, hints=with_context(showing.hints, subject)) if compared is None else showing
+    options = showing.evidence
+    gallery = Gallery(options.media, options.urls, subject)
     if not has_trace(subject):
-        return _row(subject, showing, compared)
+        return _with_media(_row(subject, showing, compared, gallery), gallery)
     events = log(subject)  # a session's log is long, and is read once
+    gallery.events = events
     hidden = hides_content(subject, events)
-    if showing.evidence.kind == "full" and not hidden:
-        return _with_media(_traced(subject, events, showing, compared), events)
+    if options.kind == "full" and not hidden:
+        gallery.counts.update(count_media(events))
+        return _with_media(_traced(subject, events, showing, compared, gallery), gallery)
     if subject.kind != "turn":
         why = "the source has hashes and sizes alone" if hidden else "evidence: summary shows turns alone"
         return Failure("missing_input", f"of {subject.kind} {subject.id} nothing can be shown: {why}")
     messages = (event for event in events if event.turn_id == subject.id and event.type == "message.sent")
-    return _with_media(_row(subject, showing, compared), messages)
+    gallery.counts.update(count_media(messages))
+    return _with_media(_row(subject, showing, compared, gallery), gallery)
 
 
-def _with_media(evidence: Evidence | Failure, events: Iterable[TraceEvent]) -> Evidence | Failure:
-    """Return *evidence* with the number of media in the *events* that it shows."""
-    if isinstance(evidence, Failure):
+def _with_media(evidence: Evidence | Failure, gallery: Gallery) -> Evidence | Failure:
+    """Return *evidence* with the media of *gallery*; a Failure if one of them is missing."""
+    if isinstance(evidence, Failure) or not gallery.counts:
         return evidence
-    media = hidden_media(events)
-    return attrs.evolve(evidence, hidden=media) if media else evidence
+    if (why := gallery.missing()) is not None:
+        return Failure("missing_input", f"{gallery.subject.kind} {gallery.subject.id}: {why}")
+    return attrs.evolve(evidence, media=gallery.media, counts=gallery.counts)
 
 
 def _traced(
-    subject: Subject, events: Sequence[TraceEvent], showing: Showing, compared: Compared | None
+    subject: Subject, events: Sequence[TraceEvent], showing: Showing, compared: Compared | None, gallery: Gallery
 ) -> Evidence | Failure:
-    found = conversation(subject, events, answered=compared is None, reasoning=showing.evidence.reasoning)
+    reasoning = showing.evidence.reasoning
+    found = conversation(subject, events, gallery, answered=compared is None, reasoning=reasoning)
     if not found.own and compared is None:
         return Failure(
             "missing_input", f"of {subject.kind} {subject.id} nothing can be shown: nothing was said or done"
         )
     left = showing.max_evidence_chars
-    outputs = [] if compared is None else _levelled(compared.outputs, left // 2, showing.max_chars)
-    beside = [*_beside(subject, found, showing, compared), *outputs]
+    texts = [] if compared is None else [(title, gallery.text(output)) for title, output in compared.outputs]
+    outputs = _levelled(texts, left // 2, showing.max_chars)
+    beside = [*_beside(subject, found, showing, compared, gallery), *outputs]
     left -= sum(each.chars for each in beside)
     return Evidence((*_conversation(found, max(0, left), showing.max_chars), *beside, *_hints(showing.hints)))
 
@@ -177,36 +192,40 @@ def _conversation(found: Conversation, left: int, most: int | None) -> Iterator[
         yield own
 
 
-def _beside(subject: Subject, found: Conversation, showing: Showing, compared: Compared | None) -> Iterator[Shown]:
+def _beside(
+    subject: Subject, found: Conversation, showing: Showing, compared: Compared | None, gallery: Gallery
+) -> Iterator[Shown]:
     most = showing.max_evidence_chars // _SMALL
     feedback = "FEEDBACK" if compared is None else f"FEEDBACK (on {compared.own})"
     for title, text in ((feedback, found.feedback), ("LIFECYCLE", found.lifecycle)):
         if text is not None:
             yield room.text(title, text, most)
     if not is_missing(subject.reference) and compared is not None and compared.reference:
-        yield room.text("REFERENCE", as_text(subject.reference), most)
-    if columns := _columns(subject, showing.context):
+        yield room.text("REFERENCE", gallery.text(subject.reference), most)
+    if columns := _columns(subject, showing.context, gallery):
         yield room.own("CONTEXT", columns, most, showing.max_chars)
 
 
-def _row(subject: Subject, showing: Showing, compared: Compared | None) -> Evidence | Failure:
+def _row(subject: Subject, showing: Showing, compared: Compared | None, gallery: Gallery) -> Evidence | Failure:
     """What is shown of a row, of a turn of which no more is known than document 001 shows, and of a workload."""
     if subject.output is None and (subject.kind in KINDS or not subject.events):
         return _missing(subject)
     if compared is None and subject.kind in ("turn", "workload"):
-        told = summary(subject, showing.hints, showing.max_chars)
+        told = summary(subject, showing.hints, showing.max_chars, gallery)
         if subject.kind == "turn" and all(each.section.text is None for each in told[:3]):
             return Failure(
                 "missing_input", f"of turn {subject.id} nothing can be shown: it has no texts and no tool calls"
             )
         return Evidence(told)
-    texts = list(_texts(subject, compared))
-    columns = _columns(subject, showing.context)
+    texts = list(_texts(subject, compared, gallery))
+    columns = _columns(subject, showing.context, gallery)
     left = showing.max_evidence_chars - min(room.size(columns), showing.max_evidence_chars // _SMALL)
     shown = _levelled(texts, left, showing.max_chars)
     if columns:
         spare = max(0, showing.max_evidence_chars - sum(each.chars for each in shown))
         shown.insert(len(texts) - 2 * (compared is not None), room.own("CONTEXT", columns, spare, showing.max_chars))
+    if media := [*_media(subject, showing.context, gallery)]:
+        shown.insert(0, room.text("MEDIA", "\n".join(media), left))
     if compared is None and (acted := activity(subject.events)) is not None:
         shown.append(room.text("TOOL ACTIVITY", acted, left))
     return Evidence((*shown, *_hints(showing.hints)))
@@ -216,14 +235,24 @@ def _missing(subject: Subject) -> Failure:
     return Failure("missing_input", f"{subject.kind} {subject.id} has no output to judge")
 
 
-def _texts(subject: Subject, compared: Compared | None) -> Iterator[tuple[str, str]]:
+def _texts(subject: Subject, compared: Compared | None, gallery: Gallery) -> Iterator[tuple[str, str]]:
     if subject.input is not None and (subject.input != "" or compared is not None):
-        yield "INPUT", as_text(subject.input)
+        yield "INPUT", gallery.text(subject.input)
     if compared is None and subject.output is not None:
-        yield "OUTPUT", as_text(subject.output)
+        yield "OUTPUT", gallery.text(subject.output)
     if not is_missing(subject.reference) and (compared is None or compared.reference):
-        yield "REFERENCE", as_text(subject.reference)
-    yield from () if compared is None else compared.outputs
+        yield "REFERENCE", gallery.text(subject.reference)
+    if compared is not None:
+        yield from ((title, gallery.text(output)) for title, output in compared.outputs)
+
+
+def _media(subject: Subject, named: Sequence[str], gallery: Gallery) -> Iterator[str]:
+    """Yield a line for each of the media in the context that is not one of the columns *named*."""
+    for name, value in subject.context.items():
+        parts = None if name in named else media_of(value)
+        for number, part in enumerate(parts or (), 1):
+            count = f" {number}" if parts is not None and len(parts) > 1 else ""
+            yield f"{one_line(name)}{count}: {gallery.place(part)}"
 
 
 def _levelled(texts: Sequence[tuple[str, str]], left: int, most: int | None) -> list[Shown]:
@@ -232,18 +261,18 @@ def _levelled(texts: Sequence[tuple[str, str]], left: int, most: int | None) -> 
     return [room.text(title, text, limit if most is None else min(limit, most)) for title, text in texts]
 
 
-def _columns(subject: Subject, wanted: Iterable[str]) -> list[Said]:
+def _columns(subject: Subject, wanted: Iterable[str], gallery: Gallery) -> list[Said]:
     found = ((path, lookup(subject.context, path)) for path in wanted)
-    return [said for path, value in found if value is not MISSING for said in _column(path, value)]
+    return [said for path, value in found if value is not MISSING for said in _column(path, value, gallery)]
 
 
-def _column(path: str, value: object) -> Iterator[Said]:
-    """A message for the column; of a list, such as retrieved passages, one for each item, so that none can pass for another."""
+def _column(path: str, value: object, gallery: Gallery) -> Iterator[Said]:
+    """Yield a message for the column; of a list, such as retrieved passages, one for each item, so that none can pass for another."""
     if not isinstance(value, list | tuple):
-        yield Said(path, as_text(value))
+        yield Said(path, gallery.text(value))
         return
     for number, item in enumerate(value, 1):
-        yield Said(f"{path} {number}", as_text(item))
+        yield Said(f"{path} {number}", gallery.text(item))
 
 
 def _hints(hints: Hints) -> Iterator[Shown]:

@@ -53,7 +53,6 @@ from .choosing import Choice
 from .evidence import MAX_CHARS, Evidence, EvidenceKind, Prepared, Showing, evidence_options, gather
 from .likelihood import NoLikelihood, likelihood
 from .material import Hints, is_turn
-from .section import Section
 
 _TURN, _ROW = "turn-llm-v1", "row-llm-v1"
 _VERSION_DIGITS = 12
@@ -113,8 +112,10 @@ class LlmJudge:
         own messages, tool calls with arguments and results, feedback, and how it ended. ``summary`` shows turns as document 001
         does: prompt, final response, and each tool's name, success and size. Where a source has hashes alone, turns are
         shown so in any case, and tool cycles and sessions are ``missing_input``. A mapping ``{kind, reasoning, media}`` says more:
-        ``reasoning: true`` shows the reasoning of the judged model too. Images, sounds and files are shown as markers such as
-        ``[image/png, 48 kB]``, and ``signals.evidence.hidden`` counts them.
+        ``reasoning: true`` shows the reasoning of the judged model too. ``media: auto`` sends images, sounds and files to a model that reads
+        them; any other sees markers such as ``[image/png, 48 kB]``, which ``signals.evidence.hidden`` counts. ``media: show`` fails the
+        subject instead, ``media: mark`` always shows markers. ``urls: allow``, or a list of hosts, lets the model's endpoint fetch media by
+        their addresses; without it an address is a marker.
     :param max_evidence_chars: how many characters of evidence are shown. Earlier turns are cut first, from the oldest on, then
         the longest messages, in their middle; the model is told what is cut, and ``signals.evidence`` says how much.
     :param context: columns of the row's context to show, by name or dotted path. Of a list, each item is shown as a message of its own.
@@ -179,7 +180,7 @@ class LlmJudge:
         evidence = self._prepared.take(subject, partial(gather, subject, self._showing))
         if isinstance(evidence, Failure):
             return evidence
-        question = self._question(subject, evidence.sections)
+        question = self._question(subject, evidence)
         asked = await ask(model, question, self.retries, self._read, capture=self.capture_rationale)
         return asked if isinstance(asked, Failure) else self._judgment(subject, asked, evidence)
 
@@ -193,7 +194,7 @@ class LlmJudge:
         if isinstance(model, Failure) or is_free(model) or self._needs_reference(subject):
             return Cost.zero()
         evidence = self._prepared.keep(subject, partial(gather, subject, self._showing))
-        shown = () if isinstance(evidence, Failure) else evidence.sections
+        shown = Evidence(()) if isinstance(evidence, Failure) else evidence
         return self._question(subject, shown).estimate(model)
 
     def _needs_reference(self, subject: Subject) -> bool:
@@ -220,15 +221,17 @@ class LlmJudge:
     def _briefing(self, kind: str) -> Briefing:
         return self._turn if is_turn(kind) else self._row
 
-    def _question(self, subject: Subject, shown: tuple[Section, ...]) -> Question:
+    def _question(self, subject: Subject, shown: Evidence) -> Question:
         return Question(
             self._briefing(subject.kind).system,
-            shown,
+            shown.sections,
             closing(self._form),
             self._form.schema,
             self.max_output_tokens,
             self.seal,
             self.confidence == "logprob",
+            media=shown.media,
+            needs_media=self._showing.evidence.media == "show",
         )
 
     def _read(self, reply: Reply, marks: Marks, message: str) -> Opinion:
@@ -254,7 +257,7 @@ class LlmJudge:
             "llm",
             asked.reply.model,
             asked.cost,
-            self._signals(opinion) | {**asked.signals, "evidence": evidence.signals},
+            self._signals(opinion) | {**asked.signals, "evidence": evidence.signals(asked.reply.media)},
             self._briefing(subject.kind).rubric,
             includes_replies=True,
         )

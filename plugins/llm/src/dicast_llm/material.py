@@ -8,7 +8,8 @@ import attrs
 
 from dicast import Subject, TraceEvent
 
-from .conversation import ERROR_CHARS, KINDS, as_text, details, lived
+from .conversation import ERROR_CHARS, KINDS, details, lived
+from .media import Gallery
 from .room import Shown
 from .section import Section
 
@@ -35,7 +36,7 @@ def is_turn(kind: str) -> bool:
     return kind in _AGENTS
 
 
-def summary(subject: Subject, hints: Hints, max_chars: int | None) -> tuple[Shown, ...]:
+def summary(subject: Subject, hints: Hints, max_chars: int | None, gallery: Gallery) -> tuple[Shown, ...]:
     """A turn or a workload as document 001 shows it: tools by name, success and size; texts of *max_chars*, by default 2000."""
     limit = _TURN_CHARS if max_chars is None else max_chars
     texts = (
@@ -44,17 +45,17 @@ def summary(subject: Subject, hints: Hints, max_chars: int | None) -> tuple[Show
         ("GROUNDING HINTS", hints.render()),
     )
     return (
-        _text("USER PROMPT", subject.input, limit),
-        _text("ASSISTANT FINAL RESPONSE", subject.text.strip() and subject.output, limit),
+        _text("USER PROMPT", subject.input, limit, gallery),
+        _text("ASSISTANT FINAL RESPONSE", subject.text.strip() and subject.output, limit, gallery),
         *(Shown(Section(title, text), len(text or ""), len(text or "")) for title, text in texts),
     )
 
 
-def _text(title: str, value: object, limit: int) -> Shown:
+def _text(title: str, value: object, limit: int, gallery: Gallery) -> Shown:
     """A section of any JSON value; what *limit* cuts off is told in its title, outside of the fence."""
     if value is None or value == "":
         return Shown(Section(title, None), 0, 0)
-    text = as_text(value)
+    text = gallery.text(value)
     if len(text) <= limit:
         return Shown(Section(title, text), len(text), len(text))
     return Shown(Section(title, text[:limit], (f"the first {limit} of {len(text)} characters",)), limit, len(text))

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 
 import attrs
-import orjson
 
 from dicast import ConfigError, Entry, Failure, Query, RunContext, Subject, newest_run
 from dicast.toolkit.references import is_missing
@@ -21,16 +20,11 @@ ON CONFLICT (kind, id) DO UPDATE SET seq = coalesce(excluded.seq, seq), record =
 """
 
 
-def text_of(value: object) -> str:
-    """*value* as text: a string as it is, any other JSON value as compact JSON."""
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
-
-
-def reference(subject: Subject) -> str | Failure:
-    """The subject's reference."""
+def reference(subject: Subject) -> object:
+    """Return the subject's reference; a Failure if it has none."""
     if is_missing(subject.reference):
         return Failure("missing_input", f"{subject.kind} {subject.id} has no reference to be compared with")
-    return text_of(subject.reference)
+    return subject.reference
 
 
 @attrs.frozen
@@ -58,7 +52,7 @@ class EarlierRun:
                 raise ConfigError(f"opponent {wanted!r}: the ledger has no such run with subjects in it")
             yield cls(run_id, read, places)
 
-    def output(self, subject: Subject) -> str | Failure:
+    def output(self, subject: Subject) -> object:
         """What the run had as the output of *subject*: where a task made one, that of its record."""
         query = "SELECT seq, record FROM places WHERE kind = ? AND id = ?"
         place = self.places.execute(query, (subject.kind, subject.id)).fetchone()
@@ -71,7 +65,7 @@ class EarlierRun:
             return Failure("missing_input", f"the ledger has no output of {who} in run {self.run_id}")
         if isinstance(content, Mapping) and content.get("input") != subject.input:
             return Failure("missing_input", f"{who} had another input in run {self.run_id}")
-        return text_of(output)
+        return output
 
     def _payload(self, seq: int) -> Mapping[str, object]:
         return next(entry.event.payload for entry in self.read(Query(after=seq - 1, limit=1)))

@@ -33,7 +33,6 @@ from .evidence import MAX_CHARS, Compared, Evidence, EvidenceKind, Prepared, Sho
 from .evidence import gather as evidence_of
 from .labels import Labels, Side
 from .opponent import EarlierRun, reference
-from .section import Section
 from .together import gather
 
 Winner = Literal["output", "opponent", "tie"]
@@ -174,8 +173,8 @@ class Pairwise:
         if judging.is_free(self.model) or isinstance(opponent := self._opponent(subject), Failure):
             return Cost.zero()
         shown = self._prepared.keep(subject, partial(self._shown, subject, opponent))
-        sections = [() if isinstance(each, Failure) else each.sections for each in shown]
-        return judging.total([self._question(each).estimate(self.model) for each in sections])
+        there = [Evidence(()) if isinstance(each, Failure) else each for each in shown]
+        return judging.total([self._question(each).estimate(self.model) for each in there])
 
     def shown(self, subject: Subject) -> Evidence | Failure:
         """Return the evidence of the first order; a Failure where the opponent is the output of another run."""
@@ -210,36 +209,38 @@ class Pairwise:
             if self._labels
             else partial(_read_json, place, sealed=self.seal)
         )
-        return await ask(self.model, self._question(shown.sections), self.retries, read, capture=self.capture_rationale)
+        return await ask(self.model, self._question(shown), self.retries, read, capture=self.capture_rationale)
 
-    def _shown(self, subject: Subject, opponent: str) -> list[Evidence | Failure]:
+    def _shown(self, subject: Subject, opponent: object) -> list[Evidence | Failure]:
         return [self._evidence(subject, opponent, at) for at in _PLACES]
 
-    def _evidence(self, subject: Subject, opponent: str, place: Side) -> Evidence | Failure:
+    def _evidence(self, subject: Subject, opponent: object, place: Side) -> Evidence | Failure:
         """What is shown with the output in *place*, and the opponent in the other one."""
-        first, second = (subject.text, opponent) if place == "first" else (opponent, subject.text)
+        first, second = (subject.output, opponent) if place == "first" else (opponent, subject.output)
         one, other = self.labels or _TITLES
         own = one if place == "first" else other
         compared = Compared(((one, first), (other, second)), own, self.opponent != "reference")
         return evidence_of(subject, self._showing, compared)
 
-    def _question(self, sections: tuple[Section, ...]) -> Question:
+    def _question(self, shown: Evidence) -> Question:
         return Question(
             self._system,
-            sections,
+            shown.sections,
             "Which output is better?",
             None if self.labels else _schema(sealed=self.seal),
             self.max_output_tokens,
             sealed=self.seal and self.labels is None,
+            media=shown.media,
+            needs_media=evidence_options(self.evidence).media == "show",
         )
 
-    def _opponent(self, subject: Subject) -> str | Failure:
+    def _opponent(self, subject: Subject) -> object:
         if subject.output is None and (why := _ALONE.get(subject.kind)) is not None:
             return Failure("missing_input", f"{subject.kind} {subject.id} has no output to compare: {why}")
         if self.opponent == "reference":
             return reference(subject)
         if self._earlier is None:
-            return subject.text  # before it is opened there are only estimates
+            return subject.output  # before it is opened there are only estimates
         return self._earlier.output(subject)
 
     def _instructions(self, how: str) -> str:
@@ -264,7 +265,7 @@ class Pairwise:
             **rationale_signals(rationale, self.capture_rationale),
             **{name: value for order in orders for name, value in order.signals.items()},
             "attempts": sum(order.attempts for order in orders),
-            "evidence": shown.signals,
+            "evidence": shown.signals(orders[0].reply.media),
         }
         if self._earlier is not None:
             signals["opponent_run"] = self._earlier.run_id

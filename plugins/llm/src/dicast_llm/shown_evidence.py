@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dicast import Failure, Ledger, Subject
+from dicast import Failure, Ledger, Media, Subject
 
 from .conversation import transcript
 from .evidence import Evidence, Showing, gather
 from .judge import LlmJudge
+from .media import marked
 from .pairwise import Pairwise
 from .section import Section
 
@@ -29,7 +30,7 @@ def read_evidence(ledger: Ledger, *, subject: Subject, judges: Sequence[object] 
     if isinstance(evidence, Failure):
         return {"sections": [], "chars": 0, "whole": 0, "reason": evidence.message}
     return {
-        "sections": [_section(each.section) for each in evidence.shown if each.section.text is not None],
+        "sections": [_section(each.section, evidence.media) for each in evidence.shown if each.section.text is not None],
         "chars": sum(each.chars for each in evidence.shown),
         "whole": sum(max(each.chars, each.whole) for each in evidence.shown),
     }
@@ -43,6 +44,6 @@ def _asking(judges: Sequence[object]) -> Iterator[LlmJudge | Pairwise]:
             yield asked
 
 
-def _section(section: Section) -> dict[str, Any]:
+def _section(section: Section, media: Mapping[str, Media]) -> dict[str, Any]:
     text = transcript(section.text) if isinstance(section.text, tuple) else section.text
-    return {"title": section.title, "text": text, "cut": list(section.cut)}
+    return {"title": section.title, "text": marked(text or "", media), "cut": list(section.cut)}
