@@ -51,7 +51,7 @@ class Asked:
     def prompt(self) -> str:
         """The last user message."""
         content = [message["content"] for message in self.body["messages"] if message["role"] == "user"][-1]
-        return content if isinstance(content, str) else "".join(part["text"] for part in content)
+        return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
     @property
     def system(self) -> str | None:

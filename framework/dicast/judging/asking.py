@@ -111,13 +111,13 @@ class Question:
 def _with_media(sections: Sequence[str], end: str, media: Mapping[str, Media]) -> Message:
     """Return the message with *media* in their places, and before its *end* the rule for them, which no judged text has written."""
     places = re.compile(f"([{''.join(map(re.escape, media))}])")
-    parts = places.split("\n\n".join(sections))
-    return Message.of_parts("user", [*(media.get(part, part) for part in parts if part), f"\n\n{MEDIA_RULE}\n\n{end}"])
+    parts = places.split("\n\n".join((*sections, MEDIA_RULE, end)))
+    return Message.of_parts("user", (media.get(part, part) for part in parts if part))
 
 
 def _unread(model: str | None, request: ChatRequest, reply: Reply) -> str | None:
     """Return the media of a *request* that its model did not read, as a message; None if it read all."""
-    unread = Counter(media.kind for message in request.messages for media in message.media) - Counter(reply.media)
+    unread = Counter(str(media.kind) for message in request.messages for media in message.media) - Counter(reply.media)
     if not unread:
         return None
     named = ", ".join(f"{count} {kind}" for kind, count in sorted(unread.items()))

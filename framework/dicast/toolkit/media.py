@@ -47,7 +47,9 @@ _MAGIC = (
     (re.compile(rb"\xff[\xf1\xf9]"), "audio/aac"),
     (re.compile(rb"%PDF-"), "application/pdf"),
 )
-_SVG = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml.*?\?>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE svg.*?>\s*)?<svg[\s>]", re.DOTALL)
+_SVG = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml.*?\?>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE svg.*?>\s*)?<svg[\s>]", re.DOTALL
+)
 _HEAD = 1024
 _SAME = {"image/jpg": "image/jpeg", "audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/mp3": "audio/mpeg"}
 _OWN = frozenset(("type", "media_type", "url", "data", "file_id", "name", "bytes", "transcript"))

@@ -23,6 +23,10 @@ _NOISE_LETTERS = 16
 _TOKENS_A_WORD = 1.1
 _NOISE_LETTERS_A_TOKEN = 1.5
 _TOKENS_A_MESSAGE = 16
+_IMAGE_TOKENS = 16_384  # the models that count most scale an image down to as many
+_SOUND_BYTES_A_TOKEN = 20  # 50 tokens a second, at 8 kbit a second
+_MOST_BYTES = 20_000_000
+_MOST_TOKENS = 2_000_000  # no model reads more
 _not_negative = attrs.validators.optional(attrs.validators.ge(Decimal(0)))
 
 
@@ -51,6 +55,21 @@ class Media:
 
         source = {"url": self.url} if self.data is None else {"sha256": sha256(self.data.encode()).hexdigest()}
         return {"kind": self.kind, "media_type": self.media_type, **source}
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of the content; the largest that is sent, if it is unknown."""
+        return _MOST_BYTES if self.data is None else len(self.data) * 3 // 4
+
+    @property
+    def most_tokens(self) -> int:
+        """An upper bound of the tokens that a model of any family counts for the content."""
+        match self.kind:
+            case "image":
+                return _IMAGE_TOKENS
+            case "audio":
+                return math.ceil(self.size / _SOUND_BYTES_A_TOKEN)
+        return min(_IMAGE_TOKENS + self.size, _MOST_TOKENS)
 
 
 @frozen
@@ -111,7 +130,7 @@ class ChatRequest:
 
     @property
     def input_tokens(self) -> int:
-        """An upper estimate of the tokens in messages and schema, from their bytes alone: no tokenizer is asked.
+        """An upper estimate of the tokens in messages, media and schema, from their bytes alone: no tokenizer is asked.
 
         A token is taken to be 2.5 small ASCII letters or blanks, 1.5 letters in words longer than 15, and one byte of anything
         else, but no less than 1.1 a word. That is more than the tokenizers of current models find in prose and
@@ -119,7 +138,8 @@ class ChatRequest:
         """
         schema = b"" if self.schema is None else orjson.dumps(self.schema)
         return _tokens(schema) + sum(
-            _TOKENS_A_MESSAGE + _tokens(self._plain(message.content)) for message in self.messages
+            _TOKENS_A_MESSAGE + _tokens(self._plain(message.content)) + sum(each.most_tokens for each in message.media)
+            for message in self.messages
         )
 
     def _plain(self, text: str) -> bytes:

@@ -111,7 +111,9 @@ def count_media(events: Iterable[TraceEvent]) -> Mapping[str, int]:
 
 def marked(text: str, media: Mapping[str, Media]) -> str:
     """Return *text* with the markers of *media* in their places."""
-    return _PRIVATE.sub(lambda found: media[found[0]].marker if found[0] in media else found[0], text) if media else text
+    return (
+        _PRIVATE.sub(lambda found: media[found[0]].marker if found[0] in media else found[0], text) if media else text
+    )
 
 
 def thoughts(event: TraceEvent) -> Iterator[str]:

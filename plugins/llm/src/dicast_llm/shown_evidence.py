@@ -30,7 +30,9 @@ def read_evidence(ledger: Ledger, *, subject: Subject, judges: Sequence[object] 
     if isinstance(evidence, Failure):
         return {"sections": [], "chars": 0, "whole": 0, "reason": evidence.message}
     return {
-        "sections": [_section(each.section, evidence.media) for each in evidence.shown if each.section.text is not None],
+        "sections": [
+            _section(each.section, evidence.media) for each in evidence.shown if each.section.text is not None
+        ],
         "chars": sum(each.chars for each in evidence.shown),
         "whole": sum(max(each.chars, each.whole) for each in evidence.shown),
     }

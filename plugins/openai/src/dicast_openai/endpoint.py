@@ -6,14 +6,17 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import attrs
 import orjson
 
 from dicast import ChatRequest, Cost, Failure, Message, Reply
 from dicast.toolkit.endpoint import Address, Answer, ClientLimits
 from dicast.toolkit.endpoint.client import OK, Client, Exchange, connect
+from dicast.toolkit.endpoint.media import MediaReader, count_media, refused_kinds
 
 from .answers import Unreadable, read_reply
 from .chat import Chat
+from .parts import content_of, is_carried
 
 _FORMATS: Mapping[str, Sequence[str]] = {"auto": ("json_schema", "json_object", "text")}
 _PATH = "/chat/completions"
@@ -43,6 +46,7 @@ class Endpoint:
         self._options, self._client = options, client
         self._formats = _FORMATS.get(options.response_format, (options.response_format,))
         self._limit_name = "max_tokens"
+        self._media = MediaReader(is_carried)
 
     def estimate(self, request: ChatRequest) -> Cost:
         """Return the upper bound of the cost of one try of *request*."""
@@ -64,11 +68,15 @@ class Endpoint:
         return await self._client.call(call, lambda: self._attempt(call, request))
 
     async def _attempt(self, call: Exchange, request: ChatRequest) -> Reply:
-        answer = await self._ask(call, request)
+        sent = self._media.sent(request)
+        answer = await self._ask(call, sent)
+        while answer.status != OK and self._media.learn(answer, sent):
+            sent = self._media.sent(request)
+            answer = await self._ask(call, sent)
         if answer.status != OK:
             raise self._client.refusal(call, answer)
         try:
-            reply = read_reply(answer)
+            reply = attrs.evolve(read_reply(answer), media=dict(count_media(sent)))
         except Unreadable as error:
             cost = call.most if error.usage is None else self._options.cost(error.usage)
             raise self._client.fault(call, str(error), cost=cost) from error
@@ -81,7 +89,7 @@ class Endpoint:
         formats = self._formats
         for form in formats:
             answer = await self._post_within(call, request, form)
-            if answer.status not in _REFUSED:
+            if answer.status not in _REFUSED or refused_kinds(answer, request):
                 break
         # A refusal of each format is not about the format.
         if answer.status == OK and form != formats[0]:
@@ -116,9 +124,8 @@ class Endpoint:
         return orjson.dumps(body)
 
     def _message(self, message: Message) -> dict[str, Any]:
-        # JSON has no lone surrogates, which judged text may have.
-        text = message.content if message.content.isascii() else message.content.encode(errors="replace").decode()
-        if not (message.cache and self._options.cache_control):
-            return {"role": message.role, "content": text}
-        part = {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
-        return {"role": message.role, "content": [part]}
+        content = content_of(message)
+        if message.cache and self._options.cache_control:
+            parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            content = [*parts[:-1], {**parts[-1], "cache_control": {"type": "ephemeral"}}]
+        return {"role": message.role, "content": content}

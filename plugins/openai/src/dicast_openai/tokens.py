@@ -11,6 +11,8 @@ import orjson
 
 from dicast import ChatRequest
 
+from .media_tokens import most_media_tokens
+
 _FAMILIES = (
     (re.compile(r"gpt-oss"), "gpt-oss"),
     (re.compile(r"(gpt-4o|gpt-4\.1|gpt-4\.5|gpt-5|chatgpt-4o|o[1345])(?![0-9a-z])"), "o200k_base"),
@@ -31,18 +33,22 @@ ends), and the headings of instructions and of a schema."""
 
 
 def most_input_tokens(model: str, request: ChatRequest) -> int:
-    """How many tokens the messages and the schema of *request* take at most.
+    """Return the most tokens that the messages, the media and the schema of *request* take.
 
-    Counted by *model*'s tokenizer where it is known and the extra ``tokens`` is installed, else estimated from the bytes.
+    Texts are counted by *model*'s tokenizer where it is known and the extra ``tokens`` is installed, else estimated from their bytes;
+    media by the rule of the model's family, else by an upper bound.
     """
     vocabulary = next((name for start, name in _FAMILIES if start.match(model.lower().rpartition("/")[2])), "")
     tokenizer = _tokenizer(vocabulary) if vocabulary else None
+    media = [each for message in request.messages for each in message.media]
+    media_tokens = sum(most_media_tokens(model, each) for each in media)
     if tokenizer is None:
-        return request.input_tokens + _PREAMBLES.get(vocabulary, 0)
+        texts = request.input_tokens - sum(each.most_tokens for each in media)
+        return texts + media_tokens + _PREAMBLES.get(vocabulary, 0)
     schema = "" if request.schema is None else orjson.dumps(request.schema).decode()
     counted = sum(_count(tokenizer, message.content, request.nonces) for message in request.messages)
     around = _A_MESSAGE * len(request.messages) + _A_REQUEST + _PREAMBLES.get(vocabulary, 0)
-    return counted + len(tokenizer.encode_ordinary(schema)) + around
+    return counted + len(tokenizer.encode_ordinary(schema)) + around + media_tokens
 
 
 def _count(tokenizer: Any, text: str, nonces: tuple[str, ...]) -> int:

@@ -132,8 +132,8 @@ def taker(kind: str, fields: Fields, *, failed: bool = False, folder: Path | Non
         return _templated(taker(kind, {**fields, "id": _FILLED}, failed=failed, folder=folder), template)
     if (media := media_columns(fields)) and not failed:
         parts = {name: given for name, given in fields.items() if name in FIELDS}
-        plain: Fields = {name: parts[name] if name not in media else given[name] for name in parts}
-        return _with_media(taker(kind, plain), media, set(paths_of(plain).values()), folder)
+        columns: Fields = {name: column if name not in media else given[name] for name, column in parts.items()}
+        return _with_media(taker(kind, columns), media, set(paths_of(columns).values()), folder)
     paths = {name: given.get(name, name) for name in PARTS}
     given.pop(ERROR, None)
     if failed:
@@ -176,7 +176,10 @@ def _with_media(take: Take, media: Mapping[str, Column], others: Collection[str]
     A column that is none of *others* becomes a value of the context under its field's name; its cells stay under the column's name, but
     for data URLs.
     """
-    columns = {name: MediaColumn(given.column, given.media or "file", given.json, _inside(folder, given.folder)) for name, given in media.items()}
+    columns = {
+        name: MediaColumn(given.column, given.media or "file", given.json, _inside(folder, given.folder))
+        for name, given in media.items()
+    }
 
     def read(line: int, row: dict[str, Any]) -> Parts:
         values, cells = read_columns(columns, row)
