@@ -10,8 +10,9 @@ from .asking import MISSING, Accepted, Fenced, Question, Section, ask, is_free, 
 from .dimensions import CONSTRAINTS, Dimension, collapse, of_option, of_rubric
 from .fence import MESSAGES, RULES, Marks
 from .form import Form, body, closing, has_dimensions, system_message
+from .objects import BadReply, Found
 from .rationale import Capture, rationale_signals, with_reply
-from .reply import WINNERS, BadReply, Found, find_verdict
+from .reply import WINNERS, find_verdict
 from .rubric_judge import RubricOptions, rubric_judge
 
 __all__ = [

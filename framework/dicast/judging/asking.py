@@ -24,8 +24,8 @@ from .._kernel.values import (
     normalize_stop_reason,
 )
 from .fence import Marks
+from .objects import BadReply
 from .rationale import Capture, with_reply
-from .reply import BadReply
 
 T = TypeVar("T")
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import attrs
 
-_FENCE = re.compile(r"^<<<data ([0-9a-f]+)\n(.*?)\ndata \1>>>$", re.MULTILINE | re.DOTALL)
+_OPENING = re.compile(r"^<<<data ([0-9a-f]+)\n", re.MULTILINE)
+_CLOSING = re.compile(r"\ndata ([0-9a-f]+)>>>$", re.MULTILINE)
 _HEAD = re.compile(r"[0-9a-f]{12}(?= )")  # what every message of a conversation begins with, the same in all
 _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|([nrtbf])|(.))", re.DOTALL)
 _QUOTES = str.maketrans(
@@ -56,12 +58,25 @@ class JudgedMessage:
 
 
 def _texts(message: str) -> Iterator[str]:
-    """The fenced texts, and each message of a conversation by itself; with no fence, the whole."""
-    fenced = [found[2] for found in _FENCE.finditer(message)]
-    for text in fenced or [message]:
+    """Yield the fenced texts, and each message of a conversation by itself; the whole message if it has no fence."""
+    for text in [*_fenced(message)] or [message]:
         yield text
         if head := _HEAD.match(text):
             yield from re.split(rf"^{head[0]} .*\n?", text, flags=re.MULTILINE)
+
+
+def _fenced(message: str) -> Iterator[str]:
+    """Yield the texts in fences, each up to the first closing line with the word of its opening line."""
+    closings: dict[str, list[int]] = {}
+    for match in _CLOSING.finditer(message):
+        closings.setdefault(match[1], []).append(match.start())
+    end = 0
+    for match in _OPENING.finditer(message):
+        ends = closings.get(match[1], [])
+        number = bisect_left(ends, match.end())
+        if match.start() >= end and number < len(ends):
+            end = ends[number] + 1
+            yield message[match.end() : ends[number]]
 
 
 def _spelled(piece: str, *, keep_end: bool = False) -> tuple[str, str]:

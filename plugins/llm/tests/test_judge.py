@@ -127,8 +127,8 @@ def test_the_reply_of_a_failed_judgment_is_kept_likewise(capture, reply, scope):
     ("reply", "message"),
     [
         ("So so.", "with the seal of this call: there is no JSON object in it"),
-        ('{"seal": "SEAL",\n "score": .8}', "the JSON is broken at line 2, column 11 (character 28 of 30: Expecting value)"),
-        ('{"seal": "SEAL", "score": 0.8', "the JSON is broken at line 1, column 30 (character 30 of 29: Expecting ',' delimiter)"),
+        ('{"seal": "SEAL",\n "score": .8}', "the JSON is broken at line 2, column 11, character 28 of 30: a JSON value is missing"),
+        ('{"seal": "SEAL", "score": 0.8', "the JSON is broken at line 1, column 30, the end of the text: the text ends inside the object"),
         (told(seal="other"), "with the seal of this call: its seal is another one"),
         ('{"score": 0.8, "confidence": 1, "rationale": "r"}', "the object has no 'seal'"),
         (lambda request: json.dumps({"seal": seal(request), "confidence": 1, "rationale": "r"}), "the verdict has no 'score'"),
@@ -142,7 +142,7 @@ def test_the_message_says_what_was_wrong_in_the_reply(reply, message):
 def test_two_bad_replies_are_a_failure_after_two_calls():
     answer, asked = ask(["Very good!", told(score=1.5)])
     assert answer.kind == "judge_output_invalid"
-    assert answer.message == "the last of 2 replies is no verdict: 'score' is no number from 0 to 1"
+    assert answer.message == "the last of 2 replies is no verdict: 'score' is 1.5, not a number from 0 to 1"
     assert answer.cost == Cost("0.02")
     assert [request.attempt for request in asked] == [0, 1]
 
