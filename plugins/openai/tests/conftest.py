@@ -24,9 +24,12 @@ def no_waits():
 
 @pytest.fixture
 def question():
-    """Make a request: ``question("Is it so?", schema=...)``."""
+    """Make a request: ``question("Is it so?", schema=...)``. One with a schema has a seal, as a judge's has."""
 
-    def make(text="Is it so?", system="You judge.", **options):
+    def make(text="Is it so?", system="You judge.", sealed=None, **options):
+        if "schema" in options if sealed is None else sealed:
+            options["nonces"] = (*options.get("nonces", ()), "0123456789ab")
+            text = f"{text}\nseal: 0123456789ab"
         messages = (Message("system", system, cache=True), Message("user", text))
         return ChatRequest(messages, max_output_tokens=64, **options)
 

@@ -117,10 +117,10 @@ def test_a_format_that_was_asked_for_is_not_replaced(chat_server, ask, question)
 
 
 def test_a_request_that_no_format_cures_fails_and_changes_no_format(chat_server, ask, question):
-    chat_server.script(*[chat_server.error(400, "the context is too long")] * 3)
+    chat_server.script(*[chat_server.error(400, "the request is not valid")] * 3)
     failure, reply = ask(question(schema=SCHEMA), question(schema=SCHEMA))
     assert failure.kind == "judge_call_failed"
-    assert "HTTP 400: the context is too long" in failure.message
+    assert "HTTP 400: the request is not valid" in failure.message
     assert not failure.retryable
     assert failure.cost.is_zero
     assert isinstance(reply, Reply)

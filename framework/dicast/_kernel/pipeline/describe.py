@@ -46,7 +46,7 @@ def describe(
             fields = [
                 field
                 for field in fields
-                if whole or not field.metadata.get("later") or getattr(one, field.name) != field.default
+                if whole or not field.metadata.get("later") or getattr(one, field.name) != _default(field)
             ]
             options = {field.name: inner(getattr(one, field.name)) for field in fields}
             return {names[type(one)]: options} if type(one) in names else options
@@ -59,6 +59,11 @@ def describe(
         return _scalar(one, written)
 
     return inner(value)
+
+
+def _default(field: attrs.Attribute[Any]) -> Any:
+    default: Any = field.default
+    return default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]  # a class; attrs' stubs call it a function
 
 
 def _scalar(value: Any, written: Mapping[Path, str]) -> Any:

@@ -280,5 +280,10 @@ class Price:
             return Cost.zero()
         return Cost(amount, "usd", version or f"{self.input_per_mtok:f}/{self.output_per_mtok:f} usd per Mtok")
 
+    def most(self, usage: Usage) -> Cost:
+        """Return the highest cost of *usage*, of which any part of the input may be written to a prompt cache."""
+        is_higher = self._or_full(self.cache_write_per_mtok) > self.input_per_mtok
+        return self.cost(attrs.evolve(usage, cache_written_tokens=usage.input_tokens) if is_higher else usage)
+
     def _or_full(self, price: Decimal | None) -> Decimal:
         return self.input_per_mtok if price is None else price

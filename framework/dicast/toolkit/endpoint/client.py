@@ -159,10 +159,14 @@ class Client:
         try:
             return await attempt()
         except CallFault as fault:
-            call.spent += fault.cost
-            self.limiter.spent(fault.cost)
-            call.history.append({"attempt": call.tries, "error": str(fault)})
+            self.record(call, fault)
             raise
+
+    def record(self, call: Exchange, fault: CallFault) -> None:
+        """Count the expense of a failed try of *call*."""
+        call.spent += fault.cost
+        self.limiter.spent(fault.cost)
+        call.history.append({"attempt": call.tries, "error": str(fault)})
 
     async def send(
         self,

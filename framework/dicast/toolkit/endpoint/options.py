@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
 from math import inf
 from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
@@ -109,9 +110,12 @@ def proxy() -> Any:
     return attrs.field(default=None, validator=_check_proxy, metadata={"counts": False})
 
 
-def headers() -> Any:
-    """Return a field for further headers, whose values are texts or secrets."""
-    return attrs.field(factory=dict, validator=check_header_values)
+def headers(*, later: bool = False) -> Any:
+    """Return a field for further headers, whose values are texts or secrets.
+
+    :param later: whether the option is younger than ledgers in which it is missing.
+    """
+    return attrs.field(factory=dict, validator=check_header_values, metadata={"later": True} if later else {})
 
 
 def is_address(url: str, schemes: Iterable[str] = _SCHEMES) -> bool:
@@ -120,6 +124,17 @@ def is_address(url: str, schemes: Iterable[str] = _SCHEMES) -> bool:
         parts = urlsplit(url)
         return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
     except ValueError:  # without a valid host or port, in words that may hold a password
+        return False
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether the host of *url* is this machine, without a look-up of names."""
+    host = (urlsplit(url).hostname or "").rstrip(".") if is_address(url) else ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
         return False
 
 

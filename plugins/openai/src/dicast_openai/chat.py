@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from math import inf
@@ -14,6 +15,7 @@ from attrs.validators import min_len
 
 from dicast import ChatModel, ChatRequest, ConfigError, Cost, Price, RunContext, Secret, Usage, Within
 from dicast.toolkit.endpoint import options
+from dicast.toolkit.endpoint.options import is_loopback
 
 from .prices import ListedPrice, listed
 from .tokens import most_input_tokens
@@ -22,6 +24,33 @@ _COLD: float | None = 0.0
 
 
 OPENAI = "https://api.openai.com/v1"
+
+REASONING_TOKENS = 4_096
+"""The default of ``max_reasoning_tokens`` for a model that reasons."""
+
+_REASONING_MODELS = re.compile(
+    r"(o[134](-|$)|gpt-5(?!.*chat)|gpt-oss|codex-mini|deepseek-(reasoner|r1)|grok-(3-mini|4(?!.*non-reasoning)|code)|qwq|magistral|gemini-(2\.5|[3-9])"
+    r"|.*(thinking|reasoning)(?!.*non))"
+)
+"""Beginnings of the names of models that reason before they answer, without the provider's name."""
+
+_JUDGE_LIMIT = "the judge's max_output_tokens is the limit, and max_reasoning_tokens the room for reasoning"
+_OWN_OPTIONS: Mapping[str, str] = {
+    **{
+        name: f"write the option {name}"
+        for name in ("model", "temperature", "top_p", "seed", "stop", "reasoning_effort", "response_format")
+    },
+    "max_tokens": _JUDGE_LIMIT,
+    "max_completion_tokens": _JUDGE_LIMIT,
+    "messages": "the judge makes the messages",
+    "stream": "replies are read as a whole",
+    "n": "a call has one reply; scoring.rollouts repeats it",
+    "logprobs": "the judge asks for them where it needs them",
+    "top_logprobs": "the judge asks for them where it needs them",
+}
+"""Fields of a body that would change a projection or the reading of replies, with the advice for each."""
+
+LATER: dict[str, Any] = {"later": True}
 
 
 def _check_url(chat: Chat, attribute: attrs.Attribute[str | None], url: str | None) -> None:
@@ -32,11 +61,17 @@ def _check_url(chat: Chat, attribute: attrs.Attribute[str | None], url: str | No
 
 
 def _check_price(chat: Chat, attribute: attrs.Attribute[Any], price: object) -> None:
-    if price is None and listed(chat.model, chat.address) is None:
+    if price is None and not chat.is_assumed_free and listed(chat.model, chat.address) is None:
         raise ValueError(
             f"the price of {chat.model!r} is not known; write price: free or "
             "price: {input_per_mtok: ..., output_per_mtok: ...} (usd per million tokens)"
         )
+
+
+def _check_extra_body(chat: Chat, attribute: attrs.Attribute[Any], body: Mapping[str, Any]) -> None:
+    for name in body:
+        if (instead := _OWN_OPTIONS.get(name)) is not None:
+            raise ValueError(f"extra_body cannot have {name!r}; {instead}")
 
 
 @attrs.frozen
@@ -45,10 +80,18 @@ class Chat:
 
     Where ``OPENAI_API_KEY`` is in the environment, ``model`` is all that it needs. Requests go to ``base_url`` and nowhere else: redirects are not followed, and no proxy is taken from the environment.
 
+    A parameter that the endpoint refuses (``temperature``, ``seed``, ``response_format`` …) is left out or translated once, and remembered
+    for the run; the summary, the document and each verdict list it under ``adapted``. Parameters that a confidence or the form of the
+    reply depends on (``logprobs``, ``response_format`` without a seal) are never left out: such a refusal ends the run.
+
+    A model that reasons spends output tokens before it answers: the limit that is sent is the judge's ``max_output_tokens`` and
+    ``max_reasoning_tokens`` together, and the projection covers both. An empty reply that ended by this limit is asked for again once, with
+    twice the room for reasoning.
+
     Refused connections, broken ones, 408, 409, 429, 5xx and replies that cannot be read are asked again, after waits that
     double from about 0.25 s to 20 s; a ``Retry-After`` of up to 300 s is kept, and a longer one fails the call. A call that
-    ran into ``timeout`` is not asked again: it may have been paid for. 401, 403 and 404 end the run, and so does an endpoint that
-    many calls in a row cannot connect to.
+    ran into ``timeout`` is not asked again: it may have been paid for. 401, 402, 403 and 404 end the run, and so do an account
+    without quota and an endpoint that many calls in a row cannot connect to.
 
     A call costs what the endpoint counted. A try whose end is not known (a timeout, a broken connection) and a reply without
     ``usage``, or with one of no input tokens, are taken to have cost as much as the estimate, which is for one try: a call
@@ -59,9 +102,18 @@ class Chat:
     :param model: the model's name at the endpoint.
     :param api_key: sent as a bearer token. Without a ``base_url`` it is ``$OPENAI_API_KEY`` by default; an address that the file
         names is never sent the environment's key.
-    :param price: ``free``, or ``{input_per_mtok, output_per_mtok}`` in usd per million tokens. By default what genai-prices lists for
-        the model at this endpoint; it has to be given where that knows none.
+    :param price: ``free``, or ``{input_per_mtok, output_per_mtok}`` in usd per million tokens, with ``cached_input_per_mtok`` and
+        ``cache_write_per_mtok`` for input from a prompt cache. By default the price that genai-prices lists for the model at this endpoint. It is
+        required where genai-prices lists none, except that a loopback address without ``api_key`` is taken to be free.
     :param temperature: 0 by default; ``null`` leaves it to the endpoint, as some models want.
+    :param top_p: the share of probability that tokens are sampled from; left to the endpoint by default.
+    :param seed: the seed of sampling; none by default.
+    :param stop: texts at which a reply ends; none by default.
+    :param system_role: the role of system messages. ``auto`` is ``system`` and, where the endpoint refuses it, ``developer`` or ``user``,
+        which puts the text in front of the user message.
+    :param reasoning_effort: passed on to a model that reasons, such as ``low``; left to the model by default.
+    :param max_reasoning_tokens: the room for reasoning, added to the limit of output tokens. 4,096 by default if the name of the model, or
+        its usage, shows that it reasons.
     :param timeout: seconds for one try, from connecting to the end of the reply.
     :param requests_per_minute: spaces the tries evenly; no limit by default.
     :param tokens_per_minute: likewise, by the most tokens that a try can take; no limit by default.
@@ -73,7 +125,9 @@ class Chat:
         as the run makes at once.
     :param unreachable_later: how many end it once the endpoint was reached.
     :param max_reply_bytes: how long a reply may be, decoded. A longer one fails the call as ``judge_output_invalid``.
-    :param headers: further headers; their values are secrets.
+    :param extra_body: further fields of the request, such as ``{top_k: 1}``; they are never left out.
+    :param extra_headers: further headers; their values are secrets.
+    :param headers: the older name of ``extra_headers``.
     :param proxy: the address of an HTTP proxy, with its password if it has one; none by default.
     """
 
@@ -86,6 +140,12 @@ class Chat:
         default=None, validator=_check_price, metadata={"counts": False}
     )
     temperature: float | None = attrs.field(default=_COLD, validator=Within(0, inf, "0 or more"))
+    top_p: float | None = attrs.field(default=None, validator=Within(0, 1, "from 0 to 1"), metadata=LATER)
+    seed: int | None = attrs.field(default=None, metadata=LATER)
+    stop: tuple[str, ...] = attrs.field(default=(), metadata=LATER)
+    system_role: Literal["auto", "system", "developer", "user"] = attrs.field(default="auto", metadata=LATER)
+    reasoning_effort: str | None = attrs.field(default=None, metadata=LATER)
+    max_reasoning_tokens: int | None = attrs.field(default=None, validator=Within(0, inf, "0 or more"), metadata=LATER)
     timeout: float = options.timeout()
     requests_per_minute: float | None = options.per_minute()
     tokens_per_minute: float | None = options.per_minute()
@@ -95,6 +155,8 @@ class Chat:
     unreachable_at_start: int = options.unreachable(10)
     unreachable_later: int = options.unreachable(50)
     max_reply_bytes: int = options.reply_bytes()
+    extra_body: Mapping[str, Any] = attrs.field(factory=dict, validator=_check_extra_body, metadata=LATER)
+    extra_headers: Mapping[str, Secret] = options.headers(later=True)
     headers: Mapping[str, Secret] = options.headers()
     proxy: Secret | None = options.proxy()
 
@@ -130,14 +192,43 @@ class Chat:
         async with open_endpoint(self, run.concurrency) as endpoint:
             yield endpoint
 
-    def estimate(self, request: ChatRequest) -> Cost:
-        """What one try of *request* may cost at most."""
-        if self.price == "free":
+    def estimate(self, request: ChatRequest, room: int | None = None) -> Cost:
+        """Return the most that one try of *request* may cost, with *room* for reasoning."""
+        if self.is_free:
             return Cost.zero()
-        usage = Usage(self.most_input_tokens(request), request.max_output_tokens)
-        if self.price is None:
-            return self._listed.most(usage)
-        return self.price.cost(usage)
+        room = self.reasoning_room() if room is None else room
+        usage = Usage(self.most_input_tokens(request), request.max_output_tokens + room)
+        if isinstance(self.price, Price):
+            return self.price.most(usage)
+        return self._listed.most(usage)
+
+    def reasoning_room(self, *, shown: bool = False) -> int:
+        """Return the tokens for reasoning in one try; *shown* if the model was seen to reason."""
+        if self.max_reasoning_tokens is not None:
+            return self.max_reasoning_tokens
+        name = self.model.lower().rpartition("/")[2]
+        has_effort = self.reasoning_effort not in (None, "none")
+        return REASONING_TOKENS if shown or has_effort or _REASONING_MODELS.match(name) else 0
+
+    @property
+    def is_assumed_free(self) -> bool:
+        """Whether the price is free because the file names a loopback address, no price and no key."""
+        return (
+            self.price is None and is_loopback(self.address) and self.key is None and listed(self.model, None) is None
+        )
+
+    @property
+    def is_free(self) -> bool:
+        """Whether calls cost nothing."""
+        return self.price == "free" or self.is_assumed_free
+
+    def assumptions(self) -> list[str]:
+        """Return the values of options that the component assumes, for the summary."""
+        if not self.is_assumed_free:
+            return []
+        return [
+            f"{self.model} at {self.address.partition('?')[0]} is free, as its address is a loopback address; write price to count a cost"
+        ]
 
     def most_input_tokens(self, request: ChatRequest) -> int:
         """How many tokens what is sent of *request* takes at most; the schema is sent as a ``json_schema`` alone."""
@@ -145,10 +236,10 @@ class Chat:
         return most_input_tokens(self.model, attrs.evolve(request, schema=None) if unsent else request)
 
     def cost(self, usage: Usage) -> Cost:
-        """What *usage* costs."""
-        if self.price is None:
-            return self._listed.cost(usage)
-        return self.price.cost(usage) if isinstance(self.price, Price) else Cost.zero()
+        """Return the cost of *usage*."""
+        if self.is_free:
+            return Cost.zero()
+        return self.price.cost(usage) if isinstance(self.price, Price) else self._listed.cost(usage)
 
     @property
     def _listed(self) -> ListedPrice:
@@ -158,19 +249,25 @@ class Chat:
 
     def secrets(self) -> set[str]:
         """What neither a reply nor a message may hold."""
-        return options.secret_values(self.key, self.proxy, self.headers)
+        return options.secret_values(self.key, self.proxy, self.headers, self.extra_headers)
 
     def sent_headers(self) -> dict[str, str]:
         """Return the headers of each request."""
         key = self.key
         bearer = {"Authorization": f"Bearer {key.value}"} if key is not None and key.value else {}
-        return bearer | options.plain_headers(self.headers)
+        return bearer | options.plain_headers(self.headers) | options.plain_headers(self.extra_headers)
 
     def identity(self) -> dict[str, object]:
-        """What decides a reply, beside the request: for those that keep replies."""
+        """Return the options that decide a reply, next to the request, for components that keep replies."""
+        later = {name: getattr(self, name) for name in _LATER_IDENTITY}
+        fields = attrs.fields_dict(type(self))
         return {
             "base_url": self.address,
             "model": self.model,
             "temperature": self.temperature,
             "response_format": self.response_format,
+            **{name: value for name, value in later.items() if value and value != fields[name].default},
         }
+
+
+_LATER_IDENTITY = ("top_p", "seed", "stop", "system_role", "reasoning_effort", "max_reasoning_tokens", "extra_body")

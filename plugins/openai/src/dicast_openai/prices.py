@@ -38,14 +38,21 @@ class ListedPrice:
     def _cost(self, usage: Usage, moment: datetime) -> Cost:
         import genai_prices
 
-        tokens = genai_prices.Usage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+        tokens = genai_prices.Usage(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cached_input_tokens or None,
+            cache_write_tokens=usage.cache_written_tokens or None,
+        )
         found = self.model.calc_price(tokens, self.provider, genai_request_timestamp=moment)
         return Cost(found.total_price, "usd", self.version)
 
 
 @lru_cache(64)
-def listed(model: str, address: str) -> ListedPrice | None:
-    """The listed price of *model* at the endpoint *address*; None where the list knows no provider there, or no such model.
+def listed(model: str, address: str | None) -> ListedPrice | None:
+    """Return the listed price of *model* at the endpoint *address*; None if the list has no such model there.
+
+    :param address: None for the provider of the model's name, wherever it is.
 
     A model whose listed price is 0, or depends on something else than tokens, counts as not listed.
     """
