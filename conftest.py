@@ -184,6 +184,12 @@ def claude() -> Any:
     return load("claude").Claude(load("chat_server").Answer)
 
 
+@pytest.fixture
+def endpoint_modes(chat_server: Any) -> Any:
+    """Quirks of endpoints as answers for ``chat_server``; see ``tests/endpoint_modes.py``."""
+    return load("endpoint_modes")
+
+
 @pytest.fixture(scope="session")
 def model_server() -> Iterator[Any]:
     """A real model behind an OpenAI-compatible endpoint, one for all tests; see ``tests/model_server.py``."""

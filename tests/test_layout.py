@@ -38,7 +38,7 @@ FOLDERS = {
     "_kernel/contract": 800,
     "_kernel/leases": 200,
     "_kernel/pipeline": 2650,
-    "_kernel/records": 800,
+    "_kernel/records": 820,
     "_kernel/report": 1350,
     "_kernel/resume": 450,
     "_kernel/run": 1200,
@@ -48,7 +48,7 @@ FOLDERS = {
     "_kernel/values": 1350,
     "_processes": 550,
     "_toolkit": 2850,
-    "toolkit": 2800,
+    "toolkit": 3000,
 }
 """Bars in lines of code for each folder of the kernel (docs/adr/0081, 0085, 0101)."""
 CORE = ("values", "contract", "stream", "asking", "run")

@@ -41,6 +41,13 @@ class HasReads(Protocol):
         """What it reads beside its options, by a name for each: a path enters the fingerprint by its content, a text as it is. *base* is the pipeline file's folder. Without it, nothing."""
 
 
+class HasAssumptions(Protocol):
+    """Metrics, judges, tasks, chat models."""
+
+    def assumptions(self) -> Sequence[str]:
+        """The values that it assumes for options that the file does not have, one sentence each, for the summary. Without it, none."""
+
+
 class HasEstimate(Protocol):
     """Metrics, judges, tasks, chat models."""
 

@@ -17,6 +17,7 @@ RUN_STARTED = "run.started"
 :param on: the kinds of subjects that each metric judges, by label.
 :param judges: the judges' labels.
 :param inside?: of the judges inside these, the fingerprints that they would have alone, by label (``turn.stages[0]``).
+:param assumed?: the values that components assume for options that the file does not have, one sentence each.
 :param task: the task's name, or null.
 :param extractors: the extractors' labels.
 :param outputs: where the sinks write: the ``path`` of each, or the digest of its options.
@@ -95,6 +96,7 @@ EVAL_COMPLETED = "eval.completed"
 :param judge_kind: the kind of judge that has answered.
 :param judge_model: the model, or null.
 :param models?: the models that answered, by the label of what asked them.
+:param adapted?: the parameters that endpoints refused and that were left out or translated, by the label of the component that asked.
 :param rubric_id: the rubric that it was judged by.
 :param rubric_version: its version.
 :param fingerprint: a digest of all that could change the number.

@@ -69,6 +69,8 @@ class Run:
     undecided: Sequence[str] = ()
     labels: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     models: Mapping[str, Sequence[str]] = field(factory=dict)
+    adapted: Mapping[str, Sequence[str]] = field(factory=dict)
+    assumed: Sequence[str] = ()
     read_counts: Mapping[str, Any] = field(factory=dict, alias="read")
     experiments: Mapping[str, Run] = field(factory=dict)
     _open_ledger: Slot | None = field(default=None, repr=False, eq=False)

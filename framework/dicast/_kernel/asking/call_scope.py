@@ -89,7 +89,7 @@ class CallScope:
     have settled by themselves; *spent* is what all of it came to once it has ended, in each unit; *until* is when the call's time is over, by the monotonic clock; *held* is what was reserved
     for it, under the lock *covering*. These three have an amount for each unit of money. *cut* says that a request ended unheard,
     *queued* that one was given up; without *cut*, before it was sent. *path*, *judge* and *metric* say what is asked, and for what;
-    *asking* is how many requests are under way, *again* that one was put again.
+    *asking* is how many requests are under way, *again* that one was put again. *adapted* has the parameters that endpoints refused.
     """
 
     asker: Asker
@@ -112,6 +112,7 @@ class CallScope:
     until: float = math.inf
     asking: set[asyncio.Future[None]] = field(factory=set)
     again: bool = False
+    adapted: set[str] = field(factory=set)
 
     @property
     def bought(self) -> Mapping[str, Any]:
@@ -131,6 +132,7 @@ class CallScope:
             self.calls += not answer.cost.is_zero
             return
         self.model = answer.model or self.model
+        self.adapted.update(answer.adapted)
         if answer.metrics.get("cached") is True:
             return
         self.calls += 1

@@ -50,6 +50,7 @@ class PaidCalls(Asker):
         self.bill = {**UNPAID}
         self.models: set[str] = set()
         self.answered: dict[str, set[str]] = {}
+        self.adapted: dict[str, set[str]] = {}
         self._held: dict[str, Reservation] = {}
 
     async def admit(self, slots: Iterable[Slot], subject: Subject) -> Skip | None:
@@ -219,6 +220,8 @@ class PaidCalls(Asker):
         self.models |= {model for model in (scope.model, said) if model}
         if own := scope.model or (None if call.nests else said):
             self.answered.setdefault(call.slot.label, set()).add(own)
+        if scope.adapted:
+            self.adapted.setdefault(call.slot.label, set()).update(scope.adapted)
 
     def settle(self, scope: CallScope, owed: Mapping[str, Cost], **answered: Any) -> None:
         """Settle as every asker does, and put it on the bill."""

@@ -83,11 +83,12 @@ class Unit:
             payload["audit"] = outcome.audit
         if isinstance(outcome, Combined) and outcome.group:
             payload["stratum"] = outcome.group
-        payload["fingerprint"] = self._fingerprint(
-            paid.models, None if isinstance(outcome, Combined) else outcome.rubric
-        )
+        rubric = None if isinstance(outcome, Combined) else outcome.rubric
+        payload["fingerprint"] = self._fingerprint(paid.models, rubric, paid.adapted)
         if paid.answered:
             payload["models"] = {label: sorted(models) for label, models in paid.answered.items()}
+        if paid.adapted:
+            payload["adapted"] = {label: sorted(names) for label, names in sorted(paid.adapted.items())}
         payload["judge_pricing_version"] = None if paid.bill == UNPAID else _pricing_version(paid.bill)
         payload["parent_eval_id"] = parent_eval_id
         payload |= found
@@ -174,11 +175,12 @@ class Unit:
             "calibrated": found.calibrated,
         }
 
-    def _fingerprint(self, models: Iterable[str], rubric: Rubric | None) -> str:
-        """The unit's digest together with the models that answered and the rubric they were asked by."""
-        if not models and rubric is None:
+    def _fingerprint(self, models: Iterable[str], rubric: Rubric | None, adapted: Mapping[str, Iterable[str]]) -> str:
+        """Return the digest of the unit, the models that answered, the rubric, and the parameters that endpoints refused."""
+        if not models and rubric is None and not adapted:
             return self.fingerprint
         by = (*sorted(models), *((f"{rubric.id} {rubric.version}",) if rubric is not None else ()))
+        by += tuple(f"{label} adapted: {', '.join(sorted(names))}" for label, names in sorted(adapted.items()))
         known = self._answered.get(by)
         if known is None:
             known = self._answered[by] = sha256("\n".join((self.fingerprint, *by)).encode()).hexdigest()

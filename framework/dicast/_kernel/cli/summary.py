@@ -65,6 +65,7 @@ def _parts(done: Document) -> Iterator[str | Drawing]:
     yield from _worst_lines(done)
     yield from _failed_lines(done)
     yield from _findings_lines(done)
+    yield from _model_lines(done)
     yield from _money_lines(done)
     yield from _ending_lines(done)
 
@@ -244,6 +245,13 @@ def _figure(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(repr(one) if isinstance(one, str) else _figure(one) for one in value)}]"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _model_lines(done: Document) -> Iterator[str]:
+    """Return the parameters that endpoints refused, and values that components assume."""
+    for label, names in done.get("adapted", {}).items():  # older documents have neither
+        yield f"adapted: [{', '.join(names)}] (refused by the endpoint of {label}: left out, or sent in another form)"
+    yield from (f"assumed: {text}" for text in done.get("assumed", ()))
 
 
 def _money_lines(done: Document) -> Iterator[str]:

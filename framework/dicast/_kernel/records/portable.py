@@ -90,7 +90,7 @@ def read_portable(path: Path) -> Results | None:
     by_label = {**(found["document"].get("labels") or {}), **(found["document"].get("metrics") or {})}
     raw = tuple(name for name, figures in by_label.items() if figures.get("scale") == "raw")
     members = (found["run_id"], found["name"], records, found["fingerprints"], found["models"], pass_at)
-    return Results(*members, rule=rule, raw=raw)
+    return Results(*members, rule=rule, raw=raw, adapted=found["document"].get("adapted") or {})
 
 
 def _loaded(path: Path) -> dict[str, Any] | None:

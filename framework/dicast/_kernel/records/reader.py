@@ -163,7 +163,7 @@ def results(ledger: Ledger, run_id: str) -> Results:
 
     counting = {key: value for key, value in started["fingerprints"].items() if not key.startswith(_BESIDE)}
     ended = Query(run_id=run_id, types=(RUN_COMPLETED,), newest_first=True, limit=1)
-    answered: Any = next((entry.event.payload.get("models") for entry in ledger.read(ended)), None)
+    document: Any = next((entry.event.payload for entry in ledger.read(ended)), {})
     name, pass_at = str(started.get("name")), started.get("pass_at") or {}  # which earlier versions did not tell
     rule = recorded_rule(started)
     passes = partial(ledger_passes, ledger.read, run_id, rule)
@@ -172,13 +172,14 @@ def results(ledger: Ledger, run_id: str) -> Results:
         name,
         records,
         counting,
-        answered or {},
+        document.get("models") or {},
         pass_at,
         rows,
         rule,
         passes,
         begun.seq,
         tuple(started.get("raw", ())),
+        document.get("adapted") or {},
     )
 
 

@@ -57,6 +57,8 @@ def document(
         "metrics": _metrics(report, ending),
         "judges": _judges(report),
         "models": {label: sorted(models) for label, models in sorted(report.models.items())},
+        "adapted": {label: sorted(names) for label, names in sorted(report.adapted.items())},
+        "assumed": list(report.started.get("assumed", ())),
         "cost": _amounts(report.spent),
         "spend_lost": _amounts(report.lost),
         "overruns": report.overruns,

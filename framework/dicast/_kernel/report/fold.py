@@ -17,6 +17,7 @@ from ..events import (
     SPEND_LOST,
     SPEND_SETTLED,
     SUBJECT_READ,
+    TASK_REPLIED,
 )
 from ..pipeline.labels import recorded_labels, recorded_score_label
 from ..pipeline.sections import METRICS, RECORD
@@ -56,6 +57,7 @@ class Report:
         self.rows = Rows()
         self.corrections: Corrections | None = None
         self.models: dict[str, set[str]] = {}
+        self.adapted: dict[str, set[str]] = {}
         self.failed_shown: list[Mapping[str, object]] = []
         self._worst: list[tuple[float, int, str, str]] = []
         self._ranked = 0
@@ -74,6 +76,7 @@ class Report:
             SPEND_SETTLED: self._settle,
             SPEND_LOST: self._lose,
             BUDGET_THROTTLED: self._throttle,
+            TASK_REPLIED: self._note_reply,
         }
 
     def observe(self, event: Event) -> None:
@@ -169,8 +172,9 @@ class Report:
         for label, events in together.items():
             sessions = [event.session_id for event in events]
             scores = self.judges.setdefault(label, Tally()).add(events, raw=label in self.raw)
-            for told in [event.payload["models"] for event in events if "models" in event.payload]:
-                self._note_models(told)
+            for key, names in (("models", self.models), ("adapted", self.adapted)):
+                for by_label in [event.payload[key] for event in events if key in event.payload]:
+                    _add_names(names, by_label)
             if label == METRICS:
                 self._tally_metrics(events)
                 if self.corrections is not None:
@@ -183,9 +187,11 @@ class Report:
                 self.tiers.update([str(event.payload["tier"]) for event in events])
                 self._note_worst([(event.subject_kind, event.subject_id) for event in events], scores)
 
-    def _note_models(self, told: Any) -> None:
-        for label, models in told.items():
-            self.models.setdefault(label, set()).update(models)
+    def _note_reply(self, event: Event) -> None:
+        """Take the reply of a task's model into account."""
+        reply: Any = event.payload["reply"]
+        if reply.get("adapted"):
+            _add_names(self.adapted, {"task": reply["adapted"]})
 
     def _tally_metrics(self, events: Sequence[Event]) -> None:
         payloads: list[Mapping[str, Any]] = [event.payload for event in events]
@@ -341,3 +347,8 @@ class Report:
 def _tier(payload: Mapping[str, Any], metric: str) -> str:
     """Return the tier of *metric* in the *payload* of a verdict that lists its value."""
     return next(str(item["tier"]) for item in payload["scores"] if item["metric"] == metric)
+
+
+def _add_names(names: dict[str, set[str]], by_label: Any) -> None:
+    for label, more in by_label.items():
+        names.setdefault(label, set()).update(more)

@@ -48,7 +48,8 @@ def conclude(
     if wanted is not None:
         said = {"run": wanted.run, "run_id": None, "name": None}
     if wanted is not None and baseline is not None:
-        own = attrs.evolve(results(ledger, stream.run_id), models=stream.report.models)
+        recorded, report = results(ledger, stream.run_id), stream.report
+        own = attrs.evolve(recorded, models=report.models, adapted=report.adapted)
         said |= {"run_id": baseline.run_id, "name": baseline.name, "differs": own.differs(baseline)}
         if whole:
             said["passes"] = {label: counts.json() for label, counts in pass_counts(baseline, own).items()}

@@ -143,7 +143,16 @@ def run_started(
         "live": live,
         **({"raw": raw} if (raw := raw_labels(pipeline.metrics)) else {}),
         **_audit(pipeline),
+        **_assumed(pipeline),
     }
+
+
+def _assumed(pipeline: Pipeline) -> dict[str, Any]:
+    """Return what the components of *pipeline* assume, each text once; nothing without any."""
+    slots = [*pipeline.metrics, *pipeline.judges, *((pipeline.task,) if pipeline.task else ())]
+    found = [getattr(part, "assumptions", None) for slot in slots for part in parts(slot.component)]
+    texts = dict.fromkeys(str(text) for assumptions in found if callable(assumptions) for text in assumptions())
+    return {"assumed": [*texts]} if texts else {}
 
 
 def _followers(pipeline: Pipeline) -> dict[str, Any]:

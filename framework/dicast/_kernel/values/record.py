@@ -49,7 +49,7 @@ class Results:
     where verdicts made it, and ``combined`` is the score of all metrics together where there are several. *rows()* yields the rows that subjects were read from, by kind and id, where the records do not have them: those of a run of
     metrics and judges alone, whose ledger stores content. *rule* is what the run says of passing, and *passes()* returns whether each subject passes by a
     rule, failed judgments included; a file has neither. *started_at* is the row of ``run.started`` in the ledger. *raw* are the labels whose values are on a scale of
-    their own.
+    their own. *adapted* are the parameters that endpoints refused, by the label of the component that asked.
     """
 
     run_id: str
@@ -63,6 +63,7 @@ class Results:
     passes: Callable[[PassRule | None], SubjectPasses] | None = None
     started_at: int | None = None
     raw: tuple[str, ...] = ()
+    adapted: Mapping[str, Iterable[str]] = attrs.field(factory=dict)
     kept: dict[object, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     def differs(self, other: Results) -> list[str]:
@@ -77,4 +78,12 @@ class Results:
         for label in sorted(self.models.keys() & other.models.keys()):
             a, b = (", ".join(sorted(one.models[label])) for one in (self, other))
             named += [f"the model that answered {label} ({a}, not {b})"] if a != b else []
-        return named
+        return [*named, *self._adapted_otherwise(other)]
+
+    def _adapted_otherwise(self, other: Results) -> list[str]:
+        """Return a line for each component whose endpoint refused other parameters than in *other*."""
+        lines = []
+        for label in sorted(self.adapted.keys() | other.adapted.keys()):
+            a, b = (", ".join(sorted(run.adapted.get(label, ()))) or "none" for run in (self, other))
+            lines += [f"the parameters that the endpoint of {label} refused ({a}, not {b})"] if a != b else []
+        return lines

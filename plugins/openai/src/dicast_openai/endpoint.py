@@ -183,7 +183,9 @@ class Endpoint:
             raise self._unreadable(call, error) from error
         self._reasons = self._reasons or shows_reasoning(completion, reply.usage)
         self._check_free(call, completion, sent.answer.headers)
-        cost = self._options.estimate(sent.request, sent.room) if reply.usage is None else self._options.cost(reply.usage)
+        cost = (
+            self._options.estimate(sent.request, sent.room) if reply.usage is None else self._options.cost(reply.usage)
+        )
         changes = adapted(self._options, sent.request, sent.form)
         return attrs.evolve(reply, adapted=changes, media=dict(count_media(sent.request))), cost
 
