@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from dicast import ChatRequest, Failure, Media, Message, Price, Reply, Secret
+from dicast import AccessRefused, ChatRequest, Failure, Media, Message, Price, Reply, Secret
 from dicast.testing import run_pipeline
 from dicast_anthropic import Chat
 
@@ -157,12 +157,24 @@ def test_a_model_without_formats_replies_by_a_tool(chat_server, ask, question, c
 
 
 def test_a_form_that_the_file_names_is_the_only_one(chat_server, ask, question):
-    failed = ask(question(schema=SCHEMA), model="claude-3-haiku", response_format="json_schema")
+    sealed = question("Is it so?\nseal: 0123456789ab", nonces=("0123456789ab",), schema=SCHEMA)
+    failed = ask(sealed, model="claude-3-haiku", response_format="json_schema")
     assert isinstance(failed, Failure)
     assert "does not support output format" in failed.message
     assert len(chat_server.requests) == 1
     assert isinstance(ask(question(schema=SCHEMA), response_format="text"), Reply)
     assert "output_config" not in chat_server.requests[1].body
+
+
+def test_a_form_that_the_reply_depends_on_is_never_left_out(ask, question):
+    with pytest.raises(AccessRefused, match="response_format is refused.*write seal: true"):
+        ask(question(schema=SCHEMA), model="claude-opus-5-5", response_format="tool", temperature=None)
+
+
+def test_log_probabilities_are_refused_at_once(chat_server, ask, question):
+    with pytest.raises(AccessRefused, match="no log probabilities"):
+        ask(question(logprobs=True))
+    assert not chat_server.requests
 
 
 # thinking and sampling

@@ -32,12 +32,6 @@ _DROPPED = (
 _FORMAT = re.compile(
     r"output_config|output format|output_format|structured output|tool_choice|\btools?\b|json_schema|schema"
 )
-_MEDIA = re.compile(
-    r"(image|document|vision|pdf|media)s?\b[^.]*\b(not supported|not support|unsupported|not available|not match any of the expected tags)"
-    r"|(not support|unsupported)\w*\b[^.]*\b(image|document|vision|pdf|media)",
-    re.IGNORECASE,
-)
-"""A model without media; a refusal of a single image, such as one that is too large, is about its row alone."""
 
 
 class ChatOptions(Protocol):
@@ -97,7 +91,7 @@ class Accepted:
 
     def adapted_for(self, chat: ChatOptions, request: ChatRequest) -> tuple[str, ...]:
         """Return the names of the options that are left out of *request*, or sent in another way."""
-        names = set(self.refused) - {"media"}
+        names = set(self.refused)
         temperature = chat.temperature if request.temperature is None else request.temperature
         if temperature not in (None, 1) and self.kind(chat) in ("adaptive", "enabled"):
             names.add("temperature")
@@ -177,9 +171,7 @@ class Accepted:
             if name in sent and pattern.search(message):
                 return attrs.evolve(self, refused=self.refused | {name})
         if self.form(chat, request) != "text" and _FORMAT.search(message):
-            return self._next_form(chat)
-        if "media" in sent and _MEDIA.search(message):
-            return attrs.evolve(self, refused=self.refused | {"media"})
+            return self._next_form(chat, is_sealed(request))
         return None
 
     def _sent(self, chat: ChatOptions, request: ChatRequest) -> set[str]:
@@ -188,8 +180,6 @@ class Accepted:
             sent.add("reasoning_effort")
         if chat.cache_control and any(message.cache for message in request.messages):
             sent.add("cache_control")
-        if any(message.media for message in request.messages):
-            sent.add("media")
         return sent - self.refused
 
     def _other_thinking(self, message: str, chat: ChatOptions) -> Accepted | None:
@@ -203,9 +193,19 @@ class Accepted:
             return attrs.evolve(self, translated=other)
         return attrs.evolve(self, refused=self.refused | {"thinking"})
 
-    def _next_form(self, chat: ChatOptions) -> Accepted | None:
-        forms = _FORMS.get(chat.response_format, (chat.response_format,))
-        return attrs.evolve(self, forms=self.forms + 1) if self.forms + 1 < len(forms) else None
+    def _next_form(self, chat: ChatOptions, sealed: bool) -> Accepted | None:
+        forms = _FORMS.get(chat.response_format, (chat.response_format,))[self.forms + 1 :]
+        return attrs.evolve(self, forms=self.forms + 1) if forms and (sealed or forms[0] != "text") else None
+
+
+def is_sealed(request: ChatRequest) -> bool:
+    """Return whether the reply to *request* has to show a seal; else its form depends on the schema."""
+    return any(f"seal: {nonce}" in request.messages[-1].content for nonce in request.nonces)
+
+
+def is_about_form(complaint: Complaint, chat: ChatOptions, request: ChatRequest, accepted: Accepted) -> bool:
+    """Return whether *complaint* refuses the form in which the schema of *request* was sent."""
+    return accepted.form(chat, request) != "text" and _FORMAT.search(complaint.message) is not None
 
 
 def does_think(model: str) -> bool:

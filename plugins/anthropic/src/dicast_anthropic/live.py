@@ -8,16 +8,39 @@ from contextlib import asynccontextmanager
 import attrs
 import orjson
 
-from dicast import ChatRequest, Cost, Failure, Reply
+from dicast import AccessRefused, ChatRequest, Cost, Failure, Reply
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
 from dicast.toolkit.endpoint.client import OK, Client, Exchange, connect
+from dicast.toolkit.endpoint.media import MediaReader, count_media
 
-from .accepted import Accepted
+from .accepted import Accepted, is_about_form, is_sealed
 from .chat import Chat
 from .replies import Unreadable, read_reply
-from .requests import body, media_counts
+from .requests import body, media_block
 
 _REFUSED = (400, 422)
+
+
+_NO_LOGPROBS = (
+    "the Messages API has no log probabilities, and the judge needs them (such as confidence: logprob); use another option of the "
+    "judge, or a model that has them"
+)
+_NO_FORM = "the reply has no seal, so its form depends on response_format; write seal: true, or use another model"
+
+
+@attrs.frozen
+class _Sent:
+    """A *request* as it was sent, with the parameters that were *accepted*, and its *reply*."""
+
+    request: ChatRequest
+    accepted: Accepted
+    reply: Reply
+
+    def is_used_up(self, chat: Chat) -> bool:
+        """Return whether thinking left no tokens for the answer."""
+        usage = self.reply.usage
+        has_thought = self.accepted.is_thinking(chat) or (usage is not None and usage.reasoning_tokens > 0)
+        return has_thought and self.reply.stop_reason == "max_tokens" and not self.reply.text.strip()
 
 
 @asynccontextmanager
@@ -37,6 +60,7 @@ class Live:
     def __init__(self, chat: Chat, client: Client) -> None:
         self._chat, self._client = chat, client
         self._accepted = Accepted()
+        self._media = MediaReader(lambda media: media_block(media) is not None)
 
     def estimate(self, request: ChatRequest) -> Cost:
         """Return the upper bound of the cost of one try of *request*."""
@@ -58,14 +82,16 @@ class Live:
         return await self._client.call(call, lambda: self._attempt(call, request))
 
     async def _attempt(self, call: Exchange, request: ChatRequest) -> Reply:
-        reply, accepted = await self._ask(call, request, self._accepted)
-        if not _is_used_up(reply, accepted, self._chat):
-            return call.paid(*self._finished(call, request, reply, accepted))
-        self._note_used_up(call, reply)
-        reply, accepted = await self._ask(call, request, attrs.evolve(accepted, doublings=1, thinks=True))
-        if _is_used_up(reply, accepted, self._chat):
-            raise self._used_up(call, request, reply, accepted)
-        return call.paid(*self._finished(call, request, reply, accepted))
+        if request.logprobs:
+            raise AccessRefused(self._client.message(_NO_LOGPROBS, self._chat.path), call.spent)
+        sent = await self._ask(call, request, self._accepted)
+        if not sent.is_used_up(self._chat):
+            return call.paid(*self._finished(call, sent))
+        self._note_used_up(call, sent.reply)
+        sent = await self._ask(call, request, attrs.evolve(sent.accepted, doublings=1, thinks=True))
+        if sent.is_used_up(self._chat):
+            raise self._used_up(call, sent)
+        return call.paid(*self._finished(call, sent))
 
     def _note_used_up(self, call: Exchange, reply: Reply) -> None:
         """Count a reply without an answer among the failed tries of *call*."""
@@ -75,19 +101,36 @@ class Live:
         call.history.append({"attempt": call.tries, "error": "thinking left no tokens for the answer"})
         call.tries += 1
 
-    async def _ask(self, call: Exchange, request: ChatRequest, accepted: Accepted) -> tuple[Reply, Accepted]:
-        """Ask until no parameter is refused; return the reply, and the parameters of its request."""
+    async def _ask(self, call: Exchange, request: ChatRequest, accepted: Accepted) -> _Sent:
+        """Ask until no parameter is refused."""
         doublings = accepted.doublings
         while True:
-            sent = orjson.dumps(body(self._chat, request, accepted))
-            answer = await self._client.send(call, "POST", self._chat.path, sent)
+            shown = self._media.sent(request)
+            data = orjson.dumps(body(self._chat, shown, accepted))
+            answer = await self._client.send(call, "POST", self._chat.path, data)
             if answer.status == OK:
-                return self._read(call, answer), accepted
-            changed = accepted.without(answer.complaint(), self._chat, request) if answer.status in _REFUSED else None
-            if changed is None:
+                return _Sent(shown, accepted, self._read(call, answer))
+            if answer.status not in _REFUSED:
                 raise self._client.refusal(call, answer)
-            self._accepted = self._accepted.merged(changed)
-            accepted = attrs.evolve(self._accepted, doublings=doublings)
+            if not self._media.learn(answer, shown):
+                self._accepted = self._accepted.merged(self._adapted(call, shown, accepted, answer))
+                accepted = attrs.evolve(self._accepted, doublings=doublings)
+
+    def _adapted(self, call: Exchange, request: ChatRequest, accepted: Accepted, answer: Answer) -> Accepted:
+        """Return *accepted* without the parameter that *answer* refuses.
+
+        :raises dicast.CallFault: if it names none.
+        :raises dicast.AccessRefused: if the form of the reply depends on it.
+        """
+        complaint = answer.complaint()
+        is_plain = not (answer.is_out_of_money or answer.is_refused_by_policy)
+        changed = accepted.without(complaint, self._chat, request) if is_plain else None
+        if changed is not None:
+            return changed
+        if is_plain and not is_sealed(request) and is_about_form(complaint, self._chat, request, accepted):
+            message = f"response_format is refused: HTTP {answer.status}: {complaint.message}"
+            raise AccessRefused(f"{self._client.message(message, self._chat.path)}; {_NO_FORM}", call.spent)
+        raise self._client.refusal(call, answer)
 
     def _read(self, call: Exchange, answer: Answer) -> Reply:
         try:
@@ -103,24 +146,17 @@ class Live:
     def _cost(self, call: Exchange, reply: Reply) -> Cost:
         return call.most if reply.usage is None else self._chat.cost(reply.usage)
 
-    def _finished(self, call: Exchange, request: ChatRequest, reply: Reply, accepted: Accepted) -> tuple[Reply, Cost]:
-        adapted, media = accepted.adapted_for(self._chat, request), media_counts(request, accepted)
-        return attrs.evolve(reply, adapted=adapted, media=media), self._cost(call, reply)
+    def _finished(self, call: Exchange, sent: _Sent) -> tuple[Reply, Cost]:
+        adapted = sent.accepted.adapted_for(self._chat, sent.request)
+        reply = attrs.evolve(sent.reply, adapted=adapted, media=dict(count_media(sent.request)))
+        return reply, self._cost(call, reply)
 
-    def _used_up(self, call: Exchange, request: ChatRequest, reply: Reply, accepted: Accepted) -> CallFault:
-        room = accepted.room(self._chat, request)
-        thought = f" ({reply.usage.output_tokens:,} tokens)" if reply.usage is not None else ""
+    def _used_up(self, call: Exchange, sent: _Sent) -> CallFault:
+        room, usage = sent.accepted.room(self._chat, sent.request), sent.reply.usage
+        tokens = "" if usage is None else f" ({usage.reasoning_tokens or usage.output_tokens:,} tokens)"
         message = (
-            f"thinking used up the limit of {room.total:,} tokens{thought}, and left none for the answer; raise "
+            f"thinking used up the limit of {room.total:,} tokens{tokens}, and left none for the answer; raise "
             f"max_reasoning_tokens (now {room.reasoning:,} with the second try), or lower reasoning_effort"
         )
-        return self._client.fault(call, message, again=False, cost=self._cost(call, reply), kind="judge_output_invalid")
-
-
-def _is_used_up(reply: Reply, accepted: Accepted, chat: Chat) -> bool:
-    """Return whether thinking left no room for an answer."""
-    return (
-        reply.stop_reason == "max_tokens"
-        and not reply.text.strip()
-        and (accepted.is_thinking(chat) or (reply.usage is not None and reply.usage.reasoning_tokens > 0))
-    )
+        cost = self._cost(call, sent.reply)
+        return self._client.fault(call, message, again=False, cost=cost, kind="judge_output_invalid")

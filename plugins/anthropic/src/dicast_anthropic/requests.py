@@ -88,7 +88,7 @@ def _turns(chat: Chat, messages: Iterable[Message], accepted: Accepted) -> list[
 
 def _blocks(chat: Chat, message: Message, accepted: Accepted, *, media: bool = True) -> list[dict[str, Any]]:
     """Return the content blocks of *message*; the API refuses blocks without a visible character."""
-    shown = media and message.parts and "media" not in accepted.refused
+    shown = media and message.parts
     blocks: list[dict[str, Any]] = []
     for part in message.parts if shown else (message.content,):
         block = part if isinstance(part, str) else media_block(part) or part.marker
@@ -121,17 +121,6 @@ def media_block(media: Media) -> dict[str, Any] | None:
 
 def _is_document(media: Media) -> bool:
     return media.media_type == _PDF or (media.media_type == "text/plain" and media.data is not None)
-
-
-def media_counts(request: ChatRequest, accepted: Accepted) -> dict[str, int]:
-    """Return the number of media in *request* that are sent as media, by kind."""
-    counts: dict[str, int] = {}
-    if "media" not in accepted.refused:
-        for message in request.messages:
-            for media in message.media if message.role != "system" else ():
-                if media_block(media) is not None:
-                    counts[media.kind] = counts.get(media.kind, 0) + 1
-    return counts
 
 
 def _plain(schema: Any) -> Any:
