@@ -11,6 +11,8 @@ import zlib
 
 import pytest
 
+from dicast import Query, read_ledger
+
 COLORS = {"red": (255, 0, 0), "blue": (0, 0, 255)}
 ENDPOINT = "{{openai/chat: {{base_url: '{url}', model: m, price: {price}}}}}"
 ONE = ("--set", "executor={dicast/async: {concurrency: 1}}")
@@ -363,3 +365,85 @@ def test_budget_reserves_the_tokens_of_an_image(photos, vision):
         photos.run(judge(vision.url, ", evidence: {media: mark}", price=price, more="budget: {run: 0.03 usd}\n")).code
         == 0
     )
+
+
+TASK = """\
+source: {{rows/jsonl: {{path: rows.jsonl, fields: {{input: question, image: {{column: photo, media: image}}}}}}}}
+task:
+  prompt/chat:
+    model: {model}
+    user: "{{{{ input }}}} {{{{ image }}}} Answer in a word."
+    {more}
+metrics: [check/icontains: {{value: red}}]
+ledger: {{ledger/sqlite: {{path: l.db}}}}
+"""
+
+
+def name_colors(asked):
+    return " ".join(color_of(image["url"]) for image in parts_of(asked, "image_url")) or "nothing"
+
+
+def task(url, more=""):
+    return TASK.format(model=ENDPOINT.format(url=url, price="free"), more=more)
+
+
+def test_template_shows_images_to_the_model_that_answers(photos, vision):
+    vision.answer = name_colors
+    done = photos.run(task(vision.url), *ONE)
+    assert (done.code, done.json["score"]["mean"]) == (0, 0.5), done.out
+    first, image, last = vision.requests[0].body["messages"][-1]["content"]
+    assert (first["text"], image["type"], last["text"]) == ("Which color? ", "image_url", " Answer in a word.")
+    text = base64.b64encode(png("red")).decode()
+    query = Query(types=("record.completed",))
+    records = json.dumps(read_ledger(photos / "l.db", lambda live: [one.event.payload for one in live.read(query)]))
+    assert '"sha256"' in records
+    assert text not in records
+
+
+def test_model_that_answers_without_vision_gets_markers_and_the_document_warns(photos, blind):
+    done = photos.run(task(blind().url), *ONE)
+    assert done.code == 0, done.out
+    assert "Which color? [image/png, red.png, 75 B] Answer" in blind().requests[1].body["messages"][-1]["content"]
+    (warning,) = done.json["warnings"]
+    assert (warning["kind"], warning["hidden"]) == ("hidden_media", {"image": 2})
+    done = photos.run(task(blind().url, "media: show"), *ONE)
+    assert done.json["failures"] == {"missing_input": 2}
+
+
+def test_resumed_run_judges_no_image_again(photos, vision):
+    look, asked_twice = vision.answer, []
+    vision.answer = lambda asked: vision.error(401) if asked.number > 1 and not asked_twice else look(asked)
+    text = judge(vision.url) + "ledger: {ledger/sqlite: {path: l.db}}\n"
+    assert photos.run(text, *ONE).code != 0
+    asked_twice.append(True)
+    run_id = photos.dicast("runs", "--ledger", "l.db", "--json").json["runs"][0]["run_id"]
+    count = vision.count
+    done = photos.dicast("run", "p.yaml", "--resume", run_id, "--json", *ONE)
+    assert (done.code, done.json["score"]["mean"]) == (0, 0.5), done.out
+    assert vision.count == count + 1
+
+
+def test_cache_and_replay_know_a_request_by_the_digest_of_its_image(photos, vision):
+    model = ENDPOINT.format(url=vision.url, price="free")
+    source = "source: {rows/jsonl: {path: rows.jsonl, fields: {input: question, output: answer, image: {column: photo, media: image}}}}"
+    cached = f"{source}\njudges: [{{llm/judge: {{model: {{cache/chat: {{path: c.db, model: {model}}}}}}}}}]\n"
+    assert photos.run(cached).json["score"]["mean"] == 0.5
+    assert vision.count == 2
+    done = photos.run(cached)
+    assert (done.json["score"]["mean"], done.json["warnings"]) == (0.5, [])
+    assert vision.count == 2
+    assert base64.b64encode(png("red")) not in (photos / "c.db").read_bytes()
+    photos.write("photos/red.png", png("blue"))
+    assert photos.run(cached).json["score"]["mean"] == 0.0
+    assert vision.count == 3
+
+
+def test_replay_answers_a_request_with_an_image_without_a_model(photos, vision):
+    model = ENDPOINT.format(url=vision.url, price="free")
+    source = "source: {rows/jsonl: {path: rows.jsonl, fields: {input: question, output: answer, image: {column: photo, media: image}}}}"
+    text = source + "\njudges: [{llm/judge: {model: {replay/chat: {path: r.jsonl, record: MODEL}}}}]\n"
+    assert photos.run(text.replace("MODEL", model)).json["score"]["mean"] == 0.5
+    vision.answer = 500
+    done = photos.run(text.replace(", record: MODEL", ""))
+    assert (done.json["score"]["mean"], done.json["warnings"]) == (0.5, [])
+    assert base64.b64encode(png("red")).decode() not in (photos / "r.jsonl").read_text()

@@ -19,7 +19,7 @@ from ..contract.protocols import ChatModel, estimate
 from ..events import RECORD_COMPLETED, RECORD_FAILED, TASK_REPLIED
 from ..pipeline.plain_values import structure, unstructure
 from ..pipeline.sections import RECORD
-from ..records.record import columns, new_record, put_metrics
+from ..records.record import columns, new_record, put_metrics, recorded_row
 from ..report.tally import nothing
 from ..source.read_only import seal
 from ..stream.stream import Stream
@@ -211,7 +211,12 @@ class Producer:
         subject: Subject,
         requests: Sequence[Mapping[str, object]] = (),
     ) -> Event:
-        payload = {"row": row, "error": failure.message, "timestamp": self.now(), "failure_mode": failure.kind}
+        payload = {
+            "row": recorded_row(row),
+            "error": failure.message,
+            "timestamp": self.now(),
+            "failure_mode": failure.kind,
+        }
         more: dict[str, object] = {} if failure.retry is None else {"retry": failure.retry}
         more |= {"requests": requests} if requests else {}
         return self._event(RECORD_FAILED, payload | more, subject)

@@ -11,10 +11,32 @@ import orjson
 
 from ..._toolkit.json_values import MISSING, read_json
 from ..values import ONLY, Record, Subject
+from ..values.chat import MEDIA_KINDS
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
 _OWN = ("id", "session_id", "input", "output", "reference")
+
+
+def recorded_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *row* as a record has it: with the SHA-256 in place of the content of media, which the subject has."""
+    return {name: value if isinstance(value, str) else _brief(value) for name, value in row.items()}
+
+
+def _brief(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_brief(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    data = value.get("data")
+    if value.get("type") in MEDIA_KINDS and value.keys() >= {"media_type", "bytes"} and isinstance(data, str):
+        from hashlib import sha256  # OpenSSL takes 2 ms to load
+
+        return {
+            **{key: each for key, each in value.items() if key != "data"},
+            "sha256": sha256(data.encode()).hexdigest(),
+        }
+    return {key: _brief(item) for key, item in value.items()}
 
 
 def columns(subject: Subject) -> dict[str, object]:
@@ -54,7 +76,7 @@ def new_record(row: Mapping[str, object], made: Subject, levels: Mapping[str, ob
     """
     responses = getattr(made, "responses", None) or {ONLY: {"content": made.text, "metrics": {}}}
     _check(responses)
-    record: dict[str, Any] = {"row": row, "response": next(iter(responses.values()))}
+    record: dict[str, Any] = {"row": recorded_row(row), "response": next(iter(responses.values()))}
     if set(responses) != {ONLY}:
         record["responses"] = responses
     record["metrics"] = {

@@ -29,6 +29,16 @@ class EvidenceNotes:
             self._hidden.setdefault(label, Counter()).update(hidden)
         self._cut[label] += is_cut
 
+    def note_record(self, record: Mapping[str, Any]) -> None:
+        """Count the media that the model of a task did not read, by the metrics of its responses."""
+        hidden: Counter[str] = Counter()
+        for response in (record.get("responses") or {"": record.get("response") or {}}).values():
+            counts = (response.get("metrics") or {}).get("hidden_media")
+            if isinstance(counts, Mapping):  # each criterion is asked about the same media
+                hidden |= Counter({str(kind): count for kind, count in counts.items() if type(count) is int})
+        if hidden:
+            self._hidden.setdefault("the task's model", Counter()).update(hidden)
+
     def warnings(self) -> list[dict[str, Any]]:
         """Return one warning for each label and kind of loss."""
         warnings: list[dict[str, Any]] = []

@@ -280,6 +280,7 @@ class Report:
     def _record(self, event: Event) -> None:
         """Count a record: its subject is scored where every criterion of the file has a score."""
         self.rows.add(event)
+        self.evidence.note_record(event.payload)
         for label in self.criteria:
             score = self.watched[label].add_record(event.session_id, event.payload["metrics"], label)
             if label == self.score_label and score is not None:

@@ -15,6 +15,9 @@ from .score import _ZERO, Cost
 
 Role = Literal["system", "user", "assistant"]
 
+MEDIA_KINDS = ("image", "audio", "file")
+"""The kinds of :class:`Media`."""
+
 _MTOK = Decimal(1_000_000)
 _SPARSE = bytes(range(ord("a"), ord("z") + 1)) + b" "
 _LETTERS_A_TOKEN = 2.5

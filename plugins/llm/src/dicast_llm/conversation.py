@@ -12,8 +12,9 @@ import orjson
 
 from dicast import Subject, TraceEvent
 from dicast.toolkit.dialects import message_text
+from dicast.toolkit.gallery import Gallery
 
-from .media import Gallery, thoughts
+from .media import placed_text, thoughts
 
 ERROR_CHARS = 200  # of each error of a call: what came of it, not its whole traceback
 _WORD_DIGITS = 12
@@ -109,7 +110,7 @@ def conversation(
 
     Its answer is left out unless it is *answered*, and the reasoning of the model unless *reasoning* is true.
     """
-    reader = _Reader(subject, events, gallery or Gallery("mark", "mark", subject), answered, reasoning)
+    reader = _Reader(subject, events, gallery or Gallery("mark", "mark"), answered, reasoning)
     earlier, own = reader.turns()
     feedback = [] if subject.kind == "tool_cycle" else [_opinion(each, subject) for each in reader.feedback]
     return Conversation(
@@ -226,9 +227,9 @@ class _Reader:
                 text = as_text(payload.get("output"))
                 self._seen.add(("tool", text))
                 came = "failed" if payload.get("success") is False else "returned"
-                yield Said(f"{_name(payload)} {came}", self._gallery.message(payload, text))
+                yield Said(f"{_name(payload)} {came}", placed_text(self._gallery, payload, text))
             case "tool.failed":
-                text = self._gallery.message(payload, as_text(payload.get("error")))
+                text = placed_text(self._gallery, payload, as_text(payload.get("error")))
                 yield Said(f"{_name(payload)} failed", text)
             case "llm.call_completed":
                 yield from self._given(payload.get("input"))
@@ -253,7 +254,7 @@ class _Reader:
         """Yield the message *text*; *payload* is that of its event, if it has one, and may have media."""
         if not isinstance(text, str) or not text:
             return
-        shown = text if payload is None else self._gallery.message(payload, text)
+        shown = text if payload is None else placed_text(self._gallery, payload, text)
         if role in _SYSTEM:
             self.policy[shown] = None
         elif again or (str(role), text) not in self._seen:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Generic, Literal, TypeAlias, TypeVar
 
@@ -11,13 +12,14 @@ import attrs
 import orjson
 
 from dicast import MISSING, Failure, Media, Subject, TraceEvent, lookup, one_line
+from dicast.toolkit.gallery import Gallery, MediaMode, media_of
 from dicast.toolkit.media import Urls
 from dicast.toolkit.references import is_missing
 
 from . import room
 from .conversation import KINDS, Conversation, Said, conversation, has_trace, hides_content, log, transcript
 from .material import Hints, activity, summary, with_context
-from .media import Gallery, MediaMode, count_media, media_of
+from .media import count_media, texts_of
 from .room import Shown
 from .section import Section
 
@@ -136,29 +138,29 @@ def gather(subject: Subject, showing: Showing, compared: Compared | None = None)
         return _missing(subject)
     showing = attrs.evolve(showing, hints=with_context(showing.hints, subject)) if compared is None else showing
     options = showing.evidence
-    gallery = Gallery(options.media, options.urls, subject)
-    if not has_trace(subject):
-        return _with_media(_row(subject, showing, compared, gallery), gallery)
-    events = log(subject)  # a session's log is long, and is read once
-    gallery.events = events
+    is_trace = has_trace(subject)
+    events = log(subject) if is_trace else []  # a session's log is long, and is read once
+    gallery = Gallery(options.media, options.urls, partial(texts_of, subject, events))
+    if not is_trace:
+        return _with_media(_row(subject, showing, compared, gallery), subject, gallery)
     hidden = hides_content(subject, events)
     if options.kind == "full" and not hidden:
         gallery.counts.update(count_media(events))
-        return _with_media(_traced(subject, events, showing, compared, gallery), gallery)
+        return _with_media(_traced(subject, events, showing, compared, gallery), subject, gallery)
     if subject.kind != "turn":
         why = "the source has hashes and sizes alone" if hidden else "evidence: summary shows turns alone"
         return Failure("missing_input", f"of {subject.kind} {subject.id} nothing can be shown: {why}")
     messages = (event for event in events if event.turn_id == subject.id and event.type == "message.sent")
     gallery.counts.update(count_media(messages))
-    return _with_media(_row(subject, showing, compared, gallery), gallery)
+    return _with_media(_row(subject, showing, compared, gallery), subject, gallery)
 
 
-def _with_media(evidence: Evidence | Failure, gallery: Gallery) -> Evidence | Failure:
+def _with_media(evidence: Evidence | Failure, subject: Subject, gallery: Gallery) -> Evidence | Failure:
     """Return *evidence* with the media of *gallery*; a Failure if one of them is missing."""
     if isinstance(evidence, Failure) or not gallery.counts:
         return evidence
-    if (why := gallery.missing()) is not None:
-        return Failure("missing_input", f"{gallery.subject.kind} {gallery.subject.id}: {why}")
+    if (why := gallery.missing("evidence: {media: mark}")) is not None:
+        return Failure("missing_input", f"{subject.kind} {subject.id}: {why}")
     return attrs.evolve(evidence, media=gallery.media, counts=gallery.counts)
 
 

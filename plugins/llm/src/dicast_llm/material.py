@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from dicast import Subject, TraceEvent
+from dicast.toolkit.gallery import Gallery
 
 from .conversation import ERROR_CHARS, KINDS, details, lived
-from .media import Gallery
 from .room import Shown
 from .section import Section
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dicast import Failure, Ledger, Media, Subject
+from dicast.toolkit.gallery import marked
 
 from .conversation import transcript
 from .evidence import Evidence, Showing, gather
 from .judge import LlmJudge
-from .media import marked
 from .pairwise import Pairwise
 from .section import Section
 

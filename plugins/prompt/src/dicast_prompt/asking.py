@@ -26,6 +26,7 @@ from dicast import (
 
 from .bounds import Unrenderable
 from .chat import Chat, Criterion
+from .media import Asked, Printing
 from .template import Template
 
 _LEAST = ChatRequest((Message("user", "?"),))
@@ -46,14 +47,22 @@ class Prompt:
         system = None if texts.system is None else Template.of(texts.system, f"template {place}system")
         return cls(criterion, system, Template.of(texts.user or "", f"template {place}user"))
 
-    def request(self, names: Mapping[str, object], options: Chat) -> ChatRequest:
-        """The request about a row that has *names*.
+    def request(self, names: Mapping[str, object], options: Chat) -> Asked:
+        """Return the request about a row that has *names*.
 
-        :raises Unrenderable: when there is none to be made.
+        :raises Unrenderable: if the templates cannot be rendered, or media that they print cannot be sent.
         """
-        system = () if self.system is None else (Message("system", self.system.render(names)),)
-        messages = (*system, Message("user", self.user.render(names)))
-        return ChatRequest(messages, options.max_output_tokens, options.temperature, label=self.criterion)
+        printing = Printing.of(names, options)
+        system = () if self.system is None else (printing.message("system", self.system),)
+        messages = (*system, printing.message("user", self.user))
+        request = ChatRequest(
+            messages,
+            options.max_output_tokens,
+            options.temperature,
+            label=self.criterion,
+            needs_media=options.media == "show" and any(message.media for message in messages),
+        )
+        return Asked(request, printing.marked)
 
 
 @attrs.frozen
@@ -88,22 +97,23 @@ class Asker:
             requests = self._requests(subject)
         except Unrenderable:
             return Cost.zero()  # no call is made
-        return sum([estimate(model, request) for request in requests] * (self.options.retries + 1), Cost.zero())
+        return sum([estimate(model, each.request) for each in requests] * (self.options.retries + 1), Cost.zero())
 
-    def _requests(self, subject: Subject) -> list[ChatRequest]:
+    def _requests(self, subject: Subject) -> list[Asked]:
         names = names_of(subject)
         return [prompt.request(names, self.options) for prompt in self.prompts]
 
-    async def _answer(self, subject: Subject, requests: Sequence[ChatRequest]) -> Answered | Failure:
+    async def _answer(self, subject: Subject, requests: Sequence[Asked]) -> Answered | Failure:
         responses, cost = {}, Cost.zero()
-        for request in requests:
+        for asked in requests:
+            request = asked.request
             tries = Tries(self.options.retries + 1)
             answer = await tries.ask(self.options.model, request)
             cost += tries.cost
             if isinstance(answer, Failure):
                 criterion = f"criterion {request.label}: " if self.options.criteria else ""
                 return attrs.evolve(answer, message=f"{criterion}{answer.message}", cost=cost, retry=tries.told())
-            responses[request.label] = tries.response(answer)
+            responses[request.label] = tries.response(answer, asked.hidden(answer))
         return Answered.of(subject, responses)
 
 
@@ -142,10 +152,16 @@ class Tries:
             return None
         return {"attempts": self.made, "max_attempts": self.made + self.left, "history": self.history}
 
-    def response(self, reply: Reply) -> Mapping[str, Any]:
-        """What *reply* came to, as a record has it."""
+    def response(self, reply: Reply, hidden: Mapping[str, int]) -> Mapping[str, Any]:
+        """Return the response that *reply* is in a record; *hidden* has the number of media that the model did not read."""
         retry = self.told()
-        metrics = {**self._figures(), **_said(reply), **reply.metrics, "latency_seconds": round(self.seconds, 6)}
+        metrics = {
+            **self._figures(),
+            **_said(reply),
+            **reply.metrics,
+            **({"hidden_media": hidden} if hidden else {}),
+            "latency_seconds": round(self.seconds, 6),
+        }
         found = {"content": reply.text, "metrics": metrics}
         return found if retry is None else {**found, "retry": retry}
 

@@ -11,6 +11,8 @@ import attrs
 
 from dicast import ONLY, ChatModel, ConfigError, Failure, InputPath, RunContext, Subject, Task, Within
 from dicast.toolkit.files import read_text
+from dicast.toolkit.gallery import MediaMode
+from dicast.toolkit.media import Urls
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -101,6 +103,10 @@ class Chat:
     :param temperature: 0 by default; ``null`` leaves it to the model's own options.
     :param max_output_tokens: how long a reply may be.
     :param retries: how often the model is asked again after an empty reply, 0 to 10.
+    :param media: ``auto`` sends an image, a sound or a file that a template prints to a model that reads it, and a marker such as
+        ``[image/png, 48 kB]`` to any other, which ``metrics.hidden_media`` counts; ``show`` fails the row instead; ``mark`` always sends
+        markers.
+    :param urls: the addresses of media that the model's endpoint may fetch: none (``mark``), any (``allow``), or those of a list of hosts.
     :param security_level: a text that every record carries, such as ``official``.
     :param determinism_level: likewise, such as ``high``.
     """
@@ -114,6 +120,8 @@ class Chat:
     temperature: float | None = attrs.field(default=_COLD, validator=Within(0, inf, "0 or more"))
     max_output_tokens: int = attrs.field(default=1024, validator=Within(1, inf, "1 or more"))
     retries: int = attrs.field(default=1, validator=Within(0, _MOST_RETRIES, f"a number from 0 to {_MOST_RETRIES}"))
+    media: MediaMode = attrs.field(default="auto", metadata={"later": True})
+    urls: Urls = attrs.field(default="mark", metadata={"later": True})
     security_level: str | None = attrs.field(default=None, metadata={"counts": False})
     determinism_level: str | None = attrs.field(default=None, metadata={"counts": False})
 
