@@ -5,46 +5,116 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import subprocess
+import sys
+import tempfile
 import time
+import traceback
+from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
-from .conftest import DICAST, have_ended
+from .conftest import DICAST, Repository, have_ended
+
+EDITED = "the scope has changes that are not committed"
+"""A loop says so that starts after the user has edited the scope."""
 
 PROPOSES = (
-    "time.sleep(.05)\nPath('slow.py').write_text(source(100 - n))\nif n % 3 == 0: Path('slow.py').write_text('x(')"
+    "time.sleep(.03)\nPath('slow.py').write_text(source(100 - n))\nif n % 3 == 0: Path('slow.py').write_text('x(')"
 )
 
 
-def act(repository, chance, number):
-    """Do one thing that users do."""
-    git, name = repository.git, f"n{number}"
-    author = ["-c", "user.name=u", "-c", "user.email=u@u"]
-    kind = chance.randrange(10)
-    if kind == 0:
-        repository.commit(name)
-    if kind == 1:
-        git("branch", name)
-    if kind == 2:
-        git("tag", name)
-    if kind == 3:
-        repository.write("tracked.txt", name)
-        git(*author, "stash")
-    if kind == 4:
-        git("worktree", "add", "-q", "-b", f"tree-{name}", str(repository.root.parent / f"tree-{name}"))
-        git("-C", str(repository.root.parent / f"tree-{name}"), *author, "commit", "-q", "--allow-empty", "-m", name)
-    if kind == 5:
-        git("fetch", "-q", str(repository.root.parent / "remote"), f"main:refs/remotes/origin/{name}")
-    if kind == 6:
-        repository.write(f"untracked-{name}.txt", name)
-    if kind == 7:
-        repository.write("tracked.txt", name)
-        git("add", "tracked.txt")
-    if kind == 8:
-        repository.write("slow.py", repository.git("show", "HEAD:slow.py") + f"# {name}\n")
-    if kind == 9:
-        git("checkout", "-q", "-b", f"other-{name}")
+AUTHOR = ("-c", "user.name=u", "-c", "user.email=u@u")
+
+
+def commit(repository, name):
+    repository.commit(name)
+
+
+def branch(repository, name):
+    repository.git("branch", name)
+
+
+def delete_a_branch(repository, name):
+    repository.git("branch", name)
+    repository.git("branch", "-D", name)
+
+
+def tag(repository, name):
+    repository.git(*AUTHOR, "tag", "-a", "-m", name, name)
+
+
+def stash(repository, name):
+    repository.write("tracked.txt", name)
+    repository.git(*AUTHOR, "stash")
+
+
+def drop_a_stash(repository, name):
+    stash(repository, name)
+    repository.git("stash", "drop", "-q")
+
+
+def work_in_a_worktree(repository, name):
+    place = str(repository.root.parent / f"tree-{name}")
+    repository.git("worktree", "add", "-q", "-b", f"tree-{name}", place)
+    Path(place, "slow.py").write_text(name)
+    repository.git("-C", place, *AUTHOR, "commit", "-q", "-a", "-m", name)
+    Path(place, "slow.py").write_text("uncommitted")
+
+
+def remove_a_worktree(repository, name):
+    place = str(repository.root.parent / f"gone-{name}")
+    repository.git("worktree", "add", "-q", "--detach", place)
+    repository.git("worktree", "remove", "--force", place)
+    repository.git("worktree", "prune")
+
+
+def fetch(repository, name):
+    remote = str(repository.root.parent / "remote")
+    repository.git("-C", remote, *AUTHOR, "commit", "-q", "--allow-empty", "-m", name)
+    repository.git("fetch", "-q", remote, f"+main:refs/remotes/origin/{name}", "+main:refs/remotes/origin/main")
+
+
+def write_an_untracked_file(repository, name):
+    repository.write(f"untracked-{name}.txt", name)
+
+
+def write_an_ignored_file(repository, name):
+    repository.write("ignored.bin", name)
+
+
+def stage(repository, name):
+    repository.write("tracked.txt", name)
+    repository.git("add", "tracked.txt")
+
+
+def edit_the_scope(repository, name):
+    repository.write("slow.py", repository.git("show", "HEAD:slow.py") + f"# {name}\n")
+
+
+def switch(repository, name):
+    repository.git("checkout", "-q", "-b", f"other-{name}")
+
+
+def amend(repository, name):
+    repository.git(*AUTHOR, "commit", "-q", "--amend", "--allow-empty", "-m", f"amended {name}")
+
+
+def reset(repository, name):
+    repository.commit(name)
+    repository.git("reset", "-q", "--hard", "HEAD~1")
+
+
+def collect_garbage(repository, name):
+    repository.git("gc", "-q")
+
+
+ACTIONS = (
+    commit, branch, delete_a_branch, tag, stash, drop_a_stash, work_in_a_worktree, remove_a_worktree, fetch,
+    write_an_untracked_file, write_an_ignored_file, stage, edit_the_scope, switch, amend, reset, collect_garbage,
+)  # fmt: skip
 
 
 def begin(repository):
@@ -57,13 +127,54 @@ def begin(repository):
     repository.init()
 
 
+class Child:
+    """A command of dicast in a forked process, which has imported all that it needs."""
+
+    def __init__(self, repository, *words):
+        self.code, self.output = None, ""
+        self._output = os.memfd_create("output")  # not on the disk that may be full
+        self.pid = os.fork()
+        if not self.pid:
+            os._exit(self._run(repository, words))
+
+    def _run(self, repository, words):
+        code = 1
+        try:
+            os.chdir(repository.root)
+            os.environ |= {"HOME": str(repository.root), "GIT_CONFIG_NOSYSTEM": "1"}
+            os.dup2(self._output, 1)
+            os.dup2(self._output, 2)
+            sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+            (command,) = entry_points(group="console_scripts", name="dicast")
+            code = command.load()(["autoresearch", *words])
+            sys.stdout.flush()
+        except BaseException:  # it is printed, and the exit code says so
+            traceback.print_exc()
+            code = 70
+        finally:
+            sys.stderr.flush()
+        return code
+
+    def poll(self):
+        """Return the exit code, -9 of a killed one; None while it runs."""
+        if self.code is None and (ended := os.waitpid(self.pid, os.WNOHANG))[0]:
+            self.code = os.waitstatus_to_exitcode(ended[1])
+            self.output = os.pread(self._output, 1_000_000, 0).decode(errors="replace")
+            os.close(self._output)
+        return self.code
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self):
+        """Return the exit code when it has ended."""
+        while self.poll() is None:
+            time.sleep(0.005)
+        return self.code
+
+
 def start(repository, runs):
-    words = ["loop", "--propose", repository.proposer(PROPOSES), "--runs", str(runs)]
-    env = {**os.environ, "HOME": str(repository.root), "GIT_CONFIG_NOSYSTEM": "1"}
-    with (repository.root.parent / "output").open("wb") as output:
-        return subprocess.Popen(
-            [*DICAST, "autoresearch", *words], cwd=repository.root, env=env, stdout=output, stderr=output
-        )
+    return Child(repository, "loop", "--propose", repository.proposer(PROPOSES), "--runs", str(runs))
 
 
 def check_kept(repository):
@@ -77,37 +188,97 @@ def check_kept(repository):
             assert f", {entry['primary_metric']:g}\n" in repository.git("show", f"{entry['commit']}:slow.py")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(int(os.environ.get("DICAST_HISTORIES", "8"))))
-def test_whatever_a_user_does_beside_the_loop_stays_also_when_it_is_killed(repository, seed):
-    chance = random.Random(seed)
-    begin(repository)
-    process = start(repository, 4)
-    killed = time.monotonic() + chance.uniform(0.3, 2.5) if chance.random() < 0.7 else None
-    number = 0
-    while process.poll() is None:
-        act(repository, chance, number)
-        number += 1
-        state = repository.state()
-        end = time.monotonic() + chance.uniform(0, 0.4)
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory):
+    """A file system in memory, where one can be mounted: its folder, and a function that sets its size in kB."""
+    folder = tmp_path_factory.mktemp("disk")
+    words = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(words, capture_output=True, check=False).returncode:
+        yield folder, None
+        return
+
+    def resize(kilobytes):
+        subprocess.run(["mount", "-o", f"remount,size={kilobytes}k", str(folder)], check=True)
+
+    yield folder, resize
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+class History:
+    """A user who works while the loop does; what they did, and what the loop may not change."""
+
+    def __init__(self, repository, chance, resize):
+        self.repository, self.chance, self.resize = repository, chance, resize
+        self.actions = []
+
+    def act(self):
+        action = self.chance.choice(ACTIONS)
+        self.actions.append(action.__name__)
+        action(self.repository, f"n{len(self.actions)}")
+
+    def watch(self, process, seconds, state):
+        """Let *process* work for so long; then nothing of the user's has changed."""
+        end = time.monotonic() + seconds
         while process.poll() is None and time.monotonic() < end:
-            if killed is not None and time.monotonic() > killed:
+            time.sleep(0.005)
+        assert self.repository.state() == state, self.actions
+
+    def fill_the_disk(self, process, state):
+        """Leave a few kB of room for a while."""
+        used = os.statvfs(self.repository.root)
+        kilobytes = (used.f_blocks - used.f_bfree) * used.f_frsize // 1024
+        self.actions.append("full disk")
+        self.resize(kilobytes + 4 * self.chance.randrange(1, 60))
+        try:
+            self.watch(process, self.chance.uniform(0.1, 0.5), state)
+        finally:
+            self.resize(64 * 1024)
+
+    def live_beside(self, process):
+        """Act until *process* ends; kill it at any moment."""
+        killed = time.monotonic() + self.chance.uniform(0, 1.5) if self.chance.random() < 0.6 else None
+        while process.poll() is None:
+            self.act()
+            state = self.repository.state()
+            if self.resize is not None and self.chance.random() < 0.3:
+                self.fill_the_disk(process, state)
+            self.watch(process, self.chance.uniform(0, 0.2), state)
+            if killed is not None and time.monotonic() > killed and process.poll() is None:
+                self.actions.append("kill")
                 process.kill()
                 process.wait()
-            time.sleep(0.01)
-        assert repository.state() == state
-    act(repository, chance, number)
+        refused = "full disk" in self.actions or EDITED in process.output
+        assert process.code in ({0, -9, 2} if refused else {0, -9}), (process.code, process.output, self.actions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(int(os.environ.get("DICAST_HISTORIES", "16"))))
+def test_whatever_a_user_does_beside_the_loop_stays_also_when_it_is_killed(disk, seed, monkeypatch):
+    folder, resize = disk
+    place = folder / f"history-{seed}"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))  # the checkouts are on the same disk
+    repository, chance = Repository(place / "repo"), random.Random(seed)
+    begin(repository)
+    history = History(repository, chance, resize)
+    history.live_beside(start(repository, 3))
+    history.act()
     state = repository.state()
-    repository.json("resume")
-    assert repository.state() == state
-    assert have_ended(f"propose-{repository.root.name}.py")
+    if chance.random() < 0.5:
+        history.live_beside(Child(repository, "resume"))
+        state = repository.state()
+    assert Child(repository, "resume").wait() == 0, history.actions
+    assert repository.state() == state, history.actions
+    assert have_ended(str(place)), history.actions
     check_kept(repository)
     repository.git("checkout", "-q", "HEAD", "--", "slow.py")
     state = repository.state()
-    repository.loop(PROPOSES, 1)
-    assert repository.state() == state
+    assert start(repository, 1).wait() == 0, history.actions
+    assert repository.state() == state, history.actions
     check_kept(repository)
     assert not (repository.root / ".auto/state.json").exists()
+    assert [path.name for path in place.glob("dicast-*")] == [], history.actions
+    shutil.rmtree(place)
 
 
 KILLS = """#!/bin/sh
