@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -54,7 +55,7 @@ class Processes:
 
     def __attrs_post_init__(self) -> None:
         if os.name != "posix":
-            raise ValueError("dicast/processes needs a POSIX system; use dicast/async")
+            raise ValueError(f"dicast/processes needs a POSIX system, and this is {sys.platform}; use dicast/async")
 
     def placement(self, slots: Sequence[Slot]) -> Mapping[str, str]:
         """Why metrics of *slots* stay in the main process, by label; those that are not named are sent to workers."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -62,7 +61,8 @@ async def call_command(
 
     Every process that the program left running is killed afterwards: at once, or after a second if it holds the program's pipes.
     Cancelling this call, for example by ``asyncio.timeout``, kills the program and those processes. Processes that left the session
-    are killed on systems with ``/proc``, unless they cleared their environment; with *adopt* those are killed too.
+    are killed on systems with ``/proc``, unless they cleared their environment; with *adopt* those are killed too. On Windows only
+    the program itself is killed.
 
     :param data: for its stdin; it need not read it.
     :param folder: where it starts; the current folder by default.
@@ -212,5 +212,4 @@ async def _end(process: Process) -> None:
 
 
 def _kill(process: Process) -> None:
-    with suppress(ProcessLookupError):  # all of them have ended
-        os.killpg(process.pid, signal.SIGKILL)
+    ProcessTree.end_session(process.pid)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -19,7 +18,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 class ProcessTree:
     """All that comes of a process started with :attr:`env`: it is found by that variable, also where it has left the session.
 
-    A process that clears its environment is not found, and nothing is where the system has no ``/proc``.
+    A process that clears its environment is not found, and nothing is where the system has no ``/proc`` (macOS, Windows).
     """
 
     def __init__(self, mark: str | None = None) -> None:
@@ -32,6 +31,15 @@ class ProcessTree:
         end this one.
         """
         return {_VARIABLE: os.environ.get(_VARIABLE, "") + self.mark}
+
+    @staticmethod
+    def end_session(leader: int) -> None:
+        """Kill the session of the process *leader*; where the system has no sessions (Windows), *leader* alone."""
+        with suppress(ProcessLookupError, PermissionError):  # all of them have ended
+            if hasattr(os, "killpg"):
+                os.killpg(leader, signal.SIGKILL)
+            else:
+                os.kill(leader, signal.SIGTERM)  # Windows ends the process at once
 
     def end(self) -> None:
         """Kill what is there of it, at once; again, for what was being started meanwhile."""
@@ -60,9 +68,7 @@ class Adoption:
     """
 
     def __init__(self) -> None:
-        self._before: set[int] | None = None
-        if sys.platform == "linux" and ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0:
-            self._before = _children(os.getpid())
+        self._before: set[int] | None = _children(os.getpid()) if _become_subreaper() else None
 
     def end(self, started: int) -> None:
         """Kill every new child of this process with its descendants, and reap the orphans; *started* is reaped by its owner."""
@@ -76,6 +82,18 @@ class Adoption:
                     continue
                 with suppress(ChildProcessError):  # somebody else has reaped it
                     os.waitpid(pid, 0)
+
+
+def _become_subreaper() -> bool:
+    """Make this process the parent of its descendants' orphans; return whether the system did."""
+    if sys.platform != "linux":
+        return False
+    try:
+        import ctypes  # some builds of Python lack it, and only this call needs it
+
+        return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    except (ImportError, OSError, AttributeError):
+        return False
 
 
 def _kill_down(pid: int) -> bool:

@@ -19,6 +19,7 @@ from ..contract.registry import Plugin, Registry
 from ..pipeline.schema import json_schema, options_schema
 from ..pipeline.sections import Pipeline
 from ..suite import load_experiments
+from ..timing.system import missing_promises
 from ..values import ChatRequest, Message, Subject
 from ..values.errors import ConfigError, PluginError, Problem, RequestError
 from .options import as_json, overrides
@@ -52,7 +53,12 @@ def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) ->
             _say_ok(file, _placement(pipelines))
     if as_json:
         problems = [problem for error in errors for problem in problems_json(error)]
-        print_json({"ok": not errors, "errors": problems, **(placement if not errors else {})})
+        missing = missing_promises()
+        system = {"not_promised": missing} if missing else {}
+        print_json({"ok": not errors, "errors": problems, **({**placement, **system} if not errors else {})})
+    elif not errors:
+        for one in missing_promises():
+            click.echo(f"not promised on this system: {one}", err=True)
     return 2 if errors else 0
 
 

@@ -40,7 +40,7 @@ class Owner:
         """This process."""
         host, pid = socket.gethostname().replace(" ", "-"), os.getpid()
         try:
-            boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+            boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
             space = Path("/proc/self/ns/pid").readlink()
             number, _, started = _stat("self")
         except (OSError, ValueError):  # only Linux has them
@@ -78,7 +78,7 @@ class Owner:
 
 def _stat(process: str) -> tuple[int, str, str]:
     """The pid, the state and the start of a process, in ticks since the boot (proc(5))."""
-    number, _, rest = Path(f"/proc/{process}/stat").read_text(errors="replace").partition(" (")
+    number, _, rest = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").partition(" (")
     fields = rest.rpartition(") ")[2].split()
     return int(number), fields[0], fields[19]
 

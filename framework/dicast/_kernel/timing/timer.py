@@ -1,11 +1,12 @@
 """A real timer for ``def`` components: it ends a busy loop or a catastrophic regular expression.
 
 One interval timer ticks for all the runs of the process and looks whether the call that is under way is over its time, so that a
-call costs no system call of its own.
+call costs no system call of its own. Where the system has no interval timer (Windows), a thread ticks instead.
 """
 
 from __future__ import annotations
 
+import _thread
 import signal
 import threading
 import time
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -36,7 +37,7 @@ class Overtime(BaseException):
 class Timer:
     """Watches the ``def`` call that is under way: the innermost, within the time of those around it.
 
-    Where no signal can be had (not POSIX, not the main thread) nothing is interrupted. *over* says that the newest call was;
+    Outside the main thread nothing is interrupted, because Python runs handlers of signals in the main thread alone. *over* says that the newest call was;
     *deadline* is when the one under way is, by the monotonic clock, and 0 where there is none.
     """
 
@@ -91,45 +92,108 @@ class Timer:
             raise Overtime
 
 
+class Clock(Protocol):
+    """Sends the signal *number* to the process every :data:`TICK_SECONDS`."""
+
+    number: signal.Signals
+
+    def start(self) -> None:
+        """Start to tick."""
+
+    def stop(self) -> tuple[float, float]:
+        """Stop, and return the seconds until the host's own alarm and its interval; 0 where there is none."""
+
+
+class AlarmClock:
+    """The interval timer of the system, whose signal is SIGALRM. It interrupts calls that wait, such as ``time.sleep``."""
+
+    def __init__(self) -> None:
+        self.number: signal.Signals = signal.SIGALRM
+
+    def start(self) -> None:
+        """Start to tick."""
+        signal.setitimer(signal.ITIMER_REAL, TICK_SECONDS, TICK_SECONDS)
+
+    def stop(self) -> tuple[float, float]:
+        """Stop, and return the seconds until the host's own alarm and its interval."""
+        return signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+class ThreadClock:
+    """A thread that simulates a signal, for systems without an interval timer.
+
+    The signal is SIGILL, which Windows never sends by itself. A simulated signal ends Python code. It ends neither a call that waits, such
+    as ``time.sleep``, nor one that keeps other threads from running, such as a search of ``re``.
+    """
+
+    def __init__(self) -> None:
+        self.number: signal.Signals = signal.SIGILL
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start to tick, unless the thread ticks already."""
+        if self._thread is None:
+            self._over.clear()
+            self._thread = threading.Thread(target=self._tick, name="dicast-timer", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> tuple[float, float]:
+        """Stop; the host has no alarm of its own."""
+        if self._thread is not None:
+            self._over.set()
+            self._thread.join()
+            self._thread = None
+        return 0.0, 0.0
+
+    def _tick(self) -> None:
+        while not self._over.wait(TICK_SECONDS):
+            _thread.interrupt_main(self.number)
+
+
 class Ticker:
-    """The process's handler of SIGALRM while runs judge: one for all of them, which a further run finds where it is set.
+    """The process's handler of a clock's signal while runs judge: one for all of them, which a further run finds where it is set.
 
     What the host had, its handler and its own alarm, it has again when the last run leaves; an alarm of the host's that is due
     before goes to the host's handler, at the next tick.
     """
 
-    def __init__(self, host: Handler) -> None:
-        self._host = host
+    def __init__(self, clock: Clock, host: Handler) -> None:
+        self._clock, self._host = clock, host
         self._timers: list[Timer] = []
         self._due, self._every = inf, 0.0
 
     @classmethod
     def current(cls) -> Ticker | None:
-        """The one that ticks, or a new one; None where no signal can be had, or one that C code handles would be lost."""
-        if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        """Return the one that ticks, or a new one.
+
+        None outside the main thread, and where C code has a handler that would be lost.
+        """
+        if threading.current_thread() is not threading.main_thread():
             return None
-        handler = signal.getsignal(signal.SIGALRM)
-        return handler if isinstance(handler, cls) else None if handler is None else cls(handler)
+        clock: Clock = AlarmClock() if hasattr(signal, "setitimer") else ThreadClock()
+        handler = signal.getsignal(clock.number)
+        return handler if isinstance(handler, cls) else None if handler is None else cls(clock, handler)
 
     def join(self, timer: Timer) -> None:
         """Tick for *timer*, too."""
         if not self._timers:
-            left, self._every = signal.setitimer(signal.ITIMER_REAL, 0)
+            left, self._every = self._clock.stop()
             self._due = time.monotonic() + left if left else inf
-            signal.signal(signal.SIGALRM, self)
+            signal.signal(self._clock.number, self)
         self._timers.append(timer)
-        signal.setitimer(signal.ITIMER_REAL, TICK_SECONDS, TICK_SECONDS)
+        self._clock.start()
 
     def leave(self, timer: Timer) -> None:
         """Tick no more for *timer*; after the last one the host has its handler and its alarm, unless it has set others."""
         self._timers.remove(timer)
-        ours = signal.getsignal(signal.SIGALRM) is self
+        ours = signal.getsignal(self._clock.number) is self
         if self._timers or not ours:
             return
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        self._clock.stop()
         due, self._due = self._due, inf
-        signal.signal(signal.SIGALRM, signal.SIG_IGN)  # which drops a tick that another thread still holds
-        signal.signal(signal.SIGALRM, self._host)
+        signal.signal(self._clock.number, signal.SIG_IGN)  # which drops a tick that another thread still holds
+        signal.signal(self._clock.number, self._host)
         if due < inf:
             signal.setitimer(signal.ITIMER_REAL, max(due - time.monotonic(), _SOON), self._every)
 

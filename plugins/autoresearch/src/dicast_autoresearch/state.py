@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,8 +91,16 @@ def load_ref(root: Path) -> str | None:
 def exclusive(root: Path) -> Iterator[None]:
     """Keep other processes from working on the session below *root*.
 
-    :raises ConfigError: if another one does.
+    :raises ConfigError: if another one does, or the system has no such locks (Windows).
     """
+    try:
+        import fcntl  # Windows lacks it, and reading a session needs no lock
+    except ImportError as error:
+        message = (
+            f"dicast autoresearch needs file locks and sessions of POSIX, which this system lacks ({sys.platform}): run it in WSL,"
+            " on Linux or on macOS"
+        )
+        raise ConfigError(message) from error
     (root / FOLDER).mkdir(exist_ok=True)
     with (root / _LOCK).open("ab") as file:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from asyncio import SubprocessProtocol, SubprocessTransport
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -125,8 +124,7 @@ class Process(SubprocessProtocol):
     def kill(self) -> None:
         """End the worker with its session, and what has left that."""
         if self._transport is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._transport.get_pid(), signal.SIGKILL)
+            self._tree.end_session(self._transport.get_pid())
             self._tree.end()
 
     async def close(self) -> None:

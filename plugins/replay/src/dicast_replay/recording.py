@@ -21,6 +21,9 @@ FORMAT = 1
 NAMED = 100
 """How many bad lines are named; the others are counted."""
 
+_BINARY = getattr(os, "O_BINARY", 0)
+"""Windows would change line ends without it."""
+
 
 class Recording:
     """The recorded replies at *path*; only where they are is held in memory. With *write* the file is made if need be.
@@ -47,7 +50,10 @@ class Recording:
         if place is None:
             return None
         start, length = place
-        return _kept(orjson.loads(os.pread(self._file, length, start)))
+        os.lseek(
+            self._file, start, os.SEEK_SET
+        )  # os.pread is not everywhere, and writes append wherever the file is read
+        return _kept(orjson.loads(os.read(self._file, length)))
 
     def append(self, digest: str, request: ChatRequest, reply: Reply) -> None:
         """Record *reply*, in one write: other processes may append to the same file.
@@ -109,17 +115,17 @@ def _opened(path: Path, *, write: bool) -> int:
     try:
         check_regular(path)
         if not write:
-            return os.open(path, os.O_RDONLY)
+            return os.open(path, os.O_RDONLY | _BINARY)
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
             return _created(path)
-        return os.open(path, os.O_RDWR | os.O_APPEND)
+        return os.open(path, os.O_RDWR | _BINARY | os.O_APPEND)
     except OSError as error:
         raise ConfigError(f"the recording {path} cannot be opened: {error.strerror or error}") from error
 
 
 def _created(path: Path) -> int:
-    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
+    file = os.open(path, os.O_RDWR | _BINARY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
     os.write(file, orjson.dumps({"dicast_replay": FORMAT}, option=orjson.OPT_APPEND_NEWLINE))
     return file
 

@@ -134,7 +134,7 @@ def _check(mounts: tuple[Path, ...]) -> None:
         given = arguments(_PROBE, here, mounts, {}, files, None)
         done = subprocess.run(  # noqa: S603  # fixed words, and mounts that the user names
             [*_identity(0), here.bwrap, *given],
-            pass_fds=files.descriptors, capture_output=True, text=True, errors="replace", check=False, timeout=_SECONDS, cwd="/",
+            pass_fds=files.descriptors, capture_output=True, encoding="utf-8", errors="replace", check=False, timeout=_SECONDS, cwd="/",
         )  # fmt: skip
     if done.returncode != 0:
         raise ConfigError(_advice(done.stderr.strip() or f"exit code {done.returncode}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -82,6 +83,11 @@ class Docker:
 
 @cache  # a success alone, as bubblewrap's: each metric asks, and trying takes a second
 def _check(image: str, host: str | None) -> None:
+    if os.name != "posix":
+        raise ConfigError(
+            f"sandbox/docker hands files to the client by /dev/fd, which this system lacks ({sys.platform}); run dicast in WSL, "
+            "on Linux or on macOS"
+        )
     if shutil.which("docker") is None:
         raise ConfigError(f"sandbox/docker: docker is not installed; {_INSTALL}, {_OTHER}")
     engine = Engine(image, host, {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,9 +26,10 @@ class Memory:
 
     def box(self) -> int:
         """A file of a fixed size to be written into: whoever does cannot make it grow."""
+        import fcntl  # Windows lacks it, and only Linux has seals; the plugin's other backends are used there
+
         descriptor = self._new()
         os.ftruncate(descriptor, REPORT_BYTES)
-        # Only Linux has seals: named here, the module can be imported where another backend is used.
         seals = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
         return descriptor

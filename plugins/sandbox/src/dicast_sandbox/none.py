@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
+import sys
 import tarfile
 import tempfile
 import time
 from asyncio.subprocess import DEVNULL, STDOUT
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from io import BytesIO
 from pathlib import Path
 
 import attrs
 
-from dicast import Execution, Failure, Program
+from dicast import ConfigError, Execution, Failure, ProcessTree, Program
 
 from .running import Tail, came, exit_code, follow
+
+_ELSEWHERE = "run dicast in WSL, on Linux or on macOS"
 
 
 @attrs.frozen
@@ -31,8 +33,18 @@ class Unconfined:
     name = "none"
     unsafe = True
 
+    def check(self) -> None:
+        """Refuse a system whose pipes and sessions are not POSIX's.
+
+        :raises ConfigError: on Windows.
+        """
+        if os.name != "posix":
+            raise ConfigError(
+                f"sandbox/none needs sessions of POSIX, which this system lacks ({sys.platform}); {_ELSEWHERE}"
+            )
+
     async def execute(self, program: Program) -> Execution | Failure:
-        """Run *program* in a temporary folder, and end its process group."""
+        """Run *program* in a temporary folder, and end every process that it started."""
         if program.peer is not None:
             return Failure("crashed", "sandbox/none cannot hold the candidate apart: mode: isolated needs a sandbox")
         with tempfile.TemporaryDirectory(prefix="dicast-") as folder:
@@ -41,12 +53,12 @@ class Unconfined:
 
 
 async def _run(program: Program, folder: str) -> Execution | Failure:
-    begun, tail = time.monotonic(), Tail()
+    begun, tail, tree = time.monotonic(), Tail(), ProcessTree()
     async with _piped() as (stream, write):
         try:
             process = await asyncio.create_subprocess_exec(
                 *program.command, stdin=DEVNULL, stdout=write, stderr=STDOUT, cwd=folder, start_new_session=True,
-                env={**os.environ, **program.environment},
+                env={**os.environ, **program.environment, **tree.env},
             )  # fmt: skip
         except OSError as error:
             return Failure("crashed", f"sandbox/none could not start {program.command[0]!r}: {error}")
@@ -55,8 +67,8 @@ async def _run(program: Program, folder: str) -> Execution | Failure:
         try:
             limit = await follow(process, program.limits, tail, stream)
         finally:
-            with suppress(ProcessLookupError):  # all of them have ended
-                os.killpg(process.pid, signal.SIGKILL)
+            tree.end_session(process.pid)
+            tree.end()
             await process.wait()
     code, said = exit_code(process.returncode or 0), tail.kept
     report = None if program.collect is None else _read(Path(folder, program.collect))

@@ -21,8 +21,9 @@ from dicast import Limits
 SECONDS = 0.05
 """How long between two looks; more where looking takes more than a twentieth of the time."""
 
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICKS, _PAGE = map(os.sysconf, ("SC_CLK_TCK", "SC_PAGE_SIZE")) if hasattr(os, "sysconf") else (0, 0)
+"""Ticks per second and bytes of a page; Windows, which has neither, has no bubblewrap either."""
+
 _OWN = 2  # bwrap's own two processes, around the program's
 _ROLLUP = "Pss:"
 _TABLES = "VmPTE:"
