@@ -190,15 +190,22 @@ def check_kept(repository):
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory):
-    """A file system in memory, where one can be mounted: its folder, and a function that sets its size in kB."""
+    """A file system in memory, where one can be mounted: its folder, and a function that sets its room in kB; None for enough."""
     folder = tmp_path_factory.mktemp("disk")
     words = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)]
     if os.geteuid() or subprocess.run(words, capture_output=True, check=False).returncode:
         yield folder, None
         return
 
-    def resize(kilobytes):
-        subprocess.run(["mount", "-o", f"remount,size={kilobytes}k", str(folder)], check=True)
+    def resize(room):
+        while True:
+            used = os.statvfs(folder)
+            kilobytes = 64 * 1024 if room is None else (used.f_blocks - used.f_bfree) * used.f_frsize // 1024 + room
+            words = ["mount", "-o", f"remount,size={kilobytes}k", str(folder)]
+            if (
+                subprocess.run(words, capture_output=True, check=False).returncode == 0
+            ):  # else more was written meanwhile
+                return
 
     yield folder, resize
     subprocess.run(["umount", str(folder)], check=True)
@@ -225,14 +232,12 @@ class History:
 
     def fill_the_disk(self, process, state):
         """Leave a few kB of room for a while."""
-        used = os.statvfs(self.repository.root)
-        kilobytes = (used.f_blocks - used.f_bfree) * used.f_frsize // 1024
         self.actions.append("full disk")
-        self.resize(kilobytes + 4 * self.chance.randrange(1, 60))
+        self.resize(4 * self.chance.randrange(1, 60))
         try:
             self.watch(process, self.chance.uniform(0.1, 0.5), state)
         finally:
-            self.resize(64 * 1024)
+            self.resize(None)
 
     def live_beside(self, process):
         """Act until *process* ends; kill it at any moment."""

@@ -92,7 +92,7 @@ class Timer:
             raise Overtime
 
 
-class Clock(Protocol):
+class TickSource(Protocol):
     """Sends the signal *number* to the process every :data:`TICK_SECONDS`."""
 
     number: signal.Signals
@@ -104,7 +104,7 @@ class Clock(Protocol):
         """Stop, and return the seconds until the host's own alarm and its interval; 0 where there is none."""
 
 
-class AlarmClock:
+class AlarmTicks:
     """The interval timer of the system, whose signal is SIGALRM. It interrupts calls that wait, such as ``time.sleep``."""
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class AlarmClock:
         return signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-class ThreadClock:
+class ThreadTicks:
     """A thread that simulates a signal, for systems without an interval timer.
 
     The signal is SIGILL, which Windows never sends by itself. A simulated signal ends Python code. It ends neither a call that waits, such
@@ -158,7 +158,7 @@ class Ticker:
     before goes to the host's handler, at the next tick.
     """
 
-    def __init__(self, clock: Clock, host: Handler) -> None:
+    def __init__(self, clock: TickSource, host: Handler) -> None:
         self._clock, self._host = clock, host
         self._timers: list[Timer] = []
         self._due, self._every = inf, 0.0
@@ -171,7 +171,7 @@ class Ticker:
         """
         if threading.current_thread() is not threading.main_thread():
             return None
-        clock: Clock = AlarmClock() if hasattr(signal, "setitimer") else ThreadClock()
+        clock: TickSource = AlarmTicks() if hasattr(signal, "setitimer") else ThreadTicks()
         handler = signal.getsignal(clock.number)
         return handler if isinstance(handler, cls) else None if handler is None else cls(clock, handler)
 
