@@ -39,7 +39,7 @@ FOLDERS = {
     "_kernel/leases": 200,
     "_kernel/pipeline": 2650,
     "_kernel/records": 880,
-    "_kernel/report": 1400,
+    "_kernel/report": 1470,
     "_kernel/resume": 450,
     "_kernel/run": 1200,
     "_kernel/source": 400,
@@ -47,7 +47,7 @@ FOLDERS = {
     "_kernel/timing": 500,
     "_kernel/values": 1350,
     "_processes": 550,
-    "_toolkit": 2880,
+    "_toolkit": 2890,
     "toolkit": 3000,
 }
 """Bars in lines of code for each folder of the kernel (docs/adr/0081, 0085, 0101)."""

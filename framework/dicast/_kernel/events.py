@@ -57,6 +57,7 @@ SUBJECT_READ = "subject.read"
 :param trail?: how many events of its session came before it.
 :param columns?: the columns of the data that became its parts, by name: the part (``input``), or ``[value]`` of a column that is no whole part.
 :param from_run?: the run that had recorded it, where it is judged again from the ledger.
+:param finish_reason?: why its output ended, where the data states it: the data's own word, or ``max_tokens`` or ``refusal`` of a turn.
 :param failure?: ``{kind, message}`` of a record that failed where it was recorded; nothing is asked about it.
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import marshal
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from heapq import merge
@@ -25,8 +26,10 @@ from .._kernel.events import (
 from .._kernel.pipeline.labels import recorded_score_label
 from .._kernel.values import Event
 from .._kernel.values.errors import DicastError
+from .._kernel.values.payloads import evidence_of
+from .._kernel.values.stop_reasons import output_ending
 from .flat import METRICS, ROW, Columns, Place, leaves, names
-from .table_texts import VERDICT, TableTexts, column_names
+from .table_texts import ENDING, VERDICT, TableTexts, column_names
 
 SUBJECT = ("subject_kind", "subject_id", "session_id", "score", "tier", "failure", "cost_usd")
 """The columns that every table has."""
@@ -59,6 +62,7 @@ class Row:
     record: Mapping[str, Any] = field(factory=dict)
     ended: dict[str, Mapping[str, Any]] = field(factory=dict)
     content: Mapping[str, Any] | None = None
+    read: Mapping[str, Any] = field(factory=dict)
 
 
 class RunTable:
@@ -69,7 +73,9 @@ class RunTable:
     ``_failure`` for each judge. A row's own session_id is the subject's and has one column; a row's column that has the name of
     another of the seven gets ``row_`` before it. A metric on a scale of its own has its values in ``metric_<label>_raw``, and in ``raw``
     next to an empty ``score`` where it has a weight. Of other columns with the same name the later one gets ``_2``. With
-    *metrics* False there is none whose name begins with ``metric_``. With *content* the last columns are ``input``, ``output`` and
+    *metrics* False there is none whose name begins with ``metric_``. Columns ``finish_reason`` (of the output) and
+    ``finish_reason_<judge>`` (of its last reply) have the endpoint's word for the end of the text, ``hidden_media_<judge>`` the kinds and
+    numbers of media that it saw as markers, ``cut_evidence_<judge>`` the number of characters cut from its evidence; each is there if any row has a value. With *content* the last columns are ``input``, ``output`` and
     ``reference``, unless a record has them, ``reason_<label>`` for each metric and judge, and ``rationale_<label>`` where one was captured.
     """
 
@@ -82,6 +88,7 @@ class RunTable:
         self._metrics = metrics
         self._content = content
         self._texts: TableTexts | None = None
+        self._names: dict[str, str] = {}
         self._columns = Columns()
         self._spool = _Spool(folder)
         self._rows: dict[Key, Row] = {}
@@ -138,6 +145,8 @@ class RunTable:
             self._makes_records = bool(payload.get("task") or payload.get("extractors"))
             self._verdicts = _Verdicts.of(payload, metrics=self._metrics)
             self._texts = TableTexts(payload, records=self._makes_records) if self._content else None
+            judges = payload["judges"]
+            self._names = dict(zip(judges, column_names(judges), strict=True))
             for place in (*self._verdicts.places, *(self._texts.places if self._texts else ())):
                 self._columns.number(place)
 
@@ -154,9 +163,12 @@ class RunTable:
         elif event.type in RECORD_ENDS:
             row.record = event.payload
             self._newest = key
-        elif self._content and event.type == SUBJECT_READ:
-            content: Any = event.payload.get("content")
-            row.content = content
+        elif event.type == SUBJECT_READ:
+            if self._content:
+                content: Any = event.payload.get("content")
+                row.content = content
+            if not (self.started or {}).get("task") and "finish_reason" in event.payload:
+                row.read = {"finish_reason": event.payload["finish_reason"]}
 
     def _keep(self, keys: list[Key]) -> int:
         if not keys:
@@ -175,9 +187,32 @@ class RunTable:
         if row.record:
             found = leaves({**self._levels, **row.record})  # a failed task's record says nothing of its level
             self._columns.put(cells, found if self._metrics else (one for one in found if one[0][0] != METRICS))
+        if endings := [*self._endings(row)]:
+            self._columns.put(cells, endings)
         if self._texts is not None:
             self._columns.put(cells, self._texts.found(row.content, row.ended, row.record).items())
         return cells
+
+    def _endings(self, row: Row) -> Iterator[tuple[Place, object]]:
+        """Yield the reason why the output of *row* ended; for each judge that of its last reply, and its hidden media and cut evidence."""
+        if (ending := output_ending(row.record, row.read)) is not None:
+            yield (ENDING, "finish_reason"), ending
+        for label, ended in row.ended.items():
+            reason = ended.get("finish_reason") or (ended.get("signals") or {}).get("finish_reason")
+            name = self._names.get(label)
+            if name is None:
+                continue
+            if reason is not None:
+                yield (ENDING, f"finish_reason_{name}"), reason
+            hidden, cut = Counter[str](), 0
+            for evidence in evidence_of(ended.get("signals") or {}):  # the judges of a jury see the same evidence
+                kinds, length = evidence.get("hidden"), evidence.get("cut")
+                hidden |= Counter(kinds if isinstance(kinds, Mapping) else {})
+                cut = max(cut, length if type(length) is int else 0)
+            if hidden:
+                yield (ENDING, f"hidden_media_{name}"), ", ".join(f"{kind} {n}" for kind, n in sorted(hidden.items()))
+            if cut:
+                yield (ENDING, f"cut_evidence_{name}"), cut
 
 
 @frozen

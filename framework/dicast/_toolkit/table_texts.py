@@ -8,7 +8,7 @@ from typing import Any
 
 from .flat import LEVEL, Place, names
 
-VERDICT, CONTENT, REASON, RATIONALE = range(LEVEL + 1, LEVEL + 5)
+VERDICT, ENDING, CONTENT, REASON, RATIONALE = range(LEVEL + 1, LEVEL + 6)
 """The groups of columns that come behind a record's, in their order."""
 
 METRICS, RECORD = "metrics", "record"

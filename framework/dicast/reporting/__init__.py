@@ -10,6 +10,7 @@ from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_
 from .._kernel.report.older import current_document
 from .._kernel.values.passes import PassRule
 from .._kernel.values.payloads import metric_values, value_of
+from .._kernel.values.stop_reasons import output_ending
 from .criteria import criteria
 from .figures import answer, exact, figure, gate_answer, money, run_answer, share
 from .markdown import code, fenced, table
@@ -37,6 +38,7 @@ __all__ = [
     "gate_answer",
     "metric_values",
     "money",
+    "output_ending",
     "pair_passes",
     "pair_runs",
     "pass_counts",

@@ -14,6 +14,7 @@ from .._kernel.pipeline.labels import recorded_score_label
 from .._kernel.values import Event, weakest
 from .._kernel.values.passes import TOLERANCE, PassRule
 from .._kernel.values.rationale import RATIONALE, SCOPE
+from .._kernel.values.stop_reasons import output_ending
 from .._toolkit.table_texts import TableTexts
 from .figures import figure
 
@@ -35,7 +36,7 @@ class Outcome:
 
     *pass_at* is the least score that passes. A criterion, a record, and all metrics together where each has to pass have none; their *flag*
     is whether they pass, where that is known. *raw* is the value of a label on a scale of its own, which has no score. *spared* is a metric that was skipped, which lies in what all metrics together come to. *basis* is what the score rests on; *reason* what was said of it, or why it failed; *cost_usd* what it cost, as decimal text, None
-    where that is not known or not told apart; *milliseconds* how long it took.
+    where that is not known or not told apart; *milliseconds* how long it took; *finish_reason* the word for the end of a judge's last reply, if it is recorded.
     """
 
     label: str
@@ -50,6 +51,7 @@ class Outcome:
     reason: str | None = None
     cost_usd: str | None = None
     milliseconds: int | None = None
+    finish_reason: str | None = None
 
     @property
     def passed(self) -> bool | None:
@@ -84,13 +86,17 @@ class Outcome:
 
 @attrs.frozen
 class JudgedSubject:
-    """A subject with what every label came to, in the order of the pipeline; *content* is what was judged, where that is kept."""
+    """A subject with the outcome of every label, in the order of the pipeline.
+
+    *content* is the judged content, if the ledger has it; *finish_reason* is the word for the end of the output, if it is known.
+    """
 
     kind: str
     id: str
     session_id: str | None
     outcomes: Mapping[str, Outcome]
     content: Mapping[str, Any] | None = None
+    finish_reason: str | None = None
 
     def is_open(self, labels: Sequence[str]) -> bool:
         """Return whether some of *labels* have no verdict, and none of the others is under its line: the subject has not failed to pass."""
@@ -116,6 +122,7 @@ class _Told:
     session_id: str | None
     begun: bool = False
     content: Mapping[str, Any] | None = None
+    read: Mapping[str, Any] | None = None
     record: Mapping[str, Any] = attrs.field(factory=dict)
     ended: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
 
@@ -184,6 +191,7 @@ class OutcomeReader:
         payload: Any = event.payload
         if event.type == SUBJECT_READ:
             told.content = payload.get("content")
+            told.read = None if (self.started or {}).get("task") else payload
         elif event.type == EVAL_STARTED:
             told.begun = True
         else:
@@ -202,7 +210,8 @@ class OutcomeReader:
             outcomes[ALL_METRICS] = attrs.evolve(
                 whole, reason="; ".join(_in_words(one) for one in low if not one.passed)
             )
-        return JudgedSubject(told.kind, told.id, told.session_id, outcomes, told.content)
+        ending = output_ending(told.record, told.read)
+        return JudgedSubject(told.kind, told.id, told.session_id, outcomes, told.content, ending)
 
     def _outcomes(self, told: _Told) -> Iterator[Outcome]:
         if self.started is None or self._texts is None:
@@ -267,7 +276,13 @@ def _of_record(outcome: Outcome, record: Mapping[str, Any]) -> Iterator[Outcome]
 
 def _of_verdict(outcome: Outcome, said: Mapping[str, Any]) -> Outcome:
     """The outcome of a label with a verdict of its own."""
-    outcome = attrs.evolve(outcome, cost_usd=said.get("judge_cost_usd"), milliseconds=said.get("judge_latency_ms"))
+    ending = said.get("finish_reason") or (said.get("signals") or {}).get("finish_reason")
+    outcome = attrs.evolve(
+        outcome,
+        cost_usd=said.get("judge_cost_usd"),
+        milliseconds=said.get("judge_latency_ms"),
+        finish_reason=ending if isinstance(ending, str) else None,
+    )
     if "failure_mode" not in said:
         reason = outcome.reason or said["signals"].get(RATIONALE) or facts(said["signals"]) or None
         return attrs.evolve(outcome, score=said["score"], raw=said.get("raw"), basis=said.get("basis"), reason=reason)

@@ -96,7 +96,7 @@ def test_an_empty_reply_is_asked_for_again_and_all_tries_are_counted():
     assert response["retry"] == {
         "attempts": 2,
         "max_attempts": 2,
-        "history": [{"attempt": 1, "error": "the model said nothing (stop reason 'end_turn')"}],
+        "history": [{"attempt": 1, "error": "the model's reply is empty (stop reason 'end_turn')"}],
     }
     assert [response["metrics"][name] for name in ("prompt_tokens", "total_tokens", "cost")] == [20, 23, 0.3]
 
@@ -105,7 +105,10 @@ def test_a_model_that_says_nothing_fails_the_row():
     model = FakeChatModel(Reply("", stop_reason="max_tokens", cost=Cost("0.10")))
     failure = produce(Chat(model, criteria=CRITERIA, retries=2))
     assert (failure.kind, len(model.asked)) == ("judge_output_invalid", 3)
-    assert failure.message == "criterion clarity: the model said nothing (stop reason 'max_tokens')"
+    assert (
+        failure.message
+        == "criterion clarity: the model's reply is empty (stop reason 'max_tokens'); raise max_output_tokens"
+    )
     assert failure.cost == Cost("0.30")
     assert failure.retry["attempts"] == failure.retry["max_attempts"] == len(failure.retry["history"]) == 3
 
@@ -138,7 +141,7 @@ def tried(*errors, most=4, answered=True):
     return {"attempts": len(errors) + answered, "max_attempts": most, "history": history}
 
 
-NOTHING = "the model said nothing (stop reason 'end_turn')"
+NOTHING = "the model's reply is empty (stop reason 'end_turn')"
 DOWN = Failure("judge_call_failed", "500 (4 tries)", retry=tried(*["500"] * 4, answered=False))
 REFUSED = Failure("judge_call_failed", "400", retry=tried("400", answered=False))
 

@@ -70,7 +70,12 @@ def document(
         "retry_summary": report.rows.retry_summary(),
         "security_level": report.started.get("security_level"),
         "determinism_level": report.started.get("determinism_level"),
-        "warnings": [*_warnings(report, stopped, intervals), *report.evidence.warnings(), *read_warnings(read)],
+        "warnings": [
+            *_warnings(report, stopped, intervals),
+            *report.endings.warnings(report.started.get("task")),
+            *report.evidence.warnings(),
+            *read_warnings(read),
+        ],
         "aggregates": {},
         "comparison": None,
         "baseline": None,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from ..values.payloads import evidence_of
 
 _PLURALS = {"image": "images", "audio": "sounds", "file": "files"}
 
@@ -15,16 +17,25 @@ class EvidenceNotes:
     def __init__(self) -> None:
         self._hidden: dict[str, Counter[str]] = {}
         self._cut: Counter[str] = Counter()
+        self._limits: dict[str, str] = {}
 
     def note(self, label: str, payload: Mapping[str, Any]) -> None:
-        """Count the evidence of a verdict, which its *payload* describes in ``signals.evidence``, or for each judge of a jury."""
+        """Count the evidence of a verdict: ``signals.evidence`` of its *payload*, of each judge of a jury, or of each metric's score."""
+        self._note(label, payload.get("signals") or {})
+        for item in payload.get("scores", ()):
+            if item["signals"]:
+                self._note(item["metric"], item["signals"])
+
+    def _note(self, label: str, signals: Mapping[str, Any]) -> None:
         hidden: Counter[str] = Counter()
         is_cut = False
-        for evidence in _evidence(payload.get("signals") or {}):
+        for evidence in evidence_of(signals):
             counts = evidence.get("hidden")
             if isinstance(counts, Mapping):  # judges of a jury see the same media
                 hidden |= Counter({str(kind): count for kind, count in counts.items() if type(count) is int})
             is_cut = is_cut or (type(evidence.get("cut")) is int and evidence["cut"] > 0)
+            if isinstance(evidence.get("limit"), str):
+                self._limits[label] = evidence["limit"]
         if hidden:
             self._hidden.setdefault(label, Counter()).update(hidden)
         self._cut[label] += is_cut
@@ -50,8 +61,8 @@ class EvidenceNotes:
             )
         for label, count in self._cut.items():
             if count:
-                message = (
-                    f"{label} saw cut evidence in {count:,} verdict{'s' * (count != 1)}; max_evidence_chars shows more"
+                message = f"{label} saw cut evidence in {count:,} verdict{'s' * (count != 1)}; " + self._limits.get(
+                    label, "max_evidence_chars shows more"
                 )
                 warnings.append({"kind": "cut_evidence", "label": label, "message": message, "verdicts": count})
         return warnings
@@ -59,15 +70,3 @@ class EvidenceNotes:
 
 def _name(kind: str, count: int) -> str:
     return kind if count == 1 else _PLURALS.get(kind, kind)
-
-
-def _evidence(signals: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the evidence of a verdict; without any, that of the judges that its signals list."""
-    evidence = signals.get("evidence")
-    if isinstance(evidence, Mapping):
-        yield evidence
-        return
-    for value in signals.values():
-        for item in value if isinstance(value, list | tuple) else ():
-            if isinstance(item, Mapping) and isinstance(item.get("evidence"), Mapping):
-                yield item["evidence"]

@@ -23,7 +23,9 @@ from ..pipeline.labels import recorded_labels, recorded_score_label
 from ..pipeline.sections import METRICS, RECORD
 from ..values import Basis, Cost, Event
 from ..values.passes import PassRule
+from ..values.stop_reasons import output_ending
 from .corrected import Corrections
+from .endings import EndingNotes
 from .evidence import EvidenceNotes
 from .spool import BATCH, Passes
 from .tally import Group, Rows, Tally, Watched, nothing
@@ -44,6 +46,7 @@ class Report:
         self.subject_kinds: Counter[str] = Counter()
         self.failed_records = 0
         self.evidence = EvidenceNotes()
+        self.endings = EndingNotes()
         self.tiers: Counter[str] = Counter(truth=0, proxy=0)
         self.metrics: dict[str, Tally] = {}
         self.judges: dict[str, Tally] = {}
@@ -155,11 +158,14 @@ class Report:
             self.failed_records += 1
         else:
             self.subject_kinds[str(event.subject_kind)] += 1
+        if "finish_reason" in event.payload and not self.started.get("task"):
+            self.endings.note_output(event, output_ending({}, event.payload))
 
     def _complete(self, event: Event) -> None:
         self._completed.append(event)
         label = str(event.payload["judge"])
         self.evidence.note(label, event.payload)
+        self.endings.note_verdict(label, event.payload)
         group = self._grouped(event, label)
         group.counted = group.counted or label in self._counted
 
@@ -272,6 +278,7 @@ class Report:
         if "skipped" in payload:
             group.skipped = group.skipped or label in self._counted
             return
+        self.endings.note_failure(label, payload)
         self._show_failed(event, label, str(payload["failure_mode"]), payload["error_message"])
         if label in self._counted:
             group.counted = True
@@ -281,6 +288,7 @@ class Report:
         """Count a record: its subject is scored where every criterion of the file has a score."""
         self.rows.add(event)
         self.evidence.note_record(event.payload)
+        self.endings.note_output(event, output_ending(event.payload))
         for label in self.criteria:
             score = self.watched[label].add_record(event.session_id, event.payload["metrics"], label)
             if label == self.score_label and score is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from ..values import RESERVED_AREAS, Due, Event, Subject, TraceEvent
+from ..values import MAX_TOKENS, REFUSAL, RESERVED_AREAS, Due, Event, Subject, TraceEvent, normalize_stop_reason
 from ..values.errors import DataError
 from ..values.names import not_finite
 from .stream import Stream
@@ -59,7 +59,23 @@ def content(due: Due, run_id: str) -> dict[str, Any]:
         payload["columns"] = named
     if due.failure is not None:
         payload["failure"] = {"kind": due.failure.kind, "message": due.failure.message}
+    if (ending := due.finish_reason or _turn_ending(subject)) is not None:
+        payload["finish_reason"] = ending
     return payload if due.from_run in (None, run_id) else {**payload, "from_run": due.from_run}
+
+
+def _turn_ending(subject: Subject) -> str | None:
+    """Return ``max_tokens`` or ``refusal`` if a turn in the subject's events ended so."""
+    if subject.kind not in ("turn", "session"):
+        return None
+    ends = [event.payload for event in subject.events if event.type == "turn.completed"]
+    if any(normalize_stop_reason(_text(end.get("stop_reason"))) == MAX_TOKENS for end in ends):
+        return MAX_TOKENS
+    return REFUSAL if any(end.get("refusal") is True for end in ends) else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _columns(subject: Subject) -> dict[str, str | list[object]]:

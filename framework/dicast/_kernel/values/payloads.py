@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 
@@ -16,3 +16,15 @@ def metric_values(verdict: Mapping[str, Any]) -> dict[str, float]:
     """Return the value of each metric in the combined verdict, by label, raw values among them."""
     signals = verdict.get("signals") or {}
     return {**(signals.get("metrics") or {}), **(signals.get("raw") or {})}
+
+
+def evidence_of(signals: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the evidence of a verdict; without any, that of the judges that its signals list."""
+    evidence = signals.get("evidence")
+    if isinstance(evidence, Mapping):
+        yield evidence
+        return
+    for value in signals.values():
+        for item in value if isinstance(value, list | tuple) else ():
+            if isinstance(item, Mapping) and isinstance(item.get("evidence"), Mapping):
+                yield item["evidence"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 END_TURN, STOP_SEQUENCE, MAX_TOKENS, REFUSAL = "end_turn", "stop_sequence", "max_tokens", "refusal"
 
 COMPLETE = (None, END_TURN, STOP_SEQUENCE, "stop")
@@ -27,3 +30,27 @@ def normalize_stop_reason(reason: str | None) -> str | None:
         return None
     word = reason.strip().lower().replace("-", "_").replace(" ", "_")
     return _NORMALIZED.get(word.removeprefix("finishreason.").removeprefix("finish_reason_"), reason)
+
+
+def output_ending(record: Mapping[str, Any], read: Mapping[str, Any] | None = None) -> str | None:
+    """Return the word for the end of a subject's output; None where it is not known.
+
+    Of a task's *record*, it is the first response's word that means a cut or a refusal, else the first word; without a response it is
+    ``finish_reason`` of *read*, the payload of ``subject.read``.
+    """
+    responses = record.get("responses") or {"": record.get("response")}
+    endings = [_ending(response) for response in responses.values() if isinstance(response, Mapping)]
+    if not endings and read is not None:
+        endings = [read.get("finish_reason")]
+    known = [ending for ending in endings if isinstance(ending, str)]
+    bad = (ending for ending in known if normalize_stop_reason(ending) in (MAX_TOKENS, REFUSAL))
+    return next(bad, known[0] if known else None)
+
+
+def _ending(response: Mapping[str, Any]) -> object:
+    """Return the word in the metrics of a task's response. A refusal that the endpoint's word does not show counts as such."""
+    metrics = response.get("metrics")
+    if not isinstance(metrics, Mapping):
+        return None
+    reason, finish = metrics.get("stop_reason"), metrics.get("finish_reason")
+    return reason if reason == REFUSAL or not isinstance(finish, str) else finish

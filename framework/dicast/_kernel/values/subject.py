@@ -118,6 +118,7 @@ class Due:
     *answered* is called with the terminal events of the subject, verdicts and failures, once the ledger has them; a run that stops
     before does not call it. *failure*, of the kind ``source_error``, says that the record of the subject failed where it was recorded:
     each label that accepts the subject fails with it, and no task, metric or judge is asked. The subject has what is known of it.
+    *finish_reason* is the word of the data for the end of the subject's output, such as ``length``.
     """
 
     subject: Subject
@@ -125,3 +126,4 @@ class Due:
     from_run: str | None = None
     answered: Callable[[Sequence[Any]], object] | None = None
     failure: Failure | None = None
+    finish_reason: str | None = None

@@ -49,6 +49,8 @@ def case(subject: JudgedSubject, outcome: Outcome, group: str, *, content: bool)
             "basis": outcome.basis,
             "cost_usd": outcome.cost_usd,
             "session_id": subject.session_id,
+            "finish_reason": subject.finish_reason,
+            "reply_finish_reason": outcome.finish_reason,
         },
     )
     result = _result(outcome)

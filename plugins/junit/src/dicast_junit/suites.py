@@ -41,7 +41,14 @@ def _count(element: Any, counts: Counts) -> None:
 
 def _of_the_run(done: Mapping[str, Any]) -> dict[str, object]:
     cost = {f"run_cost_{unit}": amount for unit, amount in done["cost"].items()}
-    return {"run_id": done["run_id"], "gate": gate_answer(done["gate"]), "coverage": exact(done["coverage"]), **cost}
+    warnings = "; ".join(str(warning["message"]) for warning in done.get("warnings", ()))
+    return {
+        "warnings": warnings,
+        "run_id": done["run_id"],
+        "gate": gate_answer(done["gate"]),
+        "coverage": exact(done["coverage"]),
+        **cost,
+    }
 
 
 def _of_the_label(label: str, done: Mapping[str, Any]) -> dict[str, object]:

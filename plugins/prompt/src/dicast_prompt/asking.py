@@ -22,6 +22,7 @@ from dicast import (
     columns,
     estimate,
     maybe_await,
+    normalize_stop_reason,
 )
 
 from .bounds import Unrenderable
@@ -207,14 +208,20 @@ def names_of(subject: Subject) -> Mapping[str, object]:
 
 
 def _fault(answer: Reply | Failure) -> Failure | None:
-    """Why *answer* is no output, if it is none."""
+    """Return the reason why *answer* is not an output, or None.
+
+    A text that the endpoint's filter cut is not an output; a refusal that the model wrote is.
+    """
     if isinstance(answer, Failure):
         return answer
+    reason = normalize_stop_reason(answer.stop_reason)
+    if reason == "refusal" and (not answer.text.strip() or normalize_stop_reason(answer.finish_reason) == reason):
+        word = answer.finish_reason or answer.stop_reason
+        return Failure("refused", f"the model or its filter refused to answer (finish reason {word!r:.40})")
     if answer.text.strip():
         return None
-    if answer.stop_reason == "refusal":
-        return Failure("refused", "the model refused, and said nothing")
-    return Failure("judge_output_invalid", f"the model said nothing (stop reason {answer.stop_reason!r:.40})")
+    more = "; raise max_output_tokens" if reason == "max_tokens" else ""
+    return Failure("judge_output_invalid", f"the model's reply is empty (stop reason {answer.stop_reason!r:.40}){more}")
 
 
 def _seconds(answer: Reply | Failure, measured: float) -> float:
@@ -224,7 +231,7 @@ def _seconds(answer: Reply | Failure, measured: float) -> float:
 
 
 def _said(reply: Reply) -> dict[str, object]:
-    said = {"model": reply.model, "stop_reason": reply.stop_reason}
+    said = {"model": reply.model, "stop_reason": reply.stop_reason, "finish_reason": reply.finish_reason}
     return {name: value for name, value in said.items() if value is not None}
 
 

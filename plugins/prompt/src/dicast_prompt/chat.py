@@ -89,11 +89,12 @@ class Chat:
     printed and is neither text nor number is written as JSON. Templates are sandboxed: no attributes that begin with ``_``, no other
     templates or files, no powers, 1,000,000 rounds of loops and calls and 10,000,000 characters at most.
 
-    The reply becomes the output that is judged, with criteria the first one's. A reply that was cut (``metrics.stop_reason`` is
-    ``max_tokens``) is an output, too; an empty one is asked for again, and then fails the row. What goes wrong on the way is the chat
+    The reply becomes the output that is judged, with criteria the first one's. A reply that the token limit cut (``metrics.stop_reason``
+    is ``max_tokens``) is an output, and the run's warnings count it, as they count a refusal that the model wrote. A reply that is empty
+    or cut by a content filter is no output: the row is ``refused``. Another empty reply is asked for again, and then fails the row. What goes wrong on the way is the chat
     model's to retry, and ``retry`` counts its tries, too. ``responses.CRITERION.metrics`` has ``prompt_tokens``,
     ``completion_tokens``, ``total_tokens``, ``cost`` (usd; ``cost_msat`` in msat) where they are known, and ``latency_seconds``,
-    each for all tries together, then ``model``, ``stop_reason``, and whatever else the model reports.
+    each for all tries together, then ``model``, ``stop_reason``, ``finish_reason`` (the endpoint's word for it), and whatever else the model reports.
 
     :param model: the chat model.
     :param system: the system message's template; no such message by default.

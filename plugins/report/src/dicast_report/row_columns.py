@@ -8,7 +8,8 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast.reporting import facts
+from dicast import normalize_stop_reason
+from dicast.reporting import facts, output_ending
 
 from .baseline import Baseline
 from .contents import Contents, texts
@@ -80,7 +81,10 @@ class RowColumns:
     def _reason(self, told: Told) -> str:
         if not self.content:
             return next((kind for _, kind in told.failures()), "")
-        return " ".join(self._why(told).split())[:_REASON]
+        ending = output_ending(told.record or {})
+        is_bad = normalize_stop_reason(ending) in ("max_tokens", "refusal")
+        text = f"[output ended: {ending}] {self._why(told)}" if is_bad else self._why(told)
+        return " ".join(text.split())[:_REASON]
 
     def _why(self, told: Told) -> str:
         """Why the subject has no score, or the one it has: the first of those below their line that says why."""

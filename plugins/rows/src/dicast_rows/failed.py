@@ -31,6 +31,7 @@ _CODES = ("code", "type", "errorCode", "error_code", "status", "name")
 _MESSAGES = ("message", "errorMessage", "error_message", "msg", "detail")
 
 _BAD_STATUS = 400
+_LONGEST_REASON = 40
 _LONGEST = 500
 """How many characters of an error are recorded."""
 
@@ -68,6 +69,13 @@ def why_failed(fields: Mapping[str, str]) -> WhyFailed:
         return None
 
     return why
+
+
+def output_ending(row: Mapping[str, Any], output: str) -> str | None:
+    """Return the word for the end of the output at the path *output*: a finish reason in the innermost object around it."""
+    around = [row, *(inside for _, inside in _objects(row, output))]
+    reasons = (inside.get(name) for inside in reversed(around) for name in _ENDS)
+    return next((reason for reason in reasons if isinstance(reason, str) and 0 < len(reason) <= _LONGEST_REASON), None)
 
 
 def _error_on(row: Mapping[str, Any], path: str, *, is_absent: bool) -> str | None:

@@ -14,7 +14,7 @@ import attrs
 from dicast import DataError, Due, Failure, InputCheck, InputFile, Problem, ReadCounts, RunContext, Subject, nearest
 from dicast.toolkit.parts import split_reasoning, visible_text
 
-from .failed import WhyFailed, why_failed
+from .failed import WhyFailed, output_ending, why_failed
 from .fields import Fields, Parts, Take, example_taker, json_failure, media_in, paths_of, taker
 from .unknown import Marker
 
@@ -123,7 +123,7 @@ class Rows:
         """
         self._records = self._failed = self._stripped = 0
         self.marked.clear()
-        take = self._taker([])
+        take, output = self._taker([]), paths_of(self.fields).get("output", "output")
         for number, row in self.read(None, take.failures):
             try:
                 parts, failure = take(number, row)
@@ -134,7 +134,8 @@ class Rows:
             if self.strip_reasoning:
                 parts = self._without_reasoning(parts)
             if failure is None:
-                yield Subject(*parts)
+                ending = None if parts[_OUTPUT] is None else output_ending(row, output)
+                yield Subject(*parts) if ending is None else Due(Subject(*parts), finish_reason=ending)
             else:
                 self._failed += 1
                 yield Due(Subject(*parts), failure=Failure("source_error", failure))

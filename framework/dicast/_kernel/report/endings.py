@@ -1,0 +1,80 @@
+"""Warnings about outputs and replies that are cut, refused, or ended for an unknown reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from ..values import MAX_TOKENS, REFUSAL, Event, normalize_stop_reason
+
+_MESSAGES = {
+    MAX_TOKENS: (
+        "cut_outputs",
+        "the token limit cut the output of {}",
+    ),
+    REFUSAL: ("refused_outputs", "the output of {} is a refusal of the model"),
+}
+
+
+class EndingNotes:
+    """Counts of outputs by the reason why they ended, and by label of judgments with replies that the token limit cut."""
+
+    def __init__(self) -> None:
+        self._outputs: dict[str, Counter[str]] = {MAX_TOKENS: Counter(), REFUSAL: Counter()}
+        self._cut: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
+        self._unknown: dict[str, Counter[str]] = {}
+
+    def note_output(self, event: Event, ending: str | None) -> None:
+        """Count the output of the subject of *event*, whose text ended for the reason *ending*."""
+        reason = normalize_stop_reason(ending)
+        if reason in self._outputs:
+            self._outputs[reason][str(event.subject_kind)] += 1
+
+    def note_verdict(self, label: str, payload: Mapping[str, Any]) -> None:
+        """Count a verdict with ``cut_replies`` or with an unknown ``finish_reason`` in its signals."""
+        signals = payload.get("signals") or {}
+        cut, reason = signals.get("cut_replies"), signals.get("finish_reason")
+        self._cut[label] += type(cut) is int and cut > 0
+        if isinstance(reason, str):
+            self._unknown.setdefault(label, Counter())[reason] += 1
+
+    def note_failure(self, label: str, payload: Mapping[str, Any]) -> None:
+        """Count a failure whose last reply was cut."""
+        reason = payload.get("finish_reason")
+        is_cut = isinstance(reason, str) and normalize_stop_reason(reason) == MAX_TOKENS
+        self._cut[label] += is_cut
+        self._failed[label] += is_cut
+
+    def warnings(self, task: str | None) -> list[dict[str, Any]]:
+        """Return one warning for each kind of ending, and for each label with cut replies or unknown reasons; *task* made the outputs."""
+        warnings: list[dict[str, Any]] = []
+        for reason, (kind, message) in _MESSAGES.items():
+            if counts := self._outputs[reason]:
+                listed = " and ".join(f"{n:,} {name}{'s' * (n != 1)}" for name, n in sorted(counts.items()))
+                advice = f"; max_output_tokens of {task} raises it" if task and reason == MAX_TOKENS else ""
+                text = f"{message.format(listed)}{advice}"
+                warnings.append({"kind": kind, "message": text, "subjects": dict(sorted(counts.items()))})
+        for label, count in self._cut.items():
+            if count:
+                message = (
+                    f"the token limit cut replies of {label} in {count:,} judgment{'s' * (count != 1)}, {self._failed[label]:,} of them"
+                    " without a verdict; max_output_tokens raises it"
+                )
+                warnings.append(
+                    {
+                        "kind": "cut_replies",
+                        "label": label,
+                        "message": message,
+                        "judgments": count,
+                        "failed": self._failed[label],
+                    }
+                )
+        for label, reasons in self._unknown.items():
+            listed = ", ".join(f"{reason!r:.40} ({n:,})" for reason, n in reasons.most_common(3))
+            message = f"verdicts of {label} have replies that ended for unknown reasons: {listed}"
+            warnings.append(
+                {"kind": "unknown_finish_reason", "label": label, "message": message, "verdicts": reasons.total()}
+            )
+        return warnings
