@@ -2,6 +2,7 @@
 import { html, useState } from "../html.js";
 import { Figure, milliseconds, Num, plain, score } from "../figures.js";
 import { Conversation } from "../conversation.js";
+import { Media, withoutMedia } from "../media.js";
 import { Mark } from "../marks.js";
 import { address, useAnswer } from "./api.js";
 import { LabelForm } from "./label_form.js";
@@ -29,7 +30,7 @@ export function Evidence({ data, id, kind }) {
   if (!inside && Object.keys(content).length === 0) return html`<p class="note">The ledger does not hold what was judged: its <code>content</code> is not stored, or the run did not read this subject.</p>`;
   return html`${inside && !data.made ? html`<${Conversation} turns=${turns} own=${kind === "session" ? null : id} follow=${isFar(turns, id)} />` : html`<${Material} name="Input" value=${content.input} /><${Material} name=${data.made ? "Output (the task made it)" : "Output"} value=${content.output} />`}
     <${Material} name="Reference" value=${content.reference} />
-    ${Object.keys(content.context ?? {}).length ? html`<details class="material"><summary>Context</summary><pre dir="auto" tabindex="0">${written(content.context)}</pre></details>` : null}`;
+    <${Context} context=${content.context ?? {}} />`;
 }
 
 /** Whether what was judged stands so far down in its conversation that a reader would have to look for it. */
@@ -39,7 +40,16 @@ const written = (value) => (typeof value === "string" ? value : value instanceof
 
 function Material({ name, value }) {
   if (value === null || value === undefined || value === "") return null;
-  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${written(value)}</div></section>`;
+  const [plain, media] = withoutMedia(value);
+  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${written(plain)}</div><${Media} items=${media} /></section>`;
+}
+
+/** The context, folded, with its media before it. */
+function Context({ context }) {
+  if (!Object.keys(context).length) return null;
+  const [plain, media] = withoutMedia(context);
+  return html`${media.length ? html`<section class="material"><h3>Media</h3><${Media} items=${media} /></section>` : null}
+    <details class="material"><summary>Context</summary><pre dir="auto" tabindex="0">${written(plain)}</pre></details>`;
 }
 
 function Verdicts({ data, at, eval_ }) {

@@ -99,6 +99,15 @@ export class Row {
     return this.run[name]?.[this.place] ?? null;
   }
 
+  /** The images, sounds and files in one of the row's texts: input, output, reference or context, by number. */
+  media(where) {
+    return (this.run.media?.[this.place] ?? []).filter((item) => item.where === where).map((item) => this.drawn(item));
+  }
+
+  drawn(item) {
+    return { ...item, src: item.picture === undefined ? null : this.run.pictures[item.picture] };
+  }
+
   /** What was said of the subject, by label, exactly. */
   get ended() {
     return readExactly(this.run.ended[this.place]);
@@ -117,7 +126,8 @@ export class Row {
 
   get turns() {
     const turns = this.session === null ? undefined : this.run.conversations?.[this.session];
-    return turns === undefined || this.run.kinds[this.place] === "row" ? null : turns;
+    if (turns === undefined || this.run.kinds[this.place] === "row") return null;
+    return turns.map((turn) => ({ ...turn, messages: turn.messages.map((message) => (message.media ? { ...message, media: message.media.map((item) => this.drawn(item)) } : message)) }));
   }
 }
 

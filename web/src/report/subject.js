@@ -5,6 +5,7 @@ import { Conversation } from "../conversation.js";
 import { Drawer } from "../drawer.js";
 import { MANY, useFirst } from "./first_of.js";
 import { Mark } from "../marks.js";
+import { Media } from "../media.js";
 
 export function SubjectDrawer({ subject, report, onClose, onStep }) {
   const rows = subject.rows.map((row, number) => [row, report.runs[number]]).filter(([row]) => row !== null);
@@ -12,7 +13,7 @@ export function SubjectDrawer({ subject, report, onClose, onStep }) {
     <button class="quiet" type="button" onClick=${() => onStep(1)} aria-label="Next"><span aria-hidden="true">↓</span></button>`;
   const alike = rows.length > 1 && new Set(rows.map(([row]) => `${row.text("inputs")}\n${row.text("references")}`)).size === 1;
   return html`<${Drawer} title=${`${subject.kind.replaceAll("_", " ")} ${subject.id}`} onClose=${onClose} actions=${actions} key=${subject.key}>
-    ${alike ? html`<${Material} name="Input" text=${rows[0][0].text("inputs")} /><${Material} name="Reference" text=${rows[0][0].text("references")} />` : null}
+    ${alike ? html`<${Given} row=${rows[0][0]} />` : null}
     <div class=${rows.length > 1 ? "beside" : ""}>${rows.map(([row, run]) => html`<div class="side">
       ${rows.length > 1 ? html`<h3 dir="auto">${run.title}</h3>` : null}<${OneRow} row=${row} run=${run} shared=${alike} subject=${subject} /></div>`)}</div>
   </${Drawer}>`;
@@ -24,14 +25,24 @@ function OneRow({ row, run, shared, subject }) {
   const outside = turns === null || subject.kind === "workload";
   return html`<p class="lead"><${Mark} outcome=${row.outcome} /> ${row.score === null ? null : html`<span>score <strong><${Figure} value=${row.score} path=${`${row.path}.score`} form=${score} /></strong></span>`}
       ${row.was === null ? null : html`<span class="soft"> (baseline <${Figure} value=${row.was} form=${score} />)</span>`}</p>
-    ${shared ? html`<${Material} name="Output" text=${row.text("outputs")} />` : null}
+    ${shared ? html`<${Material} name="Output" text=${row.text("outputs")} media=${row.media(OUTPUT)} />` : null}
     <${Verdicts} ended=${ended} row=${row} />
     ${turns === null ? null : html`<${Conversation} turns=${turns} own=${subject.kind === "session" ? null : subject.id} verdict=${verdictOf(row, subject)} />`}
-    ${outside ? html`${shared ? null : html`<${Material} name="Input" text=${row.text("inputs")} />`}
-      ${shared ? null : html`<${Material} name="Output" text=${row.text("outputs")} /><${Material} name="Reference" text=${row.text("references")} />`}` : null}
+    ${outside && !shared ? html`<${Given} row=${row} output />` : null}
     <${Record} record=${row.record} row=${row} />
     <${Material} name="Context" text=${row.text("contexts")} folded />
     <${Evidence} ended=${ended} row=${row} />`;
+}
+
+const [INPUT, OUTPUT, REFERENCE, CONTEXT] = [0, 1, 2, 3];
+
+/** The media of a row, its input and reference, and its output if that is wanted. */
+function Given({ row, output = false }) {
+  const media = row.media(CONTEXT);
+  return html`${media.length ? html`<section class="material"><h3>Media</h3><${Media} items=${media} /></section>` : null}
+    <${Material} name="Input" text=${row.text("inputs")} media=${row.media(INPUT)} />
+    ${output ? html`<${Material} name="Output" text=${row.text("outputs")} media=${row.media(OUTPUT)} />` : null}
+    <${Material} name="Reference" text=${row.text("references")} media=${row.media(REFERENCE)} />`;
 }
 
 /** In the conversation of a session: what was said of each of its turns, where the page has that. */
@@ -43,10 +54,10 @@ function verdictOf(row, subject) {
   };
 }
 
-function Material({ name, text, folded = false }) {
+function Material({ name, text, folded = false, media = null }) {
   if (text === null || text === undefined || text === "") return null;
   if (folded) return html`<details class="material"><summary>${name}</summary><pre dir="auto" tabindex="0">${text}</pre></details>`;
-  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${text}</div></section>`;
+  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${text}</div><${Media} items=${media} /></section>`;
 }
 
 const text = (value) => (typeof value === "string" ? value : value instanceof Num ? value.token : JSON.stringify(value, null, 2));

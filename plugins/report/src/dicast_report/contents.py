@@ -10,6 +10,7 @@ import attrs
 from dicast import Query
 
 from .conversation import Turn, conversations
+from .media import Item, without_media
 from .texts import shown
 from .told import Key, Read
 
@@ -54,15 +55,25 @@ def contents(read: Read, run_id: str, wanted: Iterable[Key]) -> Contents:
     return found
 
 
-def texts(content: Mapping[str, Any], record: Mapping[str, Any] | None) -> tuple[str | None, ...]:
-    """Input, output, reference and context of a row as texts; what a task made of it is its output."""
+def texts(content: Mapping[str, Any], record: Mapping[str, Any] | None) -> tuple[tuple[str | None, ...], list[Item]]:
+    """Return input, output, reference and context of a row as texts, and the media in them; the output is that of a task, if it made one.
+
+    Each of the media has under ``where`` the place of its text: 0 to 3.
+    """
     row = (record or {}).get("row")
     given, output = content.get("input"), content.get("output")
     if record is not None:
         given = _alone(row) if given is None else given
         response = record.get("response") or next(iter((record.get("responses") or {}).values()), None)
         output = response.get("content") if isinstance(response, Mapping) else output
-    return shown(given), shown(output), shown(content.get("reference")), shown(content.get("context") or None)
+    values = given, output, content.get("reference"), content.get("context") or None
+    media: list[Item] = []
+    found: list[str | None] = []
+    for where, value in enumerate(values):
+        items: list[Item] = []
+        found.append(shown(value if isinstance(value, str) else without_media(value, items)))
+        media += ({**item, "where": where} for item in items)
+    return tuple(found), media
 
 
 def _alone(row: object) -> object:

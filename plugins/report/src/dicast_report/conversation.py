@@ -10,6 +10,7 @@ import attrs
 from dicast import RESERVED_AREAS, Event, Query
 from dicast.toolkit.dialects import message_text
 
+from .media import items_in
 from .texts import shown
 from .told import Read
 
@@ -94,7 +95,8 @@ class _Turn:
         payload: Mapping[str, Any] = event.payload
         match event.type:
             case "message.sent":
-                yield from self._speak(payload.get("role"), payload.get("text"), again=True)
+                for message in self._speak(payload.get("role"), payload.get("text"), again=True):
+                    yield {**message, **_media(payload)}
             case "tool.called":
                 yield self._call(payload)
             case "tool.completed" | "tool.failed":
@@ -127,6 +129,7 @@ class _Turn:
         text = shown(payload.get("error") if type_ == "tool.failed" else payload.get("output"))
         self._seen.add(("tool", text or ""))
         call["result"], call["failed"] = text or "", failed
+        call |= _media(payload)
 
     def _asked(self, value: object) -> Iterator[Message]:
         """What a model was given: of a list of messages those that are not known yet."""
@@ -150,6 +153,12 @@ class _Turn:
 
 def _said(role: str, text: str) -> Message:
     return {"kind": "said", "role": role, "text": shown(text)}
+
+
+def _media(payload: Mapping[str, Any]) -> Message:
+    """Return the images, sounds and files of an event, as a member of its message; nothing if it has none."""
+    items = items_in(payload)
+    return {"media": items} if items else {}
 
 
 def _note(text: str) -> Message:

@@ -33,13 +33,14 @@ def page(title: str, runs: Sequence[RunPage]) -> Iterator[bytes]:
     """The parts of the page, in their order.
 
     What was judged is data in it, never markup: JSON in blocks that no browser runs, with ``<`` and the line ends that only JavaScript
-    knows escaped. The policy in its head allows its one script and its one style by their digests, and nothing else.
+    knows escaped. The policy in its head allows its one script and its one style by their digests and, if it has any, pictures in the page itself.
     """
     web = files("dicast_web")
     script, style = (web.joinpath(name).read_bytes().strip() for name in ("report.js", "report.css"))
     made = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "by": f"dicast-report {version('dicast-report')}"}
     report = {"version": 1, "title": title, "made": made, "runs": [run.report for run in runs]}
-    yield _head(title, script, style).encode()
+    has_pictures = any(run.rows["texts"].get("pictures") for run in runs)
+    yield _head(title, script, style, has_pictures=has_pictures).encode()
     yield b'<script type="application/json" id="dicast-report">' + inert(report) + b"</script>\n"
     yield b"<script>" + script + b"</script>\n"
     for block in BLOCKS:
@@ -49,8 +50,9 @@ def page(title: str, runs: Sequence[RunPage]) -> Iterator[bytes]:
     yield b"\n-->\n</body>\n</html>\n"
 
 
-def _head(title: str, script: bytes, style: bytes) -> str:
-    policy = f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
+def _head(title: str, script: bytes, style: bytes, *, has_pictures: bool) -> str:
+    pictures = "img-src data:; " if has_pictures else ""
+    policy = f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; {pictures}base-uri 'none'; form-action 'none'"
     return (
         f'{BEGINS.decode()}\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'

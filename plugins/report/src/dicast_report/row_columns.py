@@ -13,7 +13,9 @@ from dicast.reporting import facts, output_ending
 
 from .baseline import Baseline
 from .contents import Contents, texts
+from .conversation import Turn
 from .marking import METRICS, Marking
+from .media import Pictures
 from .told import Told
 
 _ORDER = {False: 0, None: 1, True: 2}
@@ -39,10 +41,14 @@ class RowColumns:
     def _texts(self, rows: Sequence[Told], found: Contents) -> dict[str, Any]:
         """What was judged: what is searched, and read when a row is opened."""
         mine = found if self.content else _NO_CONTENT
-        shown = [texts(mine.of(told.key), told.record if self.content else None) for told in rows]
+        each = [texts(mine.of(told.key), told.record if self.content else None) for told in rows]
         names = ("inputs", "outputs", "references", "contexts")
-        columns = zip(*shown, strict=True) if shown else ((), (), (), ())
-        return {**dict(zip(names, columns, strict=True)), "conversations": mine.turns}
+        columns = zip(*(shown for shown, _ in each), strict=True) if each else ((), (), (), ())
+        pictures = Pictures()
+        media = [pictures.keep(items) or None for _, items in each]
+        turns = {session: [_with_keys(turn, pictures) for turn in those] for session, those in mine.turns.items()}
+        more = {"media": media, "pictures": pictures.sources} if any(media) or pictures.sources else {}
+        return {**dict(zip(names, columns, strict=True)), "conversations": turns, **more}
 
     def _said(self, rows: Sequence[Told]) -> dict[str, Any]:
         """What was said of each row, as JSON texts, whose numbers keep their tokens."""
@@ -116,6 +122,17 @@ class RowColumns:
         if not self.content and "scores" in kept:
             kept["scores"] = [{n: value for n, value in one.items() if n not in _TEXTS} for one in kept["scores"]]
         return kept
+
+
+def _with_keys(turn: Turn, pictures: Pictures) -> Turn:
+    """Return *turn* with keys in place of the contents of its pictures."""
+    if not any("media" in message for message in turn["messages"]):
+        return turn
+    messages = [
+        {**message, "media": pictures.keep(message["media"])} if "media" in message else message
+        for message in turn["messages"]
+    ]
+    return {**turn, "messages": messages}
 
 
 def _record(record: Mapping[str, Any]) -> dict[str, Any]:

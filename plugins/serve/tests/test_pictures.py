@@ -1,0 +1,53 @@
+"""Pictures of a subject in the dashboard, which loads none from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from .serving import DICAST, Server
+from .test_dashboard import BROWSERS, Tab
+
+pytestmark = pytest.mark.slow
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEklEQVR4nGP4z8CAFWEXHbQSACj/P8Fu7N9hAAAAAElFTkSuQmCC"
+SOURCE = "source: {rows/jsonl: {path: rows.jsonl, fields: {photo: {column: photo, media: image}}}}"
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A server over a run with a row that has a picture, an address and an SVG image."""
+    photos = [
+        f"data:image/png;base64,{PIXEL}",
+        "https://example.invalid/a.png",
+        "data:image/svg+xml,<svg onload='alert(1)'></svg>",
+    ]
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "a", "output": "x", "photo": photos}) + "\n")
+    (tmp_path / "p.yaml").write_text(
+        f"{SOURCE}\nmetrics: [proxy/format]\nledger: {{ledger/sqlite: {{path: ledger.db}}}}\n"
+    )
+    subprocess.run([DICAST, "run", "p.yaml"], cwd=tmp_path, check=True, capture_output=True)
+    running = Server(tmp_path)
+    yield running
+    running.end()
+
+
+def test_dashboard_draws_pictures_and_shows_markers_for_the_rest(server):
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip("there is no Chromium here: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        with Tab(browser, server, "#/subject/row/a", wait=".picture img") as page:
+            page.wait_for_function("[...document.images].every((one) => one.naturalWidth === 8)")
+            assert page.locator(".picture").count() == 1
+            assert page.locator(".media .marker").count() == 2
+            page.locator(".picture").click()
+            assert page.locator(".picture.large").count() == 1
+            assert PIXEL not in page.evaluate("document.querySelector('.what').textContent")
+        browser.close()

@@ -1,0 +1,50 @@
+// Images, sounds and files: a thumbnail that a click enlarges; anything else, and every address, is shown as its marker.
+import { html, useState } from "./html.js";
+
+const SHOWN = /^image\/(png|jpeg|gif|webp)$/;
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+const DRAWN = "img"; // its address is always a data URL; the page's text holds no tag that could load one
+const KINDS = ["image", "audio", "file"];
+
+/** `items` are `{marker, name?, src?}`; `src` is a data URL of a picture, and null for all that is not drawn. */
+export function Media({ items }) {
+  if (!items?.length) return null;
+  return html`<ul class="media">${items.map((item) => html`<${One} item=${item} />`)}</ul>`;
+}
+
+function One({ item }) {
+  const [large, setLarge] = useState(false);
+  const [broken, setBroken] = useState(false);
+  const name = item.name ? html`<span class="name" dir="auto">${item.name}</span>` : null;
+  if (!item.src || broken) return html`<li class="marker">${name}<span dir="auto">${item.marker}</span></li>`;
+  return html`<li><button type="button" class=${large ? "picture large" : "picture"} aria-expanded=${large ? "true" : "false"} title=${large ? "Make it small" : "Enlarge it"} onClick=${() => setLarge(!large)}>
+    <${DRAWN} ...${{ src: item.src, alt: item.marker, decoding: "async", onError: () => setBroken(true) }} /></button>${name}<span class="soft small" dir="auto">${item.marker}</span></li>`;
+}
+
+/** A JSON value with markers in place of its media, and the media. */
+export function withoutMedia(value, name = null, found = []) {
+  if (Array.isArray(value)) return [value.map((each) => withoutMedia(each, name, found)[0]), found];
+  if (value === null || typeof value !== "object" || Object.getPrototypeOf(value) !== Object.prototype) return [value, found];
+  const item = itemOf(value, name);
+  if (item !== null) {
+    found.push(item);
+    return [item.marker, found];
+  }
+  return [Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withoutMedia(each, key, found)[0]])), found];
+}
+
+function itemOf(value, name) {
+  if (!KINDS.includes(value.type) || typeof value.media_type !== "string") return null;
+  if (typeof value.data !== "string" && typeof value.url !== "string" && typeof value.sha256 !== "string") return null;
+  return { marker: markerOf(value), name, src: sourceOf(value) };
+}
+
+function sourceOf({ media_type: type, data }) {
+  return typeof data === "string" && SHOWN.test(type) && BASE64.test(data) ? `data:${type};base64,${data}` : null;
+}
+
+function markerOf(value) {
+  const bytes = value.bytes === undefined ? null : Number(value.bytes);
+  const size = bytes === null ? null : bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+  return `[${[value.media_type, value.name, size ?? value.url].filter(Boolean).join(", ")}]`;
+}
