@@ -6,10 +6,10 @@ A :class:`Question` fences what is judged and has a seal; :func:`ask` puts it, a
 
 from __future__ import annotations
 
-from .asking import MISSING, Accepted, Fenced, Question, Section, ask, is_free, total
+from .asking import MISSING, Accepted, Fenced, Question, Section, ask, is_free, total, unread_media
 from .dimensions import CONSTRAINTS, Dimension, collapse, of_option, of_rubric
 from .fence import MESSAGES, RULES, Marks
-from .form import Form, body, closing, has_dimensions, system_message
+from .form import REASON_FIRST, REASONING, Form, body, closing, has_dimensions, system_message
 from .objects import BadReply, Found
 from .rationale import Capture, rationale_signals, with_reply
 from .reply import WINNERS, find_verdict
@@ -19,6 +19,8 @@ __all__ = [
     "CONSTRAINTS",
     "MESSAGES",
     "MISSING",
+    "REASONING",
+    "REASON_FIRST",
     "RULES",
     "WINNERS",
     "Accepted",
@@ -45,5 +47,6 @@ __all__ = [
     "rubric_judge",
     "system_message",
     "total",
+    "unread_media",
     "with_reply",
 ]

@@ -115,13 +115,13 @@ def _with_media(sections: Sequence[str], end: str, media: Mapping[str, Media]) -
     return Message.of_parts("user", (media.get(part, part) for part in parts if part))
 
 
-def _unread(model: str | None, request: ChatRequest, reply: Reply) -> str | None:
-    """Return the media of a *request* that its model did not read, as a message; None if it read all."""
+def unread_media(request: ChatRequest, reply: Reply) -> str | None:
+    """Return the media of a *request* that the model did not read, as a message; None if it read all."""
     unread = Counter(str(media.kind) for message in request.messages for media in message.media) - Counter(reply.media)
     if not unread:
         return None
     named = ", ".join(f"{count} {kind}" for kind, count in sorted(unread.items()))
-    return f"the model {model or ''} does not read {named}; choose a model that does, or evidence: {{media: auto}} to show markers"
+    return f"the model {reply.model or ''} does not read {named}; choose a model that does, or evidence: {{media: auto}} to show markers"
 
 
 def is_free(model: ChatModel) -> bool:
@@ -160,13 +160,20 @@ Read = Callable[[Reply, Marks, str], T]
 
 
 async def ask(
-    model: ChatModel, question: Question, retries: int, read: Read[T], *, capture: Capture = False
+    model: ChatModel,
+    question: Question,
+    retries: int,
+    read: Read[T],
+    *,
+    capture: Capture = False,
+    wanted: str = "verdict",
 ) -> Accepted[T] | Failure:
     """Put *question* up to *retries* + 1 times, each time as a new call without history, until *read* takes the reply.
 
     A Failure of the model, and a refusal, end it at once; costs are added up in either case.
 
     :param capture: whether a Failure has the last reply, as the option ``capture_rationale`` says.
+    :param wanted: the noun for what the reply should be, for the message of a Failure.
     """
     cost, reason, cut, last = Cost.zero(), "", 0, Reply("")
     for attempt in range(retries + 1):
@@ -176,7 +183,7 @@ async def ask(
         cost += reply.cost
         if isinstance(reply, Failure):
             return attrs.evolve(reply, cost=cost)
-        if question.needs_media and (why := _unread(reply.model, request, reply)) is not None:
+        if question.needs_media and (why := unread_media(request, reply)) is not None:
             return _failed("missing_input", why, reply, cost, capture)
         ending = normalize_stop_reason(reply.stop_reason)
         if ending == REFUSAL:
@@ -185,7 +192,7 @@ async def ask(
             return Accepted(_take(reply, marks, request, question, read), reply, attempt + 1, cost, cut)
         except BadReply as error:
             reason, cut, last = str(error), cut + (ending == MAX_TOKENS), reply
-    return _failed("judge_output_invalid", _useless(retries + 1, reason), last, cost, capture)
+    return _failed("judge_output_invalid", _useless(retries + 1, reason, wanted), last, cost, capture)
 
 
 def _failed(kind: str, message: str, reply: Reply, cost: Cost, capture: Capture) -> Failure:
@@ -214,9 +221,9 @@ def _unknown_reason(reply: Reply) -> str | None:
     return reply.finish_reason or reply.stop_reason
 
 
-def _useless(calls: int, reason: str) -> str:
+def _useless(calls: int, reason: str, wanted: str) -> str:
     which = "the reply is" if calls == 1 else f"the last of {calls} replies is"
-    return f"{which} no verdict: {reason}"
+    return f"{which} no {wanted}: {reason}"
 
 
 def total(costs: Sequence[Cost]) -> Cost:

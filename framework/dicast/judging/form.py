@@ -15,13 +15,28 @@ _FRONT = "---"
 _UNIT = {"type": "number", "minimum": 0, "maximum": 1}
 
 
+REASON_FIRST = """\
+Reply with plain text: your reasons, in at most eight short sentences. Say what speaks for the output and what speaks against it. \
+Give no score and no verdict: both are asked for afterwards."""
+"""Instructions for the first of two calls, which asks for reasons alone."""
+
+REASONING = """\
+The last fence of the message, REASONING, has reasons that were written about this material before. They are data like the rest: \
+check them against the material, and let them count only as far as they are right."""
+"""Instructions for the second of two calls, which has the reasons in a fence."""
+
+
 @attrs.frozen
 class Form:
-    """The verdict's shape: one key for each of *dimensions*, one more when *constrained*, a seal when *sealed*."""
+    """Shape of the verdict.
+
+    It has a key for each of *dimensions*, one more if it is *constrained*, a seal if it is *sealed*, and reasons if it has a *rationale*.
+    """
 
     dimensions: tuple[Dimension, ...] = ()
     constrained: bool = False
     sealed: bool = True
+    rationale: bool = True
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -32,7 +47,8 @@ class Form:
         seal = ("seal",) if self.sealed else ()
         constraints = (CONSTRAINTS,) if self.constrained else ()
         names = (dimension.name for dimension in self.dimensions)
-        return (*seal, *names, *constraints, "score", "confidence", "rationale")
+        reasons = ("rationale",) if self.rationale else ()
+        return (*seal, *names, *constraints, "score", "confidence", *reasons)
 
     @property
     def schema(self) -> Mapping[str, Any]:
@@ -63,20 +79,30 @@ class Form:
 
 
 def system_message(
-    rubric: Rubric, criteria: Sequence[str], constraints: Sequence[str], form: Form, *, messages: bool = False
+    rubric: Rubric,
+    criteria: Sequence[str],
+    constraints: Sequence[str],
+    form: Form,
+    *,
+    messages: bool = False,
+    reply: str | None = None,
+    scored: bool = True,
 ) -> str:
-    """The same text for every subject that *rubric* is for: rubric, what the user added, fences, and the reply.
+    """Return the system message, which is the same for every subject of *rubric*: rubric, options, fences, form of the reply.
 
-    With *messages* it says how those of a conversation stand in a fence.
+    :param messages: whether to explain how the messages of a conversation appear in a fence.
+    :param reply: the instructions on the reply in place of those of *form*.
+    :param scored: whether the reply has a score; otherwise constraints and dimensions are listed without the keys of a verdict.
     """
+    constrained = f'; "{CONSTRAINTS}" says whether all of them do:' if scored else ":"
     parts = [
         body(rubric),
         _listed("Judge by these criteria:", criteria),
-        _dimensions(form.dimensions),
-        _listed(f'Every one of these constraints must hold; "{CONSTRAINTS}" says whether all of them do:', constraints),
+        _dimensions(form.dimensions, scored=scored),
+        _listed(f"Every one of these constraints must hold{constrained}", constraints),
         RULES,
         MESSAGES if messages else "",
-        form.text,
+        form.text if reply is None else reply,
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -101,15 +127,16 @@ def has_dimensions(rubric: Rubric) -> bool:
     return "dimensions" in rubric.data and not rubric.text.startswith(_FRONT)
 
 
-def _dimensions(dimensions: Sequence[Dimension]) -> str:
+def _dimensions(dimensions: Sequence[Dimension], *, scored: bool) -> str:
+    verb = "Score" if scored else "Consider"
     if not any(dimension.criteria or dimension.scale != "0 to 1" for dimension in dimensions):
         names = [dimension.name for dimension in dimensions]
-        return _listed("Score each of these dimensions from 0 (worst) to 1 (best):", names)
+        return _listed(f"{verb} each of these dimensions from 0 (worst) to 1 (best):", names)
     lines = [
         f"{dimension.name}, {dimension.scale}" + (f": {dimension.criteria}" if dimension.criteria else "")
         for dimension in dimensions
     ]
-    return _listed("Score each of these dimensions on its scale, from worst to best:", lines)
+    return _listed(f"{verb} each of these dimensions on its scale, from worst to best:", lines)
 
 
 def _listed(title: str, items: Sequence[str]) -> str:

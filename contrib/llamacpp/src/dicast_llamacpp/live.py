@@ -100,7 +100,7 @@ class LiveChat:
             return stop.is_set()
 
         self._server.handle_chat_completions(_body(request, self._settings.temperature), take)
-        return _reply(chunks, self._settings.path.name)
+        return _reply(chunks, self._settings.path.name, has_top=request.top_logprobs > 0)
 
 
 def _body(request: ChatRequest, temperature: float) -> dict[str, Any]:
@@ -119,11 +119,13 @@ def _body(request: ChatRequest, temperature: float) -> dict[str, Any]:
             "json_schema": {"name": "reply", "schema": dict(request.schema)},
         }
     if request.logprobs:
-        body |= {"logprobs": True, "top_logprobs": 1}
+        body |= {"logprobs": True, "top_logprobs": max(1, request.top_logprobs)}
+    if request.top_logprobs:  # the first token is the answer: a template that can think must not open with a thought
+        body["chat_template_kwargs"] = {"enable_thinking": False}
     return body
 
 
-def _reply(chunks: Sequence[Mapping[str, Any]], model: str) -> Reply | Failure:
+def _reply(chunks: Sequence[Mapping[str, Any]], model: str, *, has_top: bool) -> Reply | Failure:
     text, tokens = list[str](), list[Token]()
     reason, usage = None, None
     for chunk in chunks:
@@ -133,7 +135,7 @@ def _reply(chunks: Sequence[Mapping[str, Any]], model: str) -> Reply | Failure:
             usage = Usage(chunk["usage"]["prompt_tokens"], chunk["usage"]["completion_tokens"])
         for choice in chunk["choices"]:
             text.append(choice["delta"].get("content") or "")
-            tokens += _tokens(choice.get("logprobs"))
+            tokens += _tokens(choice.get("logprobs"), has_top)
             reason = choice["finish_reason"] or reason
     if reason is None:
         return Failure("judge_call_failed", "llama.cpp ended before the reply was whole", retryable=True)
@@ -147,5 +149,13 @@ def _reply(chunks: Sequence[Mapping[str, Any]], model: str) -> Reply | Failure:
     )
 
 
-def _tokens(logprobs: Mapping[str, Any] | None) -> list[Token]:
-    return [Token(one["token"], one["logprob"]) for one in (logprobs or {}).get("content") or ()]
+def _tokens(logprobs: Mapping[str, Any] | None, has_top: bool) -> list[Token]:
+    """Return the tokens of a chunk; with *has_top* each has the most probable tokens at its position."""
+    return [
+        Token(token["token"], token["logprob"], _top(token) if has_top else ())
+        for token in (logprobs or {}).get("content") or ()
+    ]
+
+
+def _top(token: Mapping[str, Any]) -> tuple[Token, ...]:
+    return tuple(Token(each["token"], each["logprob"]) for each in token.get("top_logprobs") or ())

@@ -151,7 +151,7 @@ def open_rubric(rubric: object, keys: Sequence[str]) -> tuple[Section, list[Prob
     if not isinstance(rubric, Rubric):
         raise ConfigError(Problem(f"the rubric must be a dicast.Rubric, not {rubric!r:.80}", path="rubric"))
     own = [str(key) for key in rubric.data if key not in _NAMES]
-    if not own:
+    if not own or rubric.text.startswith("---"):  # Markdown: a text for a model
         raise ConfigError(Problem(f"the rubric {rubric.id!r} has no figures; it must be YAML", path="rubric"))
     known = [key for key in keys if key in rubric.data]
     if 2 * len(known) < len(keys):

@@ -27,6 +27,8 @@ from dicast import (
 from dicast import rubric as installed
 from dicast.judging import (
     CONSTRAINTS,
+    REASON_FIRST,
+    REASONING,
     Accepted,
     Capture,
     Dimension,
@@ -51,20 +53,26 @@ from dicast.toolkit.references import is_missing
 
 from .choosing import Choice
 from .evidence import MAX_CHARS, Evidence, EvidenceKind, Prepared, Showing, evidence_options, gather
+from .examples import Example
 from .likelihood import NoLikelihood, likelihood
 from .material import Hints, is_turn
+from .one_token import OneToken, Told, one_token
+from .reasoning import ReasonFirst, Reasoning, call_signals, reasoning_of, with_reasons
+from .short import check_rubric
 
-_TURN, _ROW = "turn-llm-v1", "row-llm-v1"
+_DEFAULTS = {"verdict": ("turn-llm-v1", "row-llm-v1")}
+_SHORT_DEFAULTS = ("turn-short-v1", "row-short-v1")
 _VERSION_DIGITS = 12
 _MOST_RETRIES = 10
 
 
 @attrs.frozen
 class Briefing:
-    """A rubric, and the system message that was made of it."""
+    """A rubric, and the system messages for its verdicts and for reasons before them."""
 
     rubric: Rubric
     system: str
+    first: ReasonFirst | None = None
 
 
 @attrs.frozen
@@ -87,9 +95,21 @@ class LlmJudge:
     the judged text is taken for it. Its numbers stand before its reasons, so that no text quoted in these can reach them. A
     reply that is no verdict is asked for again, as a new call; then it is a failure.
 
+    In the short forms (``form: yes_no`` and ``form: choice``) the model is asked for one token. The probabilities of its first
+    token are the verdict, and no text is read. The model must report them (``logprobs`` with ``top_logprobs``).
+
     :param model: the chat model that is asked.
+    :param form: ``verdict`` asks for numbers as JSON. ``yes_no`` asks for one word: the score is P(yes) / (P(yes) + P(no)) over all
+        tokens that begin either word. ``choice`` asks for one of the words of *choice*: the score is the mean of their scores,
+        weighted by their probabilities. The confidence of both is the distance from even probabilities, from 0 to 1.
+    :param choice: the words of ``form: choice`` with their scores from 0 to 1, such as ``{A: 1.0, B: 0.5, C: 0}``. No word may begin another one.
+    :param examples: judged examples for the short forms: a list of ``{input, output, reference, answer}``, or the name of a column of
+        the row's context that has such a list.
+    :param reasoning: ``after`` asks for reasons after the numbers, ``none`` for numbers alone. ``before`` makes two calls: the first for
+        free reasons, the second for the verdict, with the reasons fenced as data. By default ``after``, and ``none`` in the short forms.
+    :param max_reasoning_tokens: the limit of the first reply under ``reasoning: before``.
     :param rubric: what to judge by, by id or as a file; by default turn-llm-v1 for turns, tool cycles, sessions and workloads,
-        and row-llm-v1 for anything else.
+        and row-llm-v1 for anything else; in the short forms turn-short-v1 and row-short-v1.
     :param system_prompt: a text to judge by in place of a rubric. Verdicts then name the rubric system-prompt, and as its
         version the first 12 digits of the text's SHA-256. What fences are and how to reply is added to either.
     :param criteria: what to judge by besides, each in a sentence.
@@ -149,10 +169,19 @@ class LlmJudge:
     max_chars: int | None = attrs.field(default=None, validator=Within(1, inf, "1 or more"))
     fallback: Judge | None = None
     models: Mapping[str, ChatModel] = attrs.field(factory=dict)
+    form: Literal["verdict", "yes_no", "choice"] = attrs.field(default="verdict", metadata={"later": True})
+    choice: Mapping[str, float] | None = attrs.field(default=None, metadata={"later": True})
+    examples: Sequence[Example] | str = attrs.field(default=(), metadata={"later": True})
+    reasoning: Reasoning | None = attrs.field(default=None, metadata={"later": True})
+    max_reasoning_tokens: int = attrs.field(
+        default=512, validator=Within(1, inf, "1 or more"), metadata={"later": True}
+    )
     _dimensions: tuple[Dimension, ...] = attrs.field(init=False, eq=False, repr=False)
     _showing: Showing = attrs.field(init=False, eq=False, repr=False)
     _prepared: Prepared[Evidence | Failure] = attrs.field(init=False, factory=Prepared, eq=False, repr=False)
     _form: Form = attrs.field(init=False, eq=False, repr=False)
+    _reasoning: Reasoning = attrs.field(init=False, eq=False, repr=False)
+    _short: OneToken | None = attrs.field(init=False, eq=False, repr=False)
     _turn: Briefing = attrs.field(init=False, eq=False, repr=False)
     _row: Briefing = attrs.field(init=False, eq=False, repr=False)
 
@@ -164,9 +193,13 @@ class LlmJudge:
             evidence_options(self.evidence), self.max_evidence_chars, tuple(self.context), self.max_chars, hints
         )
         object.__setattr__(self, "_showing", showing)
-        object.__setattr__(self, "_form", Form(dimensions, bool(self.hard_constraints), self.seal))
-        object.__setattr__(self, "_turn", self._brief(_TURN))
-        object.__setattr__(self, "_row", self._brief(_ROW))
+        object.__setattr__(self, "_reasoning", reasoning_of(self.reasoning, self.form))
+        object.__setattr__(self, "_short", one_token(self, dimensions))
+        form = Form(dimensions, bool(self.hard_constraints), self.seal, self._reasoning == "after")
+        object.__setattr__(self, "_form", form)
+        turn, row = _DEFAULTS.get(self.form, _SHORT_DEFAULTS)
+        object.__setattr__(self, "_turn", self._brief(turn, is_turn=True))
+        object.__setattr__(self, "_row", self._brief(row, is_turn=False))
 
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
         """Ask the model, again as long as its reply is no verdict; *children* are not shown to it."""
@@ -180,39 +213,75 @@ class LlmJudge:
         evidence = self._prepared.take(subject, partial(gather, subject, self._showing))
         if isinstance(evidence, Failure):
             return evidence
-        question = self._question(subject, evidence)
+        reasons = await self._reasons(model, subject, evidence)
+        if isinstance(reasons, Failure):
+            return reasons
+        answer = await self._verdict(model, subject, evidence, reasons)
+        before = Cost.zero() if reasons is None else reasons.cost
+        return answer if reasons is None else attrs.evolve(answer, cost=before + answer.cost)
+
+    async def _reasons(self, model: ChatModel, subject: Subject, evidence: Evidence) -> Accepted[str] | Failure | None:
+        """Ask for reasons before the verdict; None unless ``reasoning`` says so."""
+        first = self._briefing(subject.kind).first
+        return None if first is None else await first.ask(model, evidence, self.retries, self.capture_rationale)
+
+    async def _verdict(
+        self, model: ChatModel, subject: Subject, evidence: Evidence, reasons: Accepted[str] | None
+    ) -> Judgment | Failure:
+        """Ask for the verdict, after *reasons* if there are any; the cost is that of the verdict alone."""
+        shown = evidence if reasons is None else with_reasons(evidence, reasons.value)
+        if self._short is not None:
+            briefing = self._briefing(subject.kind)
+            told = await self._short.ask(model, subject, briefing.system, shown)
+            return told if isinstance(told, Failure) else self._short_judgment(told, briefing.rubric, evidence, reasons)
+        question = self._question(subject, shown)
         asked = await ask(model, question, self.retries, self._read, capture=self.capture_rationale)
-        return asked if isinstance(asked, Failure) else self._judgment(subject, asked, evidence)
+        return asked if isinstance(asked, Failure) else self._judgment(subject, asked, evidence, reasons)
 
     def shown(self, subject: Subject) -> Evidence | Failure:
         """Return the evidence that the judge shows the model."""
         return gather(subject, self._showing)
 
     def estimate(self, subject: Subject) -> Cost:
-        """What one ask may cost at most; asking again is reserved when it happens."""
+        """Return the most that the calls of one judgment may cost; asking again is reserved when it happens."""
         model = Choice(self.model, self.models).of(subject)
         if isinstance(model, Failure) or is_free(model) or self._needs_reference(subject):
             return Cost.zero()
         evidence = self._prepared.keep(subject, partial(gather, subject, self._showing))
         shown = Evidence(()) if isinstance(evidence, Failure) else evidence
-        return self._question(subject, shown).estimate(model)
+        briefing = self._briefing(subject.kind)
+        before = Cost.zero()
+        if briefing.first is not None:
+            before, shown = briefing.first.estimate(model, shown), briefing.first.longest(shown)
+        if self._short is not None:
+            return before + self._short.estimate(model, subject, briefing.system, shown)
+        return before + self._question(subject, shown).estimate(model)
 
     def _needs_reference(self, subject: Subject) -> bool:
         """Whether the rubric says ``needs: [reference]``, and the subject has none."""
         needs = self._briefing(subject.kind).rubric.data.get("needs")
         return isinstance(needs, list | tuple) and "reference" in needs and is_missing(subject.reference)
 
-    def _brief(self, default: str) -> Briefing:
+    def _brief(self, default: str, *, is_turn: bool) -> Briefing:
         chosen = _chosen(self.rubric, self.system_prompt) or installed(default)
         if chosen.data and not chosen.text.startswith("---") and not has_dimensions(chosen):
             message = f"rubric {chosen.id} is figures in YAML, for a heuristic; one for a model is Markdown, or has dimensions"
             raise ConfigError(Problem(message, path="rubric", value=chosen.id))
-        has_messages = bool(self.context) or (evidence_options(self.evidence).kind == "full" and default == _TURN)
         if not body(chosen):
             raise ConfigError(Problem(f"rubric {chosen.id} has no text to judge by", path="rubric", value=chosen.id))
-        return Briefing(
-            chosen, system_message(chosen, self.criteria, self.hard_constraints, self._form, messages=has_messages)
-        )
+        check_rubric(self.form, chosen, default)
+        has_messages = bool(self.context) or (evidence_options(self.evidence).kind == "full" and is_turn)
+        text = partial(system_message, chosen, self.criteria, self.hard_constraints, self._form, messages=has_messages)
+        reply = self._form.text if self._short is None else self._short.reply
+        if self._reasoning != "before":
+            return Briefing(chosen, text(reply=reply))
+        first = ReasonFirst(text(reply=REASON_FIRST, scored=False), self.max_reasoning_tokens, self._needs_media)
+        return Briefing(chosen, text(reply=f"{REASONING}\n\n{reply}"), first)
+
+    @property
+    def _needs_media(self) -> bool:
+        """Whether a model that does not read all media is a failure."""
+        return evidence_options(self.evidence).media == "show"
 
     def rubric_for(self, kind: str) -> Rubric:
         """The rubric that subjects of *kind* are judged by."""
@@ -231,19 +300,24 @@ class LlmJudge:
             self.seal,
             self.confidence == "logprob",
             media=shown.media,
-            needs_media=self._showing.evidence.media == "show",
+            needs_media=self._needs_media,
         )
 
     def _read(self, reply: Reply, marks: Marks, message: str) -> Opinion:
         needed = [key for key in self._form.keys if key != "score" or not self._dimensions]
-        found = find_verdict(reply.text, needed, marks.seal if self.seal else None, message, optional=self._form.keys)
+        found = find_verdict(
+            reply.text, needed, marks.seal if self.seal else None, message, optional=(*self._form.keys, "rationale")
+        )
         dimensions = {each.name: found.number(each.name, each.low, each.high) for each in self._dimensions}
         score = collapse(self._dimensions, dimensions) if dimensions else found.number("score")
         violated = bool(self.hard_constraints) and not found.flag(CONSTRAINTS)
-        stated, reasons = found.number("confidence"), found.text("rationale").strip()
+        stated = found.number("confidence")
+        reasons = found.text("rationale").strip() if self._form.rationale else ""
         return Opinion(found, 0.0 if violated else score, stated, reasons, dimensions, violated)
 
-    def _judgment(self, subject: Subject, asked: Accepted[Opinion], evidence: Evidence) -> Judgment | Failure:
+    def _judgment(
+        self, subject: Subject, asked: Accepted[Opinion], evidence: Evidence, reasons: Accepted[str] | None
+    ) -> Judgment | Failure:
         opinion = asked.value
         try:
             confidence = self._confidence(asked)
@@ -257,18 +331,33 @@ class LlmJudge:
             "llm",
             asked.reply.model,
             asked.cost,
-            self._signals(opinion) | {**asked.signals, "evidence": evidence.signals(asked.reply.media)},
+            self._signals(opinion, reasons)
+            | call_signals(asked.signals, reasons)
+            | {"evidence": evidence.signals(asked.reply.media)},
             self._briefing(subject.kind).rubric,
             includes_replies=True,
         )
+
+    def _short_judgment(
+        self, told: Told, rubric: Rubric, evidence: Evidence, reasons: Accepted[str] | None
+    ) -> Judgment:
+        signals = dict(told.signals)
+        if reasons is not None:
+            signals |= rationale_signals(reasons.value, self.capture_rationale)
+        signals |= call_signals({"attempts": 1}, reasons) | {"evidence": evidence.signals(told.reply.media)}
+        model, cost = told.reply.model, told.reply.cost
+        return Judgment(told.score, told.confidence, "llm", model, cost, signals, rubric, includes_replies=True)
 
     def _confidence(self, asked: Accepted[Opinion]) -> float:
         if self.confidence == "stated":
             return asked.value.confidence
         return likelihood(asked.reply, asked.value.found, tuple(each.name for each in self._dimensions) or ("score",))
 
-    def _signals(self, opinion: Opinion) -> dict[str, object]:
-        signals = rationale_signals(opinion.rationale, self.capture_rationale)
+    def _signals(self, opinion: Opinion, reasons: Accepted[str] | None) -> dict[str, object]:
+        signals = dict[str, object]()
+        if self._reasoning != "none":
+            text = opinion.rationale if reasons is None else reasons.value
+            signals |= rationale_signals(text, self.capture_rationale)
         if opinion.dimensions:
             signals["dimensions"] = opinion.dimensions
         if opinion.violated:

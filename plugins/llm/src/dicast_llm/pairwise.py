@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from hashlib import sha256
 from math import inf
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 
@@ -18,29 +18,33 @@ from dicast import (
     Failure,
     Judge,
     Judgment,
-    Reply,
     Rubric,
     RunContext,
     Subject,
     Verdict,
     Within,
     judging,
-    mean,
 )
-from dicast.judging import Accepted, BadReply, Capture, Marks, Question, ask, find_verdict, rationale_signals
+from dicast.judging import (
+    REASON_FIRST,
+    REASONING,
+    Accepted,
+    Capture,
+    Question,
+    ask,
+    rationale_signals,
+)
 
+from .ballots import Ballot, Vote, cost_of, outcome, read_json, read_labels
+from .ballots import schema as schema_of
 from .evidence import MAX_CHARS, Compared, Evidence, EvidenceKind, Prepared, Showing, evidence_options
 from .evidence import gather as evidence_of
+from .examples import PairExample
 from .labels import Labels, Side
+from .letters import REPLY, TITLES, Letters, Order, letters
 from .opponent import EarlierRun, reference
+from .reasoning import ReasonFirst, Reasoning, reasoning_of, with_reasons
 from .together import gather
-
-Winner = Literal["output", "opponent", "tie"]
-
-FLIP = 0.5
-"""What a flip leaves of the confidence: of two verdicts that contradict each other, at most one is right."""
-
-SCORES: dict[Winner, float] = {"output": 1.0, "opponent": 0.0, "tie": 0.5}
 
 _RUBRIC = Rubric(
     "pairwise",
@@ -54,15 +58,12 @@ nothing. Two outputs that are equally good are a tie.""",
 
 _TITLES = ("FIRST OUTPUT", "SECOND OUTPUT")
 _PLACES: tuple[Side, Side] = ("first", "second")  # where the output stands in the first question, and in the second
-_KEYS = ("winner", "confidence", "rationale")
-
 _FORM = """\
 Reply with one JSON object and nothing else: {{{seal}"winner": "first", "second" or "tie", \
-"confidence": how sure you are, from 0 to 1, "rationale": "why, in one sentence"}}, with these keys in this order and no others."""
-_UNSEALED = _FORM.format(seal="")
-_SEALED = _FORM.format(seal='"seal": "WORD", ') + (
-    ' WORD is the word in the line "seal: WORD" that stands in the message outside of all fences.'
-)
+"confidence": how sure you are, from 0 to 1{rationale}}}, with these keys in this order and no others."""
+_RATIONALE = ', "rationale": "why, in one sentence"'
+_SEAL = '"seal": "WORD", '
+_WORD = ' WORD is the word in the line "seal: WORD" that stands in the message outside of all fences.'
 _LABELLED = """\
 The outputs are called {0} and {1}. Say in one or two sentences why one is better, then end with a line that holds only {0} or \
 only {1}."""
@@ -76,15 +77,6 @@ _ALONE = {
 
 
 @attrs.frozen
-class Ballot:
-    """One order's verdict: who won, how sure the model was (1.0 where it was not asked), and why."""
-
-    winner: Winner
-    confidence: float
-    rationale: str
-
-
-@attrs.frozen
 class Pairwise:
     """Ask a model which of two outputs is better, in both orders, so that a preference for a place cancels out.
 
@@ -93,7 +85,18 @@ class Pairwise:
     ``signals.flipped`` says that they differ, ``signals.opponent_run`` which run the opponents are from. The confidence is the mean of the two stated ones (1.0 with *labels*, which
     state none), halved by a flip.
 
-    :param model: the chat model to ask; every subject takes two calls, at the same time.
+    With ``form: letter`` each order asks for one token, A or B, and no text is read. The score is the probability that the output is
+    better: the logistic function of half the difference of both orders' log-odds, in which a preference for a letter cancels. The
+    confidence is the distance of the score from even, from 0 to 1. ``signals.log_odds`` has both log-odds of letter A.
+
+    :param model: the chat model to ask; every subject takes two calls, at the same time, and four with ``reasoning: before``.
+    :param form: ``verdict`` asks for a winner as JSON, ``letter`` for one token. The model must report the probabilities of tokens
+        then (``logprobs`` with ``top_logprobs``).
+    :param examples: judged examples for ``form: letter``: a list of ``{input, better, worse}``, or the name of a column of the row's
+        context that has such a list. The better output is shown first in every second one.
+    :param reasoning: ``after`` asks for reasons after the winner, ``none`` for the winner alone. ``before`` makes two calls for each order:
+        the first for free reasons, the second for the winner, with the reasons fenced as data. By default ``after``, and ``none`` with ``form: letter``.
+    :param max_reasoning_tokens: the limit of the first reply under ``reasoning: before``.
     :param opponent: what the output is compared with: ``reference``, the subject's own; the id of a run in the ledger, whose
         output for the subject of the same kind and id counts; or ``last``, the newest run before this one. With ``last``
         the version of the rubric ends in ``+`` and that run's id, so verdicts against different runs differ in their
@@ -134,11 +137,20 @@ class Pairwise:
     max_evidence_chars: int = attrs.field(default=MAX_CHARS, validator=Within(1, inf, "1 or more"))
     context: tuple[str, ...] = ()
     fallback: Judge | None = None
+    form: Literal["verdict", "letter"] = attrs.field(default="verdict", metadata={"later": True})
+    examples: tuple[PairExample, ...] | str = attrs.field(default=(), metadata={"later": True})
+    reasoning: Reasoning | None = attrs.field(default=None, metadata={"later": True})
+    max_reasoning_tokens: int = attrs.field(
+        default=512, validator=Within(1, inf, "1 or more"), metadata={"later": True}
+    )
     _showing: Showing = attrs.field(init=False, eq=False, repr=False)
     _prepared: Prepared[list[Evidence | Failure]] = attrs.field(init=False, factory=Prepared, eq=False, repr=False)
     _rubric: Rubric = attrs.field(init=False, eq=False, repr=False)
     _labels: Labels | None = attrs.field(init=False, eq=False, repr=False)
+    _letters: Letters | None = attrs.field(init=False, eq=False, repr=False)
+    _reasoning: Reasoning = attrs.field(init=False, eq=False, repr=False)
     _system: str = attrs.field(init=False, eq=False, repr=False)
+    _first: ReasonFirst | None = attrs.field(init=False, default=None, eq=False, repr=False)
     _earlier: EarlierRun | None = attrs.field(init=False, default=None, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -152,7 +164,23 @@ class Pairwise:
         rubric = _RUBRIC if own is None else Rubric("system-prompt", version, own)
         object.__setattr__(self, "_rubric", rubric)
         object.__setattr__(self, "_labels", self.labels and Labels(*self.labels))
-        object.__setattr__(self, "_system", self._instructions(rubric.text))
+        object.__setattr__(self, "_reasoning", reasoning_of(self.reasoning, self.form, plain=bool(self.labels)))
+        short = letters(
+            self.form,
+            self.examples,
+            self.max_evidence_chars,
+            has_labels=bool(self.labels),
+            needs_media=self._needs_media,
+        )
+        object.__setattr__(self, "_letters", short)
+        form = self._reply_form()
+        if self._reasoning == "before":
+            first = ReasonFirst(
+                self._instructions(rubric.text, REASON_FIRST), self.max_reasoning_tokens, self._needs_media
+            )
+            object.__setattr__(self, "_first", first)
+            form = f"{REASONING}\n\n{form}"
+        object.__setattr__(self, "_system", self._instructions(rubric.text, form))
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Pairwise]:
@@ -174,7 +202,15 @@ class Pairwise:
             return Cost.zero()
         shown = self._prepared.keep(subject, partial(self._shown, subject, opponent))
         there = [Evidence(()) if isinstance(each, Failure) else each for each in shown]
-        return judging.total([self._question(each).estimate(self.model) for each in there])
+        return judging.total([self._estimate(subject, each) for each in there])
+
+    def _estimate(self, subject: Subject, shown: Evidence) -> Cost:
+        before = Cost.zero()
+        if self._first is not None:
+            before, shown = self._first.estimate(self.model, shown), self._first.longest(shown)
+        if self._letters is not None:
+            return before + self._letters.estimate(self.model, subject, self._system, shown)
+        return before + self._question(shown).estimate(self.model)
 
     def shown(self, subject: Subject) -> Evidence | Failure:
         """Return the evidence of the first order; a Failure where the opponent is the output of another run."""
@@ -196,18 +232,35 @@ class Pairwise:
         if isinstance(shown[0], Failure):
             return shown[0]
         good = [each for each in shown if isinstance(each, Evidence)]
-        answers = await gather(*(self._ask(*each) for each in zip(good, _PLACES, strict=True)))
+        answers = await gather(*(self._ask(subject, *each) for each in zip(good, _PLACES, strict=True)))
         cost = judging.total([answer.cost for answer in answers])
         for answer in answers:
             if isinstance(answer, Failure):
                 return attrs.evolve(answer, cost=cost)
-        return self._judgment([answer for answer in answers if isinstance(answer, Accepted)], cost, good[0])
+        return self._judgment([answer for answer in answers if isinstance(answer, Vote)], cost, good[0])
 
-    async def _ask(self, shown: Evidence, place: Side) -> Accepted[Ballot] | Failure:
+    async def _ask(self, subject: Subject, shown: Evidence, place: Side) -> Vote | Failure:
+        """Ask in one order: for reasons before the verdict where ``reasoning`` says so, then for the verdict."""
+        if self._first is None:
+            answer = await self._verdict(subject, shown, shown.texts, place)
+            return answer if isinstance(answer, Failure) else Vote(answer, cost_of(answer), None)
+        reasons = await self._first.ask(self.model, shown, self.retries, self.capture_rationale)
+        if isinstance(reasons, Failure):
+            return reasons
+        answer = await self._verdict(subject, with_reasons(shown, reasons.value), shown.texts, place)
+        if isinstance(answer, Failure):
+            return attrs.evolve(answer, cost=reasons.cost + answer.cost)
+        return Vote(answer, reasons.cost + cost_of(answer), reasons)
+
+    async def _verdict(
+        self, subject: Subject, shown: Evidence, texts: Sequence[str], place: Side
+    ) -> Accepted[Ballot] | Order | Failure:
+        if self._letters is not None:
+            return await self._letters.ask(self.model, subject, self._system, shown)
         read = (
-            partial(_read_labels, self._labels, shown.texts, place)
+            partial(read_labels, self._labels, texts, place)
             if self._labels
-            else partial(_read_json, place, sealed=self.seal)
+            else partial(read_json, place, sealed=self.seal, rationale=self._reasoning == "after")
         )
         return await ask(self.model, self._question(shown), self.retries, read, capture=self.capture_rationale)
 
@@ -217,22 +270,28 @@ class Pairwise:
     def _evidence(self, subject: Subject, opponent: object, place: Side) -> Evidence | Failure:
         """What is shown with the output in *place*, and the opponent in the other one."""
         first, second = (subject.output, opponent) if place == "first" else (opponent, subject.output)
-        one, other = self.labels or _TITLES
+        one, other = TITLES if self._letters is not None else self.labels or _TITLES
         own = one if place == "first" else other
         compared = Compared(((one, first), (other, second)), own, self.opponent != "reference")
         return evidence_of(subject, self._showing, compared)
 
     def _question(self, shown: Evidence) -> Question:
+        schema = None if self.labels else schema_of(sealed=self.seal, rationale=self._reasoning == "after")
         return Question(
             self._system,
             shown.sections,
             "Which output is better?",
-            None if self.labels else _schema(sealed=self.seal),
+            schema,
             self.max_output_tokens,
             sealed=self.seal and self.labels is None,
             media=shown.media,
-            needs_media=evidence_options(self.evidence).media == "show",
+            needs_media=self._needs_media,
         )
+
+    @property
+    def _needs_media(self) -> bool:
+        """Whether a model that does not read all media is a failure."""
+        return evidence_options(self.evidence).media == "show"
 
     def _opponent(self, subject: Subject) -> object:
         if subject.output is None and (why := _ALONE.get(subject.kind)) is not None:
@@ -243,64 +302,34 @@ class Pairwise:
             return subject.output  # before it is opened there are only estimates
         return self._earlier.output(subject)
 
-    def _instructions(self, how: str) -> str:
-        """The system message: the same for all subjects."""
+    def _reply_form(self) -> str:
+        """Return the instructions on the reply with the verdict."""
+        if self._letters is not None:
+            return REPLY
+        if self.labels:
+            return _LABELLED.format(*self.labels)
+        rationale = _RATIONALE if self._reasoning == "after" else ""
+        form = _FORM.format(seal=_SEAL if self.seal else "", rationale=rationale)
+        return form + _WORD if self.seal else form
+
+    def _instructions(self, how: str, form: str) -> str:
+        """Return the system message, which is the same for all subjects."""
         criteria = "What makes an output better:\n" + "\n".join(f"- {one}" for one in self.criteria)
         rules = (
             f"{judging.RULES}\n\n{judging.MESSAGES}"
             if evidence_options(self.evidence).kind == "full"
             else judging.RULES
         )
-        form = _LABELLED.format(*self.labels) if self.labels else _SEALED if self.seal else _UNSEALED
         return "\n\n".join((how, criteria, rules, form) if self.criteria else (how, rules, form))
 
-    def _judgment(self, orders: Sequence[Accepted[Ballot]], cost: Cost, shown: Evidence) -> Judgment:
-        ballots = [order.value for order in orders]
-        winners = [ballot.winner for ballot in ballots]
-        flipped = len(set(winners)) > 1
-        rationale = "\n\n".join(ballot.rationale for ballot in ballots).strip()
-        signals: dict[str, object] = {
-            "flipped": flipped,
-            "winners": winners,
-            **rationale_signals(rationale, self.capture_rationale),
-            **{name: value for order in orders for name, value in order.signals.items()},
-            "attempts": sum(order.attempts for order in orders),
-            "evidence": shown.signals(orders[0].reply.media),
-        }
+    def _judgment(self, votes: Sequence[Vote], cost: Cost, shown: Evidence) -> Judgment:
+        score, confidence, signals = outcome(votes)
+        if self._reasoning != "none":
+            rationale = "\n\n".join(vote.rationale for vote in votes).strip()
+            signals |= rationale_signals(rationale, self.capture_rationale)
+        signals |= {name: value for vote in votes for name, value in vote.signals.items()}
+        signals |= {"attempts": sum(vote.attempts for vote in votes), "evidence": shown.signals(votes[0].reply.media)}
         if self._earlier is not None:
             signals["opponent_run"] = self._earlier.run_id
-        confidence = mean([ballot.confidence for ballot in ballots]) * (FLIP if flipped else 1.0)
-        score = SCORES["tie" if flipped else winners[0]]
-        model = orders[0].reply.model
+        model = votes[0].reply.model
         return Judgment(score, confidence, "llm", model, cost, signals, self._rubric, includes_replies=True)
-
-
-def _read_json(place: Side, reply: Reply, marks: Marks, judged: str, *, sealed: bool) -> Ballot:
-    found = find_verdict(reply.text, _KEYS, marks.seal if sealed else None, judged)
-    winner = found.text("winner")
-    if winner not in judging.WINNERS:
-        raise BadReply("'winner' is not first, second or tie")
-    return Ballot(_winner(winner, place), found.number("confidence"), found.text("rationale").strip())
-
-
-def _read_labels(labels: Labels, texts: Sequence[str], place: Side, reply: Reply, marks: Marks, judged: str) -> Ballot:
-    side = labels.winner(labels.without_quotations(reply.text, texts))
-    if side is None:
-        raise BadReply("it does not say which output is better")
-    return Ballot(_winner(side, place), 1.0, reply.text.strip())
-
-
-def _winner(said: str, place: Side) -> Winner:
-    return "tie" if said == "tie" else "output" if said == place else "opponent"
-
-
-def _schema(*, sealed: bool) -> dict[str, Any]:
-    properties = {
-        "seal": {"type": "string"},
-        "winner": {"type": "string", "enum": list(judging.WINNERS)},
-        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
-        "rationale": {"type": "string"},
-    }
-    if not sealed:
-        del properties["seal"]
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}

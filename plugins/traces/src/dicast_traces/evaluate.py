@@ -135,7 +135,7 @@ def _by_rubric(kind: str, id: str, model: str | None) -> str:
         raise ConfigError(
             f"rubric {id!r} is for subjects of kind {other!r}, not {kind!r}; give --subject {other} with it"
         )
-    if rubric(id).data.keys() <= {"id", "version"}:
+    if rubric(id).text.startswith("---"):  # Markdown: a text for a model
         if model is None:
             raise ConfigError(f"rubric {id!r} is a text for a model; name the model with it: --model '{_MODEL}'")
         return f"llm/judge:\n  rubric: {orjson.dumps(id).decode()}\n  model:\n{indent(model, ' ' * 4)}"

@@ -1,0 +1,140 @@
+"""Questions that are answered in one token: fixed instructions and examples first, then the evidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import attrs
+
+from dicast import ChatModel, ChatRequest, ConfigError, Cost, Message, Problem, Rubric, estimate
+from dicast.judging import Fenced, Marks, Question
+
+from .evidence import Evidence
+from .words import TOP
+
+ShortForm = Literal["yes_no", "choice", "letter"]
+
+YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
+_FIXED = Marks("example", "")
+_DEAREST = Marks("0" * 16, "0" * 12)  # a digit counts as a token
+
+
+@attrs.frozen
+class Shot:
+    """An example: what the model is shown, and the word that answers."""
+
+    sections: tuple[Fenced, ...]
+    answer: str
+
+    def messages(self, marks: Marks, closing: str) -> tuple[Message, Message]:
+        """Return the example as a question and its answer."""
+        return Message("user", _user(self.sections, marks, closing)), Message("assistant", self.answer)
+
+
+@attrs.frozen
+class ShortQuestion:
+    """A question about one subject, to be answered in one token.
+
+    :param system: the instructions, the same for all subjects.
+    :param examples: the examples of the pipeline file. The part that is the same for all subjects ends after them, and is marked for prompt caching.
+    :param own: the examples that came with the subject. They are data, as *evidence* is.
+    :param closing: the last line; it has nothing of the evidence.
+    :param needs_media: whether a model that does not read all media is a failure.
+    """
+
+    system: str
+    examples: tuple[Shot, ...]
+    own: tuple[Shot, ...]
+    evidence: Evidence
+    closing: str
+    needs_media: bool = False
+
+    def request(self, marks: Marks) -> ChatRequest:
+        """Return the request, fenced by *marks*."""
+        sections, media = self.evidence.sections, self.evidence.media
+        question = Question(self.system, sections, self.closing, None, 1, sealed=False, logprobs=True, media=media)
+        request = attrs.evolve(question, needs_media=self.needs_media).request(marks)
+        system, user = request.messages
+        fixed = [attrs.evolve(system, cache=False)]
+        fixed += [message for shot in self.examples for message in shot.messages(_FIXED, self.closing)]
+        fixed[-1] = attrs.evolve(fixed[-1], cache=True)
+        own = [message for shot in self.own for message in shot.messages(marks, self.closing)]
+        return attrs.evolve(request, messages=(*fixed, *own, user), top_logprobs=TOP)
+
+    def estimate(self, model: ChatModel) -> Cost:
+        """Return the most that the question may cost."""
+        return estimate(model, self.request(_DEAREST))
+
+
+def _user(sections: Sequence[Fenced], marks: Marks, closing: str) -> str:
+    return "\n\n".join((*(section.render(marks) for section in sections), closing))
+
+
+def reply_form(form: ShortForm, scores: Mapping[str, float]) -> str:
+    """Return the instructions on the reply."""
+    if form == "yes_no":
+        return 'Reply with one word and nothing else: "yes" if the output is good by all that is said above, else "no".'
+    ordered = sorted(scores.items(), key=lambda pair: -pair[1])
+    lines = [f"- {word}: {score:g}" for word, score in ordered]
+    return "\n".join(
+        ("Reply with one of these words and nothing else; the number says how good the output is then:", *lines)
+    )
+
+
+def closing(form: ShortForm, scores: Mapping[str, float]) -> str:
+    """Return the last line of the question."""
+    return "Is the output good? Reply yes or no." if form == "yes_no" else f"Reply {' or '.join(scores)}."
+
+
+def check_choice(form: str, choice: Mapping[str, float] | None) -> None:
+    """Check the option ``choice`` of *form*.
+
+    :raises ConfigError: if it is missing or has no use, has fewer than two words, a score outside [0, 1], or a word that begins another one.
+    """
+    if form != "choice":
+        if choice is not None:
+            raise ConfigError(
+                Problem(f"choice is for form: choice, and form is {form}. Set form: choice", path="choice")
+            )
+        return
+    if choice is None or len(choice) < 2:
+        raise ConfigError(
+            Problem(
+                "form: choice needs the option choice with two words or more, such as {A: 1.0, B: 0.5, C: 0}",
+                path="choice",
+            )
+        )
+    words = {word: word.strip().casefold() for word in choice}
+    for word, score in choice.items():
+        if not words[word] or not math.isfinite(score) or not 0 <= score <= 1:
+            raise ConfigError(
+                Problem(f"choice: {word!r}: {score:g}: a word has letters, and a score from 0 to 1", path="choice")
+            )
+        other = next((each for each in choice if each != word and words[each].startswith(words[word])), None)
+        if other is not None:
+            message = f"choice: {word!r} begins {other!r}, so a first token could mean both. Choose words with different beginnings"
+            raise ConfigError(Problem(message, path="choice"))
+
+
+def check_rubric(form: str, rubric: Rubric | None, instead: str) -> None:
+    """Check that *rubric* is a text that agrees with *form*; *instead* is the rubric to name in the message.
+
+    :raises ConfigError: if its ``forms`` leave out *form*.
+    """
+    forms = None if rubric is None else rubric.data.get("forms")
+    if rubric is not None and isinstance(forms, list | tuple) and form not in forms:
+        message = f"rubric {rubric.id} is for form: {' or '.join(map(str, forms))}, and form is {form}. Take {instead}, or write a text for it"
+        raise ConfigError(Problem(message, path="rubric", value=rubric.id))
+
+
+def expected(shares: Mapping[str, float], scores: Mapping[str, float]) -> float:
+    """Return the mean of *scores*, weighted by the probability of each word."""
+    return min(1.0, max(0.0, math.fsum(share * scores[word] for word, share in shares.items())))
+
+
+def certainty(shares: Mapping[str, float]) -> float:
+    """Return the distance from even shares: 0 if all words are equally probable, 1 if one word has all."""
+    even = 1 / len(shares)
+    return min(1.0, max(0.0, (max(shares.values()) - even) / (1 - even)))

@@ -1,0 +1,191 @@
+"""Reading of a verdict in one token: the probabilities of the words that may answer, and no text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from dicast import (
+    AccessRefused,
+    ChatModel,
+    ChatRequest,
+    Cost,
+    Failure,
+    Reply,
+    Token,
+    maybe_await,
+    normalize_stop_reason,
+)
+from dicast.judging import unread_media
+
+TOP = 20
+"""Number of most probable tokens that are asked for; endpoints give no more."""
+
+UNKNOWN = 0.05
+"""Largest share of the answer that may belong to words whose probability the endpoint did not report."""
+
+_ROUNDING = 1e-6  # endpoints round log probabilities, so a rest of 0 is not exact
+_BLANKS = " \t\r\n\u00a0\u2581\u0120\u010a"  # the last three: blanks as tokenizers spell them
+_MARKS = ".,:;!"
+_SHOWN = 5
+
+
+class NoAnswer(ValueError):
+    """A distribution that holds no usable answer; the message has the tokens."""
+
+
+@attrs.define
+class Support:
+    """Whether the model has reported the probabilities of tokens before."""
+
+    is_proven: bool = False
+
+
+@attrs.frozen
+class Distribution:
+    """Natural logarithms of the probabilities of words at one position.
+
+    :param logprobs: for each word, minus infinity if none of its tokens is among *top*.
+    :param top: the tokens that the endpoint reported.
+    """
+
+    logprobs: Mapping[str, float]
+    top: tuple[Token, ...]
+
+    @property
+    def mass(self) -> float:
+        """The probability that the reply begins with any of the words."""
+        return min(1.0, math.fsum(map(math.exp, self.logprobs.values())))
+
+    @property
+    def bound(self) -> float:
+        """The logarithm of the largest probability that an unreported token can have."""
+        rest = 1.0 - math.fsum(math.exp(token.logprob) for token in self.top)
+        return min(*(token.logprob for token in self.top), math.log(max(rest, _ROUNDING)))
+
+    def shares(self) -> Mapping[str, float]:
+        """Return the probability of each word, given that the reply is one of the words.
+
+        :raises NoAnswer: if none of the words is among the tokens, or an unreported word could change a share by more than 0.05.
+        """
+        highest = max(self.logprobs.values())
+        if highest == -math.inf:
+            raise NoAnswer(f"none of {_listed(self.logprobs)} begins with one of the tokens that came: {self.shown}")
+        weights = {word: math.exp(logprob - highest) for word, logprob in self.logprobs.items()}
+        known, absent = math.fsum(weights.values()), [word for word, weight in weights.items() if not weight]
+        unknown = len(absent) * math.exp(self.bound - highest) if absent else 0.0
+        if unknown > UNKNOWN * (known + unknown):
+            most = unknown / (known + unknown)
+            raise NoAnswer(
+                f"{_listed(absent)} is not among the {len(self.top)} tokens that came, and may have {most:.2f} of the answer: {self.shown}"
+            )
+        return {word: weight / known for word, weight in weights.items()}
+
+    def log_odds(self, word: str, other: str) -> float:
+        """Return ln(P(word) / P(other)); for an unreported word, with the largest probability that it can have.
+
+        :raises NoAnswer: if both are unreported.
+        """
+        pair = (self.logprobs[word], self.logprobs[other])
+        if max(pair) == -math.inf:
+            raise NoAnswer(f"neither {word} nor {other} begins with one of the tokens that came: {self.shown}")
+        first, second = (self.bound if logprob == -math.inf else logprob for logprob in pair)
+        return first - second
+
+    @property
+    def shown(self) -> str:
+        """The most probable tokens with their probabilities, for a message."""
+        ordered = sorted(self.top, key=lambda token: -token.logprob)
+        shown = [f"{token.text[: _SHOWN * 4]!r} {math.exp(token.logprob):.2f}" for token in ordered[:_SHOWN]]
+        return ", ".join([*shown, "…"] if len(ordered) > _SHOWN else shown)
+
+
+def distribution(reply: Reply, words: Sequence[str]) -> Distribution:
+    """Return the probabilities of *words* at the first token of *reply*; the text of the reply is not read.
+
+    A token counts for the one word that it begins, whatever its case and the blanks around it.
+
+    :raises NoAnswer: if a log probability is above 0 or no number.
+    """
+    (first, *_) = reply.logprobs or ()
+    top = first.top if any(token.text == first.text for token in first.top) else (*first.top, first)
+    if not all(token.logprob <= 0.0 for token in top):
+        raise NoAnswer("a log probability of the endpoint is above 0 or no number")
+    sums: dict[str, list[float]] = {word: [] for word in words}
+    for token in top:
+        if token.logprob > -math.inf and (word := _word(token.text, words)) is not None:
+            sums[word].append(token.logprob)
+    return Distribution({word: _logsum(logprobs) for word, logprobs in sums.items()}, top)
+
+
+def _word(token: str, words: Sequence[str]) -> str | None:
+    """Return the only word that *token* begins; None if there is none, or several."""
+    text = token.strip(_BLANKS).rstrip(_MARKS).casefold()
+    matches = [word for word in words if text and word.casefold().startswith(text)]
+    return matches[0] if len(matches) == 1 else None
+
+
+def _logsum(logprobs: Sequence[float]) -> float:
+    if not logprobs:
+        return -math.inf
+    highest = max(logprobs)
+    return highest + math.log(math.fsum(math.exp(logprob - highest) for logprob in logprobs))
+
+
+def _listed(words: Mapping[str, float] | Sequence[str]) -> str:
+    return ", ".join(words)
+
+
+@attrs.frozen
+class Answer:
+    """The *distribution* at the first token of *reply*."""
+
+    distribution: Distribution
+    reply: Reply
+
+
+async def ask_words(
+    model: ChatModel, request: ChatRequest, words: Sequence[str], support: Support, form: str
+) -> Answer | Failure:
+    """Ask for one token, and return the probabilities of *words*; *form* is the option that asks, for messages.
+
+    :raises dicast.AccessRefused: if the first reply has no probabilities: the model does not report any.
+    """
+    reply = await maybe_await(model.complete(request))
+    if isinstance(reply, Failure):
+        return reply
+    if request.needs_media and (unread := unread_media(request, reply)) is not None:
+        return Failure("missing_input", unread, cost=reply.cost)
+    if normalize_stop_reason(reply.stop_reason) == "refusal":
+        return Failure("refused", "the model refused to judge", cost=reply.cost)
+    if not (reply.logprobs and reply.logprobs[0].top):
+        return _without(reply, support, form)
+    support.is_proven = True
+    try:
+        return Answer(distribution(reply, words), reply)
+    except NoAnswer as error:
+        return no_answer(error, reply.cost)
+
+
+def no_answer(error: NoAnswer, cost: Cost) -> Failure:
+    """Return the failure of a judgment whose reply holds no answer."""
+    return Failure("judge_output_invalid", f"the reply is no verdict: {error}", cost=cost)
+
+
+def _without(reply: Reply, support: Support, form: str) -> Failure:
+    """Return the failure of a reply without probabilities.
+
+    :raises dicast.AccessRefused: if no reply of the model had any before, and this one is not empty.
+    """
+    lacks = "log probabilities (logprobs)" if not reply.logprobs else "most probable tokens (top_logprobs)"
+    if support.is_proven or not (reply.text or reply.logprobs):
+        said = "it is empty" if not reply.text else f"it has no {lacks}"
+        return Failure("judge_output_invalid", f"the reply is no verdict: {said}", cost=reply.cost)
+    model = f"the model {reply.model!r}" if reply.model else "the model"
+    raise AccessRefused(
+        f"{form} needs the probabilities of tokens, and {model} replied without {lacks}. Name a model whose endpoint returns "
+        "them, or set form: verdict",
+        reply.cost,
+    )
