@@ -1,4 +1,4 @@
-"""Judges that score the work of agents from its trace, by versioned rubrics and at no cost."""
+"""Judges that score an agent's trace by versioned rubrics, without a cost."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ __all__ = ["PartialCredit", "Session", "ToolCycle", "Turn", "Workload"]
 
 @hookimpl
 def dicast_judges() -> list[type[Judge]]:
-    """Offer ``heuristic/turn``, ``heuristic/tool_cycle``, ``heuristic/session`` and ``heuristic/workload``."""
+    """Return the four judges."""
     return [Turn, ToolCycle, Session, Workload]

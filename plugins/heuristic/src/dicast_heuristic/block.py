@@ -1,4 +1,4 @@
-"""A workload's own ``evaluate:`` block, checked as strictly as the options of a pipeline."""
+"""Check of a workload's ``evaluate:`` block, as strict as the check of a pipeline's options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import attrs
 from dicast import ConfigError, Problem, nearest
 
 Check = tuple[Callable[[object], bool], str]
-"""Whether a value is right, and what it should be."""
+"""A test of a value, and a description of valid values."""
 
 
 def _one_of(*choices: str) -> Check:
@@ -46,9 +46,9 @@ PARTIAL_CREDIT: Mapping[str, Check] = {
 
 
 def check_block(block: object) -> Mapping[str, Any]:
-    """*block* as it is, once everything in it is right; null stands for a default.
+    """Return *block* unchanged if it is valid; null is a default.
 
-    :raises ConfigError: naming everything that is wrong with it.
+    :raises ConfigError: with every fault of the block.
     """
     problems = list(_problems(block, BLOCK, "evaluate"))
     if isinstance(block, Mapping) and isinstance(credit := block.get("partial_credit"), Mapping):
@@ -58,20 +58,20 @@ def check_block(block: object) -> Mapping[str, Any]:
     return block
 
 
-def _problems(data: object, checks: Mapping[str, Check], what: str) -> Iterator[Problem]:
+def _problems(data: object, checks: Mapping[str, Check], name: str) -> Iterator[Problem]:
     if not isinstance(data, Mapping):
-        yield Problem(f"{what} is a mapping, not {data!r:.80}", path=what, value=data)
+        yield Problem(f"{name} is a mapping, not {data!r:.80}", path=name, value=data)
         return
     if unknown := sorted(str(key) for key in data if key not in checks):
-        yield Problem(f"unknown {what} keys: {unknown}", path=what, value=unknown, hint=nearest(unknown[0], checks))
-    for key, (is_right, wanted) in checks.items():
+        yield Problem(f"unknown {name} keys: {unknown}", path=name, value=unknown, hint=nearest(unknown[0], checks))
+    for key, (is_valid, description) in checks.items():
         value = data.get(key)
-        if value is not None and not is_right(value):
-            yield Problem(f"{key} is {wanted}, not {value!r:.80}", path=f"{what}.{key}", value=value)
+        if value is not None and not is_valid(value):
+            yield Problem(f"{key} is {description}, not {value!r:.80}", path=f"{name}.{key}", value=value)
 
 
 def options(cls: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
-    """*data*, which was checked, as values for the options of *cls*: null becomes the default, a list a tuple."""
+    """Return checked *data* as options of *cls*: null becomes the default, a list a tuple."""
     defaults = {field.name: field.default for field in attrs.fields(cls)}
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
     return {key: defaults[key] if value is None else value for key, value in values.items()}

@@ -1,4 +1,4 @@
-"""The verdicts on what a subject is made of."""
+"""Verdicts of a subject's parts."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from dicast import Verdict
 
 
 def of_kind(kind: str, children: Sequence[Verdict], label: str | None = None) -> tuple[Verdict, ...]:
-    """The newest verdict of the judge *label* on each subject of *kind*, in the order of the subjects.
+    """Return the newest verdict of the judge *label* on each subject of *kind*, in the order of the subjects.
 
-    Without a label, those of the judge that is the last of them in the pipeline.
+    The default label is that of the last such judge in the pipeline.
     """
-    own = [child for child in children if child.subject_kind == kind]
-    label = label or _last_label(own)
+    verdicts = [child for child in children if child.subject_kind == kind]
+    label = label or _last_label(verdicts)
     newest: dict[str, Verdict] = {}
-    for child in own:
-        before = newest.get(child.subject_id)
-        if child.judge == label and (before is None or before.eval_id < child.eval_id):
+    for child in verdicts:
+        previous = newest.get(child.subject_id)
+        if child.judge == label and (previous is None or previous.eval_id < child.eval_id):
             newest[child.subject_id] = child
     return tuple(newest.values())
 
 
 def labels(kind: str, children: Sequence[Verdict]) -> list[str]:
-    """The labels of the judges of these verdicts on subjects of *kind*."""
+    """Return the labels of the judges of subjects of *kind*."""
     return list(dict.fromkeys(child.judge for child in children if child.subject_kind == kind))
 
 
 def _last_label(children: Sequence[Verdict]) -> str | None:
-    """The last label on the subject that has the most: its verdicts stand in the order of the pipeline's judges."""
-    found: dict[str, dict[str, None]] = {}
+    """Return the last label of the subject with the most labels. Verdicts are in the order of the pipeline's judges."""
+    labels_of: dict[str, dict[str, None]] = {}
     for child in children:
-        found.setdefault(child.subject_id, {})[child.judge] = None
-    fullest: dict[str, None] = max(found.values(), key=len, default={})
+        labels_of.setdefault(child.subject_id, {})[child.judge] = None
+    fullest: dict[str, None] = max(labels_of.values(), key=len, default={})
     return next(reversed(fullest), None)

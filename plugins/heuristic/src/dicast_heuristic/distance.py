@@ -1,4 +1,4 @@
-"""How far two texts are from each other."""
+"""Distance between two texts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _PIECE, _ANCHOR, _SPAN = 5, 12, 500  # letters
 
 
 def within(left: str, right: str, most: float) -> bool:
-    """Whether the Levenshtein distance of two texts is at most the share *most* of the longer one's length."""
+    """Return whether the Levenshtein distance of two texts is at most the share *most* of the longer text's length."""
     if left == right:
         return True
     longer = max(len(left), len(right))
     limit = int(most * longer)
-    limit += (limit + 1) / longer <= most  # what rounding may have lost
+    limit += (limit + 1) / longer <= most  # corrects a rounding error
     if abs(len(left) - len(right)) > limit:
         return False
     left, right = _differing(left, right)
@@ -25,9 +25,9 @@ def within(left: str, right: str, most: float) -> bool:
 
 
 def _edits(left: str, right: str, limit: int) -> int:
-    """How many edits lead from *left* to *right* at most, found in a moment where they are few and stand apart.
+    """Return an upper bound of the edits from *left* to *right*, which is fast and close for few, distant edits.
 
-    After an edit the texts go on together at the first letters that can be found again nearby. Counting ends above *limit*.
+    After an edit, the comparison continues at the next common letters nearby. Counting ends above *limit*.
     """
     edits = 0
     while left and right and edits <= limit:
@@ -45,33 +45,35 @@ def _edits(left: str, right: str, limit: int) -> int:
 
 
 def _is_near(left: str, right: str, limit: int) -> bool:
-    """Whether the Levenshtein distance of two texts is at most *limit*; one is longer than that, the other by no more shorter.
+    """Return whether the Levenshtein distance of two texts is at most *limit*.
 
-    A column of the table is the bits of two numbers (Myers 1999); of its rows only those are kept that so few edits can reach
-    (Hyyrö 2003, "A bit-vector algorithm for computing Levenshtein and Damerau edit distances").
+    A text is longer than *limit*, and the lengths differ by at most *limit*. A column of the table is stored as the bits of two
+    numbers (Myers 1999), and only in the rows that *limit* edits can reach (Hyyrö 2003, "A bit-vector algorithm for computing
+    Levenshtein and Damerau edit distances").
     """
     if len(left) < len(right):
         left, right = right, left
-    ends = len(left) - limit  # the column in which the band's last row is the table's last one
+    ends = len(left) - limit  # the column in which the last row of the band is the last row of the table
     every, edge = (1 << 2 * limit + 1) - 1, 1 << 2 * limit
-    up, down, found = every >> limit << limit, 0, limit  # where the column rises, where it falls; its value at the edge
+    # rows in which the column rises, rows in which it falls, and its value at the edge
+    up, down, distance = every >> limit << limit, 0, limit
     for column, same in enumerate(_bands(left, right, limit), 1):
-        level = ((((same & up) + up) ^ up) | same | down) & every  # where the diagonal does not rise
+        level = ((((same & up) + up) ^ up) | same | down) & every  # rows in which the diagonal does not rise
         rises, falls = down | (every ^ (level | up)), level & up
         if column <= ends:
-            found += not level & edge
+            distance += not level & edge
         else:
             edge >>= 1
-            found += bool(rises & edge) - bool(falls & edge)
-        if found > limit + len(right) - max(column, ends):  # in the last row it may fall by one a column
+            distance += bool(rises & edge) - bool(falls & edge)
+        if distance > limit + len(right) - max(column, ends):  # the last row may fall by one in each column
             return False
         level >>= 1
         up, down = falls | (every ^ (level | rises)), level & rises
-    return found <= limit
+    return distance <= limit
 
 
 def _bands(left: str, right: str, limit: int) -> Iterator[int]:
-    """For each letter of *right*, which of the ``2 * limit + 1`` rows around its diagonal have it in *left*, as bits."""
+    """Yield for each letter of *right* the rows of *left* with this letter, as ``2 * limit + 1`` bits around the diagonal."""
     width = 2 * limit + 1
     every = (1 << width) - 1
     for start in range(0, len(right), width):
@@ -84,16 +86,16 @@ def _bands(left: str, right: str, limit: int) -> Iterator[int]:
 
 
 def _is_other(left: str, right: str, limit: int) -> bool:
-    """Whether more than *limit* pieces of *left* are nowhere in *right*: one edit changes one of them at most."""
+    """Return whether more than *limit* pieces of *left* are missing in *right*. An edit changes at most a single piece."""
     pieces = range(0, len(left) - _PIECE + 1, _PIECE)
     if len(pieces) <= limit:
         return False
-    known = {right[start : start + _PIECE] for start in range(len(right) - _PIECE + 1)}
-    return len(pieces) - sum(map(known.__contains__, [left[start : start + _PIECE] for start in pieces])) > limit
+    present = {right[start : start + _PIECE] for start in range(len(right) - _PIECE + 1)}
+    return len(pieces) - sum(map(present.__contains__, [left[start : start + _PIECE] for start in pieces])) > limit
 
 
 def _differing(left: str, right: str) -> tuple[str, str]:
-    """The texts without the start and the end that they share."""
+    """Return the texts without their common start and end."""
     start = _shared(left, right)
     left, right = left[start:], right[start:]
     end = _shared(left[::-1], right[::-1])
@@ -101,7 +103,7 @@ def _differing(left: str, right: str) -> tuple[str, str]:
 
 
 def _shared(left: str, right: str) -> int:
-    """How many letters are the same from the start on."""
+    """Return the length of the common start."""
     low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2

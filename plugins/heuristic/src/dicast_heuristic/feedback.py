@@ -1,4 +1,4 @@
-"""What users said of a turn or a session: thumbs, and what they did next that says it without words."""
+"""Feedback of users on a turn or a session: thumbs, and implicit feedback by their next action."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .signs import Pair, Sign, pair
 UP, DOWN = "explicit_thumbs_up", "explicit_thumbs_down"
 THUMBS = {"thumbs_up": UP, "thumbs_down": DOWN}
 IMPLICIT = {"retry": "no_retry_implicit", "manual_swap": "no_manual_swap_after", "edit_followup": "no_edit_followup"}
-"""What a user may do next, and the signal that it did not happen."""
+"""Next actions of a user, and the signals of their absence."""
 
 _NEGATIVE = {
     "no_retry_implicit": "retry_implicit",
@@ -27,7 +27,7 @@ _TYPES = ("feedback.explicit", "feedback.implicit")
 
 @attrs.frozen
 class Bounds:
-    """Where feedback puts a score, whatever the rest says: *up* at least, *down* at most."""
+    """Bounds of a score with feedback: at least *up* after a thumb up, at most *down* after a thumb down."""
 
     up: float
     down: float
@@ -38,7 +38,7 @@ class Bounds:
         return cls(content.side(UP, above=True), content.side(DOWN, above=False))
 
     def hold(self, score: float, thumb: str | None) -> float:
-        """The *score* on the side that the *thumb* gave."""
+        """Return the *score* within the bound of the *thumb*."""
         if thumb is None:
             return score
         return max(score, self.up) if thumb == UP else min(score, self.down)
@@ -46,19 +46,19 @@ class Bounds:
 
 @attrs.frozen
 class Opinion:
-    """What is known of a turn from its user: the *thumb* given last, and the *implicit* signals that did not fire."""
+    """Feedback of a turn's user: the last *thumb*, and the *implicit* signals that did not fire."""
 
     thumb: str | None = None
     implicit: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
-        """Whether there is any feedback."""
+        """Return whether there is any feedback."""
         return self.thumb is not None or bool(self.implicit)
 
 
 @attrs.frozen
 class Weighing:
-    """How feedback enters a turn's score: *pairs* of signs by name, and the *bounds*; *implicit* is the one without a thumb."""
+    """Weights of feedback in a turn's score: *pairs* of signs by name, the *bounds*, and the bound of *implicit* feedback."""
 
     pairs: Mapping[str, Pair]
     bounds: Bounds
@@ -74,7 +74,7 @@ class Weighing:
         return cls(pairs, Bounds.read(bounds), bounds.side("implicit", above=False))
 
     def signs(self, opinion: Opinion) -> list[Sign]:
-        """The signs of *opinion*: where there is feedback, what was not done is a good flag, without a weight."""
+        """Return the signs of *opinion*. With any feedback, an action that did not happen is a good flag without a weight."""
         if not opinion:
             return []
         implicit = [
@@ -83,17 +83,17 @@ class Weighing:
         return implicit if opinion.thumb is None else [*implicit, self.pairs[opinion.thumb][opinion.thumb == UP]]
 
     def hold(self, score: float, opinion: Opinion) -> float:
-        """The *score* within its bounds: a thumb decides, else what was done next."""
+        """Return the *score* within the bound of the thumb, else of the implicit feedback."""
         if opinion.thumb is None and opinion.implicit:
             return min(score, self.implicit)
         return self.bounds.hold(score, opinion.thumb)
 
 
 def of_turn(subject: Subject, lookahead: int) -> Opinion:
-    """The feedback on the turn *subject*; a retry counts within the next *lookahead* user messages.
+    """Return the feedback on the turn *subject*; a retry counts within the next *lookahead* user messages.
 
-    Its context says by ``feedback_after_messages`` how many later messages there were before each feedback event; without
-    that all of them count.
+    ``feedback_after_messages`` in the context has the number of later messages before each feedback event. Without it, all events
+    count.
     """
     events = [event for event in subject.events if event.type in _TYPES]
     if not events:
@@ -107,13 +107,14 @@ def of_turn(subject: Subject, lookahead: int) -> Opinion:
     for event, distance in zip(events, distances, strict=True):
         if turn_of(event) not in (None, subject.id) or event.type != "feedback.implicit":
             continue
-        if (done := str(event.payload.get("type"))) in IMPLICIT and (done != "retry" or distance <= lookahead):
-            implicit.add(IMPLICIT[done])
+        action = str(event.payload.get("type"))
+        if action in IMPLICIT and (action != "retry" or distance <= lookahead):
+            implicit.add(IMPLICIT[action])
     return Opinion(thumb, frozenset(implicit))
 
 
 def of_session(events: Sequence[TraceEvent]) -> tuple[str | None, int]:
-    """The thumb given last to the session as a whole, and how many of its turns have a thumb down as their last one."""
+    """Return the last thumb of the session as a whole, and the number of turns whose last thumb is down."""
     session, turns = None, dict[str | None, str]()
     for event in _in_time(events):
         session = _thumb(event, "session") or session
@@ -123,27 +124,27 @@ def of_session(events: Sequence[TraceEvent]) -> tuple[str | None, int]:
 
 
 def _in_time(events: Sequence[TraceEvent]) -> Sequence[TraceEvent]:
-    """The explicit feedback among *events*, the latest last: by their times where all have one, else as they stand."""
-    given = [event for event in events if event.type == "feedback.explicit"]
-    if len(given) < 2 or not all(event.time for event in given):
-        return given
-    return sorted(given, key=lambda event: _instant(str(event.time)))
+    """Return the explicit feedback among *events*, sorted by time if all events have times, else unsorted."""
+    feedback = [event for event in events if event.type == "feedback.explicit"]
+    if len(feedback) < 2 or not all(event.time for event in feedback):
+        return feedback
+    return sorted(feedback, key=lambda event: _instant(str(event.time)))
 
 
 def _instant(time: str) -> datetime:
-    """An ISO 8601 time; one without an offset is UTC."""
+    """Return an ISO 8601 time; without an offset it is UTC."""
     moment = datetime.fromisoformat(time)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def turn_of(event: TraceEvent) -> str | None:
-    """The turn that a feedback event is about: the one it names, else the one it was given in."""
+    """Return the turn of a feedback event: the turn that it names, else the turn in which it occurred."""
     about = event.payload.get("subject_turn_id")
     return event.turn_id if about is None else str(about)
 
 
 def _thumb(event: TraceEvent, scope: str) -> str | None:
-    """The thumb that *event* gives in *scope*; feedback without a scope is about a turn."""
+    """Return the thumb of *event* in *scope*, or None; feedback without a scope is about a turn."""
     if (event.payload.get("scope") or "turn") != scope:
         return None
     return THUMBS.get(str(event.payload.get("rating")))

@@ -1,4 +1,4 @@
-"""Reading the figures of a rubric, with everything that is wrong with them said at once."""
+"""Reader of a rubric's figures, which reports every fault at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES = ("id", "version")
 
 @attrs.frozen
 class Confidence:
-    """A line of the confidence table: *value* when there are at most *max_negative* and at least *min_positive* flags."""
+    """A line of the confidence table: *value* for at most *max_negative* and at least *min_positive* flags."""
 
     value: float
     max_negative: float
@@ -24,9 +24,9 @@ class Confidence:
 
 
 class Section:
-    """A mapping in a rubric whose keys are known. Each method takes one value, or reports why it cannot.
+    """A mapping in a rubric with a fixed set of keys. Each method returns a value, or reports its fault.
 
-    What a section lacks as a whole is reported once. *origin* is the rubric that it stands in.
+    The absence of a whole section is reported once. *origin* is the rubric.
     """
 
     def __init__(self, path: str, data: object, keys: Sequence[str], problems: list[Problem], origin: Rubric) -> None:
@@ -36,10 +36,10 @@ class Section:
         for key in self._data:
             if key not in keys:
                 path, hint = self._at(str(key)), nearest(str(key), keys)
-                self._tell(Problem(f"unknown key {key!r} in the rubric", path=path, hint=hint), unknown=True)
+                self._add(Problem(f"unknown key {key!r} in the rubric", path=path, hint=hint), unknown=True)
 
     def number(self, key: str, high: float = float("inf"), default: float | None = None) -> float:
-        """The finite number at *key*, from 0 to *high*."""
+        """Return the finite number at *key*, from 0 to *high*."""
         value = self._data.get(key, default)
         if _is_number(value) and value <= high:
             return float(value)
@@ -47,7 +47,7 @@ class Section:
         return 0.0
 
     def side(self, key: str, *, above: bool) -> float:
-        """The number at *key* that is on one side of 0.5: from 0 to 1, and not 0.5 itself."""
+        """Return the number at *key*, from 0 to 1, above or below 0.5."""
         value = self._data.get(key)
         if _is_number(value) and (0.5 < value <= 1 if above else value < 0.5):
             return float(value)
@@ -55,7 +55,7 @@ class Section:
         return 0.0
 
     def count(self, key: str, default: int | None = None, most: int | None = None) -> int:
-        """The whole number at *key*, from 0 to *most*."""
+        """Return the whole number at *key*, from 0 to *most*."""
         value = self._data.get(key, default)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= (value if most is None else most):
             return value
@@ -63,7 +63,7 @@ class Section:
         return 0
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """The list of texts at *key*, none of them empty."""
+        """Return the list of non-empty texts at *key*."""
         value = self._data.get(key)
         if isinstance(value, list) and all(isinstance(text, str) and text for text in value):
             return tuple(value)
@@ -71,7 +71,7 @@ class Section:
         return ()
 
     def choice(self, key: str, choices: Sequence[str]) -> str:
-        """The one of *choices* that stands at *key*."""
+        """Return the value at *key*, which must be among *choices*."""
         value = self._data.get(key)
         if isinstance(value, str) and value in choices:
             return value
@@ -79,7 +79,7 @@ class Section:
         return choices[0]
 
     def ranges(self, key: str) -> Mapping[str, tuple[float, float]]:
-        """The mapping at *key* of names to ``[lowest, highest]``, two numbers, 0 or more, in this order."""
+        """Return the mapping at *key* of names to ``[lowest, highest]``, two numbers of 0 or more."""
         value = self._data.get(key)
         if not isinstance(value, Mapping):
             self._report(key, value, "a mapping of names to [lowest, highest]")
@@ -90,14 +90,14 @@ class Section:
         return {str(name): (float(pair[0]), float(pair[1])) for name, pair in value.items() if _is_range(pair)}
 
     def section(self, key: str, keys: Sequence[str]) -> Section:
-        """The mapping at *key*."""
+        """Return the mapping at *key*."""
         data = self._data.get(key)
         if not isinstance(data, Mapping):
             self._report(key, data, "a mapping")
         return Section(self._at(key), data, keys, self._problems, self._origin)
 
     def confidence(self, key: str) -> tuple[Confidence, ...]:
-        """The confidence table at *key*; its last line must always hold."""
+        """Return the confidence table at *key*; its last line must have no conditions."""
         value = self._data.get(key)
         if not isinstance(value, list) or not value:
             self._report(key, value, "a list of lines")
@@ -110,7 +110,7 @@ class Section:
             Section(f"{self._at(key)}[{place}]", line, keys, self._problems, self._origin)
             for place, line in enumerate(value)
         ]
-        table = tuple(line._confidence() for line in lines)  # noqa: SLF001  # another of the same class
+        table = tuple(line._confidence() for line in lines)  # noqa: SLF001  # an object of this class
         if table[-1].max_negative != float("inf") or table[-1].min_positive:
             self._report(f"{key}[{len(value) - 1}]", value[-1], "a line without conditions, so that one always holds")
         return table
@@ -122,20 +122,20 @@ class Section:
     def _at(self, key: str) -> str:
         return f"{self._path}.{key}".strip(".")
 
-    def _report(self, key: str, value: object, wanted: str) -> None:
-        what = "is missing; it is" if value is None else f"is {value!r}, it must be"
+    def _report(self, key: str, value: object, expected: str) -> None:
+        fault = "is missing; it is" if value is None else f"is {value!r}, it must be"
         path = self._at(key)
         if not self._silent:
-            self._tell(Problem(f"the rubric's {path} {what} {wanted}", path=path, value=value))
+            self._add(Problem(f"the rubric's {path} {fault} {expected}", path=path, value=value))
 
-    def _tell(self, problem: Problem, *, unknown: bool = False) -> None:
+    def _add(self, problem: Problem, *, unknown: bool = False) -> None:
         place = place_of(self._origin.text, str(problem.path), key=unknown)
         where = "" if place is None else f"{self._origin.id}:{place[0]}:{place[1]}: "
         self._problems.append(attrs.evolve(problem, message=where + problem.message))
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
-    """Whether *value* is a finite number, 0 or more."""
+    """Return whether *value* is a finite number of 0 or more."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
 
 
@@ -144,18 +144,18 @@ def _is_range(value: object) -> TypeGuard[Sequence[float]]:
 
 
 def open_rubric(rubric: object, keys: Sequence[str]) -> tuple[Section, list[Problem]]:
-    """The content of *rubric*, and the list that its problems go to.
+    """Return the content of *rubric*, and the list for its problems.
 
-    :raises ConfigError: when it has no figures, or those of another judge: fewer than half of *keys*.
+    :raises ConfigError: if the rubric has no figures, or fewer than half of *keys*, as a rubric of another judge.
     """
     if not isinstance(rubric, Rubric):
         raise ConfigError(Problem(f"the rubric must be a dicast.Rubric, not {rubric!r:.80}", path="rubric"))
-    own = [str(key) for key in rubric.data if key not in _NAMES]
-    if not own or rubric.text.startswith("---"):  # Markdown: a text for a model
+    names = [str(key) for key in rubric.data if key not in _NAMES]
+    if not names or rubric.text.startswith("---"):  # Markdown: a text for a model
         raise ConfigError(Problem(f"the rubric {rubric.id!r} has no figures; it must be YAML", path="rubric"))
-    known = [key for key in keys if key in rubric.data]
-    if 2 * len(known) < len(keys):
-        has, needs = ", ".join(own), ", ".join(keys)
+    present = [key for key in keys if key in rubric.data]
+    if 2 * len(present) < len(keys):
+        has, needs = ", ".join(names), ", ".join(keys)
         raise ConfigError(
             Problem(f"the rubric {rubric.id!r} is for another judge: it has {has}; needed are {needs}", path="rubric")
         )

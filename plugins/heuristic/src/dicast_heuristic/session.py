@@ -1,4 +1,4 @@
-"""The judge ``heuristic/session``: the verdicts on a session's turns, and what is known of the session as a whole."""
+"""The judge ``heuristic/session``: scores a session by the verdicts of its turns and by its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEAN, MIN, COMPLETED = "mean_turn_score", "min_turn_score", "disposition_complet
 
 @attrs.frozen
 class Figures:
-    """What a rubric says; *by_confidence* weighs each turn by its verdict's confidence."""
+    """Figures of a rubric; *by_confidence* weighs each turn by its verdict's confidence."""
 
     weights: Mapping[str, float]
     by_confidence: bool
@@ -32,13 +32,13 @@ class Figures:
     def read(cls, rubric: object) -> Figures:
         """Read the figures of *rubric*.
 
-        :raises ConfigError: naming everything that is wrong with it.
+        :raises ConfigError: with every fault of the rubric.
         """
         keys = ("weights", "turn_weight", "no_turns", "model_swap_factor", "thumbs", "confidence")
         content, problems = open_rubric(rubric, keys)
         weights = content.section("weights", (MEAN, MIN, COMPLETED))
         thumbs = content.section("thumbs", ("weight", "bounds"))
-        sure = content.section("confidence", ("with_turns", "without_turns"))
+        confidence = content.section("confidence", ("with_turns", "without_turns"))
         figures = cls(
             {name: weights.number(name) for name in (MEAN, MIN, COMPLETED)},
             content.choice("turn_weight", ("equal", "confidence")) == "confidence",
@@ -46,8 +46,8 @@ class Figures:
             content.number("model_swap_factor", 1),
             thumbs.number("weight"),
             Bounds.read(thumbs.section("bounds", (UP, DOWN))),
-            sure.number("with_turns", 1),
-            sure.number("without_turns", 1),
+            confidence.number("with_turns", 1),
+            confidence.number("without_turns", 1),
         )
         if problems:
             raise ConfigError(problems)
@@ -56,7 +56,7 @@ class Figures:
         return figures
 
     def score(self, values: Mapping[str, float], swaps: int, thumb: str | None) -> float:
-        """The score of *values* by the names of their weights, after *swaps* models and the *thumb*."""
+        """Return the score of *values*, named like their weights, after *swaps* of models and the *thumb*."""
         weighed = mean([values[name] for name in self.weights], [*self.weights.values()])
         score = weighed * self.swap_factor**swaps
         if thumb is not None:
@@ -66,19 +66,19 @@ class Figures:
 
 @attrs.frozen
 class Session:
-    """Score a session by the verdicts on its turns, how it ended, the models that were swapped, and the user's thumb.
+    """Score a session by the verdicts of its turns, its end, swaps of models, and the user's thumb.
 
-    Its basis is ``heuristic``, whatever the turns' verdicts rest on, or ``proxy`` where one of these is no more than that.
+    The basis of the verdict is ``heuristic``, or ``proxy`` if a turn's verdict has the basis ``proxy``.
 
     :param rubric: the figures, by id or as a YAML file.
-    :param children: label of the judge whose verdicts on the turns count; by default the judge of turns before it in the file.
+    :param children: the label of the judge whose verdicts of turns count; by default the preceding judge of turns in the file.
     """
 
     accepts = ("session",)
     judge_kind = "heuristic"
     needs_output = False
 
-    # The kernel puts the rubric in place of its id.
+    # The kernel replaces the id by the rubric.
     rubric: Rubric = attrs.field(default="session-aggregate-v1")  # type: ignore[assignment]  # an id
     children: str | None = None
     _figures: Figures = attrs.field(init=False, eq=False, repr=False)
@@ -87,10 +87,10 @@ class Session:
         object.__setattr__(self, "_figures", Figures.read(self.rubric))
 
     def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
-        """Judge the session; without events and verdicts there is nothing to judge it by."""
+        """Return the judgment of the session, or a failure if it has neither events nor verdicts."""
         turns = of_kind("turn", children, self.children)
-        if not turns and (others := labels("turn", children)):
-            return Failure("missing_input", _unknown_label(str(self.children), others))
+        if not turns and (known_labels := labels("turn", children)):
+            return Failure("missing_input", _unknown_label(str(self.children), known_labels))
         if not turns and not subject.events:
             return Failure("subject_not_found", f"session {subject.id} has neither events nor verdicts on its turns")
         figures, disposition = self._figures, _disposition(subject.events)
@@ -124,23 +124,24 @@ class Session:
         return {MEAN: mean(scores, weights), MIN: min(scores)}
 
 
-def _unknown_label(label: str, others: Sequence[str]) -> str:
-    hint = nearest(label, others)
+def _unknown_label(label: str, known_labels: Sequence[str]) -> str:
+    hint = nearest(label, known_labels)
     advice = f", did you mean {hint!r}?" if hint else ""
-    return f"no verdict on the session's turns is by {label!r}{advice} (option children; there are {', '.join(others)})"
+    names = ", ".join(known_labels)
+    return f"no verdict on the session's turns is by {label!r}{advice} (option children; there are {names})"
 
 
 def _disposition(events: Sequence[TraceEvent]) -> str | None:
-    """How the session ended; None where it is not known."""
+    """Return the disposition at the session's end, or None if it is unknown."""
     ends = (event.payload.get("disposition") for event in reversed(events) if event.type == "session.ended")
     disposition = next(ends, None)
     return None if disposition is None else str(disposition)
 
 
 def _swaps(events: Sequence[TraceEvent]) -> int:
-    """How many distinct models the user swapped to.
+    """Return the number of distinct models that the user swapped to.
 
-    A swap's model is that of the next ``route.decided``; the swaps that none follows count as one model together.
+    The model of a swap is that of the next ``route.decided``. All swaps without such an event count as a single model.
     """
     models: set[object] = set()
     swapping = False
@@ -154,9 +155,9 @@ def _swaps(events: Sequence[TraceEvent]) -> int:
 
 
 def _flags(disposition: str | None, thumb: str | None, swaps: int) -> tuple[list[str], list[str]]:
-    """The flags of what is good and of what is bad."""
-    ended = [f"disposition_{disposition}"] if disposition else []
-    positive, negative = (ended, []) if disposition == "completed" else ([], ended)
+    """Return the positive and the negative flags."""
+    end = [f"disposition_{disposition}"] if disposition else []
+    positive, negative = (end, []) if disposition == "completed" else ([], end)
     if thumb is not None:
         (positive if thumb == UP else negative).append(thumb)
     if swaps:

@@ -1,4 +1,4 @@
-"""What a workload comes to, step by step."""
+"""The score of a workload, step by step."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import attrs
 
 @attrs.define
 class Tally:
-    """What was found of one workload so far: the *score*, the flags, the other signals; *checked* says that more than turns was.
+    """Score, flags and signals of a workload so far.
 
-    Of the score *turns* comes from the turns, whose share in the mean is *share*; what is missing has the rest of it.
+    :param turns: the part of *score* that comes from the turns.
+    :param share: the weight of the turns in the mean.
+    :param checked: whether anything besides the turns was checked.
     """
 
     score: float
@@ -21,20 +23,20 @@ class Tally:
     checked: bool = False
 
     def flag(self, name: str, *, good: bool) -> None:
-        """Raise a flag."""
+        """Add a flag."""
         (self.positive if good else self.negative).append(name)
 
-    def average(self, other: float) -> None:
-        """Let *other* count as much as all before it."""
-        self.score, self.turns, self.share = (self.score + other) / 2, self.turns / 2, self.share / 2
+    def average(self, value: float) -> None:
+        """Replace the score by its mean with *value*."""
+        self.score, self.turns, self.share = (self.score + value) / 2, self.turns / 2, self.share / 2
 
     def miss(self, factor: float) -> None:
-        """Let something that counts be 0, so that *factor* is left of all before it."""
+        """Multiply the score by *factor*, as a mean with a missing value of 0 does."""
         self.score, self.turns, self.share = self.score * factor, self.turns * factor, self.share * factor
 
     def weigh(self, weight: float) -> None:
-        """Let the turns count *weight* times as much, by what all the rest does."""
-        largest = max(weight, 1.0)  # so that no number is too large
+        """Multiply the weight of the turns relative to the other parts by *weight*."""
+        largest = max(weight, 1.0)  # prevents an overflow
         turns, rest = weight / largest, 1.0 / largest
         whole = turns * self.share + rest * (1 - self.share)
         self.score = min(1.0, (turns * self.turns + rest * (self.score - self.turns)) / whole)

@@ -1,4 +1,4 @@
-"""The judge ``heuristic/tool_cycle``: whether a call of a tool did its work, and whether the agent went in circles after it."""
+"""The judge ``heuristic/tool_cycle``: scores a call of a tool by its success and by repetitions after it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ NEGATIVE = {
 INCOMPLETE = "tool_did_not_complete"
 
 MOST_WINDOW = 20
-"""How many of the calls that follow it the sources of traces bring with a tool cycle."""
+"""Maximum number of later calls that a source of traces adds to a tool cycle."""
 
 Payload = Mapping[str, object]
 
 
 @attrs.frozen
 class Figures:
-    """What a rubric says: *signs* by the names of their signals, and *incomplete*, that of a call without an end."""
+    """Figures of a rubric: *signs* by the names of their signals, and *incomplete*, the sign of a call without an end."""
 
     signs: Mapping[str, Pair]
     incomplete: Sign
@@ -45,7 +45,7 @@ class Figures:
     def read(cls, rubric: object) -> Figures:
         """Read the figures of *rubric*.
 
-        :raises ConfigError: naming everything that is wrong with it.
+        :raises ConfigError: with every fault of the rubric.
         """
         content, problems = open_rubric(rubric, ("weights", "thrash", "output_sizes", "confidence"))
         weights = content.section("weights", tuple(NEGATIVE))
@@ -70,18 +70,18 @@ class Figures:
 
 @attrs.frozen
 class ToolCycle:
-    """Score one call of a tool: did it succeed, was it called again at once, did the agent thrash, is its output of a likely size.
+    """Score a call of a tool by its success, an immediate repetition, thrashing, and the size of its output.
 
-    It reads the call, its end, and the calls that follow in the turn, as the sources of traces bring them.
+    The judge reads the call, its end, and the later calls of the turn.
 
-    :param rubric: the figures, by id or as a YAML file; there a tool may be given a range for the size of its output.
+    :param rubric: the figures, by id or as a YAML file. They may have a range for the size of a tool's output.
     """
 
     accepts = ("tool_cycle",)
     judge_kind = "heuristic"
     needs_output = False
 
-    # The kernel puts the rubric in place of its id.
+    # The kernel replaces the id by the rubric.
     rubric: Rubric = attrs.field(default="tool-cycle-heuristic-v1")  # type: ignore[assignment]  # an id
     _figures: Figures = attrs.field(init=False, eq=False, repr=False)
 
@@ -89,24 +89,24 @@ class ToolCycle:
         object.__setattr__(self, "_figures", Figures.read(self.rubric))
 
     def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
-        """Judge the call; where the events have neither it nor its end there is nothing to judge it by."""
+        """Return the judgment of the call, or a failure if the events have neither the call nor its end."""
         figures, events = self._figures, subject.events
-        place, end = _own(events, subject.id)
-        known = end if place is None else events[place]
-        if known is None:
+        place, end = _find_call(events, subject.id)
+        event = end if place is None else events[place]
+        if event is None:
             return Failure("subject_not_found", f"no event is about the tool call {subject.id}")
-        tool = known.payload.get("tool_name")
+        tool = event.payload.get("tool_name")
         again, thrash = _repetition(events, place, figures)
         repetition = figures.signs[NO_RE_CALL][not again], figures.signs[NO_THRASH][not thrash]
         signs = [_outcome(end, figures), *repetition, *_size(tool, end, figures)]
         positive, negative = flags(signs)
         signals = {"flags": positive, "flags_negative": negative, "tool_name": tool, "succeeded": signs[0].good}
-        sure = confidence(figures.confidence, positive, negative)
-        return Judgment(share(signs), sure, "heuristic", signals=signals, rubric=self.rubric)
+        value = confidence(figures.confidence, positive, negative)
+        return Judgment(share(signs), value, "heuristic", signals=signals, rubric=self.rubric)
 
 
-def _own(events: Sequence[TraceEvent], id: str) -> tuple[int | None, TraceEvent | None]:
-    """Where the call *id* is among *events*, and how it ended."""
+def _find_call(events: Sequence[TraceEvent], id: str) -> tuple[int | None, TraceEvent | None]:
+    """Return the index of the call *id* in *events*, and its end."""
     place, end = None, None
     for number, event in enumerate(events):
         payload, type_ = event.payload, event.type
@@ -121,14 +121,14 @@ def _own(events: Sequence[TraceEvent], id: str) -> tuple[int | None, TraceEvent 
 
 
 def _outcome(end: TraceEvent | None, figures: Figures) -> Sign:
-    """The sign of how the call ended; an end that says nothing of success is one."""
+    """Return the sign of the call's end; an end without a word about success counts as a success."""
     if end is None:
         return figures.incomplete
     return figures.signs[SUCCEEDED][end.type == "tool.completed" and end.payload.get("success") is not False]
 
 
 def _repetition(events: Sequence[TraceEvent], place: int | None, figures: Figures) -> tuple[bool, bool]:
-    """Whether the call at *place* is made again at once, and whether nearly so within the window."""
+    """Return whether the call at *place* is repeated at once, and whether a similar call follows within the window."""
     if place is None:
         return False, False
     call = events[place].payload
@@ -138,35 +138,35 @@ def _repetition(events: Sequence[TraceEvent], place: int | None, figures: Figure
     return again, _is_thrash(call, following[: figures.window], figures.distance)
 
 
-def _repeats(call: Payload, other: Payload) -> bool:
-    """Whether *other* is the same tool with the same input, by the hash where both have one."""
-    if call.get("tool_name") != other.get("tool_name"):
+def _repeats(call: Payload, later: Payload) -> bool:
+    """Return whether *later* has the same tool and input as *call*, by their hashes if both have one."""
+    if call.get("tool_name") != later.get("tool_name"):
         return False
-    digest, another = call.get("input_hash"), other.get("input_hash")
-    if digest is not None and another is not None:
-        return digest == another
-    return "input" in call and "input" in other and _canonical(call) == _canonical(other)
+    digest, later_digest = call.get("input_hash"), later.get("input_hash")
+    if digest is not None and later_digest is not None:
+        return digest == later_digest
+    return "input" in call and "input" in later and _canonical(call) == _canonical(later)
 
 
 def _is_thrash(call: Payload, following: Sequence[Payload], distance: float) -> bool:
-    """Whether one of the calls *following* is the same tool with nearly the same input; an unknown input must be the same."""
+    """Return whether a call in *following* has the same tool and a similar input. Unknown inputs are compared by hash."""
     tool = call.get("tool_name")
-    alike = [other for other in following if other.get("tool_name") == tool]
-    if not alike or "input" not in call:
-        return any(_repeats(call, other) for other in alike)
-    own = _canonical(call)
+    candidates = [later for later in following if later.get("tool_name") == tool]
+    if not candidates or "input" not in call:
+        return any(_repeats(call, later) for later in candidates)
+    text = _canonical(call)
     return any(
-        within(own, _canonical(other), distance) if "input" in other else _repeats(call, other) for other in alike
+        within(text, _canonical(later), distance) if "input" in later else _repeats(call, later) for later in candidates
     )
 
 
 def _canonical(call: Payload) -> str:
-    """The input of *call* as canonical JSON."""
+    """Return the input of *call* as canonical JSON."""
     return orjson.dumps(call["input"], option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _size(tool: object, end: TraceEvent | None, figures: Figures) -> list[Sign]:
-    """The sign of the output's size, where the tool has a range and the size is known."""
+    """Return the sign of the output's size, if the tool has a range and the size is known."""
     limits = figures.sizes.get(str(tool))
     size = None if end is None else end.payload.get("output_size")
     if limits is None or not isinstance(size, int | float):

@@ -1,4 +1,4 @@
-"""The judge ``heuristic/turn``: lifecycle signals, what the assistant said, and what its user made of it, against a rubric."""
+"""The judge ``heuristic/turn``: scores a turn by lifecycle signals, the assistant's text and the user's feedback."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NEGATIVE = {
     "no_max_tokens_hit": "max_tokens_hit",
     "tool_cycle_count_reasonable": "tool_cycle_count_excessive",
 }
-"""Every lifecycle signal, and the negative flag that stands where it does not fire."""
+"""Every lifecycle signal, with its negative flag if it does not fire."""
 
 LOW_CYCLES = "tool_cycles_with_score_below_threshold"
 
 
 @attrs.frozen
 class Figures:
-    """What a rubric says: *lifecycle* are the signs by the names of their signals, *low_cycles* is that of the tool cycles."""
+    """Figures of a rubric: *lifecycle* has the signs by the names of their signals, *low_cycles* the signs of tool cycles."""
 
     lifecycle: Mapping[str, Pair]
     clean_stop_reasons: tuple[str, ...]
@@ -45,7 +45,7 @@ class Figures:
     def read(cls, rubric: object) -> Figures:
         """Read the figures of *rubric*.
 
-        :raises ConfigError: naming everything that is wrong with it.
+        :raises ConfigError: with every fault of the rubric.
         """
         keys = ("weights", "clean_stop_reasons", "max_tool_calls", *KEYS, "tool_cycles", "feedback", "confidence")
         content, problems = open_rubric(rubric, keys)
@@ -70,24 +70,23 @@ class Figures:
 
 @attrs.frozen
 class Turn:
-    """Score a turn from its events: how it ended, what failed, what was said, what its user made of it.
+    """Score a turn by its end, its failures, the assistant's text and the user's feedback.
 
-    Feedback counts where the trace has some: a thumb decides which side of 0.5 the score is on, and without one a retry, a
-    swap of the model or an edit of the question brings it below. Verdicts on the turn's tool cycles are counted, and weigh
-    as much as the rubric says.
+    A thumb decides on which side of 0.5 the score is. Without a thumb, a retry, a swap of the model or an edit of the question puts
+    the score below 0.5. The rubric has the weight of low verdicts of the turn's tool cycles.
 
     :param rubric: the figures, by id or as a YAML file.
-    :param lookahead_messages: within how many later user messages of the session a retry counts; and after how many a turn is
-        judged, where it is judged while the session goes on.
-    :param lookahead_hours: after how many hours without a later message it is judged then. A file that is read has all
-        messages: there it changes nothing.
+    :param lookahead_messages: the number of later user messages within which a retry counts. In a live session, a turn is judged after
+        this number of messages.
+    :param lookahead_hours: the number of hours without a later message after which a live turn is judged. It has no effect on files,
+        which have all messages.
     """
 
     accepts = ("turn",)
     judge_kind = "heuristic"
     needs_output = False
 
-    # The kernel puts the rubric in place of its id.
+    # The kernel replaces the id by the rubric.
     rubric: Rubric = attrs.field(default="turn-heuristic-v1")  # type: ignore[assignment]  # an id
     lookahead_messages: int = attrs.field(default=5, validator=Within(0, inf, "0 or more"))
     lookahead_hours: float = attrs.field(default=24.0, validator=Within(0, inf, "0 or more hours"))
@@ -97,7 +96,7 @@ class Turn:
         object.__setattr__(self, "_figures", Figures.read(self.rubric))
 
     def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
-        """Judge the turn; without any event there is nothing to judge it by."""
+        """Return the judgment of the turn, or a failure if it has no events."""
         if not subject.events:
             return Failure("subject_not_found", f"turn {subject.id} has no events")
         figures, opinion = self._figures, of_turn(subject, self.lookahead_messages)
@@ -107,22 +106,22 @@ class Turn:
         signs += _cycle_sign(low_cycles, figures.low_cycles)
         signs += figures.feedback.signs(opinion)
         score, (positive, negative) = share(signs), flags(signs)
-        if fault := figures.wording.fault(_said(completed)):
+        if fault := figures.wording.fault(_final_text(completed)):
             negative.append(fault)
             score *= figures.wording.penalties[fault]
         score = figures.feedback.hold(score, opinion)
-        sure = confidence(figures.confidence, positive, negative)
+        value = confidence(figures.confidence, positive, negative)
         signals = {"flags": positive, "flags_negative": negative, **_signals(completed, low_cycles)}
-        return Judgment(score, sure, "heuristic", signals=signals, rubric=self.rubric)
+        return Judgment(score, value, "heuristic", signals=signals, rubric=self.rubric)
 
 
 def _completed(events: Sequence[TraceEvent]) -> Mapping[str, object] | None:
-    """The payload of the turn's ``turn.completed``, the last if there are several."""
+    """Return the payload of the turn's last ``turn.completed``, or None."""
     return next((event.payload for event in reversed(events) if event.type == "turn.completed"), None)
 
 
 def _signals(completed: Mapping[str, object] | None, low_cycles: int | None) -> dict[str, object]:
-    """What else the turn's verdict says: only what is known."""
+    """Return the further signals of the verdict, without unknown values."""
     stop_reason = {} if completed is None else {"stop_reason": completed.get("stop_reason")}
     cycles = {} if low_cycles is None else {LOW_CYCLES: low_cycles}
     return {"tool_call_count": _calls(completed), **stop_reason, **cycles}
@@ -131,7 +130,7 @@ def _signals(completed: Mapping[str, object] | None, low_cycles: int | None) -> 
 def _lifecycle(
     events: Sequence[TraceEvent], completed: Mapping[str, object] | None, figures: Figures
 ) -> dict[str, bool]:
-    """Which signals fired, in the order of the rubric's weights."""
+    """Return for each signal whether it fired, in the order of the rubric's weights."""
     fired = dict.fromkeys(NEGATIVE, True)
     fired["stop_reason_clean"] = completed is not None and completed.get("stop_reason") in figures.clean_stop_reasons
     fired["tool_cycle_count_reasonable"] = _calls(completed) <= figures.max_tool_calls
@@ -153,17 +152,17 @@ def _calls(completed: Mapping[str, object] | None) -> int:
     return count if isinstance(count, int) else 0
 
 
-def _said(completed: Mapping[str, object] | None) -> str | None:
+def _final_text(completed: Mapping[str, object] | None) -> str | None:
     return None if completed is None else last_text(completed.get("signals_extra"))
 
 
 def _low_cycles(children: Sequence[Verdict], threshold: float) -> int | None:
-    """How many of the turn's tool cycles scored below *threshold*; None where none was judged."""
+    """Return the number of the turn's tool cycles with a score below *threshold*, or None without verdicts."""
     cycles = of_kind("tool_cycle", children) if children else ()
     return sum(cycle.score is not None and cycle.score < threshold for cycle in cycles) if cycles else None
 
 
 def _cycle_sign(low_cycles: int | None, signs: Pair) -> list[Sign]:
-    """The sign of the tool cycles, where they were judged and it has a weight."""
+    """Return the sign of the tool cycles, if they have verdicts and the sign has a weight."""
     sign = signs[not low_cycles]
     return [sign] if sign.weight and low_cycles is not None else []

@@ -1,4 +1,4 @@
-"""What the assistant said last, and whether that is a refusal or nothing at all."""
+"""The assistant's last text, and the test whether it is a refusal or empty."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .reading import Section
 
 REFUSAL, EMPTY = "assistant_refusal_detected", "empty_assistant_response"
 KEYS = ("penalties", "refusal")
-"""What stands in a rubric for :class:`Wording`."""
+"""The keys of :class:`Wording` in a rubric."""
 
 _TEXTS = ("final_response_text", "assistant_response_text")  # two names of one key
 
@@ -35,7 +35,7 @@ class Wording:
         )
 
     def fault(self, text: str | None) -> str | None:
-        """The flag of what is wrong with *text*; nothing is wrong with a text that is not known."""
+        """Return the flag of a refusal or an empty *text*, else None; an unknown text has no flag."""
         if text is None:
             return None
         start = _plain(text.strip()[: self.window])[: self.window]
@@ -45,14 +45,14 @@ class Wording:
 
 
 def last_text(texts: object) -> str | None:
-    """The assistant's last text in the mapping *texts*, ``""`` where its key holds nothing, None where there is no key."""
+    """Return the assistant's last text in the mapping *texts*: ``""`` for an empty key, None without a key."""
     if not isinstance(texts, Mapping):
         return None
-    given = [str(texts[key] or "") for key in _TEXTS if key in texts]
-    return next((text for text in given if text.strip()), "") if given else None
+    values = [str(texts[key] or "") for key in _TEXTS if key in texts]
+    return next((text for text in values if text.strip()), "") if values else None
 
 
 def _plain(text: str) -> str:
-    """Lower case, with straight apostrophes, and one blank for any number and kind of them."""
+    """Return *text* in lower case, with straight apostrophes, and a single blank for any white space."""
     text = text.lower().replace("\u2018", "'").replace("\u2019", "'").replace("\u02bc", "'")
     return " ".join(f".{text}.".split())[1:-1]  # the dots keep blanks at the ends

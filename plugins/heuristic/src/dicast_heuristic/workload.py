@@ -1,4 +1,4 @@
-"""The judge ``heuristic/workload``: a run of a workload, by its turns and by what the workload's author says to look for."""
+"""The judge ``heuristic/workload``: scores a run of a workload by its turns and the expectations of the workload's author."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .tally import Tally
 from .wording import KEYS, Wording, last_text
 
 MOST_BLOCKS = 1000
-"""How many blocks of workloads are remembered."""
+"""Maximum number of cached blocks of workloads."""
 
 
 @attrs.frozen
 class Figures:
-    """What a rubric says."""
+    """Figures of a rubric."""
 
     no_turns: float
     assertions_failed: float
@@ -34,7 +34,7 @@ class Figures:
     def read(cls, rubric: object) -> Figures:
         """Read the figures of *rubric*.
 
-        :raises ConfigError: naming everything that is wrong with it.
+        :raises ConfigError: with every fault of the rubric.
         """
         content, problems = open_rubric(rubric, ("no_turns", "factors", *KEYS, "confidence"))
         factors = content.section("factors", ("assertions_failed", "substring_missing"))
@@ -54,14 +54,14 @@ class Figures:
 
 @attrs.frozen
 class PartialCredit:
-    """Credit for a part of the tests: *criterion* is where the ratio comes from, *map* makes the credit of it."""
+    """Credit for a share of passed tests: *criterion* is the source of the ratio, *map* its mapping to the credit."""
 
     enabled: bool = False
     criterion: Literal["test_pass_count_ratio"] = "test_pass_count_ratio"
     map: Literal["linear", "stepped"] = "linear"
 
     def credit(self, ratio: float) -> float:
-        """The credit for *ratio*, in [0, 1]: the ratio itself, or the nearest quarter, of two the even one."""
+        """Return the credit for *ratio*, in [0, 1]: the ratio, or the nearest quarter, rounding half to even."""
         return ratio if self.map == "linear" else round(ratio * 4) / 4
 
 
@@ -72,22 +72,22 @@ def _texts(_instance: object, attribute: attrs.Attribute[Any], value: tuple[str,
 
 @attrs.frozen
 class Workload:
-    """Score a workload's run by its turns, its assertions, and the text it should end with.
+    """Score a workload's run by its turns, its assertions, and its expected final text.
 
-    The options are the keys of a workload's ``evaluate:`` block; where the context has such a block as ``evaluate``, its keys
-    stand in for the options of the same name, null for a default, and are kept among the signals. The output is the final
-    text; ``per_turn_scores``, ``assertion_failures`` and ``assertions_checked`` are in the context.
+    The options are the keys of a workload's ``evaluate:`` block. The keys of a block ``evaluate`` in the context override the options
+    of the same name, with null for a default, and are recorded in the signals. The output is the final text. ``per_turn_scores``,
+    ``assertion_failures`` and ``assertions_checked`` are in the context.
 
-    :param rubric: heuristic, llm or hybrid: how the block wants the workload judged. This judge is the part without a model;
-        put it before llm/judge in hybrid/cascade, which goes by the block.
-    :param expect_substring_in_final_response: a text that the final text must have, in upper or lower case.
-    :param llm_judge_model: which model the block wants to be asked: llm/judge goes by it.
-    :param weight_per_turn: how much the mean of the turns counts, where there are any, by what the expected text, the partial
-        credit and the grounding do. Of turns that count 0, with nothing else to go by, the score is that without turns.
-    :param grounding_tokens: texts that a well-founded answer has; the share of them that is there counts.
-    :param forbidden_grounding: texts that only an invented answer has; the share of them that is not there counts.
-    :param partial_credit: {enabled, criterion: test_pass_count_ratio, map: linear or stepped}: the share of passed tests that
-        the final text tells counts, in place of the expected text.
+    :param rubric: heuristic, llm or hybrid: the judges of the workload. This judge needs no model; put it before llm/judge in
+        hybrid/cascade, which follows the block.
+    :param expect_substring_in_final_response: a text that the final text must have, in any case.
+    :param llm_judge_model: the model for llm/judge.
+    :param weight_per_turn: the weight of the mean of the turns relative to the expected text, the partial credit and the grounding. If
+        the turns have the weight 0 and nothing else counts, the score is that without turns.
+    :param grounding_tokens: texts of a well-founded answer; the share of present texts counts.
+    :param forbidden_grounding: texts of an invented answer; the share of absent texts counts.
+    :param partial_credit: {enabled, criterion: test_pass_count_ratio, map: linear or stepped}: the share of passed tests in the final
+        text counts, in place of the expected text.
     :param figures: the rubric with the figures, by id or as a YAML file.
     """
 
@@ -102,7 +102,7 @@ class Workload:
     grounding_tokens: tuple[str, ...] | None = attrs.field(default=None, validator=_texts)
     forbidden_grounding: tuple[str, ...] | None = attrs.field(default=None, validator=_texts)
     partial_credit: PartialCredit | None = None
-    # The kernel puts the rubric in place of its id.
+    # The kernel replaces the id by the rubric.
     figures: Rubric = attrs.field(default="workload-heuristic-v1")  # type: ignore[assignment]  # an id
     _figures: Figures = attrs.field(init=False, eq=False, repr=False)
     _by_block: dict[str, Workload] = attrs.field(init=False, factory=dict, eq=False, repr=False)
@@ -111,41 +111,41 @@ class Workload:
         object.__setattr__(self, "_figures", Figures.read(self.figures))
 
     def rubric_for(self, kind: str) -> Rubric:
-        """The rubric that workloads are judged by."""
+        """Return the rubric of a workload's verdict."""
         return self.figures
 
     def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
-        """Judge the workload by its own block, where it brings one; a wrong block is ``rubric_invalid``."""
+        """Return the judgment of the workload by its block, if it has one; an invalid block fails with ``rubric_invalid``."""
         block = subject.context.get("evaluate")
         if block is None:
             return self._judge(subject)
         try:
-            own = self._by_block.get(repr(block)) or self._with(block)
+            judge = self._by_block.get(repr(block)) or self._with(block)
         except ConfigError as error:
             return Failure("rubric_invalid", f"workload {subject.id}: {error}")
-        answer = own._judge(subject)  # noqa: SLF001  # another of the same class
+        answer = judge._judge(subject)  # noqa: SLF001  # an object of this class
         if isinstance(answer, Failure):
             return answer
         return attrs.evolve(answer, signals={**answer.signals, "evaluate": block})
 
     def _with(self, block: object) -> Workload:
-        """This judge with what *block* says; most runs share the few blocks of their suite, so it is made once."""
+        """Return this judge with the options of *block*. It is cached, because runs share the few blocks of their suite."""
         values = options(Workload, check_block(block))
         credit = values.get("partial_credit")
         if credit is not None:
             values["partial_credit"] = PartialCredit(**options(PartialCredit, credit))
         if len(self._by_block) >= MOST_BLOCKS:
             self._by_block.clear()
-        own = self._by_block[repr(block)] = attrs.evolve(self, **values)
-        return own
+        judge = self._by_block[repr(block)] = attrs.evolve(self, **values)
+        return judge
 
     def _judge(self, subject: Subject) -> Judgment | Failure:
-        """Judge by the options; scores of turns that are no scores are refused."""
-        context, given = subject.context, _final_text(subject)
+        """Return the judgment by the options; invalid scores of turns are refused."""
+        context, final_text = subject.context, _final_text(subject)
         if fault := _fault(context):
             return Failure("missing_input", f"workload {subject.id}: {fault}")
-        turns, text = context.get("per_turn_scores") or (), given or ""
-        assert isinstance(turns, list | tuple)  # _fault has looked
+        turns, text = context.get("per_turn_scores") or (), final_text or ""
+        assert isinstance(turns, list | tuple)  # checked by _fault
         weight = 1.0 if self.weight_per_turn is None or not turns else self.weight_per_turn
         average = mean(turns) if turns and weight else self._figures.no_turns
         tally = Tally(average, average)
@@ -157,17 +157,18 @@ class Workload:
         _ground(tally, text, self.grounding_tokens or (), self.forbidden_grounding or ())
         if weight != 1.0 and (weight or tally.share < 1):
             tally.weigh(weight)
-        self._penalty(tally, given)
-        signals = {"flags": tally.positive, "flags_negative": tally.negative, **tally.signals, **self._said(len(turns))}
-        sure = "turns_and_checks" if turns and tally.checked else "turns" if turns else "other"
-        confidence = self._figures.confidence[sure]
+        self._penalty(tally, final_text)
+        flags = {"flags": tally.positive, "flags_negative": tally.negative}
+        signals = {**flags, **tally.signals, **self._block_signals(len(turns))}
+        basis = "turns_and_checks" if turns and tally.checked else "turns" if turns else "other"
+        confidence = self._figures.confidence[basis]
         return Judgment(tally.score, confidence, "heuristic", signals=signals, rubric=self.figures)
 
-    def _said(self, turns: int) -> dict[str, object]:
-        """The signals that depend on the block and the number of *turns* alone."""
-        asked = {} if self.rubric in (None, "heuristic") else {"rubric_requested": self.rubric}
+    def _block_signals(self, turns: int) -> dict[str, object]:
+        """Return the signals that depend only on the block and the number of *turns*."""
+        rubric = {} if self.rubric in (None, "heuristic") else {"rubric_requested": self.rubric}
         weight = 1.0 if self.weight_per_turn is None else self.weight_per_turn
-        return {"turn_count": turns, "weight_per_turn": weight, **asked}
+        return {"turn_count": turns, "weight_per_turn": weight, **rubric}
 
     def _assertions(self, tally: Tally, context: Mapping[str, object]) -> None:
         failed = bool(context.get("assertion_failures"))
@@ -198,12 +199,12 @@ class Workload:
 
 
 def _final_text(subject: Subject) -> str | None:
-    """The output, else what the context has for it; None where neither is there."""
+    """Return the output, else the final text in the context, else None."""
     return last_text(subject.context) if subject.output is None else subject.text
 
 
 def _fault(context: Mapping[str, object]) -> str | None:
-    """What is wrong with what *context* says of turns and assertions."""
+    """Return the fault of the turns or assertions in *context*, or None."""
     scores = context.get("per_turn_scores")
     if scores is not None and not (isinstance(scores, list | tuple) and all(map(_is_score, scores))):
         return f"per_turn_scores must be a list of numbers from 0 to 1, not {scores!r:.100}"
@@ -219,7 +220,7 @@ def _is_score(value: object) -> bool:
 
 
 def _credit(tally: Tally, rule: PartialCredit, text: str) -> None:
-    """Let the share of passed tests count as much as all before it."""
+    """Average the score with the credit for passed tests."""
     counts = Counts.read(text)
     credit = 0.0 if counts is None else rule.credit(counts.ratio)
     name = "no_test_signal" if counts is None else "zero" if not credit else "full" if credit == 1 else "partial"
@@ -239,7 +240,7 @@ def _credit(tally: Tally, rule: PartialCredit, text: str) -> None:
 
 
 def _ground(tally: Tally, text: str, tokens: Sequence[str], forbidden: Sequence[str]) -> None:
-    """Let what the text rests on count as much as all before it, where there is anything to look for."""
+    """Average the score with the grounding of *text*, if there are any tokens."""
     if not tokens and not forbidden:
         return
     folded = text.casefold()
