@@ -1,7 +1,7 @@
 """HTTP clients against one endpoint on loopback that answers after 100 ms: ``uv run python benchmarks/http_clients.py``.
 
 Every candidate runs in a process of its own, with one client, no limit on connections, a prompt of 2 KB and each reply parsed
-by orjson. One that is not installed is left out with a word; docs/adr/0012 has what was decided from this.
+by orjson. One that is not installed is left out with a word; docs/adr/0102 has the decision.
 """
 
 from __future__ import annotations

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+from contextlib import asynccontextmanager
 from decimal import Decimal
+from pathlib import Path
 
+import httpx
 import pytest
 import stamina
 
 import dicast
+from dicast.toolkit.endpoint.transport import open_transport
 
 PRICE = {"input_per_mtok": 10, "output_per_mtok": 100, "cached_input_per_mtok": 1, "cache_write_per_mtok": 12}
 ROWS = [dicast.Subject("row", str(number), f"q {number}", f"a {number}") for number in range(2)]
@@ -96,7 +102,7 @@ ENDED = {
 def judged(chat_server, endpoint_modes, tmp_path):
     """Judge rows, one after the other, by a model with the quirk *mode*."""
 
-    def run(mode, judge=(), rows=ROWS, **options):
+    def run(mode, judge=(), baseline=None, **options):
         chat_server.answer = endpoint_modes.MODES[mode]
         model = {"base_url": chat_server.url, "model": "m", "price": PRICE, **options}
         pipeline = {
@@ -104,8 +110,10 @@ def judged(chat_server, endpoint_modes, tmp_path):
             "executor": {"dicast/async": {"concurrency": 1}},
             "ledger": {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}},
         }
+        if baseline is not None:
+            pipeline["baseline"] = {"run": baseline}
         with stamina.set_testing(True, attempts=100, cap=True):
-            return dicast.run(pipeline, subjects=rows)
+            return dicast.run(pipeline, subjects=ROWS)
 
     return run
 
@@ -135,3 +143,95 @@ def test_an_account_without_quota_ends_the_run_at_its_first_call(chat_server, ju
     assert run.stopped["reason"] == "refused_by_provider"
     assert ENDED[mode] in run.stopped["message"]
     assert (chat_server.count, run.exit_code, Decimal(run.cost["usd"])) == (1, 2, 0)
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "models.md"
+
+
+def test_the_model_alone_is_enough_for_a_reasoning_model_of_openai(chat_server, endpoint_modes, judged, monkeypatch):
+    """As docs/how-to/models.md says; requests to OpenAI's address go to the endpoint of the test, which refuses the same parameters."""
+
+    @asynccontextmanager
+    async def rerouted(address, proxy=None):
+        async with open_transport(chat_server.url, proxy) as transport:
+            yield Rerouted(transport, chat_server.url)
+
+    monkeypatch.setattr("dicast.toolkit.endpoint.client.open_transport", rerouted)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert "openai/chat: {model: gpt-5-mini}" in PAGE.read_text(encoding="utf-8")
+    run = judged("openai_gpt5", base_url=None, model="gpt-5-mini", price=None)
+    assert (run.scored, run.score["mean"], run.failures) == (2, 0.8, {})
+    assert run.adapted == {"judge": ["max_tokens", "temperature"]}
+    assert chat_server.count == 4  # two refusals, and no empty reply: the name shows that the model reasons
+    limits = [request.body.get("max_completion_tokens") for request in chat_server.requests[1:]]
+    assert limits == [256 + 4096] * 3
+    assert 0 < Decimal(run.cost["usd"]) < Decimal("0.01")
+
+
+class Rerouted(httpx.AsyncBaseTransport):
+    """Sends requests for any host to the one at *url*."""
+
+    def __init__(self, transport, url):
+        self.transport, self.url = transport, httpx.URL(url)
+
+    async def handle_async_request(self, request):
+        request.url = request.url.copy_with(scheme="http", host=self.url.host, port=self.url.port)
+        return await self.transport.handle_async_request(request)
+
+
+@pytest.mark.parametrize(
+    ("mode", "judge", "option"),
+    [
+        ("logprobs", {"confidence": "logprob"}, "confidence: logprob"),
+        ("needs_schema", {"seal": False}, "response_format"),
+    ],
+)
+def test_a_parameter_that_the_judgment_needs_is_never_left_out(chat_server, judged, mode, judge, option):
+    run = judged(mode, judge)
+    assert run.stopped["reason"] == "refused_by_provider"
+    assert option in run.stopped["message"]
+    assert (run.exit_code, run.scored) == (2, 0)
+
+
+def test_an_adaptation_is_part_of_the_fingerprint_of_a_verdict(judged):
+    plain, adapted = (judged(mode).verdicts[0] for mode in ("plain", "tgi_temperature"))
+    assert plain.fingerprint != adapted.fingerprint
+    same = judged("tgi_temperature").verdicts[0]
+    assert adapted.fingerprint == same.fingerprint
+
+
+def test_runs_with_other_adaptations_are_not_alike(judged):
+    judged("plain")
+    run = judged("tgi_temperature", baseline="last")
+    assert run.baseline["differs"] == ["the parameters that the endpoint of judge refused (temperature, not none)"]
+
+
+def test_the_summary_says_once_what_was_adapted_and_assumed(chat_server, endpoint_modes, tmp_path):
+    chat_server.answer = endpoint_modes.MODES["tgi_temperature"]
+    rows = "".join(json.dumps({"id": str(number), "input": "q", "output": "a"}) + "\n" for number in range(3))
+    (tmp_path / "rows.jsonl").write_text(rows, encoding="utf-8")
+    (tmp_path / "run.yaml").write_text(
+        f"source: {{rows/jsonl: {{path: rows.jsonl}}}}\n"
+        f"judges: [{{llm/judge: {{as: judge, model: {{openai/chat: {{base_url: '{chat_server.url}', model: m}}}}}}}}]\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(["dicast", "run", "run.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    text = " ".join(done.stdout.split())
+    assert text.count("adapted: [temperature] (refused by the endpoint of judge") == 1
+    assert text.count(f"assumed: m at {chat_server.url} is free") == 1
+    assert "spent: nothing" in text
+
+
+def test_a_loopback_price_is_assumed_only_while_no_reply_reports_a_cost(chat_server, judged):
+    run = judged("openrouter_cost", price=None)
+    assert run.stopped["reason"] == "refused_by_provider"
+    assert "reports a cost of 0.0005 usd, and the file has no price" in run.stopped["message"]
+    assert (chat_server.count, Decimal(run.cost["usd"]), run.exit_code) == (1, Decimal("0.0005"), 3)
+    assert judged("openrouter_cost", price="free").scored == 2
+
+
+@pytest.mark.parametrize("options", [{"api_key": "x"}, {"model": "gpt-5-mini"}])
+def test_a_loopback_price_is_asked_for_with_a_key_or_a_listed_model(judged, options):
+    with pytest.raises(dicast.RequestError, match="price of .* is not known"):
+        judged("plain", price=None, **options)

@@ -29,8 +29,8 @@ REASONING_TOKENS = 4_096
 """The default of ``max_reasoning_tokens`` for a model that reasons."""
 
 _REASONING_MODELS = re.compile(
-    r"(o[134](-|$)|gpt-5(?!.*chat)|gpt-oss|codex-mini|deepseek-(reasoner|r1)|grok-(3-mini|4(?!.*non-reasoning)|code)|qwq|magistral|gemini-(2\.5|[3-9])"
-    r"|.*(thinking|reasoning)(?!.*non))"
+    r"(?!.*non-?(reasoning|thinking))(o[134](-|$)|gpt-5(?!.*chat)|gpt-oss|codex-mini|deepseek-(reasoner|r1)|grok-(3-mini|4|code)|qwq|magistral"
+    r"|gemini-(2\.5|[3-9])|.*(thinking|reasoning))"
 )
 """Beginnings of the names of models that reason before they answer, without the provider's name."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from dicast import AccessRefused, ChatRequest, Cost, Failure, Reply
+from dicast import AccessRefused, ChatRequest, Cost, Failure, Reply, Usage
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
 from dicast.toolkit.endpoint.client import OK, Client, Exchange, connect
 from dicast.toolkit.endpoint.media import MediaReader, count_media
@@ -217,7 +217,8 @@ def _ended_before_text(reply: Reply) -> bool:
 
 def _empty(reply: Reply, sent: _Sent, options: Chat) -> str:
     """Return the message about a reply whose limit ended it before its text."""
-    spent = 0 if reply.usage is None else reply.usage.reasoning_tokens or reply.usage.output_tokens
-    reasoning = f" after {spent:,} reasoning tokens" if spent else ""
+    usage = reply.usage or Usage(0, 0)
+    spent = usage.reasoning_tokens or usage.output_tokens
+    reasoning = f" after {spent:,} {'reasoning' if usage.reasoning_tokens else 'output'} tokens" if spent else ""
     option = f"{options.reasoning_room(shown=True):,}{' by default' if options.max_reasoning_tokens is None else ''}"
     return f"the reply is empty: its limit ended it{reasoning}, with room for {sent.room:,}; raise max_reasoning_tokens ({option})"

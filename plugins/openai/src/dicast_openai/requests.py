@@ -112,6 +112,8 @@ def body(options: Chat, request: ChatRequest, form: Form, room: int) -> bytes:
 def adapted(options: Chat, request: ChatRequest, form: Form) -> tuple[str, ...]:
     """Return the names of the parameters of *request* that *form* translates or leaves out, sorted."""
     first = Form.of(options)
+    if form == first:
+        return ()
     wanted = {*parameters(options, request, first, 0), *(("cache_control",) if options.cache_control else ())}
     names = {name for name in form.omitted if name in wanted}
     names |= {"max_tokens"} if form.limit != first.limit else set()
