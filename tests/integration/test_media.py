@@ -447,3 +447,11 @@ def test_replay_answers_a_request_with_an_image_without_a_model(photos, vision):
     done = photos.run(text.replace(", record: MODEL", ""))
     assert (done.json["score"]["mean"], done.json["warnings"]) == (0.5, [])
     assert base64.b64encode(png("red")).decode() not in (photos / "r.jsonl").read_text()
+
+
+def test_tables_and_pages_for_people_show_markers(shop):
+    shop.write("rows.jsonl", [{"id": "a", "photo": data_url(png("red"))}])
+    source = "source: {rows/jsonl: {path: rows.jsonl, fields: {output: {column: photo, media: image}}}}\n"
+    sinks = "sinks: [csv/rows: {path: o.csv}]\nledger: {ledger/sqlite: {path: l.db}}\n"
+    assert shop.run(f"{source}metrics: [proxy/format]\n{sinks}").code == 0
+    assert '"[image/png, 75 B]"' in (shop / "o.csv").read_text()

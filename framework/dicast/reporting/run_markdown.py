@@ -10,6 +10,7 @@ import orjson
 from .._kernel.values import BASES
 from .._toolkit.comparison_text import comparison_lines
 from .._toolkit.terminal import plain_lines
+from ..toolkit.media import without_content
 from .criteria import criteria
 from .figures import answer, figure, money, run_answer, share
 from .markdown import code, fenced, table
@@ -195,7 +196,8 @@ def _content(subject: JudgedSubject) -> Iterator[str]:
     yield f"#### {code(subject.kind)} {code(subject.id)}"
     for name in ("input", "output", "reference"):
         if (value := subject.content.get(name)) is not None:
-            text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+            plain = without_content(value)
+            text = plain if isinstance(plain, str) else orjson.dumps(plain, default=str).decode()
             yield f"{name}\n\n{fenced(text, _TEXT)}"
 
 

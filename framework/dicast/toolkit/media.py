@@ -115,6 +115,15 @@ def recorded_part(value: Mapping[str, Any]) -> MediaPart | None:
     return MediaPart(kind, **given, size=size if type(size) is int else None)
 
 
+def without_content(value: object) -> object:
+    """Return *value* with markers in place of its media, for a table or a text that people read."""
+    if (part := media_part(value)) is not None:
+        return part.marker
+    if isinstance(value, Mapping):
+        return {key: without_content(inner) for key, inner in value.items()}
+    return [without_content(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
 _BLOCKS: Mapping[str, tuple[str, ...]] = {
     "image_url": ("image_url",),
     "input_audio": ("input_audio",),

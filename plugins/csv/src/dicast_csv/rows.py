@@ -12,6 +12,7 @@ import attrs
 import orjson
 
 from dicast import AtomicFile, Event, RunContext, RunTable, output_path
+from dicast.toolkit.media import without_content
 
 from .cells import WATCHED, check_guard, guarded
 
@@ -117,6 +118,7 @@ class RowFile:
         ]
 
     def _cell(self, value: object) -> object:
+        value = without_content(value)
         text = value if isinstance(value, str) else orjson.dumps(value).decode()
         return text if self._guard is None else guarded(text, self._guard)
 

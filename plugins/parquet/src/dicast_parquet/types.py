@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import attrs
 
+from dicast.toolkit.media import without_content
+
 Type = Literal["none", "bool", "int", "float", "decimal", "text"]
 
 FIXED: dict[str, Type] = {
@@ -78,6 +80,7 @@ def column_types(names: Sequence[str], rows: Iterable[Sequence[object]]) -> list
 
 def as_text(value: object) -> str:
     """*value* as ``csv/rows`` writes it: lists and mappings are JSON. Without lone surrogates, which Parquet does not have."""
+    value = without_content(value) if isinstance(value, list | dict) else value
     nested = isinstance(value, list | dict)
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":")) if nested else str(value)
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -14,6 +14,7 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
 from dicast import Event
+from dicast.toolkit.media import without_content
 
 from .attributes import as_text, describe
 from .evaluations import Evaluation, evaluations, scored
@@ -218,4 +219,4 @@ def _nanoseconds(time: str) -> int:
 
 
 def _cut(value: object) -> str:
-    return as_text(value)[:_CHARS]
+    return as_text(without_content(value))[:_CHARS]

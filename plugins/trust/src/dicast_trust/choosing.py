@@ -11,6 +11,7 @@ import orjson
 
 from dicast import ConfigError, Ledger, PluginError, Query, Subject, run_kind
 from dicast.reading import output_digest, reader
+from dicast.toolkit.media import without_content
 
 from .outcomes import Outcome
 from .verdicts import Stage
@@ -197,5 +198,6 @@ def _plain(subject: Subject) -> Iterator[Mapping[str, Any]]:
     parts = {"INPUT": subject.input, "OUTPUT": subject.output, "REFERENCE": subject.reference, **subject.context}
     for title, value in parts.items():
         if value is not None:
-            text = value if isinstance(value, str) else orjson.dumps(value, default=dict).decode()
+            plain = without_content(value)
+            text = plain if isinstance(plain, str) else orjson.dumps(plain, default=dict).decode()
             yield {"title": title, "text": text, "cut": ()}
