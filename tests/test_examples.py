@@ -81,7 +81,7 @@ def test_judge_asks_about_the_turns_that_the_heuristic_is_not_sure_of(run, tmp_p
     }
 
 
-@pytest.mark.parametrize("example", ["agent", "judge", "metis", "rag"])
+@pytest.mark.parametrize("example", ["agent", "images", "judge", "metis", "rag"])
 def test_an_example_has_the_replies_that_its_script_writes(example, tmp_path):
     shutil.copytree(EXAMPLES / example, tmp_path / example, ignore=shutil.ignore_patterns("out"))
     replies = tmp_path / example / "replies.jsonl"

@@ -68,12 +68,21 @@ def sniffed(data: bytes) -> str | None:
 
 
 def read_media(value: object, kind: MediaKind, folder: Path | None) -> dict[str, object]:
-    """Return the media that *value* names as a JSON value: a path to a file in *folder*, an address, or a data URL.
+    """Return the media that *value* names as a JSON value: a path to a file in *folder*, an address, a data URL, or the bytes themselves.
+
+    A mapping with ``bytes`` and ``path``, as columns of images in Parquet files are, is read by its bytes, else by its path.
 
     :param kind: the kind that the content must have; ``file`` takes any type.
     :param folder: the folder that the file is in; None if there is none, as for standard input.
     :raises BadMedia: if there is no such file in the folder, or its type or size is wrong.
     """
+    if isinstance(value, Mapping) and value.keys() <= {"bytes", "path"}:
+        path, content = value.get("path"), value.get("bytes")
+        if isinstance(content, bytes):
+            return _checked(content, kind, None, Path(path).name if isinstance(path, str) and path else None)
+        value = path
+    if isinstance(value, bytes):
+        return _checked(value, kind, None, None)
     if not isinstance(value, str) or not value.strip():
         raise BadMedia(f"the {kind} is {_brief(value)}; write a path, an address or a data URL")
     scheme = value[:8].lower()

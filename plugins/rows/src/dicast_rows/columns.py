@@ -19,7 +19,7 @@ import attrs
 from dicast import ConfigError, DataError, InputCheck, InputFile, InputPath, Problem, Within, how_to_install
 from dicast.toolkit.files import open_file
 
-from .fields import Fields, check_fields
+from .fields import Fields, check_fields, media_columns
 from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, open_rows
 from .unknown import Marker, Unknown
 
@@ -68,7 +68,8 @@ class Parquet:
     def _rows(self) -> Iterator[Rows]:
         with InputFile.opened(self.path) as file, ExitStack() as stack:
             items = Items(file, "row", Marker.of(self.unknown))
-            batches = _Batches(file, self.batch_rows, items, stack)
+            raw = {given.column.partition(".")[0] for given in media_columns(self.fields).values()}
+            batches = _Batches(file, self.batch_rows, items, stack, frozenset(raw))
             yield Rows(
                 file,
                 batches.rows,
@@ -83,12 +84,16 @@ class Parquet:
 
 @attrs.define
 class _Batches:
-    """How a Parquet file is read; what is wrong with a row goes to *items*. *plain* is where its bytes are, once unpacked."""
+    """How a Parquet file is read; what is wrong with a row goes to *items*. *plain* is where its bytes are, once unpacked.
+
+    The columns *raw* may hold bytes, which are the content of media.
+    """
 
     file: InputFile
     size: int
     items: Items
     stack: ExitStack
+    raw: frozenset[str] = frozenset()
     plain: Path | None = None
 
     def rows(self, check: InputCheck | None, failures: Failures) -> Numbered:
@@ -113,7 +118,10 @@ class _Batches:
             for row in batch.to_pylist(maps_as_pydicts="strict"):
                 number += 1
                 try:
-                    found = {name: _plain(value, name, self.items.marker) for name, value in row.items()}
+                    found = {
+                        name: value if name in self.raw else _plain(value, name, self.items.marker)
+                        for name, value in row.items()
+                    }
                 except DataError as error:
                     self.items.fault(error, number, check)
                 else:

@@ -192,7 +192,8 @@ def _with_media(take: Take, media: Mapping[str, Column], others: Collection[str]
                 parts[PARTS.index(name) + 1] = value
         named = {name: value for name, value in values.items() if name not in PARTS and value is not None}
         parts[_CONTEXT] = {**parts[_CONTEXT], **named}
-        parts[_COLUMNS] = {**parts[_COLUMNS], **{path: cell for path, cell in cells.items() if path not in named}}
+        kept = {path: cell for path, cell in cells.items() if path not in media}
+        parts[_COLUMNS] = {**parts[_COLUMNS], **kept}
         return tuple(parts)
 
     return read

@@ -64,10 +64,9 @@ def read_columns(columns: Mapping[str, MediaColumn], row: Mapping[str, Any]) -> 
 
 
 def _brief(cell: object, value: object) -> object:
-    """Return *cell* as it is kept: the marker in place of a data URL, whose content is in *value* already."""
+    """Return *cell* as it is kept: the marker in place of a data URL or bytes, whose content is in *value* already."""
     if isinstance(cell, list) and isinstance(value, list):
         return [_brief(*pair) for pair in zip(cell, value, strict=True)]
-    if isinstance(cell, str) and "data:" in cell[:64].lower():
-        part = media_part(value)
-        return cell[:5] if part is None else part.marker
-    return cell
+    is_content = not isinstance(cell, str) or "data:" in cell[:64].lower()
+    part = media_part(value) if is_content else None
+    return cell if part is None else part.marker
