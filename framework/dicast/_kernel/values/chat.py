@@ -92,9 +92,14 @@ class Message:
     @classmethod
     def of_parts(cls, role: Role, parts: Iterable[str | Media], *, cache: bool = False) -> Message:
         """Return a message of *parts*; its content has the marker of each of the media."""
-        items = tuple(parts)
+        items: list[str | Media] = []
+        for part in parts:
+            if isinstance(part, str) and items and isinstance(last := items[-1], str):
+                items[-1] = last + part
+            elif part:
+                items.append(part)
         content = "".join(item if isinstance(item, str) else item.marker for item in items)
-        return cls(role, content, cache, items if any(isinstance(item, Media) for item in items) else ())
+        return cls(role, content, cache, tuple(items) if any(isinstance(item, Media) for item in items) else ())
 
     @property
     def media(self) -> tuple[Media, ...]:

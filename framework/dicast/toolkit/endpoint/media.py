@@ -26,7 +26,8 @@ _CONTENT = re.compile(
     re.IGNORECASE,
 )
 _UNSUPPORTED = re.compile(
-    r"(not|n't|cannot|unable to|no)\s(\w+\s){0,2}(support|accept|handle|allow|read|process|take)(s|ed|ing)?\s+(\w+\s+){0,3}"
+    r"((not|n't|cannot|unable to|no)\s(\w+\s){0,2}(support|accept|allow)|do(es)?( not|n't)\s(\w+\s){0,2}(handle|read|process|take|see))(s|ed|ing)?"
+    r"\s+(\w+\s+){0,3}"
     r"(image|audio|file|vision|visual|pdf|document|multi-?modal|media|content)"
     r"|(image|audio|file|vision|visual|pdf|document|media|multi-?modal)\S*\s+(\w+\s+){0,3}(not|n't|un)\s?(supported|enabled|allowed|available|permitted)"
     r"|unsupported content|only supported by|that support (image|audio|file)|text[- ]only|not a (multi-?modal|vision)|no (vision|image|audio)|mmproj"
