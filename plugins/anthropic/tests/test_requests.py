@@ -103,8 +103,7 @@ def test_media_are_sent_and_counted(chat_server, ask):
         {"type": "image", "source": {"type": "url", "url": "https://example.com/a.jpg"}},
         {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="}, "title": "a.pdf"},
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "grüße"}},
-        {"type": "text", "text": "[audio/wav, 4 kB]"},
-        {"type": "text", "text": "[image/tiff]", **CACHED},
+        {"type": "text", "text": "[audio/wav, 4 kB][image/tiff]", **CACHED},
     ]  # fmt: skip
 
 
