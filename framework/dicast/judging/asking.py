@@ -73,7 +73,8 @@ class Question:
     :param schema: the JSON Schema of the reply.
     :param sealed: whether the prompt has a line ``seal: WORD``, to be shown by the verdict.
     :param limit: the judge's option that sets *max_output_tokens*, to be named where a reply is cut.
-    :param media: images, sounds and files, by the character that holds the place of each in the rendered sections.
+    :param media: images, sounds and files, or texts in their place, by the character that holds the place of each in the rendered
+        sections.
     :param needs_media: whether a model that does not read all of them is a failure.
     """
 
@@ -85,7 +86,7 @@ class Question:
     sealed: bool = True
     logprobs: bool = False
     limit: str = "max_output_tokens"
-    media: Mapping[str, Media] = attrs.field(factory=dict)
+    media: Mapping[str, Media | str] = attrs.field(factory=dict)
     needs_media: bool = False
 
     def request(self, marks: Marks, attempt: int = 0) -> ChatRequest:
@@ -108,7 +109,7 @@ class Question:
         return estimate(model, self.request(_DEAREST))
 
 
-def _with_media(sections: Sequence[str], end: str, media: Mapping[str, Media]) -> Message:
+def _with_media(sections: Sequence[str], end: str, media: Mapping[str, Media | str]) -> Message:
     """Return the message with *media* in their places, and before its *end* the rule for them, which no judged text has written."""
     places = re.compile(f"([{''.join(map(re.escape, media))}])")
     parts = places.split("\n\n".join((*sections, MEDIA_RULE, end)))

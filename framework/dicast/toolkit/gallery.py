@@ -25,6 +25,11 @@ from .parts import MediaPart
 MediaMode = Literal["auto", "show", "mark"]
 """Whether media are sent to a model that reads them (``auto``), to such a model only (``show``), or never (``mark``)."""
 
+MOST_ITEMS = 50
+"""The number of media in one request; providers take 100 and more, but each costs tokens."""
+MOST_CHARS = 40_000_000
+"""The length of their base64 texts together: providers take requests of 32 MB and more, and most requests are far below."""
+
 _PLACES = range(0xF0000, 0xFFFFE)
 """Characters for private use."""
 _PRIVATE = re.compile("[\U000f0000-\U000ffffd]")
@@ -95,6 +100,15 @@ class Gallery:
             return {key: self.placed(inner) for key, inner in value.items()}
         return [self.placed(inner) for inner in value] if isinstance(value, list | tuple) else value
 
+    def newest(self) -> dict[str, Media | str]:
+        """Return the media with a place, with markers in place of the oldest that are beyond the limits of one request."""
+        kept: dict[str, Media | str] = {}
+        count = chars = 0
+        for place, media in reversed(self.media.items()):
+            count, chars = count + 1, chars + len(media.data or "")
+            kept[place] = media if count <= MOST_ITEMS and chars <= MOST_CHARS else media.marker
+        return dict(reversed(kept.items()))
+
     def split(self, text: str) -> list[str | Media]:
         """Return *text* as parts: texts, and media at their places."""
         places: dict[str, str | Media] = {
@@ -110,10 +124,13 @@ class Gallery:
         """Return the reason why the texts lack media that they should have; None if they lack none. *option* is written for ``mark``."""
         if self.faults:
             return f"{'; '.join(dict.fromkeys(self.faults))} ({option} shows markers)"
-        unsent = self.counts - Counter(media.kind for media in self.media.values())
+        sent = [media for media in self.newest().values() if isinstance(media, Media)]
+        unsent = self.counts - Counter(media.kind for media in sent)
         if self.mode != "show" or not unsent:
             return None
         named = ", ".join(f"{count} {kind}" for kind, count in sorted(unsent.items()))
+        if len(sent) < len(self.media):
+            return f"media: show cannot show {named}: one request has at most {MOST_ITEMS} media, and {MOST_CHARS // 10**6} MB of them"
         return f"media: show cannot show {named}: its content is not recorded, and its address is not one of urls"
 
     def _sendable(self, part: MediaPart) -> Media | None:
@@ -131,11 +148,14 @@ def media_of(value: object) -> list[MediaPart] | None:
     return parts if values and len(parts) == len(values) else None
 
 
-def marked(text: str, media: Mapping[str, Media]) -> str:
+def marked(text: str, media: Mapping[str, Media | str]) -> str:
     """Return *text* with the markers of *media* in their places."""
-    return (
-        _PRIVATE.sub(lambda found: media[found[0]].marker if found[0] in media else found[0], text) if media else text
-    )
+
+    def marker(found: re.Match[str]) -> str:
+        item = media.get(found[0], found[0])
+        return item if isinstance(item, str) else item.marker
+
+    return _PRIVATE.sub(marker, text) if media else text
 
 
 def _private(data: bytes) -> frozenset[str]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicast import ConfigError, Cost, Failure, Judgment, Subject, TraceEvent, Trail, component
+from dicast import ConfigError, Cost, Failure, Judgment, Reply, Subject, TraceEvent, Trail, component
 from dicast.testing import FakeChatModel, run_pipeline
 from dicast_llm import Jury, LlmJudge, Pairwise
 from dicast_llm.conversation import conversation
@@ -422,3 +422,33 @@ def test_jury_warns_of_the_media_that_each_of_its_judges_did_not_see():
     found = {each["kind"]: each for each in done["warnings"]}
     assert found["hidden_media"]["hidden"] == {"image": 2}
     assert found["cut_evidence"]["verdicts"] == 1
+
+
+def test_one_request_has_the_newest_media_up_to_a_limit():
+    text = "\n".join(["[image/png, 3 B]"] * 60)
+    sent = (event("message.sent", role="user", text=text, parts=[IMAGE] * 60), completed("t-2", text, "Done."))
+    turn = Subject("turn", "t-2", text, "Done.", events=sent, session_id="s-1", trail=Trail(sent, 2))
+    requests = []
+
+    def reply(request):
+        requests.append(request)
+        return Reply(verdict(request), media={"image": len(request.messages[-1].media)})
+
+    judgment = asyncio.run(LlmJudge(FakeChatModel(reply)).judge(turn, ()))
+    assert len(requests[0].messages[-1].media) == 50
+    assert requests[0].messages[-1].content.count("[image/png, 3 B]") == 60
+    assert judgment.signals["evidence"]["hidden"] == {"image": 10}
+
+
+def test_a_text_with_characters_for_private_use_moves_no_image():
+    text = "\U000f0000 and \U000f0001 are icons.\n[image/png, 3 B]"
+    parts = [{"type": "text", "text": "\U000f0000 and \U000f0001 are icons."}, IMAGE]
+    sent = (event("message.sent", role="user", text=text, parts=parts), completed("t-2", text, "Done."))
+    turn = Subject("turn", "t-2", text, "Done.", events=sent, session_id="s-1", trail=Trail(sent, 2))
+    requests = []
+    asyncio.run(
+        LlmJudge(FakeChatModel(lambda request: (requests.append(request), verdict(request))[1])).judge(turn, ())
+    )
+    (first, image, _) = requests[0].messages[-1].parts
+    assert first.endswith("\U000f0000 and \U000f0001 are icons.\n")
+    assert image.kind == "image"

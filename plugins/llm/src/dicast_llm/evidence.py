@@ -75,10 +75,10 @@ class Compared:
 
 @attrs.frozen
 class Evidence:
-    """The evidence of one subject: *media* by the characters that hold their places, and the *counts* of all media by kind."""
+    """The evidence of one subject: *media*, or their markers, by the characters that hold their places, and the *counts* of all by kind."""
 
     shown: tuple[Shown, ...]
-    media: Mapping[str, Media] = attrs.field(factory=dict)
+    media: Mapping[str, Media | str] = attrs.field(factory=dict)
     counts: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
@@ -95,7 +95,7 @@ class Evidence:
         """Return the record of the evidence: sections, characters shown and cut, a digest, and the number of media that were not *read*."""
         there = [each for each in self.shown if each.section.text is not None]
         digested: list[object] = [[each.section.title, *each.section.cut, _plain(each.section)] for each in self.shown]
-        digested += [media.key() for media in self.media.values()]
+        digested += [media if isinstance(media, str) else media.key() for media in self.media.values()]
         hidden = Counter(self.counts) - Counter(read)
         return {
             "sections": [each.section.title.partition(" (")[0] for each in there],
@@ -161,7 +161,7 @@ def _with_media(evidence: Evidence | Failure, subject: Subject, gallery: Gallery
         return evidence
     if (why := gallery.missing("evidence: {media: mark}")) is not None:
         return Failure("missing_input", f"{subject.kind} {subject.id}: {why}")
-    return attrs.evolve(evidence, media=gallery.media, counts=gallery.counts)
+    return attrs.evolve(evidence, media=gallery.newest(), counts=gallery.counts)
 
 
 def _traced(

@@ -46,6 +46,6 @@ def _asking(judges: Sequence[object]) -> Iterator[LlmJudge | Pairwise]:
             yield asked
 
 
-def _section(section: Section, media: Mapping[str, Media]) -> dict[str, Any]:
+def _section(section: Section, media: Mapping[str, Media | str]) -> dict[str, Any]:
     text = transcript(section.text) if isinstance(section.text, tuple) else section.text
     return {"title": section.title, "text": marked(text or "", media), "cut": list(section.cut)}
