@@ -159,7 +159,7 @@ def test_schema_is_sent_as_json_schema(chat_server):
 
 def test_format_falls_back_and_stays_there(chat_server):
     chat_server.answer = chat_server.refusing("json_schema", "json_object")
-    replies = ask(chat(chat_server), asking(schema=SCHEMA), asking(schema=SCHEMA))
+    replies = ask(chat(chat_server), *[asking(schema=SCHEMA, nonces=("0123456789ab",))] * 2)
     kinds = [sent.body.get("response_format", {}).get("type") for sent in chat_server.requests]
     assert kinds == ["json_schema", "json_object", None, None]
     assert {reply.cost.amount for reply in replies} == {Decimal("0.00014")}
@@ -167,12 +167,12 @@ def test_format_falls_back_and_stays_there(chat_server):
 
 def test_bad_request_that_no_format_cures_is_a_failure_and_changes_no_format(chat_server):
     chat_server.script(*[chat_server.error(400, f"too long {KEY}")] * 3)
-    answers = ask(chat(chat_server), asking(schema=SCHEMA), asking(schema=SCHEMA))
+    answers = ask(chat(chat_server), *[asking(schema=SCHEMA, nonces=("0123456789ab",))] * 2)
     found = failure(answers[:1])
     assert (found.kind, found.retryable) == ("judge_call_failed", False)
     assert "too long ***" in found.message
     assert found.cost.is_zero
-    assert chat_server.requests[3].body["response_format"]["type"] == "json_schema"
+    assert chat_server.requests[-1].body["response_format"]["type"] == "json_schema"
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
@@ -325,7 +325,7 @@ def test_claude_is_asked_in_its_own_protocol(chat_server):
     base = chat_server.url.removesuffix("/v1")
     (reply,) = ask(chat(chat_server, model="anthropic/claude-haiku-4-5", api_base=base, price=None))
     assert (reply.text, reply.stop_reason, reply.model) == ("Fine.", "end_turn", "claude-haiku-4-5-20251001")
-    assert reply.usage == Usage(1000, 2)
+    assert reply.usage == Usage(1000, 2, 900, 90)
     expected = 10 * Decimal(1) + 90 * Decimal("1.25") + 900 * Decimal("0.1") + 2 * Decimal(5)
     assert reply.cost.amount == expected / 1_000_000
     (sent,) = chat_server.requests

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import aiohttp
 import attrs
@@ -22,6 +22,7 @@ from .options import Address, ClientLimits
 from .transport import body_stream, open_transport
 
 T = TypeVar("T")
+A = TypeVar("A", bound="HasStatus")
 
 OK = 200
 _FINE = range(200, 300)
@@ -33,6 +34,13 @@ _SERVER_FAULT = 500
 _MODEL_MAY_HAVE_RUN = (504, 524)
 """Statuses of a gateway whose model did not answer in time."""
 _SHOWN_CHARS = 300
+
+
+class HasStatus(Protocol):
+    """A response."""
+
+    @property
+    def status(self) -> int: ...  # noqa: D102
 
 
 @attrs.define
@@ -188,10 +196,17 @@ class Client:
         :raises CallFault: if there is no connection, no whole response in time, or a response that is too long.
         """
         call.path = path
+        return await self.paced(
+            call, lambda: self._send(call, self._request(method, path, content, headers), max_bytes, masked)
+        )
+
+    async def paced(self, call: Exchange, send: Callable[[], Awaitable[A]]) -> A:
+        """Return the response of *send*, which is called when the limits allow it; its status changes the limits."""
         async with self.limiter.turn(call.tokens) as number:
-            answer = await self._send(call, self._request(method, path, content, headers), max_bytes, masked)
+            answer = await send()
+            headers = answer.headers if isinstance(answer, Answer) else {}
             if answer.status == _OVERLOADED or answer.status >= _SERVER_FAULT:
-                wait = retry_after(answer.headers) or 0.0
+                wait = retry_after(headers) or 0.0
                 self.limiter.overloaded(number, wait if wait <= LONGEST_WAIT else 0.0)
             elif answer.status in _FINE:
                 self.limiter.eased()
@@ -231,14 +246,14 @@ class Client:
             message = f"no reply within {self.limits.timeout:g} s"
             raise self.fault(call, message, again=False, cost=call.most, kind="timeout") from error
         except (httpx.HTTPError, aiohttp.ClientError, OSError) as error:
-            raise self._broken(call, error) from error
+            raise self.broken(call, error) from error
 
     def _reader(self, most: int) -> ReplyReader:
         if most not in self._readers:
             self._readers[most] = ReplyReader(self._secrets, most, self.address.reply_option)
         return self._readers[most]
 
-    def _broken(self, call: Exchange, error: Exception) -> CallFault:
+    def broken(self, call: Exchange, error: Exception) -> CallFault:
         """Return the fault of a connection that was never made, or that broke, which may have been paid for."""
         cause = error.__cause__ if isinstance(error, httpx.HTTPError) and error.__cause__ else error
         if isinstance(cause, aiohttp.ClientSSLError):

@@ -49,7 +49,7 @@ class ClientLimits:
 class Address:
     """The endpoint that a client asks.
 
-    :param base: the address that paths are appended to; its query is sent with each request.
+    :param base: the address that paths are appended to; its query is sent with each request. Empty if the provider's own.
     :param model: the name of the model, for messages.
     :param option: the name of the option that has the address, for messages.
     :param reply_option: the name of the option that has the limit of the reply's size.
@@ -71,7 +71,7 @@ class Address:
     def shown(self, path: str = "") -> str:
         """Return the model and the address of *path* without its query, for messages."""
         url = self.url(path).partition("?")[0]
-        return f"{self.model} at {url}" if self.model else url
+        return f"{self.model} at {url}" if self.model and url else self.model or url
 
 
 def key() -> Any:

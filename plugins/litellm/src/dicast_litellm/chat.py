@@ -2,54 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from math import inf
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import attrs
 from attrs.validators import min_len
 
 from dicast import (
-    MAX_REPLY_BYTES,
     ChatModel,
     ChatRequest,
     ConfigError,
     Cost,
-    Message,
     Price,
     Problem,
     RunContext,
     Secret,
+    Usage,
     Within,
 )
+from dicast.toolkit.endpoint import options
+from dicast.toolkit.endpoint.options import is_loopback
 
 from .prices import Tariff, listed
 
 _COLD: float | None = 0.0
 _FREE = Tariff(Price(Decimal(0), Decimal(0)))
+_LATER: dict[str, Any] = {"later": True}
+_OWN = (
+    "messages",
+    "max_tokens",
+    "max_completion_tokens",
+    "stream",
+    "n",
+    "logprobs",
+    "top_logprobs",
+    "num_retries",
+    "max_retries",
+)
+_LATER_IDENTITY = ("top_p", "seed", "stop", "system_role", "reasoning_effort", "max_reasoning_tokens", "extra_body")
+
+REASONING_TOKENS = 4_096
+"""The default of ``max_reasoning_tokens`` for a model that reasons."""
+
+_REASONING_MODELS = re.compile(
+    r"(o[134](-|$)|gpt-5(?!.*chat)|gpt-oss|codex-mini|deepseek-(reasoner|r1)|grok-(3-mini|4(?!.*non-reasoning)|code)|qwq|magistral|gemini-(2\.5|[3-9])"
+    r"|claude-(opus|sonnet|haiku|fable|mythos)-([5-9]|\d\d)|.*(thinking|reasoning)(?!.*non))"
+)
+"""Beginnings of the names of models that reason before they answer, without the provider's name."""
 
 
 def _check_url(chat: Chat, attribute: attrs.Attribute[Any], url: str | None) -> None:
-    if url is None or _has_password(url):
-        return  # a password is refused by the class: what a check of the field raises is told with the field's value
-    if not _is_address(url):
+    if url is None or options.has_password(url):
+        return  # refused by the class: the error of a field's validator shows the value
+    if not options.is_address(url):
         raise ValueError(f"invalid value for api_base, expected an http:// or https:// address, got {url!r}")
 
 
-def _has_password(url: str) -> bool:
-    """Whether there is one, or what is no address may be meant to hold one; an ``@`` in an address's path is none."""
-    return "@" in (urlsplit(url).netloc if _is_address(url) else url)
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # for what is no host or port, in words that may hold a password
-        return False
+def _check_extra_body(chat: Chat, attribute: attrs.Attribute[Any], body: Mapping[str, Any]) -> None:
+    for name in body:
+        if name in _OWN or name in attrs.fields_dict(Chat):
+            raise ValueError(f"extra_body cannot have {name!r}; use the options and the judge's limits")
 
 
 OTHER_HOSTS = {"huggingface": ("huggingface.co",), "replicate": ("api.replicate.com", "huggingface.co")}
@@ -71,6 +87,10 @@ class Chat:
     ran into ``timeout`` is not asked again: it may have been paid for. 401, 403 and 404 end the run, and so does an endpoint that
     many calls in a row cannot connect to.
 
+    A parameter that the model or the provider refuses is left out or translated once, and remembered for the run; the summary, the
+    document and each verdict list it under ``adapted``. Parameters that a confidence or the form of the reply depends on
+    (``logprobs``, ``response_format`` without a seal) are never left out: such a refusal ends the run.
+
     A call costs what the provider counted. A try whose end is not known (a timeout, a broken connection) and a reply without
     token counts are taken to have cost as much as the estimate, which is for one try. Tokens read from a prompt cache or
     written to it are charged as litellm lists them; its prices for very long prompts and for service tiers are not regarded.
@@ -80,9 +100,18 @@ class Chat:
     :param api_base: an endpoint other than the provider's. For models of ``huggingface`` and ``replicate`` litellm asks hosts of the
         provider all the same; such a model needs ``allow_hosts``.
     :param allow_hosts: hosts that may be asked next to the one of ``api_base``.
-    :param price: ``free``, or ``{input_per_mtok, output_per_mtok}`` in usd per million tokens. By default what the list inside
-        the installed litellm says, and a model that it does not list needs one.
-    :param temperature: 0 by default; ``null`` leaves it to the model. What a model does not take is left out.
+    :param price: ``free``, or ``{input_per_mtok, output_per_mtok}`` in usd per million tokens, with ``cached_input_per_mtok`` and
+        ``cache_write_per_mtok`` for input from a prompt cache. By default the price in the list inside the installed litellm. It is required
+        for a model that litellm does not list, except that a loopback ``api_base`` without ``api_key`` is taken to be free.
+    :param temperature: 0 by default; ``null`` leaves it to the model.
+    :param top_p: the share of probability that tokens are sampled from; left to the model by default.
+    :param seed: the seed of sampling; none by default.
+    :param stop: texts at which a reply ends; none by default.
+    :param system_role: the role of system messages. ``auto`` is ``system`` and, if the endpoint refuses it, ``developer`` or ``user``,
+        which puts the text in front of the user message.
+    :param reasoning_effort: passed on to a model that reasons, such as ``low``; left to the model by default.
+    :param max_reasoning_tokens: the room for reasoning, added to the limit of output tokens. 4,096 by default if the name of the model, or
+        its usage, shows that it reasons.
     :param timeout: seconds for one try.
     :param requests_per_minute: spaces the tries evenly; no limit by default.
     :param tokens_per_minute: likewise, by the most tokens that a try can take; no limit by default.
@@ -93,40 +122,40 @@ class Chat:
     :param response_format: how a schema is sent. ``auto`` sends it as ``json_schema`` and, where the endpoint refuses that
         with 400 or 422, asks for a ``json_object``, then for nothing (``text``); what was taken is kept for the run.
     :param max_reply_bytes: how long a reply may be, decoded. A longer one fails the call as ``judge_output_invalid``.
+    :param extra_body: further arguments of litellm's ``acompletion``, such as ``{top_k: 1}`` or a provider's ``{aws_region_name: eu-west-1}``.
+    :param extra_headers: further headers; their values may be secrets.
     :param tls: ``verified`` checks the endpoint's certificate whatever the environment says; ``environment`` lets ``SSL_VERIFY=False``
         and litellm's own setting switch that off.
     """
 
     model: str = attrs.field(validator=min_len(1))
-    api_key: Secret | None = attrs.field(default=None, metadata={"counts": False})
+    api_key: Secret | None = options.key()
     api_base: str | None = attrs.field(default=None, validator=_check_url)
     price: Literal["free"] | Price | None = attrs.field(default=None, metadata={"counts": False})
     temperature: float | None = attrs.field(default=_COLD, validator=Within(0, inf, "0 or more"))
-    timeout: float = attrs.field(
-        default=60.0, validator=Within(0, inf, "more than 0 seconds", open=True), metadata={"counts": False}
-    )
-    requests_per_minute: float | None = attrs.field(
-        default=None, validator=Within(0, inf, "more than 0", open=True), metadata={"counts": False}
-    )
-    tokens_per_minute: float | None = attrs.field(
-        default=None, validator=Within(0, inf, "more than 0", open=True), metadata={"counts": False}
-    )
-    retries: int = attrs.field(default=3, validator=Within(0, inf, "0 or more"), metadata={"counts": False})
-    unreachable_at_start: int = attrs.field(
-        default=10, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
-    )
-    unreachable_later: int = attrs.field(default=50, validator=Within(1, inf, "1 or more"), metadata={"counts": False})
+    timeout: float = options.timeout()
+    requests_per_minute: float | None = options.per_minute()
+    tokens_per_minute: float | None = options.per_minute()
+    retries: int = options.retries()
+    unreachable_at_start: int = options.unreachable(10)
+    unreachable_later: int = options.unreachable(50)
     response_format: Literal["auto", "json_schema", "json_object", "text"] = "auto"
-    max_reply_bytes: int = attrs.field(
-        default=MAX_REPLY_BYTES, validator=Within(1, inf, "1 or more"), metadata={"counts": False}
-    )
+    max_reply_bytes: int = options.reply_bytes()
     tls: Literal["verified", "environment"] = attrs.field(default="verified", metadata={"counts": False})
     allow_hosts: tuple[str, ...] = attrs.field(default=(), metadata={"counts": False, "later": True})
+    top_p: float | None = attrs.field(default=None, validator=Within(0, 1, "from 0 to 1"), metadata=_LATER)
+    seed: int | None = attrs.field(default=None, metadata=_LATER)
+    stop: tuple[str, ...] = attrs.field(default=(), metadata=_LATER)
+    system_role: Literal["auto", "system", "developer", "user"] = attrs.field(default="auto", metadata=_LATER)
+    reasoning_effort: str | None = attrs.field(default=None, metadata=_LATER)
+    max_reasoning_tokens: int | None = attrs.field(default=None, validator=Within(0, inf, "0 or more"), metadata=_LATER)
+    extra_body: Mapping[str, Any] = attrs.field(factory=dict, validator=_check_extra_body, metadata=_LATER)
+    extra_headers: Mapping[str, str | Secret] = options.headers(later=True)
     tariff: Tariff = attrs.field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        if self.api_base is not None and _has_password(self.api_base):
-            raise ConfigError("api_base holds a user name or a password; give them as api_key")
+        if self.api_base is not None:
+            options.check_address(self.api_base, "api_base", "api_key")
         provider = self.model.partition("/")[0].lower()
         hosts = () if self.api_base is None else OTHER_HOSTS.get(provider, ())
         if missing := [host for host in hosts if host not in self.allow_hosts]:
@@ -138,6 +167,8 @@ class Chat:
         if self.price is not None:
             return Tariff(self.price) if isinstance(self.price, Price) else _FREE
         found = listed(self.model)
+        if self.is_assumed_free:
+            return _FREE
         if found is None:
             raise ConfigError(
                 f"the price of {self.model!r} is not known to the installed litellm; write price: free or "
@@ -145,30 +176,64 @@ class Chat:
             )
         return found
 
+    @property
+    def is_assumed_free(self) -> bool:
+        """Whether the price is free because the file names a loopback address, no price and no key."""
+        is_local = self.api_base is not None and is_loopback(self.api_base) and self.api_key is None
+        return self.price is None and is_local and listed(self.model) is None
+
+    def assumptions(self) -> list[str]:
+        """Return the values of options that the component assumes, for the summary."""
+        if self.api_base is None or not self.is_assumed_free:
+            return []
+        address = self.api_base.partition("?")[0]
+        return [f"{self.model} at {address} is free, as its address is a loopback address; write price to count a cost"]
+
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[ChatModel]:
-        """The connections of one run; nothing is imported or connected before the first call."""
-        from .live import LiveChat  # stamina is not for `dicast check` to import
+        """Open the connections of one run; nothing is imported or connected before the first call."""
+        from .live import open_live  # httpx and aiohttp are not for `dicast check` to import
 
-        live = LiveChat(self, run.concurrency)
-        try:
+        async with open_live(self, run.concurrency) as live:
             yield live
-        finally:
-            await live.close()
 
-    def estimate(self, request: ChatRequest) -> Cost:
-        """What one try of *request* may cost at most."""
-        return self.tariff.most(request, any(map(self.marks, request.messages)))
+    def estimate(self, request: ChatRequest, room: int | None = None) -> Cost:
+        """Return the most that one try of *request* may cost, with *room* for reasoning."""
+        room = self.reasoning_room() if room is None else room
+        usage = Usage(self.most_input_tokens(request), request.max_output_tokens + room)
+        is_marked = self.cache_control and any(message.cache for message in request.messages)
+        return self.tariff.most(usage, marked=is_marked)
 
-    def marks(self, message: Message) -> bool:
-        """Whether the end of *message* is marked for caching: Claude wants that, other models cache by themselves."""
-        return message.cache and "claude" in self.model.lower()
+    def cost(self, usage: Usage) -> Cost:
+        """Return the cost of *usage*."""
+        return self.tariff.cost(usage)
+
+    def most_input_tokens(self, request: ChatRequest) -> int:
+        """Return an upper estimate of the input tokens of *request*; the schema is sent as a ``json_schema`` alone."""
+        is_unsent = self.response_format in ("json_object", "text")
+        return (attrs.evolve(request, schema=None) if is_unsent else request).input_tokens
+
+    def reasoning_room(self, *, shown: bool = False) -> int:
+        """Return the tokens for reasoning in one try; *shown* if the model was seen to reason."""
+        if self.max_reasoning_tokens is not None:
+            return self.max_reasoning_tokens
+        name = self.model.lower().rpartition("/")[2]
+        has_effort = self.reasoning_effort not in (None, "none")
+        return REASONING_TOKENS if shown or has_effort or _REASONING_MODELS.match(name) else 0
+
+    @property
+    def cache_control(self) -> bool:
+        """Whether the fixed part of a request is marked for caching: Claude wants that, other models cache by themselves."""
+        return "claude" in self.model.lower()
 
     def identity(self) -> dict[str, object]:
-        """What decides a reply, beside the request: for those that keep replies."""
+        """Return the options that decide a reply, next to the request, for components that keep replies."""
+        fields = attrs.fields_dict(type(self))
+        later = {name: getattr(self, name) for name in _LATER_IDENTITY}
         return {
             "model": self.model,
             "api_base": self.api_base,
             "temperature": self.temperature,
             "response_format": self.response_format,
+            **{name: value for name, value in later.items() if value and value != fields[name].default},
         }

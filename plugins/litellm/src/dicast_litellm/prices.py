@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import ChatRequest, Cost, Price, Usage
+from dicast import Cost, Price, Usage
 
 _LIST = "model_prices_and_context_window_backup.json"
 _MTOK = Decimal(1_000_000)
@@ -21,36 +21,19 @@ _MODES = ("chat", "completion", "responses", None)
 
 @attrs.frozen
 class Tariff:
-    """What a model costs, in usd per million tokens.
-
-    :param price: for tokens that no prompt cache is about.
-    :param version: the price list it comes from; None for prices of the user's own.
-    :param cache_read: for input read from the cache; as other input where None.
-    :param cache_write: for input written to the cache; as other input where None.
-    """
+    """The prices of a model; *version* names their list, None for prices of the user's own."""
 
     price: Price
     version: str | None = None
-    cache_read: Decimal | None = None
-    cache_write: Decimal | None = None
 
-    def cost(self, usage: Usage, read: int = 0, written: int = 0) -> Cost:
-        """What *usage* costs, of whose input tokens *read* came from the cache and *written* went there."""
-        plain = self.price.input_per_mtok
-        cost = self.price.cost(usage, self.version)
-        extra = sum(
-            tokens * ((plain if own is None else own) - plain)
-            for tokens, own in ((read, self.cache_read), (written, self.cache_write))
-        )
-        if not extra or cost.amount is None:
-            return cost
-        return attrs.evolve(cost, amount=cost.amount + extra / _MTOK)
+    def cost(self, usage: Usage) -> Cost:
+        """Return the cost of *usage*."""
+        return self.price.cost(usage, self.version)
 
-    def most(self, request: ChatRequest, marked: bool) -> Cost:
-        """What one try of *request* may cost; *marked* says that all of its input may be written to the cache."""
-        tokens = request.input_tokens
-        dearer = marked and self.cache_write is not None and self.cache_write > self.price.input_per_mtok
-        return self.cost(Usage(tokens, request.max_output_tokens), written=tokens if dearer else 0)
+    def most(self, usage: Usage, *, marked: bool) -> Cost:
+        """Return the highest cost of *usage*; *marked* if all of its input may be written to a prompt cache."""
+        stored = attrs.evolve(usage, cache_written_tokens=usage.input_tokens if marked else 0)
+        return max((self.cost(usage), self.cost(stored)), key=lambda cost: cost.amount or 0)
 
 
 def listed(model: str) -> Tariff | None:
@@ -91,12 +74,8 @@ def _tariff(entry: Mapping[str, Any]) -> Tariff | None:
     read, written = _per_mtok(entry, "input_cost_per_token"), _per_mtok(entry, "output_cost_per_token")
     if read is None or written is None or entry.get("mode") not in _MODES:
         return None
-    return Tariff(
-        Price(read, written),
-        f"litellm {version('litellm')}",
-        _per_mtok(entry, "cache_read_input_token_cost"),
-        _per_mtok(entry, "cache_creation_input_token_cost"),
-    )
+    caches = (_per_mtok(entry, name) for name in ("cache_read_input_token_cost", "cache_creation_input_token_cost"))
+    return Tariff(Price(read, written, *caches), f"litellm {version('litellm')}")
 
 
 def _per_mtok(entry: Mapping[str, Any], name: str) -> Decimal | None:

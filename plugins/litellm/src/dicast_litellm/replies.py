@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
-
-import attrs
 
 from dicast import Reply, Token, Usage, normalize_stop_reason
 
 
-@attrs.frozen
-class Counted:
-    """The tokens of a completion: *cache_read* and *cache_written* of the input came from a prompt cache or went there."""
+def read_usage(completion: Any) -> Usage | None:
+    """Return the tokens that the provider counted; None if it counted none, which litellm shows as zeros.
 
-    usage: Usage
-    cache_read: int
-    cache_written: int
+    Some providers report reasoning outside of ``completion_tokens``: output is at least the total without the prompt.
 
-
-def counted(completion: Any) -> Counted | None:
-    """What the provider counted; None where it did not, which litellm shows as zeros."""
-    usage: Any = getattr(completion, "usage", None)
-    tokens = getattr(usage, "prompt_tokens", None)
-    if not tokens or isinstance(tokens, bool):
+    :param completion: a ``ModelResponse``, or the JSON value of a response in the OpenAI chat format.
+    """
+    usage = _member(completion, "usage")
+    tokens, written = (_count(_member(usage, name)) for name in ("prompt_tokens", "completion_tokens"))
+    if not tokens:
         return None
-    details = getattr(usage, "prompt_tokens_details", None)
-    return Counted(
-        Usage(tokens, usage.completion_tokens or 0),
-        getattr(details, "cached_tokens", None) or 0,
-        getattr(details, "cache_creation_tokens", None) or 0,
-    )
+    inside, outside = _member(usage, "prompt_tokens_details"), _member(usage, "completion_tokens_details")
+    cached = _count(_member(inside, "cached_tokens")) or _count(_member(usage, "cache_read_input_tokens"))
+    stored = _count(_member(inside, "cache_creation_tokens")) or _count(_member(usage, "cache_creation_input_tokens"))
+    if cached + stored > tokens:  # counted apart from the prompt, or wrong: the full price
+        cached = stored = 0
+    total = _count(_member(usage, "total_tokens"))
+    return Usage(tokens, max(written, total - tokens), cached, stored, _count(_member(outside, "reasoning_tokens")))
+
+
+def _member(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
+def _count(value: object) -> int:
+    """Return *value* as a number of tokens, 0 if it is none."""
+    is_count = isinstance(value, int | float) and not isinstance(value, bool) and value > 0 and value == int(value)
+    return int(value) if is_count else 0  # type: ignore[call-overload]  # a number
 
 
 def read(completion: Any) -> Reply | None:
@@ -63,4 +69,13 @@ def _finish_reason(choice: Any) -> str:
 
 def _tokens(logprobs: Any) -> tuple[Token, ...] | None:
     content = getattr(logprobs, "content", None)
-    return None if content is None else tuple(Token(one.token, float(one.logprob)) for one in content)
+    if content is None:
+        return None
+    return tuple(
+        Token(
+            item.token,
+            float(item.logprob),
+            tuple(Token(top.token, float(top.logprob)) for top in item.top_logprobs or ()),
+        )
+        for item in content
+    )

@@ -1,4 +1,4 @@
-"""What litellm sends by, whichever the provider: dicast's own rules for replies, redirects, proxies and certificates."""
+"""The transport of litellm's requests, for all providers, by dicast's rules for replies, redirects, proxies and certificates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Self
+from typing import Any
 
 import aiohttp
 import httpx
@@ -14,10 +14,12 @@ from litellm.llms.custom_httpx.aiohttp_transport import LiteLLMAiohttpTransport
 from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler, get_ssl_configuration
 
 from dicast import IDENTITY, ReplyReader
+from dicast.toolkit.endpoint import Answer
 
 from .chat import Chat
+from .passage import Passage
 
-_IN_USE: ContextVar[Wire | None] = ContextVar("dicast_litellm_wire", default=None)
+_IN_USE: ContextVar[tuple[Wire, Passage] | None] = ContextVar("dicast_litellm_wire", default=None)
 _KEYS = ("auth", "key", "token", "secret")
 _OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
 _OK = 200
@@ -31,47 +33,57 @@ class Wire(LiteLLMAiohttpTransport):
         super().__init__(client=session, ssl_verify=certificates, owns_session=False)
         self._most = most
 
-    @classmethod
-    def laid(cls, session: aiohttp.ClientSession, options: Chat) -> Self:
-        """A wire by *options*, which litellm takes for whatever it sends while the wire is in use."""
-        certificates = get_ssl_configuration()
-        if certificates is False and options.tls == "verified":
-            certificates = get_ssl_configuration(ssl_verify=True)
-        if not getattr(AsyncHTTPHandler.create_async_transport, "by_dicast", False):
-            _divert()
-        return cls(session, certificates, options.max_reply_bytes)
-
     @contextmanager
-    def used(self) -> Iterator[None]:
-        """Have what this task sends through litellm go by this wire."""
-        token = _IN_USE.set(self)
+    def used(self) -> Iterator[Passage]:
+        """Send the requests that this task makes through litellm by this wire; the passage records them."""
+        passage = Passage()
+        token = _IN_USE.set((self, passage))
         try:
-            yield
+            yield passage
         finally:
             _IN_USE.reset(token)
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send *request*; the reply is read within its limit, and holds no key of the request.
+    async def pass_on(self, request: httpx.Request, passage: Passage) -> httpx.Response:
+        """Send *request*; the reply is read within its limit, and has no key of the request.
 
-        :raises dicast.ReplyRefused: when it is too long, or cannot be decoded.
+        :raises dicast.ReplyRefused: if it is too long, or cannot be decoded.
         """
+        passage.answer, passage.error = None, None
+        try:
+            answer = passage.answer = await self._answer(request)
+        except Exception as error:
+            passage.error = error
+            raise
+        body, headers = answer.data, dict(answer.headers)
+        if answer.status in _REDIRECTS:  # without an address none is followed
+            headers.pop("location", None)
+        return httpx.Response(answer.status, headers=headers, content=body, request=request)
+
+    async def _answer(self, request: httpx.Request) -> Answer:
         request.headers.update(IDENTITY)
         reader = ReplyReader(_secrets(request), self._most)
         response = await super().handle_async_request(request)
         try:
-            fine = response.status_code == _OK
-            body = await reader.read(response.aiter_raw(), response.headers, cut=not fine)
+            is_fine = response.status_code == _OK
+            body = await reader.read(response.aiter_raw(), response.headers, cut=not is_fine)
         finally:
             await response.aclose()
-        told = {name: reader.message(value) for name, value in response.headers.items() if name not in _OF_THE_BODY}
-        if response.status_code in _REDIRECTS:  # without an address none is followed
-            said = f"redirects to {told.pop('location', 'nowhere')}; redirects are not followed"
-            body, told = said.encode(), {"content-type": "text/plain"}
-        return httpx.Response(response.status_code, headers=told, content=body, request=request)
+        masked = {name: reader.message(value) for name, value in response.headers.items() if name not in _OF_THE_BODY}
+        return Answer(response.status_code, httpx.Headers(masked), body)
 
     async def _get_proxy_settings(self, request: httpx.Request) -> str | None:
         """The environment's proxy where it can only pass on what is encrypted."""
         return await super()._get_proxy_settings(request) if request.url.scheme == "https" else None
+
+
+def wire_of(session: aiohttp.ClientSession, chat: Chat) -> Wire:
+    """Return a wire with the options of *chat*, which litellm takes for each request while the wire is in use."""
+    certificates = get_ssl_configuration()
+    if certificates is False and chat.tls == "verified":
+        certificates = get_ssl_configuration(ssl_verify=True)
+    if not getattr(AsyncHTTPHandler.create_async_transport, "by_dicast", False):
+        _divert()
+    return Wire(session, certificates, chat.max_reply_bytes)
 
 
 class _Switch(httpx.AsyncBaseTransport):
@@ -82,9 +94,9 @@ class _Switch(httpx.AsyncBaseTransport):
         self._other: httpx.AsyncBaseTransport | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        wire = _IN_USE.get()
-        if wire is not None:
-            return await wire.handle_async_request(request)
+        if (in_use := _IN_USE.get()) is not None:
+            wire, passage = in_use
+            return await wire.pass_on(request, passage)
         self._other = self._other or self._makes() or httpx.AsyncHTTPTransport()
         return await self._other.handle_async_request(request)
 

@@ -1,38 +1,27 @@
-"""The live model: it asks the endpoint in the form that the endpoint accepts."""
+"""The live model: requests and replies in the OpenAI chat format."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from decimal import Decimal
 from typing import Any
 
-import attrs
+import orjson
 
-from dicast import AccessRefused, ChatRequest, Cost, Failure, Reply, Usage
+from dicast import Cost
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
-from dicast.toolkit.endpoint.client import OK, Client, Exchange, connect
-from dicast.toolkit.endpoint.media import MediaReader, count_media
-from dicast.toolkit.endpoint.parameters import SYSTEM_ROLE, is_about_length, named_parameter
+from dicast.toolkit.endpoint.chat_loop import ChatLoop, ReadReply
+from dicast.toolkit.endpoint.client import Client, Exchange, connect
 
 from .answers import ErrorInside, Unreadable, read_body, read_reply, shows_reasoning
 from .chat import Chat
-from .parts import is_carried
-from .requests import Form, adapted, body, parameters
 from .usage import reported_cost
 
 _PATH = "/chat/completions"
-_MAY_BE_FORMAT = (400, 422)
-"""Statuses after which another form of the schema is tried although the error does not name it."""
-_MOST_FORMS = 16
-_NEEDED = {
-    "logprobs": "the judge needs log probabilities (such as confidence: logprob); use a model that has them, or another option of the judge",
-    "response_format": "the reply has no seal, so its form depends on response_format; write seal: true, or use another model",
-}
 
 
 @asynccontextmanager
-async def open_endpoint(options: Chat, concurrency: int) -> AsyncIterator[Endpoint]:
+async def open_endpoint(options: Chat, concurrency: int) -> AsyncIterator[ChatLoop[Answer]]:
     """Open the live object of *options* for a run that judges *concurrency* subjects at the same time."""
     address = Address(options.address, model=options.model)
     proxy = options.proxy.value if options.proxy else None
@@ -44,150 +33,28 @@ async def open_endpoint(options: Chat, concurrency: int) -> AsyncIterator[Endpoi
         secrets=options.secrets(),
         proxy=proxy,
     ) as client:
-        yield Endpoint(options, client)
-
-
-@attrs.frozen
-class _Sent:
-    """A *request* as it was sent, with markers for media that the endpoint does not read, its *form* and its *room* for reasoning."""
-
-    answer: Answer
-    request: ChatRequest
-    form: Form
-    room: int
+        yield ChatLoop(options, client, Endpoint(options, client))
 
 
 class Endpoint:
-    """Answers requests by asking the endpoint."""
+    """Sends requests to the endpoint, and reads its completions."""
 
     def __init__(self, options: Chat, client: Client) -> None:
         self._options, self._client = options, client
-        self._form = Form.of(options)
-        self._media = MediaReader(is_carried)
-        self._reasons = False
 
-    def estimate(self, request: ChatRequest) -> Cost:
-        """Return the most that one try of *request* may cost."""
-        return self._options.estimate(request, self._room)
+    async def send(self, call: Exchange, body: dict[str, Any]) -> Answer:
+        """Return the response to *body*, of any status."""
+        return await self._client.send(call, "POST", _PATH, orjson.dumps(body))
 
-    def identity(self) -> dict[str, object]:
-        """Return the options that decide a reply, next to the request."""
-        return self._options.identity()
-
-    @property
-    def _room(self) -> int:
-        return self._options.reasoning_room(shown=self._reasons)
-
-    async def complete(self, request: ChatRequest) -> Reply | Failure:
-        """Ask, and ask again after faults that may pass.
-
-        :raises dicast.AccessRefused: for 401, 402, 403, 404, an account without quota, and a refused parameter that is needed; and if
-            too many calls in a row get no connection.
-        """
-        is_paced = self._options.tokens_per_minute is not None
-        tokens = self._options.most_input_tokens(request) + request.max_output_tokens + self._room if is_paced else 0
-        call = self._client.new_call(lambda: self.estimate(request), tokens)
-        return await self._client.call(call, lambda: self._attempt(call, request))
-
-    async def _attempt(self, call: Exchange, request: ChatRequest) -> Reply:
-        sent = await self._ask(call, request, self._room)
-        reply, cost = self._read(call, sent)
-        if not _ended_before_text(reply):
-            return call.paid(reply, cost)
-        self._client.record(call, self._client.fault(call, _empty(reply, sent, self._options), cost=cost))
-        call.tries += 1
-        self._reasons = True
-        sent = await self._ask(call, request, max(2 * sent.room, self._room) or request.max_output_tokens)
-        reply, cost = self._read(call, sent)
-        if _ended_before_text(reply):
-            message = _empty(reply, sent, self._options)
-            raise self._client.fault(call, message, again=False, cost=cost, kind="judge_output_invalid")
-        return call.paid(reply, cost)
-
-    async def _ask(self, call: Exchange, request: ChatRequest, room: int) -> _Sent:
-        """Ask in the form that the endpoint accepts. A named refusal changes it for the run, another one only if the change helps."""
-        guess: Form | None = None
-        for _ in range(_MOST_FORMS):
-            form, asked = guess or self._form, self._media.sent(request)
-            answer = await self._client.send(call, "POST", _PATH, body(self._options, asked, form, room))
-            sent = _Sent(answer, asked, form, room)
-            if answer.status == OK:
-                if guess is not None and self._form.response_format == Form.of(self._options).response_format:
-                    self._form = attrs.evolve(self._form, response_format=guess.response_format)
-                return sent
-            if self._media.learn(answer, asked):
-                continue
-            name = named_parameter(answer, self._names(asked, form, room))
-            if name is None:
-                guess = self._guess(asked, form, answer)
-            elif self._adapt(call, asked, form, name, answer):
-                guess = None if guess is None else guess.without(name, self._options, answer.complaint().message)
-                continue
-            if guess is None or name is not None:
-                return sent
-        return sent
-
-    def _names(self, request: ChatRequest, form: Form, room: int) -> set[str]:
-        """Return the names of the parameters that the endpoint may refuse."""
-        names = set(parameters(self._options, request, form, room))
-        if form.role != "user" and any(message.role == "system" for message in request.messages):
-            names.add(SYSTEM_ROLE)
-        if self._options.cache_control and any(message.cache for message in request.messages):
-            names.add("cache_control")
-        return names - form.omitted
-
-    def _adapt(self, call: Exchange, request: ChatRequest, form: Form, name: str, answer: Answer) -> bool:
-        """Change the form of the run after the refusal of *name* in *form*; False if nothing is left to change.
-
-        :raises dicast.AccessRefused: if *name* is needed.
-        """
-        if self._form.value(name) != form.value(name):  # another call has changed it
-            return True
-        following = self._form.without(name, self._options, answer.complaint().message)
-        if self._is_needed(name, request, following):
-            message = f"{name} is refused: HTTP {answer.status}: {answer.complaint().message}"
-            advice = _NEEDED["response_format" if name == "response_format" else "logprobs"]
-            raise AccessRefused(f"{self._client.message(message, _PATH)}; {advice}", call.spent)
-        if following is None:
-            return False
-        self._form = following
-        return True
-
-    @staticmethod
-    def _is_needed(name: str, request: ChatRequest, following: Form | None) -> bool:
-        """Return whether *following*, the form after the refusal of *name*, lacks a parameter that the judgment depends on."""
-        if name == "response_format":
-            return not _is_sealed(request) and (following is None or following.response_format == "text")
-        return name in ("logprobs", "top_logprobs") and following is None
-
-    def _guess(self, request: ChatRequest, form: Form, answer: Answer) -> Form | None:
-        """Return a form with another format of the schema, which an error without a name may be about."""
-        may_be_format = answer.status in _MAY_BE_FORMAT and request.schema is not None
-        if not may_be_format or answer.is_out_of_money or answer.is_refused_by_policy or is_about_length(answer):
-            return None
-        guess = form.without("response_format", self._options)
-        return guess if guess is not None and (_is_sealed(request) or guess.response_format != "text") else None
-
-    def _read(self, call: Exchange, sent: _Sent) -> tuple[Reply, Cost]:
-        """Return the reply and its cost.
-
-        :raises CallFault: if there is none.
-        :raises dicast.AccessRefused: as ``complete``.
-        """
-        if sent.answer.status != OK:
-            raise self._client.refusal(call, sent.answer)
+    def read(self, call: Exchange, answer: Answer) -> ReadReply:
+        """Return the reply in *answer*."""
         try:
-            completion = read_body(sent.answer)
+            completion = read_body(answer)
             reply = read_reply(completion)
         except Unreadable as error:
             raise self._unreadable(call, error) from error
-        self._reasons = self._reasons or shows_reasoning(completion, reply.usage)
-        self._check_free(call, completion, sent.answer.headers)
-        cost = (
-            self._options.estimate(sent.request, sent.room) if reply.usage is None else self._options.cost(reply.usage)
-        )
-        changes = adapted(self._options, sent.request, sent.form)
-        return attrs.evolve(reply, adapted=changes, media=dict(count_media(sent.request))), cost
+        cost = reported_cost(completion, answer.headers)
+        return ReadReply(reply, shows_reasoning(completion, reply.usage), cost)
 
     def _unreadable(self, call: Exchange, error: Unreadable) -> Exception:
         if isinstance(error, ErrorInside) and error.answer is not None:
@@ -197,28 +64,3 @@ class Endpoint:
             return refusal
         cost = call.most if error.usage is None else self._options.cost(error.usage)
         return self._client.fault(call, str(error), cost=Cost.zero() if error.is_free else cost)
-
-    def _check_free(self, call: Exchange, completion: Mapping[str, Any], headers: Mapping[str, str]) -> None:
-        """Refuse a reply that reports a cost although the price was only assumed to be free."""
-        cost = reported_cost(completion, headers) if self._options.is_assumed_free else Decimal(0)
-        if cost:
-            message = f"the reply reports a cost of {cost:f} usd, and the file has no price; write price"
-            raise AccessRefused(self._client.message(message, _PATH), call.spent + Cost(cost, "usd", "reported"))
-
-
-def _is_sealed(request: ChatRequest) -> bool:
-    """Return whether the reply to *request* has to show a seal."""
-    return any(f"seal: {nonce}" in request.messages[-1].content for nonce in request.nonces)
-
-
-def _ended_before_text(reply: Reply) -> bool:
-    return reply.stop_reason == "max_tokens" and not reply.text.strip()
-
-
-def _empty(reply: Reply, sent: _Sent, options: Chat) -> str:
-    """Return the message about a reply whose limit ended it before its text."""
-    usage = reply.usage or Usage(0, 0)
-    spent = usage.reasoning_tokens or usage.output_tokens
-    reasoning = f" after {spent:,} {'reasoning' if usage.reasoning_tokens else 'output'} tokens" if spent else ""
-    option = f"{options.reasoning_room(shown=True):,}{' by default' if options.max_reasoning_tokens is None else ''}"
-    return f"the reply is empty: its limit ended it{reasoning}, with room for {sent.room:,}; raise max_reasoning_tokens ({option})"

@@ -1,18 +1,16 @@
-"""The body of a request, in the form that the endpoint accepts."""
+"""Requests in the OpenAI chat format, in the form that the endpoint accepts."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, Protocol, Self
 
 import attrs
-import orjson
 
-from dicast import ChatRequest, Message
-from dicast.toolkit.endpoint.parameters import SYSTEM_ROLE
-
-from .chat import Chat
-from .parts import content_of
+from ..._kernel.values import ChatRequest, Cost, Message, Usage
+from .chat_parts import content_of
+from .parameters import SYSTEM_ROLE
 
 FORMATS = ("json_schema", "json_object", "text")
 """The forms of ``response_format: auto``, the most exact first."""
@@ -20,8 +18,45 @@ FORMATS = ("json_schema", "json_object", "text")
 MOST_TOP_LOGPROBS = 20
 
 
+class ChatOptions(Protocol):
+    """The options of a chat model that speaks the format; they decide the first form and the costs."""
+
+    @property
+    def model(self) -> str: ...  # noqa: D102
+    @property
+    def temperature(self) -> float | None: ...  # noqa: D102
+    @property
+    def top_p(self) -> float | None: ...  # noqa: D102
+    @property
+    def seed(self) -> int | None: ...  # noqa: D102
+    @property
+    def stop(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def system_role(self) -> str: ...  # noqa: D102
+    @property
+    def reasoning_effort(self) -> str | None: ...  # noqa: D102
+    @property
+    def max_reasoning_tokens(self) -> int | None: ...  # noqa: D102
+    @property
+    def response_format(self) -> str: ...  # noqa: D102
+    @property
+    def cache_control(self) -> bool: ...  # noqa: D102
+    @property
+    def extra_body(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def tokens_per_minute(self) -> float | None: ...  # noqa: D102
+    @property
+    def is_assumed_free(self) -> bool: ...  # noqa: D102
+
+    def estimate(self, request: ChatRequest, room: int | None = None) -> Cost: ...  # noqa: D102
+    def cost(self, usage: Usage) -> Cost: ...  # noqa: D102
+    def most_input_tokens(self, request: ChatRequest) -> int: ...  # noqa: D102
+    def reasoning_room(self, *, shown: bool = False) -> int: ...  # noqa: D102
+    def identity(self) -> dict[str, object]: ...  # noqa: D102
+
+
 @attrs.frozen
-class Form:
+class RequestForm:
     """The names and forms of parameters that the endpoint accepts, as far as they are known.
 
     :param limit: the name of the limit of output tokens.
@@ -38,7 +73,7 @@ class Form:
     top_logprobs: int = MOST_TOP_LOGPROBS
 
     @classmethod
-    def of(cls, options: Chat) -> Self:
+    def of(cls, options: ChatOptions) -> Self:
         """Return the form that *options* ask for."""
         form = FORMATS[0] if options.response_format == "auto" else options.response_format
         return cls("max_tokens", form, "system" if options.system_role == "auto" else options.system_role)
@@ -54,7 +89,7 @@ class Form:
         }
         return states.get(name, name in self.omitted)
 
-    def without(self, name: str, options: Chat, message: str = "") -> Self | None:
+    def without(self, name: str, options: ChatOptions, message: str = "") -> Self | None:
         """Return the next form after the endpoint refused *name* with *message*; None if there is none."""
         if name in ("max_tokens", "max_completion_tokens"):
             other = "max_completion_tokens" if self.limit == "max_tokens" else "max_tokens"
@@ -76,7 +111,7 @@ class Form:
         return None if name in self.omitted else attrs.evolve(self, omitted=self.omitted | {name})
 
 
-def parameters(options: Chat, request: ChatRequest, form: Form, room: int) -> dict[str, Any]:
+def parameters(options: ChatOptions, request: ChatRequest, form: RequestForm, room: int) -> dict[str, Any]:
     """Return the body of *request* without its messages.
 
     :param room: the tokens for reasoning, which are added to the limit of the output.
@@ -96,22 +131,20 @@ def parameters(options: Chat, request: ChatRequest, form: Form, room: int) -> di
     return limit | {name: value for name, value in wanted.items() if value is not None and name not in form.omitted}
 
 
-def body(options: Chat, request: ChatRequest, form: Form, room: int) -> bytes:
-    """Return the body of *request* as JSON."""
+def request_body(options: ChatOptions, request: ChatRequest, form: RequestForm, room: int) -> dict[str, Any]:
+    """Return the body of *request*."""
     marked = options.cache_control and "cache_control" not in form.omitted
-    return orjson.dumps(
-        {
-            "model": options.model,
-            "messages": messages(request.messages, form.role, marked=marked),
-            **parameters(options, request, form, room),
-            **options.extra_body,
-        }
-    )
+    return {
+        "model": options.model,
+        "messages": messages(request.messages, form.role, marked=marked),
+        **parameters(options, request, form, room),
+        **options.extra_body,
+    }
 
 
-def adapted(options: Chat, request: ChatRequest, form: Form) -> tuple[str, ...]:
+def adapted(options: ChatOptions, request: ChatRequest, form: RequestForm) -> tuple[str, ...]:
     """Return the names of the parameters of *request* that *form* translates or leaves out, sorted."""
-    first = Form.of(options)
+    first = RequestForm.of(options)
     if form == first:
         return ()
     wanted = {*parameters(options, request, first, 0), *(("cache_control",) if options.cache_control else ())}

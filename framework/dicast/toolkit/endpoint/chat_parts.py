@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dicast import Media, Message
+from ..._kernel.values import Media, Message
 
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/*")
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
@@ -24,17 +24,17 @@ def is_carried(media: Media) -> bool:
 def content_of(message: Message) -> str | list[dict[str, Any]]:
     """Return the content of *message*: its text, or its parts if it has media."""
     if not message.media:
-        return plain(message.content)
+        return without_surrogates(message.content)
     return [_text(part) if isinstance(part, str) else _part(part) for part in message.parts if part]
 
 
-def plain(text: str) -> str:
+def without_surrogates(text: str) -> str:
     """Return *text* without lone surrogates, which JSON does not have and judged text may have."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": plain(text)}
+    return {"type": "text", "text": without_surrogates(text)}
 
 
 def _part(media: Media) -> dict[str, Any]:
