@@ -76,7 +76,9 @@ def test_a_refused_parameter_is_left_out_once(chat_server, ask, fields, message,
 
 
 def test_a_limit_of_another_name_is_translated(chat_server, ask):
-    message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    message = (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    )
     chat_server.answer = refusing(chat_server, ["max_tokens"], message, param="max_tokens")
     assert ask().adapted == ("max_tokens",)
     assert chat_server.requests[-1].body["max_completion_tokens"] == 64
