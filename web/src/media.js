@@ -33,11 +33,25 @@ export function withoutMedia(value, name = null, found = []) {
   return [Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withoutMedia(each, key, found)[0]])), found];
 }
 
-function itemOf(value, name) {
+function itemOf(given, name) {
+  const value = plainPart(given);
   if (!KINDS.includes(value.type) || typeof value.media_type !== "string") return null;
   if (typeof value.data !== "string" && typeof value.url !== "string" && typeof value.sha256 !== "string") return null;
   return { marker: markerOf(value), name, src: sourceOf(value) };
 }
+
+/** A part of a message, as OpenAI and Anthropic write it, in dicast's own form; any other value as it is. */
+function plainPart(value) {
+  const url = value.type === "image_url" || value.type === "input_image" ? value.image_url?.url ?? value.image_url : null;
+  if (typeof url === "string") {
+    const [, type, data] = /^data:([a-z]+\/[a-z+.-]+);base64,(.*)$/is.exec(url) ?? [];
+    return data === undefined ? { type: "image", media_type: "image", url } : { type: "image", media_type: type.toLowerCase(), data, bytes: sizeOf(data) };
+  }
+  if (value.type === "image" && typeof value.source?.data === "string") return { ...value.source, type: "image", bytes: sizeOf(value.source.data) };
+  return value;
+}
+
+const sizeOf = (data) => Math.floor(data.replace(/=+$/, "").length * 0.75);
 
 function sourceOf({ media_type: type, data }) {
   return typeof data === "string" && SHOWN.test(type) && BASE64.test(data) ? `data:${type};base64,${data}` : null;

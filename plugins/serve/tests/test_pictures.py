@@ -14,6 +14,13 @@ from .test_dashboard import BROWSERS, Tab
 pytestmark = pytest.mark.slow
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEklEQVR4nGP4z8CAFWEXHbQSACj/P8Fu7N9hAAAAAElFTkSuQmCC"
+ASKED = [
+    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}]},
+    {
+        "role": "user",
+        "content": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}],
+    },
+]
 SOURCE = "source: {rows/jsonl: {path: rows.jsonl, fields: {photo: {column: photo, media: image}}}}"
 
 
@@ -25,7 +32,7 @@ def server(tmp_path):
         "https://example.invalid/a.png",
         "data:image/svg+xml,<svg onload='alert(1)'></svg>",
     ]
-    (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "a", "output": "x", "photo": photos}) + "\n")
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "a", "input": ASKED, "output": "x", "photo": photos}) + "\n")
     (tmp_path / "p.yaml").write_text(
         f"{SOURCE}\nmetrics: [proxy/format]\nledger: {{ledger/sqlite: {{path: ledger.db}}}}\n"
     )
@@ -45,9 +52,9 @@ def test_dashboard_draws_pictures_and_shows_markers_for_the_rest(server):
         browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
         with Tab(browser, server, "#/subject/row/a", wait=".picture img") as page:
             page.wait_for_function("[...document.images].every((one) => one.naturalWidth === 8)")
-            assert page.locator(".picture").count() == 1
+            assert page.locator(".picture").count() == 3
             assert page.locator(".media .marker").count() == 2
-            page.locator(".picture").click()
+            page.locator(".picture").first.click()
             assert page.locator(".picture.large").count() == 1
             assert PIXEL not in page.evaluate("document.querySelector('.what').textContent")
         browser.close()
