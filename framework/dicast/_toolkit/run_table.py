@@ -145,8 +145,8 @@ class RunTable:
             self._makes_records = bool(payload.get("task") or payload.get("extractors"))
             self._verdicts = _Verdicts.of(payload, metrics=self._metrics)
             self._texts = TableTexts(payload, records=self._makes_records) if self._content else None
-            judges = payload["judges"]
-            self._names = dict(zip(judges, column_names(judges), strict=True))
+            labels = [*payload["judges"], *payload["metrics"]]
+            self._names = dict(zip(labels, column_names(labels), strict=True))
             for place in (*self._verdicts.places, *(self._texts.places if self._texts else ())):
                 self._columns.number(place)
 
@@ -197,6 +197,8 @@ class RunTable:
         """Yield the reason why the output of *row* ended; for each judge that of its last reply, and its hidden media and cut evidence."""
         if (ending := output_ending(row.record, row.read)) is not None:
             yield (ENDING, "finish_reason"), ending
+        for item in row.ended.get(_COMBINED, {}).get("scores", ()):
+            yield from self._evidence(str(item["metric"]), item["signals"])
         for label, ended in row.ended.items():
             reason = ended.get("finish_reason") or (ended.get("signals") or {}).get("finish_reason")
             name = self._names.get(label)
@@ -204,15 +206,20 @@ class RunTable:
                 continue
             if reason is not None:
                 yield (ENDING, f"finish_reason_{name}"), reason
-            hidden, cut = Counter[str](), 0
-            for evidence in evidence_of(ended.get("signals") or {}):  # the judges of a jury see the same evidence
-                kinds, length = evidence.get("hidden"), evidence.get("cut")
-                hidden |= Counter(kinds if isinstance(kinds, Mapping) else {})
-                cut = max(cut, length if type(length) is int else 0)
-            if hidden:
-                yield (ENDING, f"hidden_media_{name}"), ", ".join(f"{kind} {n}" for kind, n in sorted(hidden.items()))
-            if cut:
-                yield (ENDING, f"cut_evidence_{name}"), cut
+            yield from self._evidence(label, ended.get("signals") or {})
+
+    def _evidence(self, label: str, signals: Mapping[str, Any]) -> Iterator[tuple[Place, object]]:
+        """Yield the hidden media and the cut evidence that *signals* of a judge or metric state."""
+        hidden, cut = Counter[str](), 0
+        for evidence in evidence_of(signals):  # the judges of a jury see the same evidence
+            kinds, length = evidence.get("hidden"), evidence.get("cut")
+            hidden |= Counter(kinds if isinstance(kinds, Mapping) else {})
+            cut = max(cut, length if type(length) is int else 0)
+        name = self._names.get(label, label)
+        if hidden:
+            yield (ENDING, f"hidden_media_{name}"), ", ".join(f"{kind} {n}" for kind, n in sorted(hidden.items()))
+        if cut:
+            yield (ENDING, f"cut_evidence_{name}"), cut
 
 
 @frozen

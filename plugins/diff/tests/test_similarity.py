@@ -89,3 +89,13 @@ def test_likeness_is_in_0_to_1_symmetric_and_the_same_each_time(scorer, one, oth
     assert score == judged(one, other, scorer=scorer)
     assert score.value == pytest.approx(judged(other, one, scorer=scorer).value)
     assert judged(one, one, scorer=scorer).value == 1.0
+
+
+def test_a_negation_is_more_similar_than_a_paraphrase():
+    """The figures of the page: similarity measures the topic, not the truth."""
+    wrong, right = "The drug is not safe for children.", "Children can take this medicine without danger."
+    scores = [
+        Similarity().score(Subject("row", "1", "", output, "The drug is safe for children.")).value
+        for output in (wrong, right)
+    ]
+    assert [round(score, 2) for score in scores] == [0.94, 0.36]

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import dicast
+from dicast import Subject
+from dicast_feedback import StringSimilarity
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -37,3 +39,10 @@ def test_objectives_of_several_plugins_are_combined(blocks):
     run = dicast.run(blocks[1])
     assert (run.scored, run.exit_code) == (2, 0)
     assert run.verdicts[0].score == pytest.approx((3 * 2 / 3 + 1) / 4)
+
+
+def test_a_negation_is_more_similar_than_a_paraphrase():
+    """The figures of the page: similarity measures the topic, not the truth."""
+    outputs = ("The drug is not safe for children.", "Children can take this medicine without danger.")
+    subjects = [Subject("row", "1", "", output, "The drug is safe for children.") for output in outputs]
+    assert [round(StringSimilarity().score(subject).value, 2) for subject in subjects] == [0.92, 0.0]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dicast import Metric, hookimpl
 
+from .entails import Entails
 from .match import Match
 from .numeric import Numeric
 from .similarity import Similarity
 from .structure import Json
 
-__all__ = ["Json", "Match", "Numeric", "Similarity"]
+__all__ = ["Entails", "Json", "Match", "Numeric", "Similarity"]
 
 
 @hookimpl
 def dicast_metrics() -> list[type[Metric]]:
     """Offer the comparisons."""
-    return [Match, Numeric, Json, Similarity]
+    return [Match, Numeric, Json, Similarity, Entails]
