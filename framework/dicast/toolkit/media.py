@@ -229,10 +229,11 @@ def _file(value: str, kind: MediaKind, folder: Path | None) -> tuple[bytes, str]
     """
     if folder is None:
         raise BadMedia(f"the path {_brief(value)} needs a folder, and the data comes from no file; name one as folder")
-    path = Path(os.path.normpath(folder / value))
-    if not path.is_relative_to(os.path.normpath(folder)):
-        raise BadMedia(f"the file {_brief(value)} is outside of the folder {str(folder)!r}; name its folder as folder")
+    path = folder / value
     try:
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+            wrong = f"the file {_brief(value)} is outside of the folder {str(folder)!r}; name its folder as folder"
+            raise BadMedia(wrong)
         if not path.is_file():
             why = "it is no file" if path.exists() else "there is no such file"
             raise BadMedia(f"cannot read the {kind} {_brief(value)}: {why} in the folder {str(folder)!r}")

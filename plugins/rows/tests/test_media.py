@@ -105,6 +105,15 @@ def test_folder_says_where_the_files_are(tmp_path):
         jsonl(tmp_path / "data", {"output": "x", "photo": absolute}, fields=PHOTO).check()
 
 
+def test_a_link_does_not_lead_out_of_the_folder(tmp_path):
+    (tmp_path / "secret.png").write_bytes(png())
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.png").symlink_to(tmp_path / "secret.png")
+    source = jsonl(tmp_path / "data", {"output": "x", "photo": "a.png"}, fields=PHOTO)
+    with pytest.raises(DataError, match="outside of the folder"):
+        source.check()
+
+
 def test_a_changed_file_changes_the_digest_of_the_data(tmp_path):
     source = jsonl(tmp_path, {"output": "x", "photo": "a.png"}, fields=PHOTO)
     digests = set()
