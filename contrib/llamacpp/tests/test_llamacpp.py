@@ -88,6 +88,33 @@ def test_log_probabilities_are_those_of_the_tokens(loaded):
     assert all(0 < math.exp(token.logprob) <= 1 for token in reply.logprobs)
 
 
+def test_the_most_probable_tokens_are_those_of_the_logits(loaded):
+    asked = asking("Is Rome in Italy? Reply yes or no.", max_output_tokens=1, logprobs=True, top_logprobs=20)
+    (reply,) = loaded(asked)
+    (token,) = reply.logprobs
+    assert (reply.stop_reason, reply.usage.output_tokens) == ("max_tokens", 1)
+    assert len(token.top) == 20
+    assert token.top[0].text == token.text
+    assert token.top[0].logprob == max(each.logprob for each in token.top)
+    assert 0 < math.fsum(math.exp(each.logprob) for each in token.top) <= 1 + 1e-6
+    (plain,) = loaded(asking("Say hello.", max_output_tokens=2, logprobs=True))
+    assert [each.top for each in plain.logprobs] == [(), ()]
+
+
+def test_as_many_probable_tokens_come_as_are_asked_for(loaded):
+    (reply,) = loaded(asking("Say yes.", max_output_tokens=1, logprobs=True, top_logprobs=50))
+    assert len(reply.logprobs[0].top) == 50
+
+
+def test_the_beginning_that_requests_share_is_read_once(loaded):
+    fixed = Message("system", "Judge whether the answer is right. " * 20, cache=True)
+    first, second = (
+        loaded(ChatRequest((fixed, Message("user", text)), max_output_tokens=1))[0].usage for text in ("2", "three")
+    )
+    assert second.cached_input_tokens >= 100
+    assert first.input_tokens - second.cached_input_tokens < 40
+
+
 def test_requests_at_once_get_their_own_replies(loaded):
     schemas = [{"const": "left"}, {"const": "right"}, {"const": "up"}]
     replies = loaded(*(asking("Say it.", schema=schema, max_output_tokens=20) for schema in schemas))

@@ -12,6 +12,7 @@ from .._kernel.contract.registry import Registry
 from .._toolkit.installing import how_to_install
 from .columns import LONG, SHORT, Column
 from .guesses import Guesses
+from .local import Local, short_judge, short_pairwise
 from .written import FileSection, one_comment
 
 PASS_RATE, FORM_RATE = 0.8, 0.95
@@ -46,8 +47,14 @@ class _Judged:
     asks: bool = False
 
 
-def model_of(model: str) -> dict[str, Any]:
-    """The chat model *model*: of ``openai/chat``, or with a provider before a slash of ``litellm/chat``."""
+Model = str | Local
+"""A model by its name at a provider, or in this process."""
+
+
+def model_of(model: Model) -> dict[str, Any]:
+    """Return the chat model *model*: of ``openai/chat``, with a provider before a slash of ``litellm/chat``, or in this process."""
+    if isinstance(model, Local):
+        return model.component
     return {"litellm/chat" if "/" in model else "openai/chat": {"model": model}}
 
 
@@ -64,13 +71,15 @@ def for_turns(source: str) -> Choice:
     )
 
 
-def for_rows(guesses: Guesses, model: str | None) -> Choice:
+def for_rows(guesses: Guesses, model: Model | None) -> Choice:
     """Return the sections that judge rows: by their own assertions, a reference, or the output alone."""
     makes = "output" not in guesses.found
     judged = _judged(guesses, model, makes=makes)
     sections = []
     if model is not None and (makes or judged.asks):
         why = "Its key is in the provider's own environment variable: OPENAI_API_KEY, ANTHROPIC_API_KEY …"
+        if isinstance(model, Local):
+            why = "It runs in this process: no key, no network, no cost. On a slow machine give the judge a longer timeout."
         sections.append(FileSection({"define": {"asked": model_of(model)}}, [why]))
     if makes:
         sections.append(_task(guesses, model))
@@ -82,7 +91,7 @@ def for_rows(guesses: Guesses, model: str | None) -> Choice:
     return Choice([*sections, gate], judged.how, makes, judged.asks or makes)
 
 
-def _judged(guesses: Guesses, model: str | None, *, makes: bool) -> _Judged:
+def _judged(guesses: Guesses, model: Model | None, *, makes: bool) -> _Judged:
     assertions = next((name for name in _ASSERTIONS if name in guesses.rest), None)
     output, reference = guesses.column("output"), guesses.column("reference")
     if assertions is not None and installed("check/assertions"):
@@ -96,11 +105,11 @@ def _judged(guesses: Guesses, model: str | None, *, makes: bool) -> _Judged:
     if reference is not None and reference.values:
         return _compared(output, reference, model)
     if model is not None and installed("llm/judge"):
-        return _asked(guesses, ["The output answers what the input asks.", "It invents nothing."], "by a model")
+        return _asked(guesses, ["The output answers what the input asks.", "It invents nothing."], "by a model", model)
     return _formal(output, makes=makes)
 
 
-def _paired(guesses: Guesses, model: str | None) -> _Judged:
+def _paired(guesses: Guesses, model: Model | None) -> _Judged:
     """Which of two outputs is better, which only a model can say."""
     first, second = (_shown(guesses.found[field].column) for field in ("output", "reference"))
     about = [
@@ -108,12 +117,13 @@ def _paired(guesses: Guesses, model: str | None) -> _Judged:
     ]
     if model is not None and installed("llm/pairwise"):
         how = "which of two outputs is better, by a model"
-        return _Judged([{"llm/pairwise": {"model": "asked"}}], how, about, 0.5, asks=True)
+        judge = short_pairwise() if isinstance(model, Local) else {"llm/pairwise": {"model": "asked"}}
+        return _Judged([judge], how, about, 0.5, asks=True)
     about.append("None was named (dicast init DATA --model NAME): this judges the form of the first one alone.")
     return _Judged(["proxy/format"], "the first of two outputs, by its form alone", about, 1.0, FORM_RATE)
 
 
-def _compared(output: Column | None, reference: Column, model: str | None) -> _Judged:
+def _compared(output: Column | None, reference: Column, model: Model | None) -> _Judged:
     """The comparison with the reference that fits it."""
     against = f"against column {_shown(reference.name)}"
     seen = f"{_shown(reference.name)} has {{}} (about {reference.length:.0f} characters)"
@@ -128,6 +138,8 @@ def _compared(output: Column | None, reference: Column, model: str | None) -> _J
             f"{seen.format('JSON')}: compared value by value, with keys in any order; ignore: [PATH] leaves places out."
         ]
         return _Judged([{"proxy/format": {"require_json": True}}, "diff/json"], f"{against}, as JSON", about, 1.0)
+    if isinstance(model, Local) and installed("llm/judge"):
+        return _asked(None, _AGREES, f"{against}, by a model", model)
     if reference.length <= SHORT and longer and installed("check/contains"):
         about = [
             f"{seen.format('short texts')}{', the outputs are longer' if output else ''}: an output is right where it contains its reference, in whatever case."
@@ -141,8 +153,7 @@ def _compared(output: Column | None, reference: Column, model: str | None) -> _J
         ]
         return _Judged(["diff/match"], f"{against}, for equal words", about, 1.0)
     if model is not None and installed("llm/judge"):
-        criteria = ["The output says what the reference says.", "It adds nothing that contradicts the reference."]
-        return _asked(None, criteria, f"{against}, by a model")
+        return _asked(None, _AGREES, f"{against}, by a model", model)
     if find_spec("rapidfuzz"):
         about = [
             f"{seen.format('texts')}: how alike are they, letter by letter? Likeness knows no meaning:",
@@ -160,7 +171,22 @@ def _compared(output: Column | None, reference: Column, model: str | None) -> _J
 _MODEL_HINT = ("dicast init DATA --model NAME has a model judge instead, which is asked for each row and paid for.",)
 
 
-def _asked(guesses: Guesses | None, criteria: list[str], how: str) -> _Judged:
+_AGREES = ["The output says what the reference says.", "It adds nothing that contradicts the reference."]
+
+
+def _asked(guesses: Guesses | None, criteria: list[str], how: str, model: Model) -> _Judged:
+    if isinstance(model, Local):
+        context = [] if guesses is None else list(guesses.contexts)
+        comments = [
+            "The model is asked for one word, yes or no; the probability of yes is the score. Write your own criteria, and examples of",
+            "your own data: four to eight, as many yes as no. A small model checks outputs against a reference; it is no open judge.",
+        ]
+        judge = short_judge(criteria, context, has_reference=guesses is None)
+        return _Judged(["proxy/format", judge], how, comments, 0.5, asks=True)
+    return _asked_for_numbers(guesses, criteria, how)
+
+
+def _asked_for_numbers(guesses: Guesses | None, criteria: list[str], how: str) -> _Judged:
     context = {} if guesses is None or not guesses.contexts else {"context": guesses.contexts}
     judge = {"llm/judge": {"model": "asked", "criteria": criteria} | context}
     comments = [
@@ -186,7 +212,7 @@ def _formal(output: Column | None, *, makes: bool) -> _Judged:
     return _Judged(form, how, comments, 1.0, PASS_RATE if makes else FORM_RATE)
 
 
-def _task(guesses: Guesses, model: str | None) -> FileSection:
+def _task(guesses: Guesses, model: Model | None) -> FileSection:
     """The task that makes the outputs; without a *model* as an example in a comment."""
     asked = {"prompt/chat": {"model": "asked" if model else {"openai/chat": {"model": "NAME"}}, "user": "{{ input }}"}}
     if model is not None:

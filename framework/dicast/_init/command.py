@@ -22,6 +22,7 @@ from .._kernel.values.errors import RequestError
 from .._toolkit.printable import one_line
 from .draft import Draft, Wishes, drafted
 from .guesses import FIELDS, given_fields
+from .local import LOCAL, local_model
 from .starter import ROWS
 from .written import refuse_existing, write_new
 
@@ -53,7 +54,16 @@ _FROM = (click.Choice(["promptfoo"]), _FILE)
 @click.option(
     "--no-header", is_flag=True, help="The CSV file's first line is a row: its columns are column_1, column_2 …"
 )
-@click.option("--model", metavar="NAME", help="A model that makes missing outputs, or judges what nothing else can.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="A model that makes missing outputs, or judges what nothing else can; local: one in this process.",
+)
+@click.option(
+    "--gguf",
+    metavar="FILE|PACKAGE",
+    help="The GGUF file of --model local, or an installed package that has one; else it is asked for.",
+)
 @click.option(
     "--from", "origin", type=_FROM, metavar="promptfoo FILE", help="Take over a promptfoo configuration instead."
 )
@@ -61,7 +71,7 @@ _FROM = (click.Choice(["promptfoo"]), _FILE)
 @as_json
 def init(
     data: tuple[str, ...], out: Path, kind: str | None, fields: tuple[str, ...], encoding: str | None, sheet: str | None, delimiter: str | None,
-    no_header: bool, model: str | None, origin: tuple[str, Path] | None, tries: bool, as_json: bool,
+    no_header: bool, model: str | None, gguf: str | None, origin: tuple[str, Path] | None, tries: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Write a pipeline for DATA: a file of rows (CSV, TSV, JSON, JSON lines, YAML, Excel, Parquet) or of conversations, gzip too.
 
@@ -76,13 +86,16 @@ def init(
         )
     reading = {"encoding": encoding, "sheet": sheet, "delimiter": delimiter, "header": False if no_header else None}
     reading = {name: value for name, value in reading.items() if value is not None}
-    wishes = Wishes(kind, (*fields, *more), model, reading)
-    given_fields(wishes.fields, None)
+    given_fields((*fields, *more), None)
     refuse_existing([out])
+    if gguf is not None and model != LOCAL:
+        raise click.UsageError("--gguf is for --model local")
+    chosen = local_model(gguf, out) if model == LOCAL else model
+    wishes = Wishes(kind, (*fields, *more), chosen, reading)
     if origin is not None:
         from .._promptfoo import taken_over  # few come from there
 
-        draft = taken_over(origin[1], out, model)
+        draft = taken_over(origin[1], out, chosen)
     elif named:
         asked = sys.stdin.isatty() and sys.stdout.isatty() and not as_json and not wishes.fields
         draft = drafted(Path(named[0]), out, attrs.evolve(wishes, asked=asked))

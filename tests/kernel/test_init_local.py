@@ -1,0 +1,109 @@
+"""``dicast init --model local``: a GGUF file or package is asked for, and the short form is written."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+import yaml
+
+from dicast._kernel.cli import main
+
+FACTS = "question,answer,expected\n" + "".join(
+    f"Where is the spare key number {n}?,Look in the blue box below the staircase,It is in the blue box under the stairs\n"
+    for n in range(1, 5)
+)
+
+
+@pytest.fixture
+def init(tmp_path, monkeypatch, capsys):
+    """Write data and a file that begins as a model does, and run ``dicast init``: the exit code, stderr and the pipeline."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.gguf").write_bytes(b"GGUF and more")
+
+    def run(text, *options, stdin="", json_output=True):
+        (tmp_path / "rows.csv").write_text(text)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        more = ["--json"] if json_output else []
+        code = main(["init", "rows.csv", "--model", "local", *options, *more, "--no-try"])
+        written = tmp_path / "pipeline.yaml"
+        out, err = capsys.readouterr()
+        return code, out, err, yaml.safe_load(written.read_text()) if written.exists() else None
+
+    return run
+
+
+def judge_of(pipeline):
+    return next(
+        metric["llm/judge"] for metric in pipeline["metrics"] if isinstance(metric, dict) and "llm/judge" in metric
+    )
+
+
+def test_the_file_is_asked_for_and_the_short_form_is_written(init):
+    code, out, err, pipeline = init(FACTS, stdin="model.gguf\n")
+    assert code == 0, err
+    assert "GGUF file, or installed package that has one" in err
+    assert json.loads(out)["judged"] == "against column 'expected', by a model"
+    assert pipeline["define"] == {"asked": {"llamacpp/chat": {"path": "model.gguf"}}}
+    judge = judge_of(pipeline)
+    assert (judge["model"], judge["form"], judge["max_evidence_chars"]) == ("asked", "yes_no", 8000)
+    assert [example["answer"] for example in judge["examples"]] == ["yes", "no", "yes", "no"]
+    assert pipeline["scoring"]["pass_at"] == 0.5
+
+
+def test_what_is_written_is_a_pipeline_that_check_accepts(init, capsys):
+    init(FACTS, "--gguf", "model.gguf")
+    assert main(["check", "pipeline.yaml"]) == 0, capsys.readouterr().err
+
+
+def test_a_package_may_be_named(init):
+    code, _, err, pipeline = init(FACTS, "--gguf", "pluggy")
+    assert code == 0, err
+    assert pipeline["define"] == {"asked": {"llamacpp/chat": {"package": "pluggy"}}}
+
+
+def test_the_path_is_relative_to_the_pipeline(init, tmp_path):
+    (tmp_path / "evals").mkdir()
+    code, _, err, _ = init(FACTS, "--gguf", "model.gguf", "--out", "evals/pipeline.yaml")
+    assert code == 0, err
+    written = yaml.safe_load((tmp_path / "evals" / "pipeline.yaml").read_text())
+    assert written["define"]["asked"]["llamacpp/chat"]["path"] == "../model.gguf"
+
+
+def test_without_a_reference_the_output_alone_is_judged(init):
+    rows = "question,answer\n" + "What is new?,Nothing that we know of today\n" * 3
+    _, _, err, pipeline = init(rows, "--gguf", "model.gguf")
+    judge = judge_of(pipeline)
+    assert (judge["form"], "examples" in judge) == ("yes_no", False), err
+
+
+def test_two_outputs_are_compared_by_letter(init):
+    rows = "prompt,chosen,rejected\n" + "".join(f"Say {n} nicely,It is {n} indeed,No way {n}\n" for n in range(4))
+    _, _, err, pipeline = init(rows, "--gguf", "model.gguf")
+    assert {"llm/pairwise": {"model": "asked", "form": "letter", "max_evidence_chars": 8000}} in pipeline["metrics"], (
+        err
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "stdin", "words"),
+    [
+        ((), "", "name it with --gguf FILE.gguf or --gguf PACKAGE"),
+        (("--gguf", "none.gguf"), "", "there is no such file"),
+        (("--gguf", "rows.csv"), "", "is no GGUF file: it begins with b'ques'"),
+        (("--gguf", "no-such-package"), "", "is neither a file nor an installed package"),
+        (("--gguf", ""), "", "is neither a file nor an installed package"),
+    ],
+)
+def test_a_model_that_is_none_is_refused_and_nothing_is_written(init, options, stdin, words):
+    code, out, err, pipeline = init(FACTS, *options, stdin=stdin, json_output=False)
+    assert (code, pipeline) == (2, None)
+    assert words in err
+
+
+def test_a_file_is_only_for_a_local_model(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text(FACTS)
+    assert main(["init", "rows.csv", "--model", "gpt-x", "--gguf", "m.gguf"]) == 2
+    assert "--gguf is for --model local" in capsys.readouterr().err
