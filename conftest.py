@@ -171,6 +171,14 @@ def metadata_read_once() -> Iterator[None]:
 
 
 @pytest.fixture
+def batch_server() -> Iterator[Any]:
+    """A batch API in the OpenAI format; see ``tests/batch_server.py``."""
+    server = load("batch_server").BatchServer().start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
 def chat_server() -> Iterator[Any]:
     """An OpenAI-compatible endpoint that does what it is told; see ``tests/chat_server.py``."""
     server = load("chat_server").ChatServer().start()

@@ -7,7 +7,7 @@ What a page's blocks do, in their order, in a folder of their own that has a cop
 - A ``toml`` block with an entry point makes the page's module an installed package.
 - A ``yaml`` block with a ``source`` is a pipeline and passes ``dicast check``, or is run by a ``console`` block.
 - A ``json`` block is JSON, a ``sql`` block is SQLite's.
-- ``JUDGE_URL``, where nobody listens, and ``JUDGE_KEY`` are in the environment.
+- ``JUDGE_URL`` and ``BATCH_URL``, where nobody listens, and ``JUDGE_KEY`` are in the environment.
 
 tests/test_followed_pages.py runs the commands.
 
@@ -57,7 +57,7 @@ EVERY_PAGE = [
     *sorted((ROOT / "docs" / "adr").glob("*.md")),
 ]
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-JUDGE = {"JUDGE_URL": "http://127.0.0.1:9/v1", "JUDGE_KEY": "no-key"}
+JUDGE = dict.fromkeys(("JUDGE_URL", "BATCH_URL"), "http://127.0.0.1:9/v1") | {"JUDGE_KEY": "no-key"}
 LANGUAGES = {"bash", "console", "json", "jsonl", "markdown", "python", "sql", "text", "toml", "yaml"}
 
 

@@ -5,7 +5,7 @@
   the environment that they export.
 - Each ends with exit code 0, or N where the fence says ``exit=N``.
 - ``norun`` in the fence says that a command needs the network, a key, a clone or a terminal; :data:`NORUN` counts them.
-- ``JUDGE_URL`` is a model of the tests' own, as a reader would have one.
+- ``JUDGE_URL`` is a model of the tests' own, and ``BATCH_URL`` an endpoint with batches, as a reader would have them.
 - README.md and the first ten minutes are run as a reader runs them, and so is the first use of every command. Of the other pages, a ``dicast``
   that asks nothing of the shell is run in the tests' process, which spares the start of another.
 """
@@ -153,7 +153,7 @@ def in_bash(command, kept, monkeypatch):
         for page in FOLLOWED
     ],
 )
-def test_a_page_can_be_followed_literally(page, tmp_path, chat_server, monkeypatch, capfd):
+def test_a_page_can_be_followed_literally(page, tmp_path, chat_server, batch_server, monkeypatch, capfd):
     if page.stem in ("sandbox", "sandboxes") and shutil.which("bwrap") is None:
         pytest.skip("there is no bubblewrap here (apt install bubblewrap)")
     chat_server.answer = chat_server.sealed(score=0.5, winner="first", confidence=0.9)
@@ -169,6 +169,7 @@ def test_a_page_can_be_followed_literally(page, tmp_path, chat_server, monkeypat
             monkeypatch.setenv(name, value)
     monkeypatch.setenv("PATH", path)
     monkeypatch.setenv("JUDGE_URL", chat_server.url)
+    monkeypatch.setenv("BATCH_URL", batch_server.url)
     monkeypatch.setenv("JUDGE_KEY", "no-key")
     monkeypatch.chdir(tmp_path)
     for number, (language, info, text) in enumerate(blocks(page)):

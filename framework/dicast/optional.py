@@ -260,6 +260,17 @@ class HasIdentity(Protocol):
         """What of it decides a reply, as JSON data without secrets: for those that keep replies. Without it, its options."""
 
 
+class HasSendCollected(Protocol):
+    """Chat models that answer in batches; on the live object. :mod:`dicast.toolkit.batches` has one for any provider."""
+
+    @property
+    def longest_wait(self) -> float:
+        """Seconds that a reply takes at most. What is reserved for a call stays open for so long, even where the process ends."""
+
+    async def send_collected(self) -> None:
+        """Sends the calls that ``complete`` collected, and returns once all of them are answered; called when nothing else of the run can go on. A call that waits counts neither for ``concurrency`` nor for a ``timeout``. Without it, each call is answered by itself."""
+
+
 class HasWants(Protocol):
     """Sinks; on the component or the live object."""
 

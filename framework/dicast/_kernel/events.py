@@ -171,6 +171,7 @@ SPEND_RESERVED = "spend.reserved"
 :param unit: ``usd`` or ``msat``.
 :param lease_until: when it counts as lost unless it was closed.
 :param eval_id: the verdict that it is for, or null.
+:param outlives_run?: true where the reply comes in a batch: the reservation stays open until ``lease_until`` though the run's process has ended.
 """
 
 SPEND_SETTLED = "spend.settled"
@@ -189,6 +190,7 @@ SPEND_SETTLED = "spend.settled"
 :param model: the model that answered, or null.
 :param tokens: how many tokens the calls took, or null.
 :param reply: the answer that was bought, so that it is not bought again; null where it is none to keep.
+:param batch_items?: the ids of the items of batches that were paid.
 """
 
 SPEND_RELEASED = "spend.released"
@@ -214,6 +216,37 @@ BUDGET_THROTTLED = "budget.throttled"
 :param projected: what the call may have cost, as decimal text.
 :param unit: ``usd`` or ``msat``.
 """
+
+BATCH_INTENDED = "batch.intended"
+"""A chat model is about to send calls as one batch; recorded before the first request.
+
+:param key: the random key of the batch: it is in the batch's metadata, and begins the id of each item.
+:param model: the model that is asked.
+:param endpoint: the address without a password or a query.
+:param identity: the digest of everything that decides a reply beside the request.
+:param calls: for each item, in order, ``[digest, nonces]``: the digest of the request, and the random words in it.
+:param again: whether its calls were in another batch that returned no reply for them.
+:param until: when the endpoint ends the batch at the latest.
+"""
+
+BATCH_CREATED = "batch.created"
+"""The endpoint has accepted a batch.
+
+:param key: the batch, as in ``batch.intended``.
+:param batch_id: the endpoint's id of it.
+"""
+
+BATCH_ENDED = "batch.ended"
+"""A batch came back, or will never come back.
+
+:param key: the batch, as in ``batch.intended``.
+:param batch_id: the endpoint's id of it; null where it was never created.
+:param status: the endpoint's word: ``completed``, ``expired``, ``cancelled``, ``failed`` …; ``not_created`` where the endpoint has no such batch.
+:param replied: the number of items with a reply.
+:param failed: the number of items without one.
+"""
+
+BATCH_EVENTS = (BATCH_INTENDED, BATCH_CREATED, BATCH_ENDED)
 
 AGGREGATE_COMPLETED = "aggregate.completed"
 """What the run's records come to.
@@ -270,6 +303,6 @@ RECORD_ENDS = (RECORD_COMPLETED, RECORD_FAILED)
 
 RESERVED_AREAS = (
     *("run.", "subject.", "eval.", "record.", "aggregate.", "comparison."),
-    *("spend.", "budget.", "task.", "source.", "sinks.", "baseline.", "plan."),
+    *("spend.", "budget.", "task.", "source.", "sinks.", "baseline.", "plan.", "batch."),
 )
 """How the types begin of events that only a run records; a trace's own events of such a type are recorded as ``trace.TYPE``."""

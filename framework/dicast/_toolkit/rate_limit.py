@@ -20,12 +20,15 @@ T = TypeVar("T")
 class RequestTrace:
     """What became of the requests that one call of a chat model sent: *paced* by a limiter, and *cut* off unanswered.
 
-    *spent* is what those of no use did cost.
+    *spent* is what those of no use did cost. *waits* says that it is part of a batch, whose reply outlives the process; *waited* is how many
+    seconds the call waited for batches.
     """
 
     paced: bool = False
     cut: bool = False
     spent: Cost = Cost.zero()
+    waits: bool = False
+    waited: float = 0.0
 
 
 WIRE: ContextVar[RequestTrace | None] = ContextVar("dicast_wire", default=None)

@@ -12,6 +12,7 @@
 ``surrogates``      reads JSON with texts that are not Unicode
 ``references``      compares with lists of references
 ``files``           opens a file that a user names, within limits
+``batches``         collects the calls of chat models, and sends them in batches
 ``overwriting``     keeps a command from writing over a file that it reads
 ``endpoint``        sends HTTP requests for chat models and other services
 ``connections``     limits the connections of a server

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from ..classes import evolve, frozen
 from ..contract.protocols import Ledger
 from ..events import BUDGET_THROTTLED, SPEND_LOST, SPEND_RELEASED, SPEND_RESERVED, SPEND_SETTLED
 from ..pipeline.sections import Budget
+from ..timing.turns import resting
 from ..values import Cap, Claim, Cost, Entry, Event, Refusal, Subject, sensitivity
 from ..values.clock import Clock
 
@@ -78,55 +80,96 @@ class BudgetGate:
         self._run_id, self._alive = run_id, alive
         self._changed = asyncio.get_running_loop().create_future()
         self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._left: dict[tuple[str | None, str, str, str], list[Reservation]] = {}
         self.dearest: dict[str, Cost] = {}
         """What the dearest call of each component that announces no cost did cost: its next is projected to cost as much."""
 
     async def reserve(
-        self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float, *, patient: bool = True
+        self,
+        subject: Subject,
+        eval_id: str | None,
+        cost: Cost,
+        seconds: float,
+        *,
+        patient: bool = True,
+        lasting: bool = False,
     ) -> Reservation | Refusal:
         """Make room for a call on *subject* that costs at most *cost* and takes at most *seconds*.
+
+        *lasting* room stays open when the process ends: the reply is in a batch, and a process that resumes the run takes it.
 
         Waits while a cap is exceeded only because of reservations that are still open, unless it is not *patient*: a call
         inside another that holds one would wait for that.
         """
-        changed, found = self._changed, await self._try(subject, eval_id, cost, seconds)
+        if lasting and (adopted := self._adopt(subject, eval_id, cost)) is not None:
+            return adopted
+        claimed = subject, eval_id, cost, seconds, lasting
+        changed, found = self._changed, await self._try(*claimed)
         if isinstance(found, Refusal) and found.wait and patient:
-            async with self._lines.setdefault(found.cap.scope, asyncio.Lock()):  # first come, first served
+            # First come, first served; whoever waits gives the turn back, as the room may come from calls that need one.
+            async with resting(), self._lines.setdefault(found.cap.scope, asyncio.Lock()):
                 while isinstance(found, Refusal) and found.wait:
                     if not changed.done():
                         self._write_off_the_dead()
                         await asyncio.wait({changed}, timeout=POLL_SECONDS)
-                    changed, found = self._changed, await self._try(subject, eval_id, cost, seconds)
+                    changed, found = self._changed, await self._try(*claimed)
                 self._emit()  # whoever is next may find room, too
         if isinstance(found, Refusal):
             self._throttled(subject, found, cost)
         return found
 
     async def admit(
-        self, subject: Subject, eval_id: str | None, costs: Mapping[str, Cost], seconds: float
+        self,
+        subject: Subject,
+        eval_id: str | None,
+        costs: Mapping[str, Cost],
+        seconds: float,
+        lasting: Collection[str] = (),
     ) -> Mapping[str, Reservation] | Refusal:
-        """Make room for a call of each of *costs*, by its key, or for none of them; waits like :meth:`reserve`."""
-        held: dict[str, Reservation] = {}
+        """Make room for a call of each of *costs*, by its key, or for none of them; waits like :meth:`reserve`.
+
+        The room of *lasting* ones, by their keys, stays open when the process ends.
+        """
+        adopted = {key: self._adopt(subject, eval_id, cost) for key, cost in costs.items() if key in lasting}
+        held = {key: one for key, one in adopted.items() if one is not None}
+        costs = {key: cost for key, cost in costs.items() if key not in held}
         for unit in dict.fromkeys(cost.unit for cost in costs.values()):
             mine = {key: cost for key, cost in costs.items() if cost.unit == unit}
-            whole = await self.reserve(subject, eval_id, sum(mine.values(), Cost.zero(unit)), seconds)
+            keys, total = mine.keys() & {*lasting}, sum(mine.values(), Cost.zero(unit))
+            whole = await self.reserve(subject, eval_id, total, seconds, lasting=keys == mine.keys())
             if isinstance(whole, Refusal):
                 self.release(*held.values())
                 return whole
-            held |= dict.fromkeys(mine, whole) if len(mine) == 1 else self._split(whole, mine, seconds)
+            held |= dict.fromkeys(mine, whole) if len(mine) == 1 else self._split(whole, mine, seconds, keys)
         return held
 
-    def _split(self, whole: Reservation, costs: Mapping[str, Cost], seconds: float) -> Mapping[str, Reservation]:
+    def _split(
+        self, whole: Reservation, costs: Mapping[str, Cost], seconds: float, lasting: Collection[str]
+    ) -> Mapping[str, Reservation]:
         """Close *whole* and reserve its parts instead, in one transaction, so that nobody gets the room in between."""
         self._record.commit()  # who claimed before is answered while *whole* still takes the room
         self._record.emit([self._record.event(SPEND_RELEASED, {"reservation_id": whole.id}, whole.subject)])
-        parts = {key: self._claim(whole.subject, whole.eval_id, cost, seconds) for key, cost in costs.items()}
+        of = whole.subject, whole.eval_id
+        parts = {key: self._claim(*of, cost, seconds, lasting=key in lasting) for key, cost in costs.items()}
         answers = {key: self._record.claim(claim, self.lost) for key, (_, claim) in parts.items()}
         self._record.commit()
         return {key: part for key, (part, _) in parts.items() if answers[key].result() is None}
 
-    async def _try(self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float) -> Reservation | Refusal:
-        reservation, claim = self._claim(subject, eval_id, cost, seconds)
+    def _adopt(self, subject: Subject, eval_id: str | None, cost: Cost) -> Reservation | None:
+        """Return what an earlier process of the run left open for such a call; one that is too small is released."""
+        left = self._left.get((eval_id, subject.kind, subject.id, cost.unit)) if self._left else None
+        if not left:
+            return None
+        held = left.pop()
+        if not exceeds(cost, held.projected):
+            return evolve(held, subject=subject)
+        self.release(held)
+        return None
+
+    async def _try(
+        self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float, lasting: bool
+    ) -> Reservation | Refusal:
+        reservation, claim = self._claim(subject, eval_id, cost, seconds, lasting=lasting)
         answer = self._record.claim(claim, self.lost)
         try:
             refusal = await answer
@@ -182,15 +225,32 @@ class BudgetGate:
             self._emit(self._record.event(SPEND_LOST, payload, one.subject))
 
     def write_off(self) -> None:
-        """End what a dead process of this run had reserved: it counts as spent, because it may have been."""
-        self._emit(*map(self.lost, self._ledger.reservations(self._run_id)))
+        """End what a dead process of this run had reserved: it counts as spent, because it may have been.
+
+        Reservations for calls in batches stay open for the same calls of this process.
+        """
+        entries = self._ledger.reservations(self._run_id)
+        self._emit(*(self.lost(entry) for entry in entries if not _is_lasting(entry)))
+        for entry in filter(_is_lasting, entries):
+            event = entry.event
+            payload: Mapping[str, Any] = event.payload
+            subject = Subject(str(event.subject_kind), str(event.subject_id), session_id=event.session_id)
+            cost = Cost(Decimal(str(payload["amount"])), payload["unit"])
+            held = Reservation(str(payload["reservation_id"]), payload["eval_id"], subject, cost)
+            self._left.setdefault((held.eval_id, subject.kind, subject.id, cost.unit), []).append(held)
+
+    def close(self) -> None:
+        """End what earlier processes left open for calls that nobody made again: it counts as spent, because it may have been."""
+        left, self._left = self._left, {}
+        self.forfeit(*(held for of_call in left.values() for held in of_call))
 
     def _write_off_the_dead(self) -> None:
         """End what processes that died had reserved, in whichever run; their leases may be long.
 
         The ledger alone has it: it is not this run's loss.
         """
-        held = [entry for entry in self._ledger.reservations(None) if entry.event.run_id != self._run_id]
+        entries = self._ledger.reservations(None)
+        held = [entry for entry in entries if entry.event.run_id != self._run_id and not _is_lasting(entry)]
         dead = {run_id for run_id in {entry.event.run_id for entry in held} if not self._alive(run_id)}
         self._ledger.append([self.lost(entry) for entry in held if entry.event.run_id in dead])
 
@@ -201,7 +261,9 @@ class BudgetGate:
         event = self._record.event(SPEND_LOST, payload)
         return evolve(event, run_id=held.run_id, session_id=held.session_id)
 
-    def _claim(self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float) -> tuple[Reservation, Claim]:
+    def _claim(
+        self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float, *, lasting: bool = False
+    ) -> tuple[Reservation, Claim]:
         reservation, scopes = Reservation(self._clock.id(), eval_id, subject, cost), self._scopes(subject.session_id)
         payload = {
             "reservation_id": reservation.id,
@@ -210,6 +272,7 @@ class BudgetGate:
             "unit": cost.unit,
             "lease_until": self._clock.after(seconds + GRACE_SECONDS),
             "eval_id": eval_id,
+            **({"outlives_run": True} if lasting else {}),
         }
         caps = [Cap(scope, reason, limit) for scope, reason, limits in scopes for limit in limits]
         return reservation, Claim(self._record.event(SPEND_RESERVED, payload, subject), caps)
@@ -237,6 +300,11 @@ class BudgetGate:
         self._record.commit_soon()
         self._changed.set_result(None)
         self._changed = asyncio.get_running_loop().create_future()
+
+
+def _is_lasting(entry: Entry) -> bool:
+    """Whether the reservation made at *entry* stays open when its process ends."""
+    return bool(entry.event.payload.get("outlives_run"))
 
 
 def exceeds(cost: Cost, projected: Cost) -> bool:

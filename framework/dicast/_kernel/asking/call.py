@@ -54,7 +54,8 @@ class Call:
     *estimate* is None where nothing can be charged; *fallback* is asked in a judge's place when a cap leaves no room; *nests*
     says that there are judges or chat models inside; *quick* that asking is one plain call: nothing waits, costs, or is tried
     again; *elsewhere* is asked in place of *function* where the call is made together with others or in another process, and
-    keeps its time by itself; *needs_output* that there is nothing to ask about a subject without one: see :class:`~dicast.Metric`.
+    keeps its time by itself; *needs_output* that there is nothing to ask about a subject without one: see :class:`~dicast.Metric`;
+    *lasting* how many seconds a reply takes at most where all its chat models answer in batches, else 0.
     """
 
     slot: Slot
@@ -68,6 +69,7 @@ class Call:
     fallback: Judge | None
     elsewhere: Elsewhere | None = None
     needs_output: NeedsOutput = False
+    lasting: float = 0.0
 
     @classmethod
     def of(cls, slot: Slot, live: object, component: object | None = None, *, nests: bool = False) -> Call:

@@ -18,6 +18,9 @@ from .budget import BudgetGate, Reservation, exceeds
 from .call import Call
 from .scoring import Skip
 
+BATCH_ITEM = "batch_item"
+"""The metric of a reply that came in a batch: the item's id, by which a resumed run knows that it was booked."""
+
 SHARE_INSIDE = 0.95
 """Of the time that a call has left, how much a judge inside it may take."""
 
@@ -38,9 +41,11 @@ class Asker(ABC):
             return None
         if cost.amount is None:
             return throttled(Skip("unknown_price", cost))
-        seconds = max(0.0, scope.until - time.monotonic())
+        seconds = max(0.0, scope.until - time.monotonic(), scope.lasting)
         alone = not scope.held and (scope.around is None or not scope.around.held)
-        held = await self._budget.reserve(scope.subject, self._eval_id, cost, seconds, patient=alone)
+        held = await self._budget.reserve(
+            scope.subject, self._eval_id, cost, seconds, patient=alone, lasting=scope.lasting > 0
+        )
         if isinstance(held, Refusal):
             return throttled(Skip(held.cap.reason, cost))
         scope.held[cost.unit] = held
@@ -55,6 +60,7 @@ class Asker(ABC):
             else:
                 self._budget.charge(scope.subject, self._eval_id, owed[unit], settled, scope.path)
             settled = {**bought, "calls": 0, "tokens": None, "reply": None}
+            settled.pop("batch_items", None)
         if settled is bought:
             self._budget.note(scope.subject, self._eval_id, bought)
 
@@ -70,7 +76,7 @@ class Asker(ABC):
             self.settle(scope, scope.received)
             for unit, received in scope.received.items():
                 scope.settled[unit] += received
-            scope.held, scope.received, scope.calls, scope.tokens = {}, nothing(), 0, None
+            scope.held, scope.received, scope.calls, scope.tokens, scope.items = {}, nothing(), 0, None, []
         return await self.cover(scope, cost)
 
 
@@ -89,7 +95,9 @@ class CallScope:
     have settled by themselves; *spent* is what all of it came to once it has ended, in each unit; *until* is when the call's time is over, by the monotonic clock; *held* is what was reserved
     for it, under the lock *covering*. These three have an amount for each unit of money. *cut* says that a request ended unheard,
     *queued* that one was given up; without *cut*, before it was sent. *path*, *judge* and *metric* say what is asked, and for what;
-    *asking* is how many requests are under way, *again* that one was put again. *adapted* has the parameters that endpoints refused.
+    *asking* is how many requests are under way, *again* that one was put again. *adapted* has the parameters that endpoints refused. *lasting* is how many seconds the replies take at most, where
+    all of them come in batches, else 0; *waits* says that the call was given up before such a reply came. *items* names the items of batches that
+    were paid since the last settlement.
     """
 
     asker: Asker
@@ -113,12 +121,16 @@ class CallScope:
     asking: set[asyncio.Future[None]] = field(factory=set)
     again: bool = False
     adapted: set[str] = field(factory=set)
+    lasting: float = 0.0
+    waits: bool = False
+    items: list[str] = field(factory=list)
 
     @property
     def bought(self) -> Mapping[str, Any]:
         """What a settlement says of the call: what was bought since the last one, and for what."""
         of = {"judge": self.judge, "metric": self.metric, "rollout": self.rollout}
-        return {"model": self.model, "calls": self.calls, "tokens": self.tokens, **of, "reply": None}
+        items = {"batch_items": self.items} if self.items else {}
+        return {"model": self.model, "calls": self.calls, "tokens": self.tokens, **of, "reply": None, **items}
 
     @property
     def seconds_inside(self) -> float:
@@ -136,6 +148,8 @@ class CallScope:
         if answer.metrics.get("cached") is True:
             return
         self.calls += 1
+        if (item := answer.metrics.get(BATCH_ITEM)) is not None:
+            self.items = [*self.items, str(item)]
         if answer.usage is not None:
             self.tokens = (self.tokens or 0) + answer.usage.input_tokens + answer.usage.output_tokens
 
@@ -145,11 +159,21 @@ class CallScope:
 
     def give_up(self, wire: RequestTrace) -> None:
         """Count a chat model's call that was given up: its tries, which are known, and one that was under way, which is not."""
+        if wire.waits:
+            self.waits = True
+            return
         self.receive(Failure("timeout", "given up", cost=wire.spent))
         self.queued = True
         self.cut = self.cut or wire.cut or not wire.paced
         if self.cut and (held := self.held.get(wire.spent.unit)) is not None:  # made for one try alone
             self.held[wire.spent.unit] = evolve(held, projected=held.projected + wire.spent)
+
+    def prolong(self, seconds: float) -> None:
+        """Give this call, and those around it, more time: that of a wait for a batch."""
+        scope: CallScope | None = self
+        while scope is not None and seconds:
+            scope.until += seconds
+            scope = scope.around
 
     def owed(self, said: Cost, *, has_own_price: bool = False) -> dict[str, Cost]:
         """Return what is still to be settled in each unit, for a component that reports the cost *said*.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
@@ -15,7 +17,8 @@ from ..contract.protocols import ChatModel, Judge, estimate
 from ..pipeline.plain_values import unstructure
 from ..pipeline.sections import Slot
 from ..stream.opening import Opener
-from ..timing.turns import call_turn, holding
+from ..timing.awaiting import unlimited
+from ..timing.turns import call_turn, holding, resting
 from ..values import ChatRequest, Cost, Failure, Judgment, Reply, Subject, Verdict
 from ..values.endpoint_errors import AccessRefused
 from ..values.errors import Interrupted
@@ -44,7 +47,7 @@ class MeteredModel:
         """Ask the chat model on behalf of the call that is under way."""
         scope = SCOPE.get()
         if scope is None:  # asked by another chat model, whose reply is counted
-            return written(await maybe_await(self.live.complete(request)), self.live)
+            return written(await awaited_reply(self.live, request), self.live)
         request = request if request.rollout == scope.rollout else evolve(request, rollout=scope.rollout)
         async with call_turn(scope.give_up_unsent):
             scope.again = scope.again or request.attempt > 0
@@ -52,7 +55,7 @@ class MeteredModel:
                 self._units.add((projected := self._estimate(request)).unit)
                 if scope.again and not projected.is_zero:
                     return await self._ask_again(request, scope, projected)
-                async with scope.covering:  # one reservation a unit, however many models it asks at once
+                async with covering(scope):  # one reservation a unit, however many models it asks at once
                     refused = await scope.asker.cover(scope, projected)
                 if refused is not None:
                     return refused
@@ -60,14 +63,47 @@ class MeteredModel:
 
     async def _ask_again(self, request: ChatRequest, scope: CallScope, projected: Cost) -> Reply | Failure:
         """Ask what may cost *projected*, and what was not reserved for when the call began; nothing else of the call is under way then."""
-        async with scope.covering:
-            while scope.asking:
-                await asyncio.wait(scope.asking)
+        async with covering(scope):
+            async with resting():
+                while scope.asking:
+                    await asyncio.wait(scope.asking)
             refused = await scope.asker.cover_again(scope, projected)
             return await completed(self.live, request, scope) if refused is None else refused
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.live, name)
+
+
+def collects(model: object) -> bool:
+    """Whether the live *model* collects calls, and answers them in batches."""
+    return hasattr(model, "send_collected")
+
+
+async def awaited_reply(model: ChatModel, request: ChatRequest) -> Reply | Failure:
+    """Return the answer of *model*. A call that waits for its batch has no turn meanwhile, and takes no time of those around it."""
+    if not collects(model):
+        return await maybe_await(model.complete(request))
+    began = time.monotonic()
+    async with resting():
+        with unlimited():
+            try:
+                return await maybe_await(model.complete(request))
+            finally:
+                (WIRE.get() or RequestTrace()).waited += time.monotonic() - began
+
+
+@asynccontextmanager
+async def covering(scope: CallScope) -> AsyncIterator[None]:
+    """Hold the lock on the reservations of *scope*; whoever waits for it gives the turn back meanwhile."""
+    if scope.covering.locked():
+        async with resting():
+            await scope.covering.acquire()
+    else:
+        await scope.covering.acquire()
+    try:
+        yield
+    finally:
+        scope.covering.release()
 
 
 async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) -> Reply | Failure:
@@ -78,11 +114,12 @@ async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) ->
     scope.asking.add(ended := asyncio.get_running_loop().create_future())
     with holding(WIRE, wire := RequestTrace()), holding(SCOPE, None):
         try:
-            answer: object = await maybe_await(model.complete(request))
+            answer: object = await awaited_reply(model, request)
         except asyncio.CancelledError:
             scope.give_up(wire)
             raise
         except AccessRefused as error:
+            scope.waits = scope.waits or wire.waits
             scope.receive(Failure("refused", str(error), cost=error.cost or Cost.zero()))
             raise
         except Interrupted:
@@ -94,6 +131,7 @@ async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) ->
             scope.cut = True
             return Failure("judge_call_failed", f"{type(error).__name__}: {error}")
         finally:
+            scope.prolong(wire.waited)
             scope.asking.discard(ended)
             ended.set_result(None)
     if not isinstance(answer, Reply | Failure):
@@ -147,6 +185,7 @@ class Nested:
 async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel, ChatModel], object] = MeteredModel) -> Call:
     """Open the component of *slot*, and put the kernel between it and the judges and chat models inside, as a *model*."""
     wrapped: list[str] = []
+    models: dict[str, object] = {}  # by where they stand
 
     def wrap(live: Any, at: str) -> Any:
         if not isinstance(live, ChatModel | Judge):
@@ -154,9 +193,22 @@ async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel, Chat
         nests = any(path.startswith(at) for path in wrapped)
         wrapped.append(at)
         if isinstance(live, ChatModel):
+            models[at] = live
+            opener.note_collecting(live)
             return model(live, opener.configured(live))
+        own = {place: models.pop(place) for place in [*models] if place.startswith(f"{at}.")}
         inner = evolve(slot, label=slot.label + at, path=slot.path + at, kind="judge", retries=0, range=None)
-        return Nested(live, Call.of(inner, live, opener.configured(live), nests=nests), slot.inside.get(at))
+        call = Call.of(inner, live, opener.configured(live), nests=nests)
+        return Nested(live, evolve(call, lasting=_lasting(own)), slot.inside.get(at))
 
     live = await opener.open(slot.component, wrap)
-    return Call.of(slot, live, opener.configured(live), nests=bool(wrapped))
+    call = Call.of(slot, live, opener.configured(live), nests=bool(wrapped))
+    return evolve(call, lasting=_lasting(models))
+
+
+def _lasting(models: Mapping[str, object]) -> float:
+    """Return how many seconds the replies of *models*, by where they stand, take at most; 0 unless all of them come in batches."""
+    leaves = [model for at, model in models.items() if not any(other.startswith(f"{at}.") for other in models)]
+    if not leaves or not all(map(collects, leaves)):
+        return 0.0
+    return max(float(getattr(model, "longest_wait", 0.0)) for model in leaves)

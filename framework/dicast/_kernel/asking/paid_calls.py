@@ -55,14 +55,15 @@ class PaidCalls(Asker):
 
     async def admit(self, slots: Iterable[Slot], subject: Subject) -> Skip | None:
         """Reserve for all *slots* what a rollout of them may cost; a Skip when there is no room for all."""
-        caller, costs, seconds = self._run.caller, dict[str, Cost](), 0.0
+        caller, costs, seconds, lasting = self._run.caller, dict[str, Cost](), 0.0, set[str]()
         for call in (self._run.calls[slot.path] for slot in slots):
             cost = caller.estimate(call, subject)
             key = (subject.kind, subject.id, self._label, call.slot.label, 0)
             if isinstance(cost, Cost) and cost.amount and self._run.kept_reply(key, call) is None:
                 costs[call.slot.path] = cost
-                seconds += call.seconds
-        held = await self._budget.admit(subject, self._eval_id, costs, seconds)
+                seconds += max(call.seconds, call.lasting)
+                lasting |= {call.slot.path} if call.lasting else set()
+        held = await self._budget.admit(subject, self._eval_id, costs, seconds, lasting)
         if isinstance(held, Refusal):
             none = Cost.zero(held.cap.limit.unit)
             return Skip(held.cap.reason, sum((cost for cost in costs.values() if cost.unit == none.unit), none))
@@ -179,7 +180,12 @@ class PaidCalls(Asker):
         return await self._fallback(call, children, scope, Skip(found.throttled_reason, projected))
 
     def _break_off(self, call: Call, scope: CallScope, error: BaseException) -> None:
-        """Settle a call that was refused access or given up; what did not come back may have been paid, too."""
+        """Settle a call that was refused access or given up; what did not come back may have been paid, too.
+
+        A call that waits for a batch keeps its reservation: a process that resumes the run takes the reply.
+        """
+        if scope.waits and scope.lasting:
+            return
         if (scope.queued or isinstance(error.__cause__, AccessRefused)) and not scope.cut:
             self._closed(call, scope, Failure("refused", str(error)))
         else:
@@ -231,7 +237,8 @@ class PaidCalls(Asker):
         super().settle(scope, owed, **answered)
 
     def _scope(self, call: Call, subject: Subject, rollout: int, around: CallScope | None = None) -> CallScope:
-        return CallScope(self, subject, rollout, call.slot.path, self._label, call.slot.label, around)
+        path, label = call.slot.path, call.slot.label
+        return CallScope(self, subject, rollout, path, self._label, label, around, lasting=call.lasting)
 
 
 def _kept(answer: Answered, scope: CallScope) -> Payload:

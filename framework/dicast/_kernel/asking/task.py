@@ -14,7 +14,6 @@ from typing import Any
 import orjson
 
 from ..classes import evolve, frozen
-from ..contract.define import maybe_await
 from ..contract.protocols import ChatModel, estimate
 from ..events import RECORD_COMPLETED, RECORD_FAILED, TASK_REPLIED
 from ..pipeline.plain_values import structure, unstructure
@@ -28,7 +27,7 @@ from ..values import Answered, ChatRequest, Cost, Event, Failure, Reply, Subject
 from ..values.endpoint_errors import AccessRefused
 from .call import Call, Caller, no_output
 from .call_scope import SCOPE, Asker, CallScope
-from .metering import completed, written
+from .metering import awaited_reply, completed, written
 from .paid_calls import RunServices
 
 
@@ -45,7 +44,7 @@ class ReplayedModel:
         scope = SCOPE.get()
         # Asked by another chat model, whose reply is counted.
         if scope is None or not isinstance(scope.asker, TaskReplies):
-            return written(await maybe_await(self.live.complete(request)), self.live)
+            return written(await awaited_reply(self.live, request), self.live)
         return await scope.asker.buy(self.live, request, self.component)
 
     def __getattr__(self, name: str) -> Any:
@@ -125,7 +124,8 @@ class TaskReplies(Asker):
 
     def _scope(self, criterion: str = "") -> CallScope:
         slot, until = self.call.slot, time.monotonic() + self.call.seconds
-        return CallScope(self, self.subject, self._rollout, slot.path, slot.label, criterion, until=until)
+        of = (self.subject, self._rollout, slot.path, slot.label, criterion)
+        return CallScope(self, *of, until=until, lasting=self.call.lasting)
 
     def _kept(self, key: str) -> Reply | None:
         """What was bought under *key*, in this process or by an earlier one of this run."""
@@ -141,6 +141,8 @@ class TaskReplies(Asker):
 
     def _break_off(self, scope: CallScope, error: BaseException) -> None:
         """Settle a request that was refused access or given up; what did not come back may have been paid, too."""
+        if scope.waits and scope.lasting:  # a process that resumes the run takes the reply
+            return
         if isinstance(error, AccessRefused) or (scope.queued and not scope.cut):
             spent = sum(scope.received.values(), Cost.zero())  # by one model, so in one unit
             self._close(scope, Failure("refused", str(error), cost=spent))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import time
+from datetime import UTC, datetime, time
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STOPPED
 from ..leases.leases import living
 from ..leases.leasing import Leasing
+from ..report.batches import waiting_batches
 from ..report.older import current_document
 from ..resume.named_runs import run_kind, started_runs
 from ..values import BASES, Event, Query
@@ -54,13 +55,15 @@ def runs(name: str | None, since: str | None, limit: int, ledger: Path | None, a
 
 def past_runs(ledger: Ledger, name: str | None = None, since: str | None = None) -> Iterator[Listed]:
     """The runs of the pipeline *name* that began at *since* or later, by default all; the one that began last first."""
-    is_held = _held(ledger)
+    is_held, now = _held(ledger), datetime.now(UTC).isoformat()
     for entry in started_runs(ledger.read, tools=True):
         begun = entry.event
         if name in (None, begun.payload["name"]) and (since is None or begun.time >= since):
             ended = Query(begun.run_id, (RUN_COMPLETED, RUN_STOPPED), newest_first=True, limit=1)
             end = next((each.event for each in ledger.read(ended)), None)
-            yield _listed(begun, end, held=is_held(begun.run_id))
+            listed = _listed(begun, end, held=is_held(begun.run_id))
+            waits = listed["state"] != "completed" and waiting_batches(ledger.read, begun.run_id, now)
+            yield {**listed, "state": "waiting", "batches": waits} if waits else listed
 
 
 def _held(ledger: Ledger) -> Callable[[str], bool]:

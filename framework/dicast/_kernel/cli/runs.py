@@ -44,6 +44,11 @@ if TYPE_CHECKING:
 )
 @click.option("--retry-failed", is_flag=True, help="With --resume: judge the failed subjects again.")
 @click.option(
+    "--cancel-batches",
+    is_flag=True,
+    help="Cancel the batches that are open when the run is interrupted; with --resume, those of the earlier process.",
+)
+@click.option(
     "--yes", is_flag=True, help="Run the code that checks name, also where the section trust does not name its file."
 )
 @click.option("--metric-lines", is_flag=True, help="Print METRIC lines to stdout, and nothing else there.")
@@ -56,6 +61,7 @@ def run(
     overrides: tuple[str, ...],
     resume: str | None,
     retry_failed: bool,
+    cancel_batches: bool,
     yes: bool,
     metric_lines: bool,
     primary: str | None,
@@ -74,7 +80,9 @@ def run(
         raise click.UsageError("--metric-lines prints METRIC lines alone: leave --json and --head out")
     if primary is not None and not metric_lines:
         raise click.UsageError("--primary is for METRIC lines: add --metric-lines")
-    request = Request(limit if head is None else head, resume, retry_failed, trusts_all=yes)
+    request = Request(
+        limit if head is None else head, resume, retry_failed, trusts_all=yes, cancel_batches=cancel_batches
+    )
     pipeline = file if switched_off() else read_pipeline(file, overrides)
     if isinstance(pipeline, PipelineFile) and pipeline.experiments:
         if metric_lines:

@@ -258,6 +258,9 @@ def _money_lines(done: Document) -> Iterator[str]:
     yield f"spent: {amounts_text(done['cost']) or 'nothing'}"
     if lost := amounts_text(done["spend_lost"]):
         yield f"  lost, reserved for calls that ended unheard: {lost}"
+    for batch in done.get("batches", ()):
+        name = batch["batch_id"] or "not confirmed by the endpoint"
+        yield f"  waiting: a batch of {batch['calls']:,} calls to {batch['model']} ({name}) goes on until {batch['until']} at the latest"
     if done.get("plan"):
         yield from plan_lines(done["plan"])
     for label, tally in done["metrics"].items():

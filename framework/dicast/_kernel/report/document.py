@@ -86,7 +86,7 @@ def document(
     }
     if report.corrections is not None:
         done = report.corrections.document(done)
-    return done | answered(gate, report, coverage, ending, done)
+    return done | report.batches.figures() | answered(gate, report, coverage, ending, done)
 
 
 def disabled_document(name: str) -> Document:

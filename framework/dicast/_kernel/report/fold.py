@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..events import (
+    BATCH_EVENTS,
     BUDGET_THROTTLED,
     EVAL_COMPLETED,
     EVAL_FAILED,
@@ -24,6 +25,7 @@ from ..pipeline.sections import METRICS, RECORD
 from ..values import Basis, Cost, Event
 from ..values.passes import PassRule
 from ..values.stop_reasons import output_ending
+from .batches import Batches
 from .corrected import Corrections
 from .endings import EndingNotes
 from .evidence import EvidenceNotes
@@ -59,6 +61,7 @@ class Report:
         self._due_criteria: tuple[str, ...] = ()
         self.rows = Rows()
         self.corrections: Corrections | None = None
+        self.batches = Batches()
         self.models: dict[str, set[str]] = {}
         self.adapted: dict[str, set[str]] = {}
         self.failed_shown: list[Mapping[str, object]] = []
@@ -80,6 +83,7 @@ class Report:
             SPEND_LOST: self._lose,
             BUDGET_THROTTLED: self._throttle,
             TASK_REPLIED: self._note_reply,
+            **dict.fromkeys(BATCH_EVENTS, self.batches.observe),
         }
 
     def observe(self, event: Event) -> None:

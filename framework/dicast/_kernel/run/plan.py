@@ -34,13 +34,17 @@ from ..values.errors import ConfigError, Problem
 
 @frozen
 class Plan:
-    """The units in the order of the file, and every slot's component made ready to be called."""
+    """The units in the order of the file, and every slot's component made ready to be called.
+
+    *collecting* are the live chat models that collect calls for batches.
+    """
 
     units: tuple[Unit, ...]
     calls: Mapping[str, Call]
     counted: tuple[str, ...]
     task: Call | None = None
     extractors: tuple[Call, ...] = ()
+    collecting: tuple[Any, ...] = ()
 
     @property
     def inline(self) -> bool:
@@ -81,7 +85,7 @@ async def make_plan(pipeline: Pipeline, run: RunContext, stack: AsyncExitStack, 
         units.append(Unit(METRICS, _digest(pipeline, metrics), lambda _: _COMBINED_PLAN, metrics=combined))
     units += [Unit(slot.label, slot.fingerprint, _planned(slot), slot=slot) for slot in pipeline.judges]
     extractors = tuple(calls[slot.path] for slot in pipeline.extractors)
-    return Plan(tuple(units), calls, counted_labels(pipeline), task, extractors)
+    return Plan(tuple(units), calls, counted_labels(pipeline), task, extractors, tuple(opener.collecting))
 
 
 _COMBINED_PLAN = {"rubric_id": RUBRIC_ID, "rubric_version": RUBRIC_VERSION, "judge_kind_planned": "metrics"}

@@ -12,7 +12,7 @@ from ..asking.call import Caller
 from ..asking.paid_calls import RunServices
 from ..classes import evolve, frozen
 from ..contract.protocols import Ledger, Source
-from ..events import RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
+from ..events import BATCH_EVENTS, RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
 from ..leases.leases import leased, living
 from ..pipeline.secret_mask import SecretMask
 from ..pipeline.sections import Pipeline, Slot
@@ -35,7 +35,7 @@ from ..stream.stream import BATCH, Stream
 from ..timing.event_loop import patient_collector
 from ..timing.stop import Stop
 from ..timing.timer import Timer
-from ..values import Due, Results, RunContext, TraceEvent
+from ..values import BatchLog, Due, Results, RunContext, TraceEvent
 from ..values.clock import Clock
 from ..values.errors import ConfigError, DicastError, Interrupted, LedgerError
 from .end import EARLY_STOP, Stopped, conclude, counted, failed, ledger_json, sinks_json, stopped_after
@@ -52,7 +52,8 @@ class Request:
     that has *ended*, too, where another gate is to decide it) and *retry_failed* judges its failed subjects again; *source* stands in for
     the file's; *live* says that it is a live one, and takes up an unfinished run of it unless *new*; *suite* says to which suite it
     belongs; a *preview* is nothing to take up or to compare with; *kind* is recorded, one of ``RUN_KINDS``, by default as the other members
-    say; *trusts_all* is the consent to run code that the section ``trust`` does not name; *pause_after* so many subjects the run pauses, and can be taken up; *signals* lets Ctrl-C and SIGTERM end the run in order; *progress* is called now and then.
+    say; *trusts_all* is the consent to run code that the section ``trust`` does not name; *pause_after* so many subjects the run pauses, and can be taken up; *signals* lets Ctrl-C and SIGTERM end the run in order; *progress* is called now and then;
+    *cancel_batches* cancels the batches of the run that are open, and sends no new ones.
     """
 
     limit: int | None = None
@@ -69,6 +70,7 @@ class Request:
     trusts_all: bool = False
     signals: bool = False
     progress: Callable[[Report], None] | None = None
+    cancel_batches: bool = False
 
 
 @frozen
@@ -148,7 +150,8 @@ class _Run:
         self._mask = mask
         self.pipeline, self.ledger, self.clock, self.stop = pipeline, ledger, clock, stop
         self.earlier, self.request, self.report = earlier, request, Report()
-        self.context = evolve(context, lookahead=lookahead(pipeline), record=self._record)
+        batches = None if request.live else BatchLog(self._record_batch, request.cancel_batches)
+        self.context = evolve(context, lookahead=lookahead(pipeline), record=self._record, batches=batches)
         self._stream: Stream | None = None
         self._source: Source | None = None
         self.baseline: Results | None = None
@@ -210,6 +213,14 @@ class _Run:
         stream.emit(trace_events(stream, events))
         if position is not None:
             stream.emit([stream.event(SOURCE_POSITION, position)])
+        stream.commit()
+
+    def _record_batch(self, type_: str, payload: Mapping[str, object]) -> None:
+        """See :class:`~dicast.BatchLog`."""
+        stream = self._stream
+        if stream is None or type_ not in BATCH_EVENTS:
+            raise RuntimeError(f"{type_} is recorded while subjects are judged, and only events of batches are")
+        stream.emit([stream.event(type_, payload)])
         stream.commit()
 
     async def _open_source(self, parts: ComponentStack) -> Source:
@@ -280,6 +291,8 @@ class _Run:
         )
         with patient_collector():
             await window.run(subjects, self._limit())
+        if not self.request.pause_after:
+            budget.close()
         await stream.flush()
 
     def _limit(self) -> int | None:

@@ -3,6 +3,7 @@
 At most :data:`AHEAD` times *concurrency* subjects are under way (at least :data:`WINDOW`), and a subject begins only when
 the one that many places before it is in the ledger. So the stream of events is the same however long each
 judge takes. Where the run may stop early they are *concurrency*: so no more than one less are begun after the one that stops it.
+Where chat models collect calls for batches they are :data:`~.stage.HELD`, as a batch has the calls of all subjects under way.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from ..asking.paid_calls import RunServices
@@ -21,12 +23,13 @@ from ..resume.resume import moved, subject_events
 from ..resume.units import EarlierUnits
 from ..stream.stream import SECONDS, Stream
 from ..timing.stop import Stop
-from ..timing.turns import subject_turn
+from ..timing.turns import Permits, subject_turn
 from ..values import PARENTS, Due, Event, Subject, sensitivity
 from ..values.errors import Interrupted
 from .begin import Job, Starter
 from .children import ChildVerdicts, children_of
 from .plan import Plan
+from .stage import HELD, Stage
 
 AHEAD = 4
 """Subjects under way for each call that may be made at the same time: a slow one does not keep the others waiting."""
@@ -63,8 +66,10 @@ class Window:
         self._ended = None if observers is None else observers.stopped  # by what an earlier process has found
         self._enough = False
         watched = observers is not None and observers.may_stop
-        self._limit = concurrency if watched else max(WINDOW, AHEAD * concurrency)
-        self._turns = asyncio.Semaphore(concurrency)
+        self._limit = concurrency if watched else HELD if plan.collecting else max(WINDOW, AHEAD * concurrency)
+        self._turns = Permits(concurrency) if plan.collecting else asyncio.Semaphore(concurrency)
+        self._collecting = plan.collecting
+        self._stage: Stage | None = None
         self._window: deque[Job] = deque()
         self._ordered = ordered
         self._answers: list[tuple[Callable[[Sequence[Event]], object], Sequence[Event]]] = []
@@ -87,6 +92,8 @@ class Window:
         :raises Interrupted: when the run was asked to stop; what was judged is kept.
         """
         count = 0
+        if isinstance(self._turns, Permits):
+            self._stage = Stage(self._collecting, self._turns)
         try:
             if limit != 0:
                 async for due in self._arriving(subjects):
@@ -102,6 +109,8 @@ class Window:
                 self._stop.request("early_stop", None, self._ended)
         finally:
             await self._abandon()
+            if self._stage is not None:
+                await self._stage.close()
         return count
 
     def _is_owed(self, subject: Subject) -> bool:
@@ -214,9 +223,15 @@ class Window:
         return next(done, self._window[0])
 
     async def _wait(self, task: asyncio.Task[None]) -> None:
+        with nullcontext() if self._stage is None else self._stage.reader_waits():
+            await self._wait_for(task)
+
+    async def _wait_for(self, task: asyncio.Task[None]) -> None:
         stopping = asyncio.ensure_future(self._stop.wait())
         try:
             while not task.done():
+                if self._stage is not None:
+                    self._stage.check()
                 await asyncio.wait({task, stopping}, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 self._end_if_asked()
                 if self._stream.due:
@@ -225,15 +240,16 @@ class Window:
             stopping.cancel()
 
     async def _drain(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        """Wait for what is being bought, so that it is kept and settled, unless the user asks to stop."""
-        interrupted = asyncio.ensure_future(self._stop.interrupted.wait())
+        """Wait for what is being bought, so that it is kept and settled, unless the user asks to stop; but not for batches."""
         done = asyncio.gather(*tasks, return_exceptions=True)
+        ends: set[asyncio.Future[Any]] = {done, asyncio.ensure_future(self._stop.interrupted.wait())}
+        if self._stage is not None:
+            ends.add(asyncio.ensure_future(self._stage.quiet()))
         try:
-            both: set[asyncio.Future[Any]] = {done, interrupted}
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            interrupted.cancel()
-            done.cancel()
+            for end in ends:
+                end.cancel()
 
     async def _abandon(self) -> None:
         """End what is still under way; verdicts that are ready and next in order are emitted."""

@@ -47,8 +47,14 @@ class Opener:
 
     def __init__(self, run: RunContext, stack: AsyncExitStack) -> None:
         self._run, self._stack = run, stack
+        self.collecting: list[Any] = []
         self._shared: list[tuple[Any, Any]] = []
         self._opened: dict[int, tuple[Any, Any]] = {}  # live object and component, by the id of the live object
+
+    def note_collecting(self, model: object) -> None:
+        """Note a live chat model if it collects calls."""
+        if hasattr(model, "send_collected") and all(model is not one for one in self.collecting):
+            self.collecting.append(model)
 
     def configured(self, live: Any) -> Any:
         """Return the component that *live* was opened from, or *live* itself if it needed no opening."""

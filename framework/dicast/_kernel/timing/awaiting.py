@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import inf
 from typing import Any
 
 from .timer import INSIST_SECONDS, Timer
+from .turns import holding
 
 GIVE_UP_SECONDS = 2.0
 """How long a component may go on after it was cancelled."""
 
 LATE_SECONDS = 0.05
 """When the event loop comes round later than this, somebody has kept it."""
+
+
+_LIMITS: ContextVar[tuple[Limit, ...]] = ContextVar("dicast_limits", default=())
+"""The limits of the components around what is under way, the outermost first."""
 
 
 class TimeUp(Exception):
@@ -28,7 +36,8 @@ async def within(timer: Timer, answer: Awaitable[object], seconds: float) -> obj
     """
     limit = Limit(seconds)
     try:
-        found = await Steps(answer, timer, limit)
+        with holding(_LIMITS, (*_LIMITS.get(), limit)):
+            found = await Steps(answer, timer, limit)
     except asyncio.CancelledError:
         if not limit.expired or limit.end():  # not the limit has cancelled it, or not alone
             raise
@@ -37,6 +46,19 @@ async def within(timer: Timer, answer: Awaitable[object], seconds: float) -> obj
     if limit.expired:
         raise TimeUp("; it ignored its cancellation and was given up" if limit.given_up else "")
     return found
+
+
+@contextmanager
+def unlimited() -> Iterator[None]:
+    """Let the time of no component around run while the block waits."""
+    limits = _LIMITS.get()
+    for limit in limits:
+        limit.pause()
+    try:
+        yield
+    finally:
+        for limit in limits:
+            limit.go_on()
 
 
 class Limit:
@@ -51,8 +73,24 @@ class Limit:
         self.expired = self.given_up = self._extended = False
         self._task, self._before = task, task.cancelling()
         self._sent, self._since, self._kept = 0, 0.0, 0.0
+        self._pauses, self._left, self._ended = 0, 0.0, False
         self.until = time.monotonic() + seconds
         self._look_in(seconds)
+
+    def pause(self) -> None:
+        """Stop the time, which is over at no moment until :meth:`go_on` is called as often."""
+        self._pauses += 1
+        if self._pauses == 1:
+            self._left, self.until = max(0.0, self.until - time.monotonic()), inf
+            self._timer.cancel()
+
+    def go_on(self) -> None:
+        """Let the time run on with what was left of it."""
+        self._pauses -= 1
+        if not self._pauses:
+            self.until = time.monotonic() + self._left
+            if not self._ended:
+                self._look_in(self._left)
 
     def _look_in(self, seconds: float) -> None:
         self._due = time.monotonic() + seconds
@@ -94,6 +132,7 @@ class Limit:
 
     def end(self) -> bool:
         """Cancel no more; return whether the task was cancelled by others, too."""
+        self._ended = True
         self._timer.cancel()
         while self._sent:
             self._sent -= 1

@@ -7,18 +7,102 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import Any
+from functools import partial
+from typing import Any, Literal
+
+
+class Permits(asyncio.Semaphore):
+    """The turns of a run whose chat models collect calls: a call that only waits gives its turn back meanwhile.
+
+    *granted* counts the turns that were ever given; *idle* is set while nobody has one, *busy* while somebody has.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.granted = self._taken = self._owed = 0
+        self.idle, self.busy = asyncio.Event(), asyncio.Event()
+        self.idle.set()
+
+    async def acquire(self) -> Literal[True]:
+        """Wait for a turn, and take it."""
+        await super().acquire()
+        self.granted += 1
+        self._taken += 1
+        self.idle.clear()
+        self.busy.set()
+        return True
+
+    def release(self) -> None:
+        """Give a turn back."""
+        if self._owed:
+            self._owed -= 1
+            return
+        self._taken -= 1
+        if not self._taken:
+            self.busy.clear()
+            self.idle.set()
+        super().release()
+
+    def owe(self) -> None:
+        """Go on without a turn that was given back: the next release gives nothing back."""
+        self._owed += 1
 
 
 class Turn:
-    """The right to have one call under way. While its holder waits for a call inside, that call has it."""
+    """The right to have one call under way. While its holder waits for a call inside, that call has it.
+
+    In a run whose chat models collect calls it is the holder's only while nothing inside goes on or rests: the first call inside takes it over,
+    the last one hands it back, and whatever rests lets others have it.
+    """
 
     def __init__(self, free: asyncio.Semaphore) -> None:
         self.free = free
         self._lent = asyncio.Lock()
+        self._inside = 0
+
+    def rest(self, free: Permits) -> None:
+        """Let others have the turn."""
+        self._inside += 1
+        if self._inside == 1:
+            free.release()
+
+    async def resume(self, free: Permits) -> None:
+        """End the rest once the turn can be had again, or while something inside goes on."""
+        if self._inside == 1:
+            try:
+                await free.acquire()
+            except BaseException:
+                self.go_on(free)
+                raise
+            self._leave(free)
+        else:
+            self._inside -= 1
+
+    def go_on(self, free: Permits) -> None:
+        """End the rest at once, for a call that ends."""
+        self._inside -= 1
+        if not self._inside:
+            free.owe()
+
+    def _leave(self, free: Permits) -> None:
+        self._inside -= 1
+        if self._inside:
+            free.release()
+
+    async def _enter(self, free: Permits) -> Callable[[], None]:
+        self._inside += 1
+        if self._inside > 1:
+            try:
+                await free.acquire()
+            except BaseException:
+                self.go_on(free)
+                raise
+        return partial(self._leave, free)
 
     async def take(self) -> Callable[[], None]:
         """Wait until this turn is not lent, or another one is free, and return what gives it back."""
+        if isinstance(self.free, Permits):
+            return await self._enter(self.free)
         for one in (self._lent, self.free):
             if not one.locked():
                 await one.acquire()
@@ -46,6 +130,23 @@ def _let_go(waiting: Sequence[asyncio.Task[Any]], either: Sequence[asyncio.Lock 
 
 TURN: ContextVar[Turn | None] = ContextVar("dicast_turn", default=None)
 """The turn of what is under way in the current task; None where calls are not counted."""
+
+
+@asynccontextmanager
+async def resting() -> AsyncIterator[None]:
+    """Let others have the current call's turn while the block waits, in a run whose chat models collect calls."""
+    turn = TURN.get()
+    free = None if turn is None else turn.free
+    if turn is None or not isinstance(free, Permits):
+        yield
+        return
+    turn.rest(free)
+    try:
+        yield
+    except BaseException:
+        turn.go_on(free)
+        raise
+    await turn.resume(free)
 
 
 @contextmanager

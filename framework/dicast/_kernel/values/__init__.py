@@ -6,6 +6,7 @@ from ..events import RESERVED_AREAS
 from .basis import BASES, Basis, basis_of, reaches, weakest
 from .chat import ChatRequest, Media, Message, Reply, Token, Usage
 from .event import (
+    BatchLog,
     Cap,
     Claim,
     Entry,
@@ -39,6 +40,7 @@ __all__ = [
     "RESERVED_AREAS",
     "Answered",
     "Basis",
+    "BatchLog",
     "Cap",
     "ChatRequest",
     "Claim",

@@ -237,6 +237,18 @@ def _not_live(events: Sequence[TraceEvent], position: Mapping[str, object] | Non
 
 
 @frozen
+class BatchLog:
+    """What a run offers to chat models that collect calls and send them in batches.
+
+    *record* appends an event of the types ``batch.*`` to the ledger: once it returns, the event survives a kill of the process. *cancel* says that the
+    user wants the batches of the run cancelled, and no new one made.
+    """
+
+    record: Callable[[str, Mapping[str, object]], None]
+    cancel: bool = False
+
+
+@frozen
 class RunContext:
     """What a component's ``open(run)`` is given: which run it serves, and whether it continues an earlier process's run.
 
@@ -248,6 +260,7 @@ class RunContext:
     *ledger_path* is its file, None for one that is none. *pass_at* has for each metric, each judge and all metrics together the least score with which a subject passes.
     For an early stop, *shuffle* is the seed of the random order in which subjects come, ``sizes(label)`` says how many there are for a label to judge where
     they come so, *baseline* has the records that the run is compared with, and ``gate_at(label)`` is the line that the gate holds the label's mean against.
+    *batches* is None where no chat model may collect calls: outside of pipeline runs, and in watch mode.
     *trust* has the files of code that the user consented to run; None, under ``--yes``, stands for all. Ask ``trusts(file)``.
     """
 
@@ -268,6 +281,7 @@ class RunContext:
     ledger_path: Path | None = None
     pass_at: Mapping[str, float] = attrs.field(factory=dict)
     trust: tuple[Path, ...] | None = ()
+    batches: BatchLog | None = None
 
     def trusts(self, file: Path) -> bool:
         """Return whether the user consented to run the code of *file*: it is in the section ``trust``, or ``--yes`` was given."""

@@ -32,6 +32,12 @@ CREATE TABLE held (scope TEXT, unit TEXT, amount TEXT, PRIMARY KEY (scope, unit)
 """
 
 
+_LAPSED = "lease_until < :now"
+_LEASE = "SELECT 1 FROM leases WHERE leases.run_id = reservations.run_id AND until"
+_OVER, _HELD = f"EXISTS ({_LEASE} < :ledgers_now)", f"EXISTS ({_LEASE} >= :ledgers_now)"
+_OUTLIVES = """coalesce((SELECT json_extract(payload, '$.outlives_run') FROM events
+    WHERE events.seq = reservations.seq), 0)"""
+
 SUMS = 1_000
 """Sums that are kept in memory at the most."""
 
@@ -69,10 +75,14 @@ class Spending:
             raise LedgerError(f"cannot account for this {kind} event, {error!r}: {dict(payload)}") from error
 
     def expired(self, now: str, ledgers_now: str) -> list[int]:
-        """The rows of the open reservations whose lease ended before *now*, or that of their run before *ledgers_now*; oldest first."""
-        query = """SELECT seq FROM reservations WHERE lease_until < ? OR EXISTS (
-            SELECT 1 FROM leases WHERE leases.run_id = reservations.run_id AND until < ?) ORDER BY seq"""
-        return [seq for (seq,) in self._connection.execute(query, (_moment(now), ledgers_now))]
+        """The rows of the open reservations whose lease ended before *now*, or that of their run before *ledgers_now*; oldest first.
+
+        A reservation that outlives its run, because the reply is in a batch, ends only where both leases are over.
+        """
+        query = f"""SELECT seq FROM reservations WHERE {_LAPSED} AND NOT ({_OUTLIVES} AND {_HELD})
+            OR {_OVER} AND NOT {_OUTLIVES} ORDER BY seq"""
+        given = {"now": _moment(now), "ledgers_now": ledgers_now}
+        return [seq for (seq,) in self._connection.execute(query, given)]
 
     def open(self, run_id: str | None) -> list[int]:
         """The rows of the open reservations of *run_id*, or of all runs, oldest first."""

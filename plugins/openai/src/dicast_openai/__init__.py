@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dicast import hookimpl
 
+from .batch import Batch
 from .chat import Chat
 
 
 @hookimpl
 def dicast_models() -> list[type]:
     """Offer what this plugin has."""
-    return [Chat]
+    return [Chat, Batch]

@@ -1,0 +1,120 @@
+"""The batches that earlier processes of a run have sent, by the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from ..._kernel.events import BATCH_CREATED, BATCH_EVENTS, BATCH_INTENDED, SPEND_SETTLED, VERDICT_ENDS
+from ..._kernel.values import Entry, Query, Reply, RunContext
+from .endpoint import EndpointBatch, ItemFault
+
+T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class EarlierBatch(Generic[T]):
+    """A batch of an earlier process of the run.
+
+    :param since: when its key was drawn.
+    :param until: when the endpoint ends it at the latest.
+    :param batch_id: the endpoint's id, if the ledger has it.
+    :param batch: the batch at the endpoint, once it is known.
+    :param outcomes: what came of its items that nobody has taken yet, once it is read.
+    :param waiting: the calls of this process that wait for its items, each with the item's number.
+    """
+
+    key: str
+    since: datetime
+    until: datetime
+    batch_id: str | None = None
+    batch: EndpointBatch | None = None
+    outcomes: dict[str, Reply | ItemFault] | None = None
+    waiting: list[tuple[int, T]] = attrs.field(factory=list)
+    lock: asyncio.Lock = attrs.field(factory=asyncio.Lock)
+
+
+@attrs.frozen
+class EarlierItem(Generic[T]):
+    """An item of a batch: its *number*, and the random words of its request."""
+
+    batch: EarlierBatch[T]
+    number: int
+    words: Sequence[str]
+
+
+class EarlierBatches(Generic[T]):
+    """The batches of earlier processes, and their items by the digests of the requests.
+
+    *booked* has the ids of the items that the ledger has paid for.
+    """
+
+    def __init__(self) -> None:
+        self.booked: set[str] = set()
+        self._batches: dict[str, EarlierBatch[T]] = {}
+        self._items: dict[tuple[str, bool], deque[EarlierItem[T]]] = {}
+
+    def load(self, run: RunContext, identity: str) -> None:
+        """Note what the ledger has of *run* for the model with *identity*."""
+        for entry in run.read(Query(run.run_id, BATCH_EVENTS)):
+            self._note(entry, identity)
+        self._drop(self._finished(run))
+
+    def _note(self, entry: Entry, identity: str) -> None:
+        payload: Mapping[str, Any] = entry.event.payload
+        key, known = payload["key"], payload["key"] in self._batches
+        if entry.event.type == BATCH_INTENDED:
+            if payload["identity"] == identity:
+                self._add(key, payload, datetime.fromisoformat(entry.event.time))
+        elif entry.event.type == BATCH_CREATED and known:
+            self._batches[key].batch_id = payload["batch_id"]
+        elif known and not payload["replied"]:
+            self.forget(self._batches[key])
+
+    def _add(self, key: str, intended: Mapping[str, Any], since: datetime) -> None:
+        batch = self._batches[key] = EarlierBatch(key, since, datetime.fromisoformat(intended["until"]))
+        for number, (digest, words) in enumerate(intended["calls"]):
+            of_call = self._items.setdefault((digest, intended["again"]), deque())
+            of_call.append(EarlierItem(batch, number, words))
+
+    def _finished(self, run: RunContext) -> Iterator[tuple[str, int]]:
+        """Yield key and number of the items whose judgment has ended, or whose reply a task has recorded: who asks again wants another reply."""
+        ended = {entry.event.payload["eval_id"] for entry in run.read(Query(run.run_id, VERDICT_ENDS))}
+        for entry in run.read(Query(run.run_id, (SPEND_SETTLED,))):
+            items: Any = entry.event.payload.get("batch_items") or ()
+            self.booked.update(items)
+            eval_id = entry.event.payload["eval_id"]
+            for item in items if eval_id is None or eval_id in ended else ():
+                key, _, number = item.rpartition("-")
+                yield key, int(number)
+
+    def _drop(self, gone: Iterable[tuple[str, int]]) -> None:
+        items = {*gone}
+        self._keep(lambda item: (item.batch.key, item.number) not in items)
+
+    def _keep(self, is_kept: Callable[[EarlierItem[T]], bool]) -> None:
+        for key, items in self._items.items():
+            self._items[key] = deque(filter(is_kept, items))
+
+    def forget(self, batch: EarlierBatch[T]) -> None:
+        """Forget a batch that the endpoint does not have, or that has no reply."""
+        del self._batches[batch.key]
+        self._keep(lambda item: item.batch is not batch)
+
+    def has(self, batch: EarlierBatch[T]) -> bool:
+        """Return whether *batch* was not forgotten."""
+        return batch.key in self._batches
+
+    def take(self, digest: str, *, again: bool) -> EarlierItem[T] | None:
+        """Return an item for a request with *digest* that no call has taken, of those sent *again* or of the others; None without one."""
+        items = self._items.get((digest, again))
+        return items.popleft() if items else None
+
+    def wanted(self) -> list[EarlierBatch[T]]:
+        """Return the batches for whose items calls wait."""
+        return [batch for batch in self._batches.values() if batch.waiting]

@@ -1,0 +1,106 @@
+"""What a plugin says of a provider's batches: the requests, and the values that they return."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+import attrs
+
+from ..._kernel.values import ChatRequest, Cost, Reply
+
+_SPANS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class Unconfirmed(Exception):
+    """The endpoint may have created the batch, or not: the connection broke, or it reports an error of its own."""
+
+
+@attrs.frozen
+class ItemFault:
+    """An item of a batch without a reply.
+
+    :param again: whether the call may be sent again in a new batch.
+    :param cost: what the item cost all the same.
+    """
+
+    message: str
+    kind: str = "judge_call_failed"
+    again: bool = True
+    cost: Cost = Cost.zero()
+
+
+@attrs.frozen
+class EndpointBatch:
+    """A batch as the endpoint reports it.
+
+    :param status: the endpoint's word.
+    :param is_ended: whether nothing of it goes on.
+    :param fault: why none of its items was processed, if that is so.
+    :param data: what else the plugin needs of it.
+    """
+
+    id: str
+    status: str
+    is_ended: bool
+    fault: str | None = None
+    data: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+class BatchEndpoint(Protocol):
+    """The batches of a provider. Methods raise CallFault without a usable response, and AccessRefused where no later call can succeed."""
+
+    max_items: int
+    max_bytes: int
+
+    def line(self, item_id: str, request: ChatRequest) -> bytes:
+        """Return the item of *request* as it is sent."""
+        ...
+
+    def bound(self, request: ChatRequest) -> Cost:
+        """Return the upper bound of the cost of *request*."""
+        ...
+
+    def completed(self, request: ChatRequest, reply: Reply) -> Reply:
+        """Return *reply* to *request* with what its item does not say: the cost where it has no usage, the adapted parameters."""
+        ...
+
+    async def upload(self, key: str, lines: Sequence[bytes]) -> Any:
+        """Send what creates nothing that is paid for; the result is passed to :meth:`create`."""
+        ...
+
+    async def create(self, key: str, uploaded: Any) -> EndpointBatch:
+        """Create the batch with one request, which is not repeated.
+
+        :raises Unconfirmed: if it may have been created.
+        """
+        ...
+
+    async def find(self, key: str, since: datetime) -> Sequence[EndpointBatch]:
+        """Return the batches with *key*, which was drawn at *since*."""
+        ...
+
+    async def status(self, batch_id: str) -> EndpointBatch:
+        """Return the batch as it is now."""
+        ...
+
+    def results(self, batch: EndpointBatch) -> AsyncIterator[tuple[str, Reply | ItemFault]]:
+        """Yield the items of a batch that is ended, in any order, with their costs."""
+        ...
+
+    async def cancel(self, batch_id: str) -> None:
+        """Ask the endpoint to end the batch."""
+        ...
+
+
+def seconds_of(span: str) -> float:
+    """Return the seconds of *span*, such as ``24h``, ``30m`` or ``90s``.
+
+    :raises ValueError: if it is no such text.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", span)
+    if match is None or not float(match[1]):
+        raise ValueError(f"{span!r} is no span of time: write 24h, or a number with s, m, h or d")
+    return float(match[1]) * _SPANS[match[2]]

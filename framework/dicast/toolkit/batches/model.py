@@ -1,0 +1,368 @@
+"""The live chat model whose calls are answered in batches."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any, TypeVar
+
+import attrs
+import orjson
+
+from ..._kernel.events import BATCH_CREATED, BATCH_ENDED, BATCH_INTENDED
+from ..._kernel.values import BatchLog, ChatRequest, Cost, Failure, Reply, RunContext
+from ..._kernel.values.errors import ConfigError
+from ..._toolkit.rate_limit import WIRE, RequestTrace
+from ..endpoint.faults import CallFault
+from .earlier import EarlierBatch, EarlierBatches
+from .endpoint import BatchEndpoint, EndpointBatch, ItemFault, Unconfirmed
+
+T = TypeVar("T")
+
+SLACK_SECONDS = 600.0
+"""How long after its window a batch may take to be ended by the endpoint."""
+
+_DIGEST_CHARS = 32
+_WORD = re.compile(r"[0-9A-Za-z]{8,}")
+
+
+@attrs.define(eq=False)
+class _Call:
+    """A request that waits for its reply; *sent* are the random words of the request that was sent in its place."""
+
+    request: ChatRequest
+    digest: str
+    answer: asyncio.Future[Reply | Failure]
+    wire: RequestTrace
+    is_again: bool = False
+    spent: Cost = Cost.zero()
+    sent: Sequence[str] = ()
+
+    def fail(self, message: str, kind: str = "judge_call_failed", *, retryable: bool = False) -> None:
+        """Answer with a Failure."""
+        if not self.answer.done():
+            self.answer.set_result(Failure(kind, message, retryable=retryable, cost=self.spent))
+
+
+class BatchModel:
+    """Collects calls, and answers them when their batch comes back; the live object of a chat model.
+
+    :param model: the model's name.
+    :param shown: the address of the endpoint without secrets, for the ledger.
+    :param identity: what decides a reply beside the request.
+    :param window: seconds in which the endpoint processes a batch.
+    :param poll: seconds between two looks at a batch.
+    """
+
+    def __init__(
+        self,
+        endpoint: BatchEndpoint,
+        log: BatchLog,
+        *,
+        model: str,
+        shown: str,
+        identity: Mapping[str, object],
+        window: float,
+        poll: float,
+    ) -> None:
+        self._endpoint, self._log, self._model, self._shown = endpoint, log, model, shown
+        self._identity, self._window, self._poll = dict(identity), window, poll
+        self._named = sha256(orjson.dumps(self._identity, option=orjson.OPT_SORT_KEYS)).hexdigest()[:_DIGEST_CHARS]
+        self._collected: dict[_Call, None] = {}
+        self._is_ending = False
+        self._earlier: EarlierBatches[_Call] = EarlierBatches()
+        self._quoted: set[str] = set()
+        self._open: dict[str, str] = {}
+
+    @property
+    def longest_wait(self) -> float:
+        """Seconds that a reply takes at most: a call whose batch returns none is sent again, once."""
+        return 2 * (self._window + SLACK_SECONDS)
+
+    def identity(self) -> Mapping[str, object]:
+        """Return what decides a reply beside the request."""
+        return self._identity
+
+    def estimate(self, request: ChatRequest) -> Cost:
+        """Return the upper bound of the cost of *request*."""
+        return self._endpoint.bound(request)
+
+    def load(self, run: RunContext) -> None:
+        """Note the batches of earlier processes of *run*; with ``--cancel-batches`` no new ones are made."""
+        self._is_ending = self._log.cancel
+        self._earlier.load(run, self._named)
+
+    async def complete(self, request: ChatRequest) -> Reply | Failure:
+        """Return the reply of *request* when its batch has come back."""
+        wire = WIRE.get() or RequestTrace()
+        wire.paced = True  # nothing is sent yet
+        call = _Call(request, self._digest(request), asyncio.get_running_loop().create_future(), wire)
+        self._queue(call)
+        try:
+            return await call.answer
+        finally:
+            self._collected.pop(call, None)  # of a call that was given up before it was sent
+
+    async def send_collected(self) -> None:
+        """Send the calls that wait, and return when all of them are answered. Errors go to the calls."""
+        while (taken := self._earlier.wanted()) or self._collected:
+            found = await asyncio.gather(*(self._locate(one) for one in taken))
+            here = [one for one, is_here in zip(taken, found, strict=True) if is_here]
+            collected, self._collected = self._collected, {}
+            parts = [
+                part
+                for again in (False, True)
+                for part in self._parts([call for call in collected if call.is_again is again])
+            ]
+            await asyncio.gather(*map(self._take_up, here), *map(self._send, parts))
+
+    async def close(self) -> None:
+        """Cancel the open batches if the user wants that; else they go on."""
+        for batch_id in self._open.values() if self._log.cancel else ():
+            await self._endpoint.cancel(batch_id)
+
+    def _digest(self, request: ChatRequest) -> str:
+        """Return the digest of *request*; random words that replies have quoted count as one and the same."""
+        if self._quoted:
+            own = {*request.nonces}
+            words = self._quoted - own
+            messages = tuple(
+                attrs.evolve(one, content=_WORD.sub(lambda at: "\0" if at[0] in words else at[0], one.content))
+                for one in request.messages
+            )
+            request = attrs.evolve(request, messages=messages)
+        return request.digest(self._identity)[:_DIGEST_CHARS]
+
+    def _queue(self, call: _Call) -> None:
+        """Let *call* wait for its item in an earlier batch, or collect it for a new one."""
+        item = self._earlier.take(call.digest, again=call.is_again)
+        if item is not None:
+            call.sent, call.wire.waits = item.words, True
+            item.batch.waiting.append((item.number, call))
+        elif self._is_ending:
+            call.fail("no new batch is made under --cancel-batches")
+        else:
+            call.sent = call.request.nonces
+            self._collected[call] = None
+
+    async def _locate(self, batch: EarlierBatch[_Call]) -> bool:
+        """Find an earlier batch at the endpoint; without one its calls are collected anew."""
+        try:
+            async with batch.lock:
+                if batch.batch is None and self._earlier.has(batch):
+                    batch.batch = await self._lookup(batch)
+            if batch.batch is not None:
+                return True
+            if self._earlier.has(batch):
+                self._ended(batch.key, None, "not_created", 0, 0)
+                self._earlier.forget(batch)
+        except Exception as error:
+            _raise_in((call for _, call in batch.waiting), error)
+            batch.waiting = []
+            return False
+        waiting, batch.waiting = batch.waiting, []
+        for _, call in waiting:
+            self._queue(call)
+        return False
+
+    async def _lookup(self, batch: EarlierBatch[_Call]) -> EndpointBatch | None:
+        if batch.batch_id is not None:
+            return await self._patiently(lambda: self._endpoint.status(str(batch.batch_id)), batch.until)
+        found = await self._patiently(lambda: self._endpoint.find(batch.key, batch.since), batch.until)
+        if not found:
+            await asyncio.sleep(self._poll)  # a request that was under way at the kill may still create it
+            found = await self._patiently(lambda: self._endpoint.find(batch.key, batch.since), batch.until)
+        if not found:
+            return None
+        self._log.record(BATCH_CREATED, {"key": batch.key, "batch_id": found[0].id})
+        await self._cancel(found[1:])
+        return found[0]
+
+    async def _cancel(self, batches: Iterable[EndpointBatch]) -> None:
+        for batch in batches:
+            if not batch.is_ended:
+                await self._endpoint.cancel(batch.id)
+
+    async def _take_up(self, batch: EarlierBatch[_Call]) -> None:
+        """Answer the calls that wait for items of an earlier batch."""
+        waiting, batch.waiting = batch.waiting, []
+        try:
+            async with batch.lock:
+                if batch.outcomes is None:
+                    assert batch.batch is not None  # it was located
+                    if self._is_ending:
+                        await self._cancel([batch.batch])
+                    batch.outcomes = await self._outcomes(batch.key, batch.batch, batch.until)
+            for number, call in waiting:
+                item = f"{batch.key}-{number}"
+                self._answer(call, item, batch.outcomes.pop(item, None), is_last=False)
+        except Exception as error:
+            _raise_in((call for _, call in waiting), error)
+
+    def _parts(self, calls: list[_Call]) -> list[list[_Call]]:
+        """Return *calls* in parts that the endpoint takes as one batch."""
+        parts: list[list[_Call]] = []
+        size = 0
+        for call in calls:
+            added = len(self._endpoint.line("0" * 40, call.request)) + 1
+            if not parts or len(parts[-1]) == self._endpoint.max_items or size + added > self._endpoint.max_bytes:
+                parts.append([])
+                size = 0
+            parts[-1].append(call)
+            size += added
+        return parts
+
+    async def _send(self, calls: list[_Call]) -> None:
+        """Send *calls* as one batch, and answer them when it comes back."""
+        try:
+            now = datetime.now(UTC)
+            key, until = secrets.token_hex(16), now + timedelta(seconds=self._window)
+            intended = {
+                "key": key,
+                "model": self._model,
+                "endpoint": self._shown,
+                "identity": self._named,
+                "calls": [[call.digest, list(call.sent)] for call in calls],
+                "again": calls[0].is_again,
+                "until": until.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            }
+            self._log.record(BATCH_INTENDED, intended)
+            for call in calls:
+                call.wire.waits = True
+            batch = await self._create(key, calls, now, until)
+            outcomes = await self._outcomes(key, batch, until)
+            for number, call in enumerate(calls):
+                item = f"{key}-{number}"
+                self._answer(call, item, outcomes.pop(item, None), is_last=call.is_again)
+        except Exception as error:
+            _raise_in(calls, error)
+
+    async def _create(self, key: str, calls: list[_Call], since: datetime, until: datetime) -> EndpointBatch:
+        try:
+            lines = [self._endpoint.line(f"{key}-{number}", call.request) for number, call in enumerate(calls)]
+            uploaded = await self._endpoint.upload(key, lines)
+            batch = await self._created(key, uploaded, since, until)
+        except Exception:
+            for call in calls:
+                call.wire.waits = False
+            self._ended(key, None, "not_created", 0, len(calls))
+            raise
+        self._open[key] = batch.id
+        self._log.record(BATCH_CREATED, {"key": key, "batch_id": batch.id})
+        return batch
+
+    async def _created(self, key: str, uploaded: Any, since: datetime, until: datetime) -> EndpointBatch:
+        """Create the batch; where that is not confirmed, again only once a listing shows that there is none."""
+        while True:
+            try:
+                return await self._endpoint.create(key, uploaded)
+            except Unconfirmed:
+                await asyncio.sleep(self._poll)
+            found = await self._patiently(lambda: self._endpoint.find(key, since), until)
+            if found:
+                await self._cancel(found[1:])
+                return found[0]
+
+    async def _outcomes(self, key: str, batch: EndpointBatch, until: datetime) -> dict[str, Reply | ItemFault]:
+        """Wait for the end of *batch*, and return what came of its items."""
+        self._open[key] = batch.id
+        while not batch.is_ended:
+            if datetime.now(UTC) > until + timedelta(seconds=SLACK_SECONDS):
+                raise TimeoutError(f"batch {batch.id} is {batch.status} {SLACK_SECONDS:g} s after its window has ended")
+            await asyncio.sleep(self._poll)
+            batch = await self._patiently(lambda: self._endpoint.status(self._open[key]), until)
+        outcomes: dict[str, Reply | ItemFault] = await self._patiently(lambda: self._read(batch), until)
+        replies = sum(isinstance(outcome, Reply) for outcome in outcomes.values())
+        self._ended(key, batch.id, batch.status, replies, len(outcomes) - replies)
+        self._open.pop(key, None)
+        if batch.fault is not None:
+            raise BatchRefused(f"batch {batch.id} was refused: {batch.fault}")
+        return outcomes
+
+    async def _read(self, batch: EndpointBatch) -> dict[str, Reply | ItemFault]:
+        outcomes: dict[str, Reply | ItemFault] = {}
+        async for item, outcome in self._endpoint.results(batch):
+            if isinstance(outcome, Reply) or item not in outcomes:
+                outcomes[item] = outcome
+        return outcomes
+
+    def _ended(self, key: str, batch_id: str | None, status: str, replied: int, failed: int) -> None:
+        payload = {"key": key, "batch_id": batch_id, "status": status, "replied": replied, "failed": failed}
+        self._log.record(BATCH_ENDED, payload)
+
+    def _answer(self, call: _Call, item: str, outcome: Reply | ItemFault | None, *, is_last: bool) -> None:
+        """Answer *call* with the *outcome* of its item, or send it again if that was not the last try."""
+        if call.answer.done():
+            return
+        if isinstance(outcome, Reply):
+            call.answer.set_result(self._reply(call, item, outcome))
+            return
+        fault = outcome or ItemFault("the batch came back without a reply for this call")
+        call.spent += fault.cost
+        if is_last or not fault.again:
+            tries = " (sent in two batches)" if is_last else ""
+            call.fail(fault.message + tries, fault.kind, retryable=fault.again)
+        else:
+            call.is_again = True
+            self._queue(call)
+
+    def _reply(self, call: _Call, item: str, reply: Reply) -> Reply:
+        reply = self._endpoint.completed(call.request, reply)
+        text = reply.text
+        for old, new in zip(call.sent, call.request.nonces, strict=False):
+            self._quoted |= {new} if old in text else set()
+            text = text.replace(old, new)
+        is_booked = item in self._earlier.booked
+        cost = call.spent + (Cost.zero(reply.cost.unit) if is_booked else reply.cost)
+        metrics = {**reply.metrics, "batch_item": item, **({"cached": True} if is_booked else {})}
+        return attrs.evolve(reply, text=text, cost=cost, metrics=metrics)
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]], until: datetime) -> T:
+        """Return what *ask* returns, which is repeated while the endpoint gives no usable response: the batch goes on meanwhile."""
+        while True:
+            try:
+                return await ask()
+            except CallFault as fault:
+                if not fault.again or datetime.now(UTC) > until + timedelta(seconds=SLACK_SECONDS):
+                    raise
+                await asyncio.sleep(max(self._poll, fault.wait or 0.0))
+
+
+class BatchRefused(Exception):
+    """The endpoint has refused all items of a batch."""
+
+
+def _raise_in(calls: Iterable[_Call], error: Exception) -> None:
+    """Give *error* to the *calls*; of a CallFault its Failure."""
+    for call in calls:
+        if isinstance(error, CallFault):
+            call.fail(str(error), error.kind, retryable=True)
+        elif isinstance(error, BatchRefused):
+            call.fail(str(error), retryable=True)
+        elif not call.answer.done():
+            call.answer.set_exception(error)
+
+
+@asynccontextmanager
+async def open_batches(run: RunContext, name: str, make: Callable[[BatchLog], BatchModel]) -> AsyncIterator[BatchModel]:
+    """Open the model that *make* returns, for the component *name*, with the batches of earlier processes of *run*.
+
+    :raises ConfigError: where nothing can wait for a batch.
+    """
+    if run.batches is None:
+        raise ConfigError(
+            f"{name} answers when its batch comes back, after minutes or hours: only dicast run and dicast evaluate wait for that. "
+            f"Use the chat model of the same plugin here"
+        )
+    model = make(run.batches)
+    if run.resumed:
+        model.load(run)
+    try:
+        yield model
+    finally:
+        await model.close()

@@ -1,0 +1,318 @@
+"""The requests of the batch API: files, batches, and the items of their results."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+import attrs
+import orjson
+
+from dicast import ChatRequest, Cost, Failure, Reply, RunContext
+from dicast.toolkit.batches import (
+    BatchModel,
+    EndpointBatch,
+    ItemFault,
+    Unconfirmed,
+    open_batches,
+    seconds_of,
+)
+from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
+from dicast.toolkit.endpoint.client import Client, Exchange, connect
+from dicast.toolkit.endpoint.parameters import SYSTEM_ROLE, named_parameter
+
+from .answers import Unreadable, read_body, read_reply
+from .batch import Batch
+from .chat import OPENAI
+from .requests import Form, adapted, body
+
+_PATH = "/chat/completions"
+_FINE = range(200, 300)
+_UNCERTAIN = (408, 409)
+_TRY_LATER = 429
+_SERVER_FAULT = 500
+_ENDED = ("completed", "failed", "expired", "cancelled")
+_PAGE = 100
+_CLOCKS = timedelta(hours=1)
+"""How far the endpoint's clock may be behind, when batches before the intent are passed over."""
+_RESULT_BYTES = 2**31
+_FILE_BYTES = 200 * 10**6
+LIMITS = frozenset(("max_tokens", "max_completion_tokens"))
+ADAPTABLE = LIMITS | {
+    "temperature",
+    "top_p",
+    "seed",
+    "stop",
+    "reasoning_effort",
+    "response_format",
+    "cache_control",
+    SYSTEM_ROLE,
+    "top_logprobs",
+}
+"""The parameters that are left out or translated where the items of a batch were refused for them."""
+
+
+@asynccontextmanager
+async def open_batch_model(options: Batch, run: RunContext) -> AsyncIterator[BatchModel]:
+    """Open the live object of *options* for *run*."""
+    address = Address(options.address, model=options.model)
+    # The first upload shows whether there is an endpoint; once a batch is under way, one that is away for hours is waited for.
+    limits = attrs.evolve(
+        ClientLimits.of(options), max_reply_bytes=_RESULT_BYTES, unreachable_at_start=1, unreachable_later=sys.maxsize
+    )
+    proxy = options.proxy.value if options.proxy else None
+    headers, hidden = options.chat.sent_headers(), options.chat.secrets()
+    async with connect(address, limits, 1, headers=headers, secrets=hidden, proxy=proxy) as client:
+        endpoint = BatchRequests(options, client)
+
+        def make(log: Any) -> BatchModel:
+            return BatchModel(
+                endpoint,
+                log,
+                model=options.model,
+                shown=Address(options.address).shown(),
+                identity=options.identity(),
+                window=seconds_of(options.window),
+                poll=options.poll,
+            )
+
+        async with open_batches(run, "openai/batch", make) as model:
+            yield model
+
+
+class BatchRequests:
+    """The batches of an endpoint that speaks the OpenAI format; see :class:`~dicast.toolkit.batches.BatchEndpoint`."""
+
+    max_bytes = _FILE_BYTES
+
+    def __init__(self, options: Batch, client: Client) -> None:
+        self._options, self._client, self.max_items = options, client, options.max_items
+        self._form, self._room, self._is_sealed = _first_form(options), options.chat.reasoning_room(), True
+
+    def line(self, item_id: str, request: ChatRequest) -> bytes:
+        """Return the line of *request* in the file of a batch."""
+        self._is_sealed = self._is_sealed and is_sealed(request)
+        content = orjson.Fragment(body(self._options.chat, request, self._form, self._room))
+        return orjson.dumps({"custom_id": item_id, "method": "POST", "url": f"/v1{_PATH}", "body": content})
+
+    def bound(self, request: ChatRequest) -> Cost:
+        """Return the upper bound of the cost of *request*."""
+        return self._options.estimate(request, self._room)
+
+    def completed(self, request: ChatRequest, reply: Reply) -> Reply:
+        """Return *reply* to *request* with its cost where it has no usage, and with the adapted parameters."""
+        cost = reply.cost if reply.usage is not None else self.bound(request)
+        return attrs.evolve(reply, cost=cost, adapted=adapted(self._options.chat, request, self._form))
+
+    async def upload(self, key: str, lines: Sequence[bytes]) -> str:
+        """Upload the file of the batch *key*, and return its id. A file is not paid for."""
+        border = secrets.token_hex(16)
+        head = (
+            f'--{border}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--{border}\r\n'
+            f'Content-Disposition: form-data; name="file"; filename="dicast-{key}.jsonl"\r\n'
+            "Content-Type: application/jsonl\r\n\r\n"
+        )
+        content = b"".join((head.encode(), b"\n".join(lines), f"\n\r\n--{border}--\r\n".encode()))
+        form = {"Content-Type": f"multipart/form-data; boundary={border}"}
+        answer = await self._ask("POST", "/files", content, form)
+        return str(_value(answer, "id"))
+
+    async def create(self, key: str, uploaded: str) -> EndpointBatch:
+        """Create the batch of an uploaded file with one request, which is not repeated."""
+        wanted = {
+            "input_file_id": uploaded,
+            "endpoint": f"/v1{_PATH}",
+            "completion_window": self._options.window,
+            "metadata": {"key": key, "created_by": "dicast"},
+        }
+        call = self._client.new_call()
+        while True:
+            try:
+                answer = await self._client.send(call, "POST", "/batches", orjson.dumps(wanted))
+            except CallFault as fault:
+                if call.connected:
+                    raise Unconfirmed(str(fault)) from fault
+                raise
+            if answer.status != _TRY_LATER or call.tries >= self._options.retries:
+                break
+            call.tries += 1
+            await _pause(self._client.refusal(call, answer))
+        if answer.status in _UNCERTAIN or answer.status >= _SERVER_FAULT:
+            raise Unconfirmed(answer.complaint().message)
+        if answer.status not in _FINE:
+            raise self._client.refusal(call, answer)
+        try:
+            return _batch(_object(answer))
+        except CallFault as fault:
+            raise Unconfirmed(str(fault)) from fault
+
+    async def find(self, key: str, since: datetime) -> list[EndpointBatch]:
+        """Return the batches whose metadata has *key*; the newest are listed first."""
+        found: list[EndpointBatch] = []
+        after = ""
+        while True:
+            page = _object(await self._ask("GET", f"/batches?limit={_PAGE}{after}"))
+            batches = page.get("data") or []
+            found += [_batch(one) for one in batches if (one.get("metadata") or {}).get("key") == key]
+            oldest = batches[-1].get("created_at") if batches else None
+            is_before = isinstance(oldest, int | float) and oldest < (since - _CLOCKS).timestamp()
+            if not batches or not page.get("has_more") or is_before:
+                return found
+            after = f"&after={quote(str(batches[-1]['id']), safe='')}"
+
+    async def status(self, batch_id: str) -> EndpointBatch:
+        """Return the batch as it is now."""
+        return _batch(_object(await self._ask("GET", f"/batches/{quote(batch_id, safe='')}")))
+
+    async def cancel(self, batch_id: str) -> None:
+        """Ask the endpoint to end the batch; one that has ended is left alone."""
+        call = self._client.new_call()
+        answer = await self._client.send(call, "POST", f"/batches/{quote(batch_id, safe='')}/cancel", b"{}")
+        if answer.status not in _FINE and answer.status not in (400, 409):
+            raise self._client.refusal(call, answer)
+
+    async def results(self, batch: EndpointBatch) -> AsyncIterator[tuple[str, Reply | ItemFault]]:
+        """Yield the items of the batch's files of outputs and of errors."""
+        for name in ("output_file_id", "error_file_id"):
+            if file := batch.data.get(name):
+                answer = await self._ask("GET", f"/files/{quote(str(file), safe='')}/content")
+                for line in answer.data.splitlines():
+                    if line.strip() and (item := self._item(line)) is not None:
+                        yield item
+
+    def _item(self, line: bytes) -> tuple[str, Reply | ItemFault] | None:
+        """Return an item of a file of results; None for a line that names none, whose call is then sent again."""
+        try:
+            item = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            return None
+        match item:
+            case {"custom_id": str(item_id), "response": {"status_code": int(status), "body": body}} if not item.get(
+                "error"
+            ):
+                return item_id, self._outcome(Answer(status, {}, orjson.dumps(body)))
+            case {"custom_id": str(item_id), "error": {"message": str(message), **more}}:
+                return item_id, ItemFault(f"{more.get('code') or 'error'}: {message}")
+            case {"custom_id": str(item_id)}:
+                return item_id, ItemFault(f"an item without a response: {orjson.dumps(item)[:200].decode()}")
+        return None
+
+    def _outcome(self, answer: Answer) -> Reply | ItemFault:
+        if answer.status not in _FINE:
+            message = f"HTTP {answer.status}: {answer.complaint().message}"
+            if answer.is_refused_by_policy:
+                return ItemFault(message, "refused", again=False)
+            self._adapt(answer)
+            return ItemFault(message)
+        try:
+            reply = read_reply(read_body(answer))
+        except Unreadable as error:
+            cost = Cost.zero() if error.usage is None else self._options.cost(error.usage)
+            return ItemFault(str(error), cost=cost)
+        cost = Cost.zero() if reply.usage is None else self._options.cost(reply.usage)
+        if reply.stop_reason == "max_tokens" and not reply.text.strip():
+            self._room = max(self._room, 2 * self._options.chat.reasoning_room(shown=True))
+            message = "the reply is empty: its limit ended it while the model reasoned; raise max_reasoning_tokens"
+            return ItemFault(message, "judge_output_invalid", cost=cost)
+        return attrs.evolve(reply, cost=cost)
+
+    def _adapt(self, answer: Answer) -> None:
+        """Change the form of later requests if the endpoint has refused a parameter."""
+        name = named_parameter(answer, ADAPTABLE - self._form.omitted)
+        if name is None or (name in LIMITS and name != self._form.limit):
+            return
+        form = self._form.without(name, self._options.chat, answer.complaint().message)
+        if form is not None and (self._is_sealed or form.response_format != "text"):
+            self._form = form
+
+    async def _ask(
+        self, method: str, path: str, content: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Return the response to a request that may be repeated.
+
+        :raises CallFault: if no try has a usable response.
+        """
+        call = self._client.new_call()
+        answer = await self._client.call(call, lambda: self._attempt(call, method, path, content, headers))
+        if isinstance(answer, Failure):
+            raise CallFault(answer.message, again=answer.retryable, kind=answer.kind)
+        return answer
+
+    async def _attempt(
+        self, call: Exchange, method: str, path: str, content: bytes | None, headers: Mapping[str, str] | None
+    ) -> Answer:
+        answer = await self._client.send(call, method, path, content, headers=headers)
+        if answer.status not in _FINE:
+            raise self._client.refusal(call, answer)
+        return answer
+
+
+async def _pause(refusal: Exception) -> None:
+    """Wait as long as the endpoint asks to.
+
+    :raises dicast.AccessRefused: if no later request can succeed.
+    """
+    if not isinstance(refusal, CallFault) or not refusal.again:
+        raise refusal
+    await asyncio.sleep(refusal.wait or 1.0)
+
+
+def _object(answer: Answer) -> Mapping[str, Any]:
+    """Return the JSON object in *answer*.
+
+    :raises CallFault: if there is none.
+    """
+    try:
+        body = orjson.loads(answer.data)
+    except orjson.JSONDecodeError:
+        body = None
+    if not isinstance(body, dict):
+        raise CallFault(f"the endpoint's answer is no JSON object: {answer.data[:100]!r}")
+    return body
+
+
+def _value(answer: Answer, name: str) -> object:
+    body = _object(answer)
+    if name not in body:
+        raise CallFault(f"the endpoint's answer has no {name!r}: {answer.data[:200]!r}", again=False)
+    return body[name]
+
+
+def _batch(body: Mapping[str, Any]) -> EndpointBatch:
+    """Return the batch that *body* describes.
+
+    :raises CallFault: if it describes none.
+    """
+    match body:
+        case {"id": str(id_), "status": str(status)}:
+            fault = _faults(body) if status == "failed" else None
+            return EndpointBatch(id_, status, status in _ENDED, fault, body)
+    raise CallFault(f"the endpoint's answer is no batch: {orjson.dumps(body)[:200].decode()}")
+
+
+def _faults(body: Mapping[str, Any]) -> str:
+    """Return why the endpoint refused a batch as a whole."""
+    match body.get("errors"):
+        case {"data": [{"message": str(message)}, *more]}:
+            return message + (f" (and {len(more)} more errors)" if more else "")
+    return "it does not say why"
+
+
+def is_sealed(request: ChatRequest) -> bool:
+    """Return whether the reply to *request* has to show a seal."""
+    return any(f"seal: {nonce}" in request.messages[-1].content for nonce in request.nonces)
+
+
+def _first_form(options: Batch) -> Form:
+    """Return the form of the first batch. A refused parameter costs a whole window, so what OpenAI refuses is not sent there."""
+    form = Form.of(options.chat)
+    if options.address != OPENAI:
+        return form
+    omitted = frozenset(("temperature", "top_p")) if options.chat.reasoning_room() else frozenset()
+    return attrs.evolve(form, limit="max_completion_tokens", omitted=omitted)

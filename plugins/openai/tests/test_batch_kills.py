@@ -1,0 +1,148 @@
+"""Runs with batches that are killed at every step: nothing is bought twice, and the sums are right."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import closing
+from decimal import Decimal
+
+import pytest
+
+PIPELINE = """
+source: {rows/jsonl: {path: rows.jsonl}}
+judges:
+  - llm/judge:
+      model: {openai/batch: {model: m, base_url: "URL", poll: 0.05, price: {input_per_mtok: 1, output_per_mtok: 2}}}
+budget: {run: BUDGET usd, session: 1000 usd, day: 1000 usd}
+"""
+COST = Decimal("0.0014")
+"""The cost of a reply by the server's usage."""
+
+EVENTS = ("spend.reserved", "batch.intended", "batch.created", "batch.ended", "spend.settled")
+
+
+class Campaign:
+    """A run of *calls* calls that is killed, and resumed, again and again."""
+
+    def __init__(self, folder, server, calls):
+        self.folder, self.server, self.calls = folder, server, calls
+        rows = ({"id": f"r{number}", "input": f"q{number}", "output": f"a{number}"} for number in range(calls))
+        (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        text = PIPELINE.replace("URL", server.url).replace("BUDGET", str(calls * Decimal("0.01")))
+        (folder / "p.yaml").write_text(text)
+        self.process, self.step, self.kills = None, None, Counter()
+        server.hook = self.hook
+        server.seconds = 1e9
+        self.killed = None
+
+    def hook(self, step, detail):
+        if step == self.step and self.process is not None:
+            self.kill(step)
+            return "drop"
+        return None
+
+    def kill(self, step):
+        self.step = None
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.kills[step] += 1
+
+    def run(self, step=None):
+        """Run, or take the run up; kill it at *step*. Return the document of a run that was not killed."""
+        resumes = ["--resume"] if self.count("run.started") else []
+        base = self.count(step) if step in EVENTS else 0
+        self.step = None if step in EVENTS else step
+        self.process = None
+        command = [sys.executable, "-m", "dicast", "run", "p.yaml", "--json", *resumes]
+        with (self.folder / "out").open("w+b") as out:
+            self.process = subprocess.Popen(command, cwd=self.folder, stdout=out, stderr=subprocess.DEVNULL)
+            ends = time.monotonic() + 60
+            while step in EVENTS and self.process.poll() is None and time.monotonic() < ends:
+                if self.count(step) > base:
+                    self.kill(step)
+                time.sleep(0.002)
+            try:
+                self.process.wait(60)
+            finally:
+                self.process.kill()
+        return None if self.process.returncode < 0 else json.loads((self.folder / "out").read_bytes())
+
+    def query(self, text, *given):
+        path = self.folder / ".dicast" / "ledger.db"
+        if not path.exists():
+            return []
+        try:
+            with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+                return connection.execute(text, given).fetchall()
+        except sqlite3.OperationalError:  # it is being made
+            return []
+
+    def count(self, kind):
+        return sum(count for (count,) in self.query("SELECT count(*) FROM events WHERE type = ?", kind))
+
+    def unsettled(self):
+        return self.calls - self.count("spend.settled")
+
+    def let_batches_end(self):
+        self.server.seconds = 0.1
+        for batch in self.server.batches.values():
+            batch["_due"] = 0
+
+    def check(self, done, calls):
+        """Everything was bought once, and the books say so."""
+        assert (done["scored"], done["failures"]) == (self.calls, {})
+        assert sum(self.server.billed.values()) == calls
+        settled = [
+            json.loads(payload) for (payload,) in self.query("SELECT payload FROM events WHERE type = 'spend.settled'")
+        ]
+        assert sum(payload["calls"] for payload in settled) == calls
+        assert sum(Decimal(payload["amount"]) for payload in settled) == Decimal(done["cost"]["usd"]) == calls * COST
+        assert (done["spend_lost"]["usd"], done["overruns"]) == ("0", 0)
+        items = [item for payload in settled for item in payload.get("batch_items", ())]
+        assert len(items) == len(set(items)) == calls
+        assert self.query("SELECT count(*) FROM reservations") == [(0,)]
+        verified = subprocess.run(
+            [sys.executable, "-m", "dicast", "ledger", "verify"], check=False, cwd=self.folder, capture_output=True
+        )
+        assert verified.returncode == 0, verified
+
+
+@pytest.fixture
+def campaign(tmp_path, batch_server):
+    return lambda calls: Campaign(tmp_path, batch_server, calls)
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_at_each_step_buys_nothing_twice(campaign):
+    running = campaign(60)
+    for step in ("batch.intended", "upload", "create", "created", "poll"):
+        assert running.run(step) is None, step
+    running.let_batches_end()
+    assert running.run("download") is None
+    running.check(running.run("spend.settled") or running.run(), calls=60)
+    assert len(running.server.batches) == 1
+
+
+@pytest.mark.skipif("DICAST_LONG" not in os.environ, reason="takes minutes: set DICAST_LONG")
+@pytest.mark.slow
+def test_a_thousand_calls_settle_over_fifty_kills(campaign):
+    running = campaign(1000)
+    for step in ("spend.reserved", *("batch.intended", "upload", "after upload", "create") * 5):
+        assert running.run(step) is None, step
+    for step in ("created", "list", "list", "batch.created", *["poll"] * 9):
+        assert running.run(step) is None, step
+    running.let_batches_end()
+    ending = ("download", "after download", "batch.ended", "spend.settled")
+    done = None
+    while done is None and sum(running.kills.values()) < 50:
+        done = running.run(ending[sum(running.kills.values()) % 4] if running.unsettled() > 100 else "download")
+    running.check(done or running.run(), calls=1000)
+    print(sum(running.kills.values()), "kills:", dict(running.kills))
+    assert sum(running.kills.values()) == 50

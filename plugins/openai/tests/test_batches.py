@@ -1,0 +1,370 @@
+"""``openai/batch`` against a server with files and batches."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from decimal import Decimal
+
+import pytest
+
+import dicast
+
+PRICE = {"input_per_mtok": 1, "output_per_mtok": 2}
+COST = Decimal("0.0014")
+"""The cost of a reply by the server's usage, at this price."""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def model(batch_server):
+    """Make the model: ``model(poll=1)``."""
+
+    def make(**options):
+        return {"openai/batch": {"base_url": batch_server.url, "model": "m", "poll": 0.05, "price": PRICE, **options}}
+
+    return make
+
+
+def pipeline(judge, rows=20, **sections):
+    data = [{"id": f"r{number}", "input": f"q{number}", "output": f"a{number}"} for number in range(rows)]
+    budget = {"run": "1000 usd", "session": "1000 usd", "day": "1000 usd"}
+    return {"name": "p", "source": {"rows/inline": {"rows": data}}, "judges": [judge], "budget": budget, **sections}
+
+
+def rows(folder, count=20):
+    data = ({"id": f"r{number}", "input": f"q{number}", "output": f"a{number}"} for number in range(count))
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in data))
+    return {"rows/jsonl": {"path": "rows.jsonl"}}
+
+
+@pytest.fixture
+def judged(folder, model):
+    """Run a pipeline over rows with a judge of the model: ``judged({"retries": 0}, rows=5, poll=1)``."""
+
+    def run(judge=(), *, count=20, sections=(), **options):
+        asked = {"llm/judge": {"model": model(**options), **dict(judge)}}
+        return dicast.run(pipeline(asked, source=rows(folder, count), **dict(sections)))
+
+    return run
+
+
+def events(folder, *types):
+    import sqlite3
+
+    connection = sqlite3.connect(folder / ".dicast" / "ledger.db")
+    marks = ", ".join("?" * len(types))
+    query = f"SELECT type, payload FROM events WHERE type IN ({marks}) ORDER BY seq"
+    found = [(kind, json.loads(payload)) for kind, payload in connection.execute(query, types)]
+    connection.close()
+    return found
+
+
+def sizes(server):
+    """The number of items of each batch."""
+    return [len(server.files[batch["input_file_id"]].splitlines()) for batch in server.batches.values()]
+
+
+def test_all_calls_of_a_stage_are_one_batch(judged, batch_server):
+    done = judged(count=200)
+    assert (done.scored, sizes(batch_server), batch_server.chats) == (200, [200], 0)
+    assert Decimal(done.cost["usd"]) == 200 * COST
+
+
+def test_more_calls_than_a_batch_may_have_become_several(judged, batch_server):
+    assert judged(count=25, max_items=10).scored == 25
+    assert sorted(sizes(batch_server)) == [5, 10, 10]
+
+
+def test_the_key_is_recorded_before_the_request_and_stands_in_the_batch(judged, batch_server, folder):
+    judged(count=3)
+    (intended, created, ended) = events(folder, "batch.intended", "batch.created", "batch.ended")
+    (batch,) = batch_server.batches.values()
+    key = intended[1]["key"]
+    assert batch["metadata"]["key"] == key == created[1]["key"] == ended[1]["key"]
+    assert created[1]["batch_id"] == batch["id"]
+    ids = [json.loads(line)["custom_id"] for line in batch_server.files[batch["input_file_id"]].splitlines()]
+    assert ids == [f"{key}-{number}" for number in range(3)]
+    assert (ended[1]["replied"], ended[1]["failed"]) == (3, 0)
+
+
+def test_items_without_a_reply_are_sent_again_once(judged, batch_server):
+    batch_server.outcome = lambda item: 500 if "q1\n" in item["body"]["messages"][-1]["content"] else None
+    done = judged(count=5)
+    assert (done.scored, sizes(batch_server)) == (4, [5, 1])
+    assert done.failures == {"judge_call_failed": 1}
+    assert "HTTP 500: told to fail (sent in two batches)" in done.failed_subjects[0]["error_message"]
+    assert Decimal(done.cost["usd"]) == 4 * COST
+
+
+@pytest.mark.parametrize("outcome", [429, "missing", "batch_expired"])
+def test_an_item_that_fails_once_is_bought_once(judged, batch_server, outcome):
+    failed = set()
+
+    def once(item):
+        text = item["body"]["messages"][-1]["content"]
+        is_first = "q1\n" in text and not failed
+        failed.update({text} if is_first else ())
+        return outcome if is_first else None
+
+    batch_server.outcome = once
+    done = judged(count=5)
+    assert (done.scored, sizes(batch_server), Decimal(done.cost["usd"])) == (5, [5, 1], 5 * COST)
+    assert done.spend_lost["usd"] == "0"
+
+
+def test_an_expired_batch_is_settled_as_far_as_it_came(judged, batch_server):
+    batch_server.expires = True
+    done = judged(count=8)
+    assert sizes(batch_server) == [8, 4]
+    assert (done.scored, done.failures) == (6, {"judge_call_failed": 2})
+    assert Decimal(done.cost["usd"]) == 6 * COST
+
+
+def test_bad_replies_are_asked_for_again_in_a_next_batch(judged, batch_server):
+    asked = []
+
+    def reply(body):
+        from_server = json.loads(json.dumps(first(body)))
+        asked.append(body["messages"][-1]["content"])
+        if "q1\n" in asked[-1] and len(asked) <= 5:
+            from_server["choices"][0]["message"]["content"] = "no verdict"
+        return from_server
+
+    first, batch_server.reply = batch_server.reply, reply
+    done = judged(count=5)
+    assert (done.scored, sizes(batch_server), Decimal(done.cost["usd"])) == (5, [5, 1], 6 * COST)
+
+
+def test_the_timeout_of_a_judge_does_not_count_the_wait(judged, batch_server):
+    batch_server.seconds = 1.0
+    assert judged({"timeout": 0.3}, count=3).scored == 3
+
+
+def test_calls_that_wait_do_not_count_for_the_concurrency(judged, batch_server):
+    done = judged(count=40, sections={"executor": {"dicast/async": {"concurrency": 1}}})
+    assert (done.scored, sizes(batch_server)) == (40, [40])
+
+
+def test_a_cap_makes_several_batches_and_is_never_exceeded(judged, batch_server, folder):
+    done = judged(count=12, sections={"budget": {"run": "0.02 usd"}})
+    reserved = [Decimal(payload["amount"]) for _, payload in events(folder, "spend.reserved")]
+    assert len(sizes(batch_server)) > 1
+    assert max(reserved) * max(sizes(batch_server)) <= Decimal("0.02")
+    assert Decimal(done.cost["usd"]) <= Decimal("0.02")
+    assert done.scored + sum(done.failures.values()) == 12
+
+
+def test_a_cascade_sends_only_what_escalates(folder, model, batch_server):
+    cascade = {
+        "hybrid/cascade": {
+            "stages": [
+                {
+                    "llm/judge": {
+                        "model": {"openai/chat": {"base_url": batch_server.url, "model": "s", "price": "free"}}
+                    }
+                },
+                {"llm/judge": {"model": model()}},
+            ]
+        }
+    }
+
+    def reply(body):
+        found = plain(body)
+        sure = 0.2 if body["model"] == "s" and "q1\n" in body["messages"][-1]["content"] else 0.9
+        verdict = json.loads(found["choices"][0]["message"]["content"])
+        found["choices"][0]["message"]["content"] = json.dumps({**verdict, "confidence": sure})
+        return found
+
+    plain, batch_server.reply = batch_server.reply, reply
+    done = dicast.run(pipeline(cascade, source=rows(folder, 30)))
+    assert (done.scored, sizes(batch_server), batch_server.chats) == (30, [1], 30)
+
+
+def test_the_two_orders_of_a_pair_are_one_batch(folder, model, batch_server):
+    def reply(body):
+        found = plain(body)
+        seal = json.loads(found["choices"][0]["message"]["content"])["seal"]
+        text = json.dumps({"seal": seal, "winner": "A", "confidence": 0.9, "rationale": "x"})
+        found["choices"][0]["message"]["content"] = text
+        return found
+
+    plain, batch_server.reply = batch_server.reply, reply
+    dicast.run(pipeline({"llm/pairwise": {"model": model(), "opponent": "reference"}}, source=with_references(folder)))
+    assert sizes(batch_server)[0] == 10
+
+
+def with_references(folder):
+    data = [{"id": f"r{n}", "input": f"q{n}", "output": f"a{n}", "reference": f"b{n}"} for n in range(5)]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in data))
+    return {"rows/jsonl": {"path": "rows.jsonl"}}
+
+
+def test_the_listed_price_is_halved(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+    from dicast_openai.batch import Batch
+    from dicast_openai.chat import Chat
+
+    usage = dicast.Usage(1_000_000, 1_000_000)
+    batch, chat = Batch("gpt-4o-mini").cost(usage), Chat("gpt-4o-mini").cost(usage)
+    assert batch.amount == chat.amount / 2
+    assert batch.pricing_version == f"{chat.pricing_version}, half of it (batch)"
+
+
+def test_a_written_price_is_the_price_of_the_batch(judged):
+    assert Decimal(judged(count=1).cost["usd"]) == COST
+
+
+def test_an_endpoint_without_batches_ends_the_run(judged, batch_server):
+    done = judged(count=3, base_url=batch_server.url.replace("/v1", "/elsewhere"))
+    assert done.stopped["reason"] == "refused_by_provider"
+    assert done.exit_code == 2
+
+
+def test_an_endpoint_that_is_not_there_ends_the_run(judged, batch_server):
+    done = judged(count=3, base_url="http://127.0.0.1:9/v1", retries=0)
+    assert done.stopped["reason"] == "endpoint_unreachable"
+    assert (done.cost["usd"], done.spend_lost["usd"]) == ("0", "0")
+
+
+def test_a_batch_that_the_endpoint_refuses_fails_its_calls(judged, batch_server):
+    batch_server.refuses = "enqueued token limit reached"
+    done = judged(count=3)
+    assert done.failures == {"judge_call_failed": 3}
+    assert "enqueued token limit reached" in done.failed_subjects[0]["error_message"]
+    assert (done.cost["usd"], done.spend_lost["usd"]) == ("0", "0")
+
+
+@pytest.mark.parametrize("answer", ["break", 500])
+def test_an_unconfirmed_batch_is_looked_up_and_not_made_twice(judged, batch_server, answer):
+    batch_server.hook = lambda step, detail: answer if step == "created" else None
+    assert judged(count=5).scored == 5
+    assert sizes(batch_server) == [5]
+
+
+def test_a_broken_connection_before_the_batch_makes_it_anew(judged, batch_server):
+    drops = iter(["drop"])
+    batch_server.hook = lambda step, detail: next(drops, None) if step == "create" else None
+    assert judged(count=5).scored == 5
+    assert (sizes(batch_server), batch_server.steps.count("list")) == ([5], 1)
+
+
+def test_a_parameter_that_items_are_refused_for_is_left_out_of_the_next_batch(judged, batch_server):
+    def outcome(item):
+        return (400, "Unsupported parameter: 'temperature'") if "temperature" in item["body"] else None
+
+    batch_server.outcome = outcome
+    done = judged(count=3)
+    assert (done.scored, sizes(batch_server)) == (3, [3, 3])
+
+
+class Started:
+    """``dicast run`` in a process of its own."""
+
+    def __init__(self, folder, *arguments):
+        command = [sys.executable, "-m", "dicast", "run", "p.json", "--json", *arguments]
+        self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def wait_for(self, server, step):
+        ends = time.monotonic() + 30
+        while step not in server.steps and time.monotonic() < ends:
+            time.sleep(0.01)
+        assert step in server.steps
+
+    def end(self, number=None):
+        if number is not None:
+            self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=60)
+        return json.loads(out) if out else err
+
+
+def printed(folder, *command):
+    return subprocess.run(
+        [sys.executable, "-m", "dicast", *command], check=True, cwd=folder, capture_output=True
+    ).stdout.decode()
+
+
+@pytest.fixture
+def started(folder, model, batch_server):
+    def start(*arguments, count=5, **options):
+        asked = {"llm/judge": {"model": model(**options)}}
+        (folder / "p.json").write_text(json.dumps(pipeline(asked, source=rows(folder, count))))
+        return Started(folder, *arguments)
+
+    return start
+
+
+def test_ctrl_c_leaves_the_batch_and_its_reservations(started, batch_server, folder):
+    batch_server.seconds = 1e9
+    running = started()
+    running.wait_for(batch_server, "poll")
+    done = running.end(signal.SIGINT)
+    (batch,) = batch_server.batches.values()
+    assert (done["stopped"]["reason"], batch["status"], batch_server.steps.count("cancel")) == (
+        "interrupted",
+        "in_progress",
+        0,
+    )
+    assert (done["cost"]["usd"], done["spend_lost"]["usd"]) == ("0", "0")
+    assert done["batches"][0]["batch_id"] == batch["id"]
+    (listed,) = json.loads(printed(folder, "runs", "--json"))["runs"]
+    assert (listed["state"], listed["batches"][0]["calls"]) == ("waiting", 5)
+    assert "waiting" in printed(folder, "runs")
+    batch["_due"] = 0
+    done = started("--resume").end()
+    assert (done["scored"], sizes(batch_server), Decimal(done["cost"]["usd"])) == (5, [5], 5 * COST)
+
+
+def test_cancel_batches_cancels_at_ctrl_c_and_a_resumed_run_buys_the_rest(started, batch_server):
+    batch_server.seconds = 1e9
+    running = started("--cancel-batches", count=6)
+    running.wait_for(batch_server, "poll")
+    running.end(signal.SIGINT)
+    assert batch_server.steps.count("cancel") == 1
+    batch_server.seconds = 0.1
+    done = started("--resume", count=6).end()
+    assert (done["scored"], sizes(batch_server), sum(batch_server.billed.values())) == (6, [6, 3], 6)
+    assert Decimal(done["cost"]["usd"]) == 6 * COST
+
+
+def test_a_resumed_run_with_cancel_batches_makes_no_new_batch(started, batch_server):
+    batch_server.seconds = 1e9
+    running = started(count=6)
+    running.wait_for(batch_server, "poll")
+    running.end(signal.SIGKILL)
+    done = started("--resume", "--cancel-batches", count=6).end()
+    assert (done["scored"], done["failures"], sizes(batch_server)) == (3, {"judge_call_failed": 3}, [6])
+    assert (Decimal(done["cost"]["usd"]), done["spend_lost"]["usd"]) == (3 * COST, "0")
+
+
+def test_reservations_of_a_dead_run_are_open_for_other_runs(started, batch_server, folder, judged):
+    batch_server.seconds = 1e9
+    running = started()
+    running.wait_for(batch_server, "poll")
+    running.end(signal.SIGKILL)
+    batch_server.seconds = 0.1
+    before = events(folder, "spend.lost")
+    assert judged(count=2).scored == 2
+    assert events(folder, "spend.lost") == before == []
+
+
+def test_watch_mode_and_servers_refuse_batches(model, folder):
+    from dicast import RunContext
+    from dicast_openai.batch import Batch
+
+    async def opened():
+        async with Batch("m", "http://127.0.0.1:1/v1", price="free").open(RunContext("r", "n", folder)):
+            raise AssertionError("it was opened")
+
+    import asyncio
+
+    with pytest.raises(dicast.ConfigError, match="only dicast run and dicast evaluate wait for that"):
+        asyncio.run(opened())
