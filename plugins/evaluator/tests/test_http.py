@@ -20,7 +20,7 @@ def test_the_payload_is_posted_and_the_result_kept_whole(judged, service):
     assert (score["value"], score["details"], score["signals"]) == (0.25, "short", {"reasoning": "short", "more": [1]})
     example = {"id": "1", "input": "q"}
     assert service.payloads == [{"_protocol_version": 2, "candidate": "yes", "task_model": "m", "example": example}]
-    assert service.headers[0]["X-Key"] == "secret"
+    assert {name.lower(): value for name, value in service.headers[0].items()}["x-key"] == "secret"
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_a_server_that_is_not_there_is_asked_for(judged, service):
     url = service.url
     service.stop()
     said = refusal(judged, "http", url=url)
-    assert "connection refused" in said
+    assert "(Connection refused)" in said
     assert "Is the evaluator server running?" in said
     service._thread.join()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+import stamina
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,6 @@ from dicast import AccessRefused, Answered, ConfigError, Failure, RunContext, Se
 from dicast.testing import run_pipeline
 from dicast.testing.pipeline import Bench
 from dicast_task import Command, Http
-from dicast_task import service as service_module
 from dicast_task.answers import answered
 
 ROW = Subject("row", "q1", input={"question": "2 + 2?"}, reference="4", context={"category": "math", "hint": None})
@@ -215,8 +215,9 @@ def test_a_command_that_is_none_is_refused_when_the_pipeline_is_built(tmp_path, 
 
 
 @pytest.fixture
-def no_waits(monkeypatch):
-    monkeypatch.setattr(service_module, "_FIRST_WAIT", 0.0)
+def no_waits():
+    with stamina.set_testing(True, attempts=100, cap=True):
+        yield
 
 
 def test_a_row_is_posted_as_json_and_the_answer_is_its_output(service, tmp_path):
@@ -247,7 +248,7 @@ def test_a_fault_that_lasts_fails_the_row(service, tmp_path, no_waits):
     service.script(503)
     failure = produce(Http(service.url, retries=2), tmp_path)
     assert (failure.kind, failure.retryable, len(service.bodies)) == ("judge_call_failed", True, 3)
-    assert failure.message == f"{service.url}: HTTP 503: told to fail"
+    assert failure.message == f"{service.url}: HTTP 503: told to fail (3 tries)"
     assert failure.retry["attempts"] == 3
 
 

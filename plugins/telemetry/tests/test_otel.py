@@ -269,7 +269,10 @@ def test_spans_that_the_collector_refuses_are_said(receiver):
 
 def test_an_answer_that_is_too_long_counts_as_not_taken(receiver):
     receiver.body = bytes(10_001)
-    with pytest.raises(Exception, match=r"answered 200: the reply has more than 10,000 bytes \(max_reply_bytes\)"):
+    with pytest.raises(
+        Exception,
+        match=r"answered with a reply that cannot be read: the reply has more than 10,000 bytes \(max_reply_bytes\)",
+    ):
         send(receiver, [STARTED, ENDED], max_reply_bytes=10_000)
     assert receiver.headers[0]["accept-encoding"] == "identity"
 

@@ -39,6 +39,8 @@ The rules that each request follows: it goes to the address of the file alone (n
 cookies); certificates are checked; the whole try, from connecting to the end of the reply, takes ``timeout`` seconds; the reply is read
 within ``max_reply_bytes``; secrets that the server repeats are masked in replies and messages.
 
+A component without calls, limits or costs uses ``client.fetch``, which sends one request and raises :class:`.faults.ConnectionFault`.
+
 This package, :mod:`.options`, :mod:`.faults` and :mod:`.answers` import neither httpx nor an event loop; :mod:`.client` does. A plugin that
 opens a client depends on ``dicast-kernel[endpoint]``.
 """

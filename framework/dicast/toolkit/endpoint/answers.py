@@ -25,7 +25,7 @@ _POLICY_CODES = frozenset({
     "data_inspection_failed", "moderation_blocked", "safety_error", "prompt_blocked",
 })  # fmt: skip
 _POLICY_WORDS = re.compile(
-    r"content management policy|content filter|content[ _]policy|usage policies|data may contain inappropriate content|requires moderation"
+    r"content management policy|content filter|content[ _]policy|usage polic(y|ies)|data may contain inappropriate content|requires moderation"
     r"|input was flagged|safety (system|settings|reasons)|prompt was blocked|content risk|content exists risk",
     re.IGNORECASE,
 )

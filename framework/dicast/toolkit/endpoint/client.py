@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
-import aiohttp
 import attrs
 import httpx
 
@@ -17,9 +15,9 @@ from ..._kernel.values.endpoint_errors import AccessRefused
 from ..._toolkit.http_reply import IDENTITY, ReplyReader, ReplyRefused, retry_after
 from ..._toolkit.rate_limit import RateLimiter, Reachability
 from .answers import Answer, joined_line
-from .faults import LONGEST_WAIT, CallFault, backoff, quiet_retries
+from .faults import LONGEST_WAIT, CallFault, ConnectionFault, backoff, quiet_retries
 from .options import Address, ClientLimits
-from .transport import body_stream, open_transport
+from .transport import body_stream, connection_fault, open_transport
 
 T = TypeVar("T")
 A = TypeVar("A", bound="HasStatus")
@@ -197,7 +195,10 @@ class Client:
         """
         call.path = path
         return await self.paced(
-            call, lambda: self._send(call, self._request(method, path, content, headers), max_bytes, masked)
+            call,
+            lambda: self._send(
+                call, self.fetch(method, path, content, headers=headers, max_bytes=max_bytes, masked=masked)
+            ),
         )
 
     async def paced(self, call: Exchange, send: Callable[[], Awaitable[A]]) -> A:
@@ -211,6 +212,57 @@ class Client:
             elif answer.status in _FINE:
                 self.limiter.eased()
         return answer
+
+    async def _send(self, call: Exchange, answer: Awaitable[Answer]) -> Answer:
+        """Return *answer*, or raise the CallFault of its error; what may have reached the endpoint may have been billed."""
+        try:
+            result = await answer
+        except ReplyRefused as error:
+            call.connected = True
+            raise self.fault(call, str(error), again=False, cost=call.most, kind="judge_output_invalid") from error
+        except TimeoutError as error:
+            call.connected = True
+            message = f"no reply within {self.limits.timeout:g} s"
+            raise self.fault(call, message, again=False, cost=call.most, kind="timeout") from error
+        except ConnectionFault as error:
+            raise self.broken(call, error) from error
+        call.connected = True
+        return result
+
+    async def fetch(
+        self,
+        method: str,
+        path: str = "",
+        content: bytes | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_bytes: int | None = None,
+        masked: bool = True,
+        seconds: float | None = None,
+    ) -> Answer:
+        """Send one request at once, outside of any call and its limits, and return the response, of any status.
+
+        :param seconds: the time for it, in place of ``timeout``.
+        :raises TimeoutError: without a whole response in time.
+        :raises ConnectionFault: without a connection, and if it breaks.
+        :raises dicast.ReplyRefused: for a response that is too long, or that cannot be decoded.
+        """
+        request = self._request(method, path, content, headers)
+        reader = self.reader if max_bytes is None else self._reader(max_bytes)
+        try:
+            async with asyncio.timeout(self.limits.timeout if seconds is None else seconds):
+                response = await self.transport.handle_async_request(request)
+                try:
+                    status, fields = response.status_code, response.headers
+                    assert isinstance(response.stream, httpx.AsyncByteStream)
+                    data = await reader.read(response.stream, fields, cut=status not in _FINE, masked=masked)
+                finally:
+                    await response.aclose()
+                return Answer(status, fields, data)
+        except TimeoutError:
+            raise
+        except (httpx.HTTPError, OSError) as error:
+            raise connection_fault(error) from error
 
     def _request(
         self, method: str, path: str, content: bytes | None, headers: Mapping[str, str] | None
@@ -226,28 +278,6 @@ class Client:
             method, url, headers=whole, extensions={"timeout": self._timeout}, **body_stream(content, whole)
         )
 
-    async def _send(self, call: Exchange, request: httpx.Request, max_bytes: int | None, masked: bool) -> Answer:
-        reader = self.reader if max_bytes is None else self._reader(max_bytes)
-        try:
-            async with asyncio.timeout(self.limits.timeout):
-                response = await self.transport.handle_async_request(request)
-                call.connected = True
-                try:
-                    status, headers = response.status_code, response.headers
-                    assert isinstance(response.stream, httpx.AsyncByteStream)
-                    data = await reader.read(response.stream, headers, cut=status not in _FINE, masked=masked)
-                finally:
-                    await response.aclose()
-                return Answer(status, headers, data)
-        except ReplyRefused as error:
-            raise self.fault(call, str(error), again=False, cost=call.most, kind="judge_output_invalid") from error
-        except TimeoutError as error:
-            call.connected = True
-            message = f"no reply within {self.limits.timeout:g} s"
-            raise self.fault(call, message, again=False, cost=call.most, kind="timeout") from error
-        except (httpx.HTTPError, aiohttp.ClientError, OSError) as error:
-            raise self.broken(call, error) from error
-
     def _reader(self, most: int) -> ReplyReader:
         if most not in self._readers:
             self._readers[most] = ReplyReader(self._secrets, most, self.address.reply_option)
@@ -255,19 +285,19 @@ class Client:
 
     def broken(self, call: Exchange, error: Exception) -> CallFault:
         """Return the fault of a connection that was never made, or that broke, which may have been paid for."""
-        cause = error.__cause__ if isinstance(error, httpx.HTTPError) and error.__cause__ else error
-        if isinstance(cause, aiohttp.ClientSSLError):
-            return self.fault(call, str(cause), again=False)
-        if isinstance(cause, aiohttp.ClientConnectorError):
-            message = f"{_unconnected(cause)}; start the server, or correct {self.address.option}"
-            return self.fault(call, message, again=self.reachability.patient)
-        if isinstance(cause, aiohttp.ConnectionTimeoutError):
-            # A silent host takes all that time for each try: the endpoint has to answer once before a call is tried again.
-            message = f"no connection within {self.limits.connecting:g} s"
-            return self.fault(call, message, again=self.reachability.reached)
-        call.connected = True
-        message = f"the connection broke: {type(cause).__name__}: {cause}"
-        return self.fault(call, message, cost=call.most)
+        fault = error if isinstance(error, ConnectionFault) else connection_fault(error)
+        call.connected = call.connected or fault.is_connected
+        match fault.kind:
+            case "certificate":
+                return self.fault(call, str(fault), again=False)
+            case "refused":
+                message = f"{fault}; start the server, or correct {self.address.option}"
+                return self.fault(call, message, again=self.reachability.patient)
+            case "silent":
+                # A silent host takes all that time for each try: the endpoint has to answer once before a call is tried again.
+                message = f"no connection within {self.limits.connecting:g} s"
+                return self.fault(call, message, again=self.reachability.reached)
+        return self.fault(call, f"the connection broke: {fault}", cost=call.most)
 
     def fault(self, call: Exchange, message: str, **options: Any) -> CallFault:
         """Return a CallFault of the last request of *call*; *message* is cut and has no secrets."""
@@ -277,9 +307,11 @@ class Client:
         """Return the exception for a response with an error status: AccessRefused, which ends the run, or a CallFault."""
         status, complaint = answer.status, answer.complaint()
         message = self.message(f"HTTP {status}: {complaint.message}", call.path)
+        if answer.is_out_of_money:
+            return AccessRefused(message, call.spent)
         if answer.is_refused_by_policy:
             return CallFault(message, again=False, kind="refused")
-        if status in _NO_ACCESS or answer.is_out_of_money:
+        if status in _NO_ACCESS:
             return AccessRefused(message, call.spent)
         if status in _REDIRECTS:
             location = answer.headers.get("Location", "")
@@ -298,11 +330,3 @@ class Client:
         line = joined_line(self.reader.message(text))
         cut = line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…"
         return f"{self.address.shown(path)}: {cut}"
-
-
-def _unconnected(error: aiohttp.ClientConnectorError) -> str:
-    """Return the host that gave no connection, and the reason in the system's words."""
-    cause = error.os_error
-    number = cause.errno or 0  # a resolver's are negative
-    reason = os.strerror(number) if number > 0 else cause.strerror or str(cause)
-    return f"no connection to {error.host}:{error.port} ({reason})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
@@ -44,6 +44,22 @@ class CallFault(Exception):
         message = f"{self} ({retry['attempts']} tries)" if retry["attempts"] > 1 else str(self)
         is_retryable = self.again or self.wait is not None or self.kind == "timeout"
         return Failure(self.kind, message, retryable=is_retryable, cost=cost, retry=retry)
+
+
+class ConnectionFault(Exception):
+    """A connection that was never made, or that broke.
+
+    :param kind: ``refused`` (no connection), ``silent`` (none in time), ``certificate`` (not trusted) or ``broken``.
+    """
+
+    def __init__(self, message: str, kind: Literal["refused", "silent", "certificate", "broken"]) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there was a connection, so that the server may have worked on the request."""
+        return self.kind == "broken"
 
 
 def backoff(error: Exception) -> bool | float:

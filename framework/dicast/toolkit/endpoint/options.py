@@ -25,7 +25,7 @@ _SCHEMES = ("http", "https")
 class ClientLimits:
     """ClientLimits of a client, under the names of the options."""
 
-    timeout: float = 60.0
+    timeout: float | None = 60.0
     retries: int = 3
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
@@ -42,7 +42,7 @@ class ClientLimits:
     @property
     def connecting(self) -> float:
         """Seconds to wait for a connection; less than for a try, to tell a try without a connection from a slow one."""
-        return min(self.timeout / 2, 20.0)
+        return 20.0 if self.timeout is None else min(self.timeout / 2, 20.0)
 
 
 @attrs.frozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,6 +11,8 @@ from typing import Any
 import aiohttp
 import httpx
 from httpx_aiohttp import AiohttpTransport
+
+from .faults import ConnectionFault
 
 _PIECE = 1 << 20
 """Bytes; aiohttp warns of a longer body that is not a stream."""
@@ -47,3 +50,18 @@ def body_stream(content: bytes | None, headers: httpx.Headers) -> dict[str, Any]
         return {"content": content}
     headers["Content-Length"] = str(len(content))
     return {"stream": _Pieces(content)}
+
+
+def connection_fault(error: Exception) -> ConnectionFault:
+    """Return the fault that *error* of the transport is; aiohttp's error behind it tells a connection that was never made."""
+    cause = error.__cause__ if isinstance(error, httpx.HTTPError) and error.__cause__ else error
+    if isinstance(cause, aiohttp.ClientSSLError):
+        return ConnectionFault(str(cause), "certificate")
+    if isinstance(cause, aiohttp.ClientConnectorError):
+        system = cause.os_error
+        number = system.errno or 0  # a resolver's are negative
+        reason = os.strerror(number) if number > 0 else system.strerror or str(system)
+        return ConnectionFault(f"no connection to {cause.host}:{cause.port} ({reason})", "refused")
+    if isinstance(cause, aiohttp.ConnectionTimeoutError):
+        return ConnectionFault("no connection in time", "silent")
+    return ConnectionFault(f"{type(cause).__name__}: {cause}", "broken")

@@ -1,26 +1,17 @@
-"""The client behind ``evaluator/http``: one session with its connections, and what the replies mean."""
+"""The live object of ``evaluator/http``: requests to the evaluator, and the results in its replies."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from io import BytesIO
 
-import aiohttp
 import attrs
 import orjson
 
-from dicast import (
-    IDENTITY,
-    AccessRefused,
-    ConfigError,
-    Failure,
-    RawScore,
-    Reachability,
-    ReplyReader,
-    ReplyRefused,
-    Subject,
-)
+from dicast import AccessRefused, ConfigError, Failure, RawScore, ReplyRefused, Subject
+from dicast.toolkit.endpoint import Address, ClientLimits, options
+from dicast.toolkit.endpoint import client as endpoint
+from dicast.toolkit.endpoint.faults import ConnectionFault
 
 from .http import Http
 from .options import GRACE_SECONDS
@@ -29,8 +20,6 @@ from .preflight import PREFLIGHT_SECONDS, answer_problem, preflight_payload
 from .result import answer
 
 _NO_ACCESS = (401, 403, 404)
-_UNREACHABLE_AT_START, _UNREACHABLE_LATER = 10, 50
-_NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _SHOWN = 500
 
 
@@ -45,21 +34,13 @@ class NoReply(Exception):
 
 
 @asynccontextmanager
-async def connect(options: Http, concurrency: int) -> AsyncIterator[Client]:
-    """The live object of *options* for a run that asks about *concurrency* rows at once."""
-    headers = {"Content-Type": "application/json", "User-Agent": "dicast", **IDENTITY}
-    async with aiohttp.ClientSession(
-        headers=headers | {name: secret.value for name, secret in options.headers.items()},
-        # How many rows there are at once is for the run to say, not for the pool.
-        connector=aiohttp.TCPConnector(limit=0),
-        timeout=aiohttp.ClientTimeout(total=None),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,  # the reader does it, within its limit
-    ) as session:
-        secrets = [secret.value for secret in options.headers.values()]
-        reader = ReplyReader(secrets, options.max_output_bytes, "max_output_bytes")
-        at_start = max(_UNREACHABLE_AT_START, concurrency)
-        yield Client(options, session, Reachability(at_start, _UNREACHABLE_LATER, url=options.url), reader)
+async def connect(component: Http, concurrency: int) -> AsyncIterator[Client]:
+    """Open the live object of *component* for a run that asks about *concurrency* rows at the same time."""
+    address = Address(component.url, option="url", reply_option="max_output_bytes")
+    limits = ClientLimits(timeout=component.timeout, max_reply_bytes=component.max_output_bytes)
+    headers, secrets = options.plain_headers(component.headers), options.secret_values(component.headers)
+    async with endpoint.connect(address, limits, concurrency, headers=headers, secrets=secrets) as client:
+        yield Client(component, client)
 
 
 @attrs.frozen
@@ -67,9 +48,7 @@ class Client:
     """Asks the evaluator about rows."""
 
     options: Http
-    session: aiohttp.ClientSession
-    reachability: Reachability
-    reader: ReplyReader
+    client: endpoint.Client
 
     @property
     def default_timeout(self) -> float:
@@ -86,7 +65,9 @@ class Client:
         try:
             reply = await self.post(sent, PREFLIGHT_SECONDS)
         except NoReply as error:
-            there = error.connected or isinstance(error.__cause__, aiohttp.ClientSSLError)
+            there = error.connected or (
+                isinstance(error.__cause__, ConnectionFault) and error.__cause__.kind == "certificate"
+            )
             hint = "" if there else ". Is the evaluator server running?"
             raise ConfigError(f"evaluator preflight failed for {where}: {error}{hint}") from error
         found = answer_problem(reply, self.options.score_range, "response", "<empty response>", where)
@@ -98,7 +79,7 @@ class Client:
 
         :raises dicast.AccessRefused: for 401, 403 and 404, and where too many rows in a row get no connection.
         """
-        return await self.reachability.watch(self._score(subject))
+        return await self.client.reachability.watch(self._score(subject))
 
     async def _score(self, subject: Subject) -> tuple[RawScore | Failure, bool]:
         """The answer, and whether the evaluator was reached."""
@@ -111,32 +92,30 @@ class Client:
         return answer(reply, self.options.score_range, "Response"), True
 
     async def post(self, data: bytes, seconds: float) -> bytes:
-        """The body of a reply with a status of 2xx.
+        """Return the body of a reply with a status of 2xx.
 
-        :raises NoReply: for all else.
+        :raises NoReply: for any other result.
         """
-        limit = aiohttp.ClientTimeout(total=seconds)
         try:
-            async with self.session.post(
-                self.options.url, data=BytesIO(data), allow_redirects=False, timeout=limit
-            ) as response:
-                fine = 200 <= response.status < 300
-                body = await self.reader.read(response.content.iter_any(), response.headers, cut=not fine)
+            answer = await self.client.fetch("POST", "", data, seconds=seconds)
         except ReplyRefused as error:
-            raise NoReply(self._said(f"{error}"), "judge_output_invalid") from error
+            raise NoReply(self._shown(f"{error}"), "judge_output_invalid") from error
         except TimeoutError as error:
-            connected = not isinstance(error, _NOT_CONNECTED)
-            raise NoReply(f"HTTP request timed out after {seconds:g}s", "timeout", connected=connected) from error
-        except (aiohttp.ClientError, OSError) as error:
-            connected = not isinstance(error, _NOT_CONNECTED)
-            what = "connection refused" if isinstance(error.__cause__, ConnectionRefusedError) else type(error).__name__
-            raise NoReply(self._said(f"HTTP request failed: {what}: {error}"), connected=connected) from error
-        if not fine:
-            said = " ".join(body.decode(errors="replace").split())
-            raise NoReply(self._said(f"HTTP {response.status}: {said}"), status=response.status)
-        return body
+            raise NoReply(f"HTTP request timed out after {seconds:g}s", "timeout") from error
+        except ConnectionFault as error:
+            if error.kind == "silent":
+                limit = self.client.limits.connecting
+                raise NoReply(
+                    f"HTTP request timed out: no connection within {limit:g}s", "timeout", connected=False
+                ) from error
+            message = f"HTTP request failed: {self._shown(str(error))}"
+            raise NoReply(message, connected=error.is_connected) from error
+        if not 200 <= answer.status < 300:
+            body = " ".join(answer.data.decode(errors="replace").split())
+            raise NoReply(self._shown(f"HTTP {answer.status}: {body}"), status=answer.status)
+        return answer.data
 
-    def _said(self, message: str) -> str:
-        """*message* without the secrets, which a server may repeat."""
-        message = self.reader.message(message)
+    def _shown(self, message: str) -> str:
+        """Return *message*, cut, without secrets, which a server may repeat."""
+        message = self.client.reader.message(message)
         return message if len(message) <= _SHOWN else f"{message[:_SHOWN]}…"

@@ -43,7 +43,7 @@ class Http(EvaluatorOptions):
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Metric]:
         """One client with its connections, for the whole run; the preflight is made here."""
-        # aiohttp takes a while to import, and `dicast check` does not need it.
+        # httpx and aiohttp take a while to import, and `dicast check` does not need it.
         from .client import connect
 
         async with connect(self, run.concurrency) as client:

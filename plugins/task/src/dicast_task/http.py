@@ -47,7 +47,7 @@ class Http:
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Task]:
         """One client with its connections, for the whole run."""
-        # aiohttp takes a while to import, and `dicast check` does not need it.
+        # httpx and aiohttp take a while to import, and `dicast check` does not need it.
         from .service import connect
 
         async with connect(self, run.concurrency) as service:

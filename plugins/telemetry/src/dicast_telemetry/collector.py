@@ -6,9 +6,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-import aiohttp
 import attrs
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
@@ -16,7 +15,12 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from dicast import IDENTITY, DicastError, Event, ReplyReader, ReplyRefused
+from dicast import DicastError, Event, ReplyRefused
+from dicast.toolkit.endpoint import Address, Answer, ClientLimits
+from dicast.toolkit.endpoint.faults import ConnectionFault
+
+if TYPE_CHECKING:
+    from dicast.toolkit.endpoint.client import Client
 
 from .spans import Spans
 
@@ -31,6 +35,7 @@ SLOW_SECONDS = 1.0
 
 REST_SECONDS = 30.0
 _COMPLAINT_CHARS = 300
+_PROTOBUF = "application/x-protobuf"
 
 
 class CollectorError(DicastError):
@@ -42,8 +47,7 @@ class Collector:
     """The one address that spans are sent to. *rejected* counts those that it took no part of, with its *complaint*."""
 
     endpoint: str
-    _session: aiohttp.ClientSession
-    _reader: ReplyReader
+    _client: Client
     rejected: int = 0
     complaint: str = ""
     _resting: float = 0.0
@@ -54,14 +58,12 @@ class Collector:
         cls, endpoint: str, headers: Mapping[str, str], seconds: float, most: int
     ) -> AsyncIterator[Self]:
         """The collector at *endpoint*; a request may take *seconds*, and its answer have *most* bytes."""
-        own = {"Content-Type": "application/x-protobuf", "User-Agent": "dicast", **IDENTITY}
-        async with aiohttp.ClientSession(
-            headers={**own, **headers},
-            timeout=aiohttp.ClientTimeout(seconds),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,  # the reader does it, within its limit
-        ) as session:
-            yield cls(endpoint, session, ReplyReader(headers.values(), most))
+        from dicast.toolkit.endpoint.client import connect  # httpx and aiohttp take a while to import
+
+        address = Address(endpoint, option="endpoint")
+        limits = ClientLimits(timeout=seconds, max_reply_bytes=most)
+        async with connect(address, limits, 1, headers=headers, secrets=headers.values()) as client:
+            yield cls(endpoint, client)
 
     async def send(self, request: ExportTraceServiceRequest) -> None:
         """Send *request*.
@@ -74,32 +76,33 @@ class Collector:
                 f"{self.endpoint} did not answer; it is not asked again for {self._resting - began:.0f} s"
             )
         try:
-            # A redirect would lead where the file does not say.
-            async with self._session.post(
-                self.endpoint, data=request.SerializeToString(), allow_redirects=False
-            ) as answer:
-                fine = 200 <= answer.status < 300
-                body = await self._reader.read(answer.content.iter_any(), answer.headers, cut=not fine, masked=False)
+            answer = await self._client.fetch(
+                "POST",
+                "",
+                request.SerializeToString(),
+                headers={"Content-Type": _PROTOBUF, "Accept": _PROTOBUF},
+                masked=False,
+            )
         except ReplyRefused as error:
-            raise CollectorError(f"{self.endpoint} answered {answer.status}: {error}") from error
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise CollectorError(f"{self.endpoint} answered with a reply that cannot be read: {error}") from error
+        except (ConnectionFault, TimeoutError) as error:
             if time.monotonic() - began > SLOW_SECONDS:
                 self._resting = time.monotonic() + REST_SECONDS
-            raise CollectorError(
-                f"{self.endpoint} could not be reached: {str(error) or type(error).__name__}"
-            ) from error
-        if not fine:
-            said = self._reader.message(body.decode("utf-8", "replace"))[:_COMPLAINT_CHARS]
-            raise CollectorError(f"{self.endpoint} answered {answer.status}: {said!r}")
-        self._note_rejected(answer.content_type, body)
+            reason = str(error) or type(error).__name__
+            raise CollectorError(f"{self.endpoint} could not be reached: {reason}") from error
+        if not 200 <= answer.status < 300:
+            words = self._client.reader.message(answer.data.decode("utf-8", "replace"))[:_COMPLAINT_CHARS]
+            raise CollectorError(f"{self.endpoint} answered {answer.status}: {words!r}")
+        self._note_rejected(answer)
 
-    def _note_rejected(self, content_type: str, body: bytes) -> None:
-        if content_type != "application/x-protobuf" or not body:
+    def _note_rejected(self, answer: Answer) -> None:
+        content_type = answer.headers.get("Content-Type", "").partition(";")[0].strip()
+        if content_type != _PROTOBUF or not answer.data:
             return
-        partial = ExportTraceServiceResponse.FromString(body).partial_success
+        partial = ExportTraceServiceResponse.FromString(answer.data).partial_success
         if partial.rejected_spans:
             self.rejected += partial.rejected_spans
-            self.complaint = self._reader.message(partial.error_message)[:_COMPLAINT_CHARS]
+            self.complaint = self._client.reader.message(partial.error_message)[:_COMPLAINT_CHARS]
 
 
 class Feed:
