@@ -24,13 +24,13 @@ from dicast.toolkit.batches import (
     seconds_of,
 )
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
+from dicast.toolkit.endpoint.chat_form import RequestForm, adapted, request_body
 from dicast.toolkit.endpoint.client import Client, Exchange, connect
 from dicast.toolkit.endpoint.parameters import SYSTEM_ROLE, named_parameter
 
 from .answers import Unreadable, read_body, read_reply
 from .batch import Batch
 from .chat import OPENAI
-from .requests import Form, adapted, body
 
 _PATH = "/chat/completions"
 _FINE = range(200, 300)
@@ -98,7 +98,7 @@ class BatchRequests:
     def line(self, item_id: str, request: ChatRequest) -> bytes:
         """Return the line of *request* in the file of a batch."""
         self._is_sealed = self._is_sealed and is_sealed(request)
-        content = orjson.Fragment(body(self._options.chat, request, self._form, self._room))
+        content = request_body(self._options.chat, request, self._form, self._room)
         return orjson.dumps({"custom_id": item_id, "method": "POST", "url": f"/v1{_PATH}", "body": content})
 
     def bound(self, request: ChatRequest) -> Cost:
@@ -309,9 +309,9 @@ def is_sealed(request: ChatRequest) -> bool:
     return any(f"seal: {nonce}" in request.messages[-1].content for nonce in request.nonces)
 
 
-def _first_form(options: Batch) -> Form:
+def _first_form(options: Batch) -> RequestForm:
     """Return the form of the first batch. A refused parameter costs a whole window, so what OpenAI refuses is not sent there."""
-    form = Form.of(options.chat)
+    form = RequestForm.of(options.chat)
     if options.address != OPENAI:
         return form
     omitted = frozenset(("temperature", "top_p")) if options.chat.reasoning_room() else frozenset()
