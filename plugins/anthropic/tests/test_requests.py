@@ -269,3 +269,16 @@ def test_options_name_the_file_and_the_environment(monkeypatch):
     assert Chat("claude-haiku-4-5", base_url="http://127.0.0.1:9", price="free").key is None
     assert Chat("claude-haiku-4-5", base_url="https://api.anthropic.com.example.net", price="free").key is None
     assert Chat("claude-haiku-4-5", base_url="https://api.anthropic.com/v1").key == Secret("sk-ant-env")
+
+
+def test_the_estimate_counts_an_image_by_the_pixels_of_the_family():
+    from decimal import Decimal
+
+    from dicast import Price, Secret
+    from dicast_anthropic import Chat
+
+    chat = Chat("claude-sonnet-4-5", api_key=Secret("k"), price=Price(Decimal(1), Decimal(0)))
+    link = Media("image", "image/png", "[image/png]", url="https://example.org/a.png")
+    text, shown = Message("user", "[image/png]"), Message.of_parts("user", [link])
+    costs = [chat.estimate(ChatRequest((message,), max_output_tokens=1)).amount for message in (text, shown)]
+    assert costs[1] - costs[0] == Decimal(4784) / 10**6

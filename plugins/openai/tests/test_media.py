@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from dicast import AccessRefused, ChatRequest, Failure, Media, Message
-from dicast_openai.media_tokens import most_media_tokens
+from dicast.toolkit.media_tokens import most_media_tokens
 
 
 def png(width, height):

@@ -15,6 +15,7 @@ from attrs.validators import min_len
 from dicast import ChatModel, ChatRequest, ConfigError, Cost, Price, RunContext, Secret, Usage, Within
 from dicast.toolkit.endpoint import options
 from dicast.toolkit.endpoint.prices import ListedPrice, listed_price
+from dicast.toolkit.media_tokens import most_input_tokens
 
 from .accepted import Accepted
 
@@ -166,7 +167,7 @@ class Chat:
         """Return the upper bound of the cost of one try, with the room for reasoning that *accepted* allows."""
         if self.price == "free":
             return Cost.zero()
-        tokens = request.input_tokens
+        tokens = most_input_tokens(self.model, request)
         is_written = self.cache_control and any(message.cache for message in request.messages)
         usage = Usage(tokens, accepted.room(self, request).total)
         stored = attrs.evolve(usage, cache_written_tokens=tokens if is_written else 0)

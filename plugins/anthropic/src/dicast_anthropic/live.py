@@ -12,6 +12,7 @@ from dicast import AccessRefused, ChatRequest, Cost, Failure, Reply
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
 from dicast.toolkit.endpoint.client import OK, Client, Exchange, connect
 from dicast.toolkit.endpoint.media import MediaReader, count_media
+from dicast.toolkit.media_tokens import most_input_tokens
 
 from .accepted import Accepted, is_about_form, is_sealed
 from .chat import Chat
@@ -78,7 +79,8 @@ class Live:
         """
         is_paced = self._chat.tokens_per_minute is not None
         room = self._accepted.room(self._chat, request).total
-        call = self._client.new_call(lambda: self.estimate(request), request.input_tokens + room if is_paced else 0)
+        tokens = most_input_tokens(self._chat.model, request) + room if is_paced else 0
+        call = self._client.new_call(lambda: self.estimate(request), tokens)
         return await self._client.call(call, lambda: self._attempt(call, request))
 
     async def _attempt(self, call: Exchange, request: ChatRequest) -> Reply:

@@ -26,6 +26,7 @@ from dicast import (
 )
 from dicast.toolkit.endpoint import options
 from dicast.toolkit.endpoint.options import is_loopback
+from dicast.toolkit.media_tokens import most_input_tokens
 
 from .prices import Tariff, listed
 
@@ -211,7 +212,7 @@ class Chat:
     def most_input_tokens(self, request: ChatRequest) -> int:
         """Return an upper estimate of the input tokens of *request*; the schema is sent as a ``json_schema`` alone."""
         is_unsent = self.response_format in ("json_object", "text")
-        return (attrs.evolve(request, schema=None) if is_unsent else request).input_tokens
+        return most_input_tokens(self.model, attrs.evolve(request, schema=None) if is_unsent else request)
 
     def reasoning_room(self, *, shown: bool = False) -> int:
         """Return the tokens for reasoning in one try; *shown* if the model was seen to reason."""

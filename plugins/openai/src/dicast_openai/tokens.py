@@ -10,8 +10,7 @@ from typing import Any
 import orjson
 
 from dicast import ChatRequest
-
-from .media_tokens import most_media_tokens
+from dicast.toolkit import media_tokens
 
 _FAMILIES = (
     (re.compile(r"gpt-oss"), "gpt-oss"),
@@ -40,15 +39,14 @@ def most_input_tokens(model: str, request: ChatRequest) -> int:
     """
     vocabulary = next((name for start, name in _FAMILIES if start.match(model.lower().rpartition("/")[2])), "")
     tokenizer = _tokenizer(vocabulary) if vocabulary else None
-    media = [each for message in request.messages for each in message.media]
-    media_tokens = sum(most_media_tokens(model, each) for each in media)
     if tokenizer is None:
-        texts = request.input_tokens - sum(each.most_tokens for each in media)
-        return texts + media_tokens + _PREAMBLES.get(vocabulary, 0)
+        return media_tokens.most_input_tokens(model, request) + _PREAMBLES.get(vocabulary, 0)
     schema = "" if request.schema is None else orjson.dumps(request.schema).decode()
     counted = sum(_count(tokenizer, message.content, request.nonces) for message in request.messages)
     around = _A_MESSAGE * len(request.messages) + _A_REQUEST + _PREAMBLES.get(vocabulary, 0)
-    return counted + len(tokenizer.encode_ordinary(schema)) + around + media_tokens
+    media = [each for message in request.messages for each in message.media]
+    media_count = sum(media_tokens.most_media_tokens(model, each) for each in media)
+    return counted + len(tokenizer.encode_ordinary(schema)) + around + media_count
 
 
 def _count(tokenizer: Any, text: str, nonces: tuple[str, ...]) -> int:

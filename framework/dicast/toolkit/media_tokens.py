@@ -1,4 +1,7 @@
-"""The most tokens that models count for an image, a sound or a PDF file, by the rules that their providers publish."""
+"""The most tokens that models count for an image, a sound or a PDF file, by the rules that their providers publish.
+
+A chat model whose address or options name its model estimates with :func:`most_input_tokens` in place of ``ChatRequest.input_tokens``.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import math
 import re
 from collections.abc import Callable
 
-from dicast import Media
-from dicast.toolkit.media_size import image_size, page_count, sound_seconds
+from dicast import ChatRequest, Media
+
+from .media_size import image_size, page_count, sound_seconds
 
 _PATCH, _TILE = 32, 512
 _LONG_SIDE, _SHORT_SIDE = 2048, 768
@@ -71,6 +75,12 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (re.compile(r"claude"), _claude),
     (re.compile(r"gemini|gemma"), _gemini),
 )
+
+
+def most_input_tokens(model: str, request: ChatRequest) -> int:
+    """Return an upper estimate of the tokens of *request*: texts by their bytes, media by the rule of the family of *model*."""
+    media = [each for message in request.messages for each in message.media]
+    return request.input_tokens + sum(most_media_tokens(model, each) - each.most_tokens for each in media)
 
 
 def most_media_tokens(model: str, media: Media) -> int:
