@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -217,3 +218,10 @@ def test_a_loopback_address_without_a_key_is_free(chat_server):
     with pytest.raises(ConfigError, match="price of 'openai/some-model' is not known"):
         Chat("openai/some-model", api_base=chat_server.url, api_key=Secret(KEY))
     assert not Chat("openai/gpt-4o-mini", api_base=chat_server.url).is_assumed_free
+
+
+def test_a_module_that_a_provider_needs_ends_the_run_with_its_name(chat_server, ask, monkeypatch):
+    monkeypatch.setitem(sys.modules, "google.auth", None)
+    with pytest.raises(AccessRefused, match="needs the module google.auth.*pip install google-auth") as refused:
+        ask(model="vertex_ai/gemini-2.5-flash", extra_body={"vertex_project": "p", "vertex_location": "europe-west1"})
+    assert (refused.value.cost, chat_server.count) == (Cost.zero(), 0)

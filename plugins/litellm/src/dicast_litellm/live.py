@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -26,6 +27,16 @@ from .replies import read, read_usage
 
 _SERVER_FAULT = 500
 _BAD_REQUEST = 400
+_PACKAGES = {"google": "google-auth"}
+"""The packages of modules whose first name is not that of the package."""
+_NO_CREDENTIALS = (
+    "NoCredentialsError",
+    "PartialCredentialsError",
+    "ProfileNotFound",
+    "DefaultCredentialsError",
+    "RefreshError",
+)
+"""The errors of the libraries of AWS and Google Cloud without credentials."""
 
 
 @asynccontextmanager
@@ -133,6 +144,11 @@ class Library:
             raise self._client.fault(call, message, again=False, cost=call.most, kind="timeout") from error
         if passage.error is not None:
             raise self._client.broken(call, passage.error) from error
+        if (missing := _missing_module(error)) is not None:
+            package = missing.partition(".")[0]
+            package = _PACKAGES.get(package, package)
+            message = f"litellm needs the module {missing} for this provider; install it: pip install {package}"
+            raise AccessRefused(self._client.message(message), call.spent) from error
         if _is_no_access(error):
             raise AccessRefused(self._client.message(str(error)), call.spent) from error
         call.connected = True
@@ -189,7 +205,15 @@ def _status(error: Exception) -> int:
     return status if isinstance(status, int) and status >= _BAD_REQUEST else _SERVER_FAULT
 
 
+def _missing_module(error: Exception) -> str | None:
+    """Return the name of the module that a provider of litellm needs and that is not installed; None if that is not the error."""
+    found = next((one.name for one in causes(error) if isinstance(one, ModuleNotFoundError) and one.name), None)
+    match = re.search(r"No module named '([\w.]+)'", str(error))
+    return found or (match[1] if match else None)
+
+
 def _is_no_access(error: Exception) -> bool:
     """Return whether litellm sent no request, for want of a key or of a provider."""
-    keyless = any((type(one).__module__, type(one).__name__) == ("openai", "OpenAIError") for one in causes(error))
-    return keyless or "LLM Provider NOT provided" in str(error)
+    kinds = {(type(one).__module__, type(one).__name__) for one in causes(error)}
+    has_no_key = ("openai", "OpenAIError") in kinds or any(name in _NO_CREDENTIALS for _, name in kinds)
+    return has_no_key or "LLM Provider NOT provided" in str(error)
