@@ -263,6 +263,10 @@ MODES: Mapping[str, Mode] = {
     "rate": once(problem(429, {"error": {"message": "Rate limit reached"}}, Retry_After="0.01")),
     "rate_ms": once(problem(429, {"error": {"message": "Rate limit reached"}}, retry_after_ms="10")),
     # Forms of a reply
+    "streamed": lambda asked: Answer(headers={"Content-Type": "text/event-stream"}, body=_stream(asked)),
+    "tool": lambda asked: Answer(
+        None, finish_reason="tool_calls", message={"tool_calls": [{"id": "c", "function": {"name": "json_tool_call", "arguments": _text(asked)}}]}
+    ),
     "parts": lambda asked: Answer([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": _text(asked)}], usage=USAGE),
     "together_logprobs": lambda asked: Answer(
         body={
@@ -277,6 +281,15 @@ MODES: Mapping[str, Mode] = {
         }
     ),
 }  # fmt: skip
+
+
+def _stream(asked: Asked) -> bytes:
+    text = _text(asked)
+    pieces = [
+        {"choices": [{"delta": {"content": text[at : at + 9]}, "finish_reason": None}]} for at in range(0, len(text), 9)
+    ]
+    pieces += [{"choices": [{"delta": {}, "finish_reason": "stop"}]}, {"choices": [], "usage": USAGE}]
+    return b"".join(b"data: %s\n\n" % json.dumps(piece).encode() for piece in pieces) + b"data: [DONE]\n\n"
 
 
 def _text(asked: Asked) -> str:

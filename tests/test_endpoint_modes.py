@@ -62,6 +62,8 @@ SCORED = {
     "rate": ({}, 3, 2 * VERDICT, []),
     "rate_ms": ({}, 3, 2 * VERDICT, []),
     "parts": ({}, 2, 2 * VERDICT, []),
+    "streamed": ({}, 2, 2 * VERDICT, []),
+    "tool": ({}, 2, 2 * VERDICT, []),
     **{
         f"ends_{word}": ({}, 2, 2 * VERDICT, [])
         for word in ("eos", "eos_token", "STOP", "end_turn", "stop_sequence", "COMPLETE", "completed", None)
@@ -235,3 +237,31 @@ def test_a_loopback_price_is_assumed_only_while_no_reply_reports_a_cost(chat_ser
 def test_a_loopback_price_is_asked_for_with_a_key_or_a_listed_model(judged, options):
     with pytest.raises(dicast.RequestError, match="price of .* is not known"):
         judged("plain", price=None, **options)
+
+
+def test_a_resumed_run_keeps_the_adaptations_of_replies_that_were_paid(chat_server, endpoint_modes, tmp_path):
+    refused = [True]
+
+    def answer(asked):
+        if asked.body["model"] == "first":
+            return endpoint_modes.MODES["tgi_temperature"](asked)
+        return chat_server.Answer(status=401, delay=0.5, body={}) if refused[0] else endpoint_modes.verdict()
+
+    chat_server.answer = answer
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "input": "q", "output": "a"}\n', encoding="utf-8")
+    price = "{input_per_mtok: 1, output_per_mtok: 1}"
+    judges = [
+        f"{{llm/judge: {{as: {name}, model: {{openai/chat: {{base_url: '{chat_server.url}', model: {name}, price: {price}}}}}}}}}"
+        for name in ("first", "second")
+    ]
+    (tmp_path / "run.yaml").write_text(
+        f"source: {{rows/jsonl: {{path: rows.jsonl}}}}\nmetrics: [{', '.join(judges)}]\n", encoding="utf-8"
+    )
+    command = ["dicast", "run", "run.yaml", "--json"]
+    stopped = json.loads(subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).stdout)
+    assert stopped["stopped"]["reason"] == "refused_by_provider"
+    refused[0] = False
+    resumed = subprocess.run([*command, "--resume", stopped["run_id"]], cwd=tmp_path, capture_output=True, check=False)
+    done = json.loads(resumed.stdout)
+    assert [request.body["model"] for request in chat_server.requests].count("first") == 2
+    assert (done["scored"], done["adapted"]) == (1, {"first": ["temperature"]})

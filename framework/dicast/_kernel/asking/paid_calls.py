@@ -150,7 +150,8 @@ class PaidCalls(Asker):
         subject = scope.subject
         kept = self._run.kept_reply((subject.kind, subject.id, self._label, call.slot.label, scope.rollout), call)
         if kept is not None:
-            answer, scope.spent = kept
+            answer, scope.spent, adapted = kept
+            scope.adapted.update(adapted)
             for cost in scope.spent:
                 self.bill[cost.unit] += cost
             self._note_model(call, answer, scope)
@@ -249,6 +250,7 @@ def _kept(answer: Answered, scope: CallScope) -> Payload:
     model = scope.model or (answer.judge_model if isinstance(answer, Judgment) else None)
     reply = unstructure(_without_text(answer))
     reply.pop("includes_replies", None)  # the cost is whole by now
+    reply |= {"adapted": sorted(scope.adapted)} if scope.adapted else {}
     return {"model": model, "reply": reply, **also}
 
 
@@ -286,11 +288,14 @@ class RunServices:
     budget: BudgetGate
     spool: EarlierUnits | None
 
-    def kept_reply(self, key: ReplyKey, call: Call) -> tuple[Score | Judgment, tuple[Cost, ...]] | None:
-        """The answer that an earlier process of this run paid for, if there is one, and what it cost in each unit."""
+    def kept_reply(
+        self, key: ReplyKey, call: Call
+    ) -> tuple[Score | Judgment, tuple[Cost, ...], tuple[str, ...]] | None:
+        """Return the answer that an earlier process of this run paid for, its cost in each unit, and its adapted parameters."""
         kept = None if self.spool is None else self.spool.reply(key)
         if kept is None:
             return None
         reply, *also = orjson.loads(kept)
+        adapted = tuple(reply.pop("adapted", ()))
         answer: Score | Judgment = structure(reply, call.expects)
-        return answer, (answer.cost, *(structure(cost, Cost) for cost in also))
+        return answer, (answer.cost, *(structure(cost, Cost) for cost in also)), adapted

@@ -11,6 +11,7 @@ from dicast import Reply, Token, Usage, normalize_stop_reason
 from dicast.toolkit.endpoint import Answer
 from dicast.toolkit.endpoint.answers import complaint
 
+from .streams import read_stream
 from .usage import read_usage
 
 
@@ -43,10 +44,14 @@ def read_body(answer: Answer) -> Mapping[str, Any]:
     :raises Unreadable: if it is no chat completion.
     """
     content_type = answer.headers.get("Content-Type", "application/json")
-    if "json" not in content_type:
-        raise Unreadable(f"the reply is {content_type}, not JSON")
+    body: Any
     try:
-        body = orjson.loads(answer.data)
+        if "event-stream" in content_type:
+            body = read_stream(answer.data)
+        elif "json" in content_type:
+            body = orjson.loads(answer.data)
+        else:
+            raise Unreadable(f"the reply is {content_type}, not JSON")
     except orjson.JSONDecodeError as error:
         raise Unreadable(f"the reply is no valid JSON: {error}") from error
     match body:
@@ -76,7 +81,7 @@ def read_reply(body: Mapping[str, Any]) -> Reply:
     """
     choice, usage = body["choices"][0], read_usage(body)
     message = choice["message"]
-    text = _text(message.get("content"))
+    text = _text(message.get("content") or _arguments(message))
     if text is None:
         raise Unreadable("the reply's content is no text", usage)
     reason, model, refused = choice.get("finish_reason"), body.get("model"), message.get("refusal")
@@ -96,6 +101,14 @@ def shows_reasoning(body: Mapping[str, Any], usage: Usage | None) -> bool:
     message = body["choices"][0]["message"]
     texts = (message.get("reasoning_content"), message.get("reasoning"))
     return bool(usage and usage.reasoning_tokens) or any(isinstance(text, str) and text for text in texts)
+
+
+def _arguments(message: Mapping[str, Any]) -> str | None:
+    """Return the arguments of the one call in a message without text: gateways send a schema to some models as a tool."""
+    match message.get("tool_calls"):
+        case [{"function": {"arguments": str(arguments)}}]:
+            return arguments
+    return None
 
 
 def _text(content: object) -> str | None:
