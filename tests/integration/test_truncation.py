@@ -97,6 +97,15 @@ def test_cut_replies_of_a_judge_are_counted_and_shown(shop, model):
     assert '"rationale": "Good."' in failed
 
 
+def test_a_reply_that_the_limit_ended_before_its_text_is_counted(shop, model):
+    model.answer = model.reply("", finish_reason="length")
+    shop.rows("a")
+    done = shop.run(MODEL % model.url + "judges: [{llm/judge: {as: j, model: m}}]\n")
+    (cut,) = warnings(done, "cut_replies")
+    assert (cut["judgments"], cut["failed"]) == (1, 1)
+    assert "max_reasoning_tokens" in done.json["failed_subjects"][0]["error_message"]
+
+
 @pytest.mark.parametrize(
     ("row", "fields"),
     [

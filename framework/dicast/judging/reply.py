@@ -43,12 +43,12 @@ def find_verdict(
     names = [member.key for member in found.members]
     for number, member in enumerate(found.members):
         if member.key in names[:number]:
-            raise BadReply(f"the verdict repeats a key before {place(text, member.start)}")
+            raise BadReply(f"the verdict repeats a key; the second value is at {place(text, member.start)}")
     for key in keys:
         found.member(key)
     for member in found.members:
         if member.key not in {*keys, *optional} and _may_swallow(member, found, seal):
-            raise BadReply(f"the verdict has a key that was not asked for before {place(text, member.start)}")
+            raise BadReply(f"the verdict has a key that was not asked for; its value is at {place(text, member.start)}")
     _refuse_splice(text, found, message)
     return found
 

@@ -231,6 +231,7 @@ def test_another_model_file_is_another_metric(folder):
 _FOLDER = tempfile.TemporaryDirectory()
 
 
+@pytest.mark.slow  # some texts of the kit are long, and tokenized in each test
 class TestEntails(MetricConformance):
     metric = "diff/entails"
     options = {"model": str(tiny_nli.write(Path(_FOLDER.name))), "threshold": 0.9}

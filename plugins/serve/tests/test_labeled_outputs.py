@@ -97,3 +97,21 @@ def test_agreement_compares_a_label_with_verdicts_on_its_output(made, asking):
     label(asking, 0)
     found = asking.get("/analytics/agreement?judge=human&judge=metrics").json()
     assert (found["n"], found["within"]) == (1, 1.0)
+
+
+def test_a_subject_has_the_word_for_the_end_of_its_output(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = {"content": "polite", "metrics": {"stop_reason": "max_tokens", "finish_reason": "length"}}
+    (tmp_path / "answer.py").write_text(f"import json\nprint(json.dumps({answer!r}))\n")
+    (tmp_path / "rows.jsonl").write_text('{"id": "r1", "input": "?", "output": "old", "finish_reason": "stop"}\n')
+    pipeline = {
+        "source": {"rows/jsonl": {"path": "rows.jsonl"}},
+        "metrics": [{"check/contains": {"as": "good", "value": "polite"}}],
+        "ledger": {"ledger/sqlite": {"path": "ledger.db"}},
+    }
+    task = {"task": {"task/command": {"command": [sys.executable, "answer.py"]}}}
+    runs = [dicast.run({"name": "cut", **pipeline, **more}).run_id for more in ({}, task)]
+    app = application([tmp_path / "ledger.db"], Tokens(READING, LABELLING), [HOST], "dicast_8600")
+    with TestClient(app, f"http://{HOST}", raise_server_exceptions=False) as client:
+        client.headers["authorization"] = f"Bearer {READING}"
+        assert [page(client, run)["finish_reason"] for run in runs] == ["stop", "length"]

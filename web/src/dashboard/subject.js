@@ -9,6 +9,9 @@ import { LabelForm } from "./label_form.js";
 import { Answer, Spent, when } from "./parts.js";
 import { ofRun, ofSubject } from "./router.js";
 
+/** The words of endpoints for an output that the limit or a filter ended. */
+const CUT = /length|max_|limit|refus|filter|safety/i;
+
 export const subjectAddress = (kind, id, run) => address(`/analytics/turns/${encodeURIComponent(id)}`, { subject_kind: kind, run });
 
 export function Subject({ kind, id, live, mayLabel, query }) {
@@ -29,6 +32,7 @@ export function Evidence({ data, id, kind }) {
   const inside = turns !== null && kind !== "workload";
   if (!inside && Object.keys(content).length === 0) return html`<p class="note">The ledger does not hold what was judged: its <code>content</code> is not stored, or the run did not read this subject.</p>`;
   return html`${inside && !data.made ? html`<${Conversation} turns=${turns} own=${kind === "session" ? null : id} follow=${isFar(turns, id)} />` : html`<${Material} name="Input" value=${content.input} /><${Material} name=${data.made ? "Output (the task made it)" : "Output"} value=${content.output} />`}
+    ${CUT.test(data.finish_reason ?? "") ? html`<p class="warnings" dir="auto">The output ended before it was whole: <code>${data.finish_reason}</code></p>` : null}
     <${Material} name="Reference" value=${content.reference} />
     <${Context} context=${content.context ?? {}} />`;
 }
@@ -56,7 +60,7 @@ function Verdicts({ data, at, eval_ }) {
   const said = data.evaluations.map((one, number) => [one, number]).reverse();
   return html`${said.length + data.failures.length === 0 ? html`<p class="empty">Nobody has judged it yet.</p>` : null}
     ${said.map(([one, number]) => html`<${Verdict} one=${one} shown=${data} at=${(path) => at(`data.evaluations[${number}].${path}`)} chosen=${eval_ === String(one.chain.seq)} only=${said.length === 1} key=${one.eval_id} />`)}
-    ${data.failures.map((one, number) => html`<article class="card"><h3><span dir="auto">${one.judge}</span> <${Mark} outcome="none" word="failed" /></h3><p dir="auto"><code>${one.failure_mode}</code> ${one.error_message}</p>${one.reply ? html`<details><summary>The reply</summary><pre dir="auto" tabindex="0">${one.reply}</pre></details>` : null}<${Other} one=${one} shown=${data} /><${Chain} chain=${one.chain} at=${(path) => at(`data.failures[${number}].${path}`)} run=${one.run_id} /></article>`)}`;
+    ${data.failures.map((one, number) => html`<article class="card"><h3><span dir="auto">${one.judge}</span> <${Mark} outcome="none" word="failed" /></h3><p dir="auto"><code>${one.failure_mode}</code> ${one.error_message}</p>${one.finish_reason ? html`<p class="small" dir="auto">the last reply ended with <code>${one.finish_reason}</code></p>` : null}${one.reply ? html`<details><summary>The reply</summary><pre dir="auto" tabindex="0">${one.reply}</pre></details>` : null}<${Other} one=${one} shown=${data} /><${Chain} chain=${one.chain} at=${(path) => at(`data.failures[${number}].${path}`)} run=${one.run_id} /></article>`)}`;
 }
 
 /** One verdict: its score, why, what it rests on, what it cost, and where it stands. */

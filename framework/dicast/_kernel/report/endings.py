@@ -60,7 +60,7 @@ class EndingNotes:
             if count:
                 message = (
                     f"the token limit cut replies of {label} in {count:,} judgment{'s' * (count != 1)}, {self._failed[label]:,} of them"
-                    " without a verdict; max_output_tokens raises it"
+                    " without a verdict; max_output_tokens or max_reasoning_tokens raises it"
                 )
                 warnings.append(
                     {

@@ -114,7 +114,10 @@ class ChatLoop(Generic[S]):
         reply, cost = self._read(call, sent)
         if _ended_before_text(reply):
             message = _empty(reply, sent, self._options)
-            raise self._client.fault(call, message, again=False, cost=cost, kind="judge_output_invalid")
+            reason = reply.finish_reason or reply.stop_reason
+            raise self._client.fault(
+                call, message, again=False, cost=cost, kind="judge_output_invalid", finish_reason=reason
+            )
         return call.paid(reply, cost)
 
     async def _ask(self, call: Exchange, request: ChatRequest, room: int) -> _Sent[S]:

@@ -25,6 +25,7 @@ class CallFault(Exception):
     :param wait: the seconds that the endpoint asks to wait.
     :param cost: the cost of the try, or its upper bound if the endpoint may have billed it.
     :param kind: the kind of the Failure.
+    :param finish_reason: the endpoint's word for the end of a reply that cannot be used.
     """
 
     def __init__(
@@ -35,15 +36,19 @@ class CallFault(Exception):
         wait: float | None = None,
         cost: Cost | None = None,
         kind: str = "judge_call_failed",
+        finish_reason: str | None = None,
     ) -> None:
         super().__init__(message)
         self.again, self.wait, self.cost, self.kind = again, wait, cost or Cost.zero(), kind
+        self.finish_reason = finish_reason
 
     def failure(self, cost: Cost, retry: Mapping[str, Any]) -> Failure:
         """Return the Failure of a call that ended with this fault."""
         message = f"{self} ({retry['attempts']} tries)" if retry["attempts"] > 1 else str(self)
         is_retryable = self.again or self.wait is not None or self.kind == "timeout"
-        return Failure(self.kind, message, retryable=is_retryable, cost=cost, retry=retry)
+        return Failure(
+            self.kind, message, retryable=is_retryable, cost=cost, retry=retry, finish_reason=self.finish_reason
+        )
 
 
 class ConnectionFault(Exception):

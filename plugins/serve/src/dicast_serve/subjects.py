@@ -9,6 +9,7 @@ import attrs
 
 from dicast import Entry, Event, Ledger, PluginError, Query, run_kind
 from dicast.reading import JudgedOutputs, reader, verdict_of
+from dicast.reporting import output_ending
 
 from .runs import Document, NotFound, Values, known
 
@@ -20,7 +21,7 @@ def subject(ledger: Ledger, given: Values) -> Document:
 
     ``content`` and ``conversation`` are of the run ``run_id``: the run that is asked for, else the last one that judged the subject and is no
     tool's, such as a label. Where a task made the output, ``content.output`` is the task's and ``made`` is true. Each verdict has the
-    ``output_digest`` of the output that it is about.
+    ``output_digest`` of the output that it is about. ``finish_reason`` is the word for the end of the shown output, such as ``length``.
     """
     id, kind = given["id"], given["subject_kind"]
     entries = [entry for entry in ledger.read(Query(types=TYPES, subject_id=id)) if entry.event.subject_kind == kind]
@@ -44,6 +45,7 @@ def subject(ledger: Ledger, given: Values) -> Document:
             "run_id": run_id,
             **judged_content(read, outputs, kind, id),
             "output_digest": digest(run_id),
+            "finish_reason": _finish_reason(ledger, read),
             "conversation": None if session_id is None else _conversation(ledger, session_id, read),
             "evaluations": [
                 {
@@ -91,6 +93,16 @@ def judged_content(read: Event | None, outputs: JudgedOutputs, kind: str, id: st
     if output is None or not output.is_made:
         return {"content": content, "made": False}
     return {"content": {**(content if isinstance(content, Mapping) else {}), "output": output.value}, "made": True}
+
+
+def _finish_reason(ledger: Ledger, read: Event | None) -> str | None:
+    """Return the word for the end of the output that a run read or that its task made; None if it is unknown."""
+    if read is None:
+        return None
+    query = Query(read.run_id, ("record.completed",), subject_id=read.subject_id, newest_first=True)
+    records = (entry.event for entry in ledger.read(query))
+    record = next((event for event in records if event.subject_kind == read.subject_kind), None)
+    return output_ending({} if record is None else record.payload, read.payload)
 
 
 def _is_reading(event: Event, run_id: str) -> bool:
