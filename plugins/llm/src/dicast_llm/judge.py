@@ -58,7 +58,8 @@ from .likelihood import NoLikelihood, likelihood
 from .material import Hints, is_turn
 from .one_token import OneToken, Told, one_token
 from .reasoning import ReasonFirst, Reasoning, call_signals, reasoning_of, with_reasons
-from .short import check_rubric
+from .short import Prompt, check_rubric
+from .short import closing as short_closing
 
 _DEFAULTS = {"verdict": ("turn-llm-v1", "row-llm-v1")}
 _SHORT_DEFAULTS = ("turn-short-v1", "row-short-v1")
@@ -73,6 +74,12 @@ class Briefing:
     rubric: Rubric
     system: str
     first: ReasonFirst | None = None
+    closing: str = ""
+
+    @property
+    def prompt(self) -> Prompt:
+        """The texts of a question that is answered in one token."""
+        return Prompt(self.system, self.closing)
 
 
 @attrs.frozen
@@ -232,7 +239,7 @@ class LlmJudge:
         shown = evidence if reasons is None else with_reasons(evidence, reasons.value)
         if self._short is not None:
             briefing = self._briefing(subject.kind)
-            told = await self._short.ask(model, subject, briefing.system, shown)
+            told = await self._short.ask(model, subject, briefing.prompt, shown)
             return told if isinstance(told, Failure) else self._short_judgment(told, briefing.rubric, evidence, reasons)
         question = self._question(subject, shown)
         asked = await ask(model, question, self.retries, self._read, capture=self.capture_rationale)
@@ -254,7 +261,7 @@ class LlmJudge:
         if briefing.first is not None:
             before, shown = briefing.first.estimate(model, shown), briefing.first.longest(shown)
         if self._short is not None:
-            return before + self._short.estimate(model, subject, briefing.system, shown)
+            return before + self._short.estimate(model, subject, briefing.prompt, shown)
         return before + self._question(subject, shown).estimate(model)
 
     def _needs_reference(self, subject: Subject) -> bool:
@@ -273,10 +280,11 @@ class LlmJudge:
         has_messages = bool(self.context) or (evidence_options(self.evidence).kind == "full" and is_turn)
         text = partial(system_message, chosen, self.criteria, self.hard_constraints, self._form, messages=has_messages)
         reply = self._form.text if self._short is None else self._short.reply
+        last = "" if self._short is None else short_closing(chosen, self._short.scores)
         if self._reasoning != "before":
-            return Briefing(chosen, text(reply=reply))
+            return Briefing(chosen, text(reply=reply), closing=last)
         first = ReasonFirst(text(reply=REASON_FIRST, scored=False), self.max_reasoning_tokens, self._needs_media)
-        return Briefing(chosen, text(reply=f"{REASONING}\n\n{reply}"), first)
+        return Briefing(chosen, text(reply=f"{REASONING}\n\n{reply}"), first, last)
 
     @property
     def _needs_media(self) -> bool:

@@ -9,11 +9,10 @@ from functools import partial
 import attrs
 
 from dicast import ChatModel, ConfigError, Cost, Failure, Problem, Subject
-from dicast.judging import Marks
 
 from .evidence import Evidence
 from .examples import PairExample, fixed_shots, own_shots, pair_shot
-from .short import ShortQuestion, Shot
+from .short import Prompt, ShortQuestion, Shot, short_marks
 from .words import Answer, NoAnswer, Support, ask_words, no_answer
 
 LETTERS = ("A", "B")
@@ -55,7 +54,7 @@ class Letters:
         return (
             own
             if isinstance(own, Failure)
-            else ShortQuestion(system, self.fixed, own, shown, _CLOSING, self.needs_media)
+            else ShortQuestion(Prompt(system, _CLOSING), self.fixed, own, shown, self.needs_media)
         )
 
     async def ask(self, model: ChatModel, subject: Subject, system: str, shown: Evidence) -> Order | Failure:
@@ -63,7 +62,7 @@ class Letters:
         question = self.question(subject, system, shown)
         if isinstance(question, Failure):
             return question
-        request = question.request(Marks())
+        request = question.request(short_marks())
         answer = await ask_words(model, request, LETTERS, self._support, "llm/pairwise with form: letter")
         if isinstance(answer, Failure):
             return answer

@@ -9,11 +9,22 @@ from typing import Any, Protocol
 import attrs
 
 from dicast import ChatModel, ConfigError, Cost, Failure, Problem, Reply, Subject
-from dicast.judging import Dimension, Marks
+from dicast.judging import Dimension
 
 from .evidence import Evidence, EvidenceKind, evidence_options
 from .examples import Example, fixed_shots, own_shots, shot
-from .short import YES_NO, ShortForm, ShortQuestion, Shot, certainty, check_choice, closing, expected, reply_form
+from .short import (
+    YES_NO,
+    Prompt,
+    ShortForm,
+    ShortQuestion,
+    Shot,
+    certainty,
+    check_choice,
+    expected,
+    reply_form,
+    short_marks,
+)
 from .words import NoAnswer, Support, ask_words, no_answer
 
 _PART = 8  # each text of a row's own example has at most this part of the evidence's characters
@@ -71,14 +82,14 @@ class OneToken:
         """The instructions on the reply."""
         return reply_form(self.form, self.scores)
 
-    async def ask(self, model: ChatModel, subject: Subject, system: str, shown: Evidence) -> Told | Failure:
+    async def ask(self, model: ChatModel, subject: Subject, prompt: Prompt, shown: Evidence) -> Told | Failure:
         """Ask for the token, once: a second call would find the same probabilities."""
-        question = self._question(subject, system, shown)
+        question = self._question(subject, prompt, shown)
         if isinstance(question, Failure):
             return question
         words = tuple(self.scores)
         option = f"llm/judge with form: {self.form}"
-        answer = await ask_words(model, question.request(Marks()), words, self._support, option)
+        answer = await ask_words(model, question.request(short_marks()), words, self._support, option)
         if isinstance(answer, Failure):
             return answer
         try:
@@ -88,19 +99,19 @@ class OneToken:
         signals = {"form": self.form, "probabilities": shares, "mass": answer.distribution.mass}
         return Told(expected(shares, self.scores), certainty(shares), signals, answer.reply)
 
-    def estimate(self, model: ChatModel, subject: Subject, system: str, shown: Evidence) -> Cost:
+    def estimate(self, model: ChatModel, subject: Subject, prompt: Prompt, shown: Evidence) -> Cost:
         """Return the most that the token may cost; nothing where no model will be asked."""
-        question = self._question(subject, system, shown)
+        question = self._question(subject, prompt, shown)
         return Cost.zero() if isinstance(question, Failure) else question.estimate(model)
 
-    def _question(self, subject: Subject, system: str, shown: Evidence) -> ShortQuestion | Failure:
+    def _question(self, subject: Subject, prompt: Prompt, shown: Evidence) -> ShortQuestion | Failure:
         own: tuple[Shot, ...] | Failure = ()
         if self.column is not None:
             made = partial(_shot, words=tuple(self.scores), most=self.most)
             own = own_shots(subject, self.column, Example, made)
         if isinstance(own, Failure):
             return own
-        return ShortQuestion(system, self.fixed, own, shown, closing(self.form, self.scores), self.needs_media)
+        return ShortQuestion(prompt, self.fixed, own, shown, self.needs_media)
 
 
 def _shot(number: int, example: Example, words: Sequence[str], most: int | None = None) -> Shot:

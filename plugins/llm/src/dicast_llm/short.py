@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -16,9 +17,16 @@ from .words import TOP
 
 ShortForm = Literal["yes_no", "choice", "letter"]
 
+QUESTION = "Is the output good?"
 YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 _FIXED = Marks("example", "")
+_FENCE_BYTES = 4  # a fence is most of a short question's tokens; one of four billion words is guessed by nobody
 _DEAREST = Marks("0" * 16, "0" * 12)  # a digit counts as a token
+
+
+def short_marks() -> Marks:
+    """Return the marks of one call: a fence of 8 hex digits, half as long as that of a long question."""
+    return Marks(secrets.token_hex(_FENCE_BYTES), "")
 
 
 @attrs.frozen
@@ -34,33 +42,41 @@ class Shot:
 
 
 @attrs.frozen
+class Prompt:
+    """The texts that are the same for all subjects: the *system* message, and the *closing* line of each question."""
+
+    system: str
+    closing: str
+
+
+@attrs.frozen
 class ShortQuestion:
     """A question about one subject, to be answered in one token.
 
-    :param system: the instructions, the same for all subjects.
+    :param prompt: the instructions, the same for all subjects; the closing line has nothing of the evidence.
     :param examples: the examples of the pipeline file. The part that is the same for all subjects ends after them, and is marked for prompt caching.
     :param own: the examples that came with the subject. They are data, as *evidence* is.
-    :param closing: the last line; it has nothing of the evidence.
     :param needs_media: whether a model that does not read all media is a failure.
     """
 
-    system: str
+    prompt: Prompt
     examples: tuple[Shot, ...]
     own: tuple[Shot, ...]
     evidence: Evidence
-    closing: str
     needs_media: bool = False
 
     def request(self, marks: Marks) -> ChatRequest:
         """Return the request, fenced by *marks*."""
         sections, media = self.evidence.sections, self.evidence.media
-        question = Question(self.system, sections, self.closing, None, 1, sealed=False, logprobs=True, media=media)
+        question = Question(
+            self.prompt.system, sections, self.prompt.closing, None, 1, sealed=False, logprobs=True, media=media
+        )
         request = attrs.evolve(question, needs_media=self.needs_media).request(marks)
         system, user = request.messages
         fixed = [attrs.evolve(system, cache=False)]
-        fixed += [message for shot in self.examples for message in shot.messages(_FIXED, self.closing)]
+        fixed += [message for shot in self.examples for message in shot.messages(_FIXED, self.prompt.closing)]
         fixed[-1] = attrs.evolve(fixed[-1], cache=True)
-        own = [message for shot in self.own for message in shot.messages(marks, self.closing)]
+        own = [message for shot in self.own for message in shot.messages(marks, self.prompt.closing)]
         return attrs.evolve(request, messages=(*fixed, *own, user), top_logprobs=TOP)
 
     def estimate(self, model: ChatModel) -> Cost:
@@ -83,9 +99,11 @@ def reply_form(form: ShortForm, scores: Mapping[str, float]) -> str:
     )
 
 
-def closing(form: ShortForm, scores: Mapping[str, float]) -> str:
-    """Return the last line of the question."""
-    return "Is the output good? Reply yes or no." if form == "yes_no" else f"Reply {' or '.join(scores)}."
+def closing(rubric: Rubric, scores: Mapping[str, float]) -> str:
+    """Return the last line of the question: the ``question`` of *rubric*, by default whether the output is good, and the words."""
+    question = rubric.data.get("question")
+    asked = question.strip() if isinstance(question, str) and question.strip() else QUESTION
+    return f"{asked} Reply {' or '.join(scores)}."
 
 
 def check_choice(form: str, choice: Mapping[str, float] | None) -> None:
