@@ -73,7 +73,7 @@ from ._kernel.values import (
     weakest,
 )
 from ._kernel.values.chat import Price
-from ._kernel.values.endpoint_errors import AccessRefused, EndpointUnreachable
+from ._kernel.values.endpoint_errors import AccessRefused, EndpointUnreachable, UnsupportedByModel
 from ._kernel.values.errors import (
     ConfigError,
     DataError,
@@ -247,6 +247,7 @@ __all__ = [
     "Token",
     "TraceEvent",
     "Trail",
+    "UnsupportedByModel",
     "Usage",
     "Verdict",
     "Verification",

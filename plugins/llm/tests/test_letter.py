@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import AccessRefused, ConfigError, Cost, Failure, Judgment, Reply, Subject, Token, estimate
+from dicast import ConfigError, Cost, Failure, Judgment, Reply, Subject, Token, UnsupportedByModel, estimate
 from dicast.testing import FakeChatModel, JudgeConformance
 from dicast_llm import Pairwise
 from dicast_llm.examples import PairExample
@@ -91,7 +91,7 @@ def test_without_either_letter_the_failure_has_the_tokens(top):
 
 
 def test_a_model_without_probabilities_ends_the_run_and_names_the_option():
-    with pytest.raises(AccessRefused, match="llm/pairwise with form: letter needs"):
+    with pytest.raises(UnsupportedByModel, match="llm/pairwise with form: letter needs"):
         ask(Reply("A", "fake"))
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import AccessRefused, ConfigError, Cost, Failure, Judgment, Reply, Subject, Token, estimate
+from dicast import ConfigError, Cost, Failure, Judgment, Reply, Subject, Token, UnsupportedByModel, estimate
 from dicast.testing import FakeChatModel, JudgeConformance
 from dicast_llm import LlmJudge
 from dicast_llm.examples import Example
@@ -205,7 +205,7 @@ def test_what_is_no_log_probability_is_a_failure(logprob):
     ],
 )
 def test_a_model_without_probabilities_ends_the_run_and_names_the_option(logprobs, lacks):
-    with pytest.raises(AccessRefused, match=r"llm/judge with form: yes_no needs .*set form: verdict") as caught:
+    with pytest.raises(UnsupportedByModel, match=r"llm/judge with form: yes_no needs .*set form: verdict") as caught:
         ask(reply(("yes", 1.0), logprobs=logprobs))
     assert lacks in str(caught.value)
     assert caught.value.cost == CENT

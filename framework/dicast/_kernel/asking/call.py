@@ -22,7 +22,7 @@ from ..timing.awaiting import TimeUp, within
 from ..timing.stop import Stop
 from ..timing.timer import Overtime, Timer
 from ..values import Cost, Failure, Judgment, Score, Subject, Verdict
-from ..values.endpoint_errors import AccessRefused, EndpointUnreachable
+from ..values.endpoint_errors import UNSUPPORTED, AccessRefused, EndpointUnreachable, UnsupportedByModel
 from ..values.errors import Interrupted, InvalidScore
 from ..values.raw_score import RawScore
 
@@ -207,6 +207,8 @@ class Caller:
             raise error
         if isinstance(error, EndpointUnreachable):
             self._stop.request("endpoint_unreachable", self._readable(str(error)), self._mask.data(error.details))
+        elif isinstance(error, UnsupportedByModel):
+            self._stop.request(UNSUPPORTED, self._readable(str(error)))
         elif isinstance(error, AccessRefused):
             self._stop.request("refused_by_provider", self._readable(str(error)))
         if isinstance(error, Interrupted | Overtime | AccessRefused) and self._stop:

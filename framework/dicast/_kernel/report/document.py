@@ -10,6 +10,7 @@ from ..pipeline.clauses import Gate
 from ..pipeline.sections import METRICS
 from ..values import Cost, ReadCounts
 from ..values.aggregation import Aggregation
+from ..values.endpoint_errors import UNSUPPORTED
 from ..values.score import UNITS
 from .fold import Report
 from .gate import answered
@@ -168,7 +169,7 @@ def exit_code(done: Document) -> int:
         return 0
     if reason == "interrupted":
         return 130
-    if reason in REFUSED and not _began(done):
+    if (reason in REFUSED and not _began(done)) or (reason == UNSUPPORTED and not _judged(done)):
         return 2
     throttled = set(done["failures"]) <= {"throttled_no_heuristic"} and (done["failed"] or done["unaffordable"])
     if throttled and not _judged(done):

@@ -10,6 +10,9 @@ from typing import Self
 from .errors import DicastError
 from .score import Cost
 
+UNSUPPORTED = "unsupported_by_model"
+"""The reason why a run stopped that :class:`UnsupportedByModel` ended."""
+
 
 class AccessRefused(DicastError):
     """A model's endpoint does not let us in, or does not know the model (401, 403, 404): no further call can go better.
@@ -26,6 +29,13 @@ class AccessRefused(DicastError):
         same = copy(self)
         same.cost = None
         return same
+
+
+class UnsupportedByModel(AccessRefused):
+    """A model cannot do what an option of the pipeline asks, which its first reply showed: the message names the option.
+
+    The run ends with exit code 2 if nothing was judged, also where that reply was paid for: the pipeline is wrong.
+    """
 
 
 class EndpointUnreachable(AccessRefused):

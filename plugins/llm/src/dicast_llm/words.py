@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from dicast import (
-    AccessRefused,
     ChatModel,
     ChatRequest,
     Cost,
     Failure,
     Reply,
     Token,
+    UnsupportedByModel,
     maybe_await,
     normalize_stop_reason,
 )
@@ -151,7 +151,7 @@ async def ask_words(
 ) -> Answer | Failure:
     """Ask for one token, and return the probabilities of *words*; *form* is the option that asks, for messages.
 
-    :raises dicast.AccessRefused: if the first reply has no probabilities: the model does not report any.
+    :raises dicast.UnsupportedByModel: if the first reply has no probabilities: the model does not report any.
     """
     reply = await maybe_await(model.complete(request))
     if isinstance(reply, Failure):
@@ -177,14 +177,14 @@ def no_answer(error: NoAnswer, cost: Cost) -> Failure:
 def _without(reply: Reply, support: Support, form: str) -> Failure:
     """Return the failure of a reply without probabilities.
 
-    :raises dicast.AccessRefused: if no reply of the model had any before, and this one is not empty.
+    :raises dicast.UnsupportedByModel: if no reply of the model had any before, and this one is not empty.
     """
     lacks = "log probabilities (logprobs)" if not reply.logprobs else "most probable tokens (top_logprobs)"
     if support.is_proven or not (reply.text or reply.logprobs):
         said = "it is empty" if not reply.text else f"it has no {lacks}"
         return Failure("judge_output_invalid", f"the reply is no verdict: {said}", cost=reply.cost)
     model = f"the model {reply.model!r}" if reply.model else "the model"
-    raise AccessRefused(
+    raise UnsupportedByModel(
         f"{form} needs the probabilities of tokens, and {model} replied without {lacks}. Name a model whose endpoint returns "
         "them, or set form: verdict",
         reply.cost,

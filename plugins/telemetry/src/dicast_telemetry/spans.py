@@ -30,7 +30,7 @@ WANTS = (
     "run.stopped",
 )
 _CHARS = 8192
-_FAULTS = ("refused_by_provider", "endpoint_unreachable", "ledger_failed")
+_FAULTS = ("refused_by_provider", "endpoint_unreachable", "unsupported_by_model", "ledger_failed")
 """Reasons why a run stopped that make it a failed one; the others are somebody's wish."""
 
 Key = tuple[str | None, str | None]
