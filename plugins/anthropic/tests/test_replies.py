@@ -162,3 +162,16 @@ def test_an_error_with_status_200_costs_nothing(chat_server, ask, claude, no_wai
 def test_the_key_is_in_no_message(ask, claude):
     claude.broken = lambda asked: claude.error(f"bad key {claude.key}", 400, "invalid_request_error")
     assert claude.key not in ask().message
+
+
+def test_a_loopback_address_is_free_unless_a_reply_has_a_cost(chat_server, ask, claude):
+    unkeyed = {"model": "local-model", "api_key": None, "price": None}
+    answer = {"content": [{"type": "text", "text": "Yes."}], "usage": {"input_tokens": 5, "output_tokens": 1}}
+    chat_server.script(
+        chat_server.raw(answer), chat_server.Answer(body=answer, headers={"x-litellm-response-cost": "0.002"})
+    )
+    assert ask(**unkeyed).cost == Cost.zero()
+    with pytest.raises(AccessRefused, match="reports a cost of 0.002 usd"):
+        ask(**unkeyed)
+    with pytest.raises(ValueError, match="price of 'claude-haiku-4-5' is not known"):
+        ask(**unkeyed | {"model": "claude-haiku-4-5"})

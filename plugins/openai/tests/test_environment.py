@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dicast import ChatRequest, ConfigError, Message, Reply, RunContext, Secret, Usage
 from dicast.testing.pipeline import Bench
+from dicast.toolkit.endpoint.prices import listed_price
 from dicast_openai.chat import OPENAI, Chat
-from dicast_openai.prices import listed
 
 KEY = "sk-of-the-environment"
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
@@ -119,7 +119,7 @@ def test_an_unknown_price_is_an_error_that_shows_what_to_write(model, address):
 @given(st.integers(1, 900_000), st.integers(0, 50_000), st.integers(0, 50_000))
 def test_a_projection_is_no_less_than_the_cost_of_as_many_tokens_or_fewer(tokens, fewer, output):
     for model, address in (("gemini-2.5-pro", GEMINI), ("deepseek-chat", DEEPSEEK)):  # by tiers, and by the hour
-        price = listed(model, address)
+        price = listed_price(model, address)
         most = price.most(Usage(tokens, output)).amount
         assert most >= price.cost(Usage(max(0, tokens - fewer), output)).amount
 
@@ -131,5 +131,5 @@ def test_nothing_is_fetched_for_prices(environment):
         raise AssertionError("a connection was opened")
 
     environment.setattr(socket.socket, "connect", refuse)
-    listed.cache_clear()
-    assert listed("gpt-5-mini", OPENAI).cost(Usage(1000, 1000)).amount > 0
+    listed_price.cache_clear()
+    assert listed_price("gpt-5-mini", OPENAI).cost(Usage(1000, 1000)).amount > 0

@@ -48,8 +48,10 @@ class ListedPrice:
 
 
 @lru_cache(64)
-def listed_price(model: str, address: str) -> ListedPrice | None:
+def listed_price(model: str, address: str | None) -> ListedPrice | None:
     """Return the listed price of *model* at the endpoint *address*; None if the list has no provider there, or no such model.
+
+    :param address: None for the provider of the model's name, wherever it is.
 
     A model whose listed price is 0, or depends on more than tokens, counts as not listed. The plugin depends on genai-prices.
     """

@@ -14,6 +14,7 @@ from attrs.validators import min_len
 
 from dicast import ChatModel, ChatRequest, ConfigError, Cost, Price, RunContext, Secret, Usage, Within
 from dicast.toolkit.endpoint import options
+from dicast.toolkit.endpoint.options import is_loopback
 from dicast.toolkit.endpoint.prices import ListedPrice, listed_price
 from dicast.toolkit.media_tokens import most_input_tokens
 
@@ -33,7 +34,7 @@ def _check_url(chat: Chat, attribute: attrs.Attribute[str], url: str) -> None:
 
 
 def _check_price(chat: Chat, attribute: attrs.Attribute[Any], price: object) -> None:
-    if price is None and chat.listed is None:
+    if price is None and not chat.is_assumed_free and chat.listed is None:
         raise ValueError(
             f"the price of {chat.model!r} is not known; write price: free or "
             "price: {input_per_mtok: ..., output_per_mtok: ...} (usd per million tokens)"
@@ -65,7 +66,8 @@ class Chat:
     :param api_key: sent as ``x-api-key``. For Anthropic's own address it is ``$ANTHROPIC_API_KEY`` by default; another address is never
         sent the environment's key.
     :param price: ``free``, or ``{input_per_mtok, output_per_mtok, cached_input_per_mtok, cache_write_per_mtok}`` in usd per million tokens.
-        By default the price that genai-prices lists for the model.
+        By default the price that genai-prices lists for the model at Anthropic's own address. It is required for another address, except that
+        a loopback address without ``api_key`` is taken to be free for a model that genai-prices does not list.
     :param temperature: 0 by default; ``null`` leaves it to the model. It is not sent with ``thinking``, which allows no other than 1.
     :param top_p: not sent by default.
     :param stop: texts that end the reply.
@@ -140,6 +142,19 @@ class Chat:
         """The listed price of the model."""
         return listed_price(self.model, self.base_url)
 
+    @property
+    def is_assumed_free(self) -> bool:
+        """Whether the price is free because the file names a loopback address, no price and no key."""
+        is_local = self.price is None and is_loopback(self.base_url) and self.key is None
+        return is_local and listed_price(self.model, ANTHROPIC) is None
+
+    def assumptions(self) -> list[str]:
+        """Return the values of options that the component assumes, for the summary."""
+        if not self.is_assumed_free:
+            return []
+        address = self.base_url.partition("?")[0]
+        return [f"{self.model} at {address} is free, as its address is a loopback address; write price to count a cost"]
+
     def sent_headers(self) -> dict[str, str]:
         """Return the headers of each request."""
         key = {"x-api-key": self.key.value} if self.key is not None and self.key.value else {}
@@ -165,7 +180,7 @@ class Chat:
 
     def estimate_for(self, request: ChatRequest, accepted: Accepted) -> Cost:
         """Return the upper bound of the cost of one try, with the room for reasoning that *accepted* allows."""
-        if self.price == "free":
+        if self.price == "free" or self.is_assumed_free:
             return Cost.zero()
         tokens = most_input_tokens(self.model, request)
         is_written = self.cache_control and any(message.cache for message in request.messages)

@@ -20,6 +20,7 @@ from .replies import Unreadable, read_reply
 from .requests import body, media_block
 
 _REFUSED = (400, 422)
+_COST_HEADER = "x-litellm-response-cost"
 
 
 _NO_LOGPROBS = (
@@ -141,9 +142,17 @@ class Live:
             is_free = error.is_error and error.usage is None
             cost = Cost.zero() if is_free else call.most if error.usage is None else self._chat.cost(error.usage)
             raise self._client.fault(call, str(error), cost=cost) from error
+        self._check_free(call, answer)
         if reply.usage is not None and reply.usage.reasoning_tokens and not self._accepted.thinks:
             self._accepted = attrs.evolve(self._accepted, thinks=True)
         return reply
+
+    def _check_free(self, call: Exchange, answer: Answer) -> None:
+        """Refuse a reply for which a gateway reports a cost although the price was only assumed to be free."""
+        cost = answer.headers.get(_COST_HEADER, "0")
+        if self._chat.is_assumed_free and cost.replace(".", "", 1).strip("0").isdecimal():
+            message = f"the reply reports a cost of {cost} usd, and the file has no price; write price"
+            raise AccessRefused(self._client.message(message, self._chat.path), call.spent)
 
     def _cost(self, call: Exchange, reply: Reply) -> Cost:
         return call.most if reply.usage is None else self._chat.cost(reply.usage)

@@ -16,8 +16,8 @@ from attrs.validators import min_len
 from dicast import ChatModel, ChatRequest, ConfigError, Cost, Price, RunContext, Secret, Usage, Within
 from dicast.toolkit.endpoint import options
 from dicast.toolkit.endpoint.options import is_loopback
+from dicast.toolkit.endpoint.prices import ListedPrice, listed_price
 
-from .prices import ListedPrice, listed
 from .tokens import most_input_tokens
 
 _COLD: float | None = 0.0
@@ -61,7 +61,7 @@ def _check_url(chat: Chat, attribute: attrs.Attribute[str | None], url: str | No
 
 
 def _check_price(chat: Chat, attribute: attrs.Attribute[Any], price: object) -> None:
-    if price is None and not chat.is_assumed_free and listed(chat.model, chat.address) is None:
+    if price is None and not chat.is_assumed_free and listed_price(chat.model, chat.address) is None:
         raise ValueError(
             f"the price of {chat.model!r} is not known; write price: free or "
             "price: {input_per_mtok: ..., output_per_mtok: ...} (usd per million tokens)"
@@ -214,7 +214,10 @@ class Chat:
     def is_assumed_free(self) -> bool:
         """Whether the price is free because the file names a loopback address, no price and no key."""
         return (
-            self.price is None and is_loopback(self.address) and self.key is None and listed(self.model, None) is None
+            self.price is None
+            and is_loopback(self.address)
+            and self.key is None
+            and listed_price(self.model, None) is None
         )
 
     @property
@@ -243,7 +246,7 @@ class Chat:
 
     @property
     def _listed(self) -> ListedPrice:
-        found = listed(self.model, self.address)
+        found = listed_price(self.model, self.address)
         assert found is not None  # or else the component is not made
         return found
 
