@@ -149,3 +149,61 @@ def test_a_sink_whose_path_is_links_in_a_circle_refuses_the_run(attack):
     ended = attack.dicast("run", attack.rows(more="sinks: [csv/rows: {path: out}]\n"))
     assert ended.code == 2
     assert "out" in ended.errors
+
+
+def _special(folder):
+    (folder / "zero").symlink_to("/dev/zero")
+    os.mkfifo(folder / "fifo")
+    with (folder / "huge").open("wb") as file:
+        file.truncate(2**42)
+
+
+@pytest.mark.parametrize("name", ["zero", "fifo", "huge"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["labels", "import", "@"],
+        ["compare", "@", "rows.jsonl"],
+        ["ledger", "verify", "--ledger", "@"],
+        ["serve", "--once-json", "/runs", "--token-file", "@", "--ledger", "ledger.db"],
+        ["init", "@", "--out", "new.yaml"],
+        ["init", "--from", "promptfoo", "@", "--out", "new.yaml"],
+        ["optimize", "@"],
+        ["optimize", "run", "spec.toml", "--seed-file", "@"],
+        ["optimize", "run", "spec.toml", "--dataset", "@"],
+        ["evaluate", "--subject", "row", "--judge", "@", "--ledger", "ledger.db"],
+        ["calibrate", "pipeline.yaml", "--gold", "@"],
+        ["doctor", "pipeline.yaml", "--gold", "@"],
+        ["check", "@"],
+        ["cache", "@"],
+    ],
+    ids=lambda words: "-".join(words[:3]).replace("@", "file"),
+)
+def test_no_command_waits_for_or_fills_memory_with_what_is_no_file(attack, monkeypatch, command, name):
+    monkeypatch.setattr("dicast._toolkit.user_files.WRITER_SECONDS", 0.1)
+    _special(attack.folder)
+    attack.write("rows.jsonl", '{"id": "1", "output": "a"}\n')
+    attack.write("spec.toml", '[optimization]\nseed = "a"\n[evaluator]\ncommand = ["true"]\n')
+    attack.rows()
+    ended = attack.dicast(*(word.replace("@", name) for word in command))
+    assert ended.code == 2, ended
+    assert "defect" not in ended.errors
+
+
+@pytest.mark.parametrize("command", [["report", "@"], ["show", "@"], ["baseline", "save", "name", "@"]], ids=" ".join)
+def test_a_name_of_a_run_is_no_file(attack, command):
+    _special(attack.folder)
+    attack.write("rows.jsonl", '{"id": "1", "output": "a"}\n')
+    assert attack.dicast("run", attack.rows()).code == 0
+    for name in ("zero", "fifo", "huge"):
+        ended = attack.dicast(*(word.replace("@", name) for word in command), "--ledger", "ledger.db")
+        assert ended.code == 2, ended
+
+
+def test_a_table_with_very_many_columns_is_looked_at_in_part(attack):
+    names = ["input", *(f"c{number}" for number in range(5_000)), "output"]
+    attack.write("wide.csv", ",".join(names) + "\n" + ",".join("a" for _ in names) + "\n")
+    ended = attack.dicast("init", "wide.csv", "--out", "new.yaml", "--no-try")
+    assert ended.code == 0
+    assert "init looked at the first 1,000 of 5,002" in ended.output
+    assert "output: column 'output' (guessed: its name)" in ended.output

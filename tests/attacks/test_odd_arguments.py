@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -110,3 +111,38 @@ def test_a_file_name_that_is_no_text_is_refused_before_anything_is_judged(folder
     assert done.returncode == 2
     assert "not UTF-8" in json.loads(done.stdout)["error"]["message"]
     assert not (folder / "l.db").exists()
+
+
+DEEP = "[" * 5_000 + "]" * 5_000
+SPEC = '[optimization]\nseed = "a"\n[evaluator]\ncommand = ["true"]\n'
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check", "p.yaml", "--set", f"metrics={DEEP}"],
+        ["check", "p.yaml", "--set", f"{'.'.join('a' * 5_000)}=1"],
+        ["optimize", "deep.toml"],
+        ["optimize", "deep.yaml"],
+        ["optimize", "dotted.toml"],
+        ["optimize", "run", "spec.toml", "--run-dir", "p.yaml"],
+        ["optimize", "run", "spec.toml", "--run-dir", "p.yaml/run"],
+        ["optimize", "run", "spec.toml", "--dataset", "circle"],
+    ],
+    ids=lambda words: f"{words[1]}-{words[-1]:.9}",
+)
+def test_what_is_nested_too_deep_or_no_folder_ends_with_exit_2(folder, capfd, command):
+    (folder / "circle").symlink_to(folder / "circle")
+    (folder / "spec.toml").write_text(SPEC)
+    (folder / "deep.toml").write_text(f"{SPEC}metrics = {DEEP}\n")
+    (folder / "dotted.toml").write_text(f"{SPEC}{'.'.join('a' * 5_000)} = 1\n")
+    (folder / "deep.yaml").write_text(f"optimization: {{seed: a}}\nevaluator: {{metrics: {DEEP}}}\n")
+    assert main(command) == 2
+    assert "defect" not in capfd.readouterr().err
+
+
+def test_the_action_reads_no_module_of_the_working_directory():
+    action = (Path(__file__).resolve().parents[2] / "action.yml").read_text()
+    calls = [line.strip() for line in action.splitlines() if "python -" in line]
+    assert calls
+    assert [call for call in calls if "python -I -c" not in call and "python -P -m" not in call] == []

@@ -152,3 +152,10 @@ def test_closed_standard_input_is_named(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(DataError, match="standard input is closed"), InputFile.opened("-") as file:
         list(file.lines())
+
+
+def test_a_file_of_the_system_is_no_database():
+    if not os.path.exists("/proc/self/status"):
+        pytest.skip("files of the system are Linux")
+    with pytest.raises(UnreadableFile, match="file of the system"):
+        check_regular(user_files.Path("/proc/self/status"))

@@ -14,7 +14,7 @@ import click
 from .._kernel.values.errors import ConfigError
 from .._toolkit.printable import one_line
 from .choice import Model, for_rows, for_turns
-from .guesses import FIELDS, Guesses, given_fields, guess
+from .guesses import FIELDS, MOST_COLUMNS, Guesses, given_fields, guess, listed
 from .ids import checked
 from .local import Local
 from .objects import read_objects
@@ -59,7 +59,7 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
     choice = for_turns(sample.source) if found is None else for_rows(found, wishes.model)
     what = "turn" if sample.turns else "row"
     count = f"{len(sample.rows)}{'' if sample.whole else ' or more'} {what}{'' if len(sample.rows) == 1 else 's'}"
-    says = [*sample.says] if found is None else _guessed(found, sample.source)
+    says = [*sample.says] if found is None else [*_guessed(found, sample.source), *_unread(sample)]
     path = os.path.relpath(data.absolute(), out.absolute().parent)
     head = [
         f"Written by dicast init from {one_comment(data.name)} ({count}). It says what it guessed: change what is wrong.",
@@ -101,13 +101,12 @@ def _guesses(sample: Sample, wishes: Wishes) -> Guesses:
     if wishes.asked:
         for field in ("input", "output", "reference"):
             known = found.found[field].column if field in found.found else ""
-            question = f"Column of the {field} ({', '.join(sample.columns)}; empty: none)"
+            question = f"Column of the {field} ({listed(sample.columns)}; empty: none)"
             given[field] = click.prompt(question, default=known, show_default=bool(known)).strip()
         found = guess(sample, given_fields([f"{field}={name}" for field, name in given.items()], sample.columns))
     read_objects(found, sample)
     if "output" not in found.found and "input" not in found.found:
-        columns = ", ".join(map(one_comment, sample.columns)) or "none"
-        wrong = f"cannot tell which column has the outputs; the columns are {columns}"
+        wrong = f"cannot tell which column has the outputs; the columns are {listed(sample.columns)}"
         raise ConfigError(f"{wrong}: say --fields output=COLUMN")
     return found
 
@@ -130,3 +129,11 @@ def _guessed(found: Guesses, source: str) -> list[str]:
     if rest := [name for name in found.rest if name not in found.contexts]:
         lines.append(f"in each row's context: {one_comment(', '.join(map(repr, rest)), 100)}")
     return lines
+
+
+def _unread(sample: Sample) -> list[str]:
+    """Return a line about columns that were not looked at, where there are such columns."""
+    count = len(sample.columns)
+    if count <= MOST_COLUMNS:
+        return []
+    return [f"columns: init looked at the first {MOST_COLUMNS:,} of {count:,}; name others with --fields FIELD=COLUMN"]

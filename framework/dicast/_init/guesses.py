@@ -49,6 +49,10 @@ _ABOUT = (
 )
 """Words in the names of columns that say something of an answer, or of the row, and are none."""
 
+MOST_COLUMNS = 1_000
+"""The number of columns whose names and values are looked at, in the order of the file, besides columns with the name of a field."""
+
+_NAMED = 50
 _EQUAL = 0.2
 """From which share of equal rows on a column is taken for the reference."""
 
@@ -122,7 +126,7 @@ def given_fields(texts: Iterable[str], columns: Sequence[str] | None) -> dict[st
     if columns is not None:
         problems += [
             Problem(
-                f"--fields {field}={name}: the data has no column {name!r}; it has {', '.join(columns)}",
+                f"--fields {field}={name}: the data has no column {name!r}; it has {listed(columns)}",
                 hint=nearest(name, columns),
             )
             for field, _, name in pairs
@@ -131,6 +135,12 @@ def given_fields(texts: Iterable[str], columns: Sequence[str] | None) -> dict[st
     if problems:
         raise ConfigError(problems)
     return {field: name for field, _, name in pairs}
+
+
+def listed(columns: Sequence[str]) -> str:
+    """Return the names of *columns*, at most 50 of them, and the number of others."""
+    names = ", ".join(map(one_comment, columns[:_NAMED])) or "none"
+    return f"{names} and {len(columns) - _NAMED:,} more" if len(columns) > _NAMED else names
 
 
 def _unknown_field(field: str, sign: str) -> Problem:
@@ -143,7 +153,9 @@ def _unknown_field(field: str, sign: str) -> Problem:
 
 def guess(sample: Sample, given: Mapping[str, str]) -> Guesses:
     """Return the columns of the fields in *sample*; the user named the *given* columns."""
-    names = [*sample.columns, *(name for name in given.values() if name and name not in sample.columns)]
+    columns = sample.columns
+    own = [field for field in FIELDS if field in columns]
+    names = dict.fromkeys([*columns[:MOST_COLUMNS], *own, *filter(None, given.values())])
     guesses = Guesses({name: Column.of(name, sample.rows) for name in names})
     for field, name in given.items():
         if name:

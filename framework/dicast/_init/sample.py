@@ -15,6 +15,7 @@ from .._kernel.pipeline.build import load_pipeline
 from .._kernel.values import Due, Subject
 from .._kernel.values.errors import ConfigError, DataError, Problem
 from .._toolkit.input_file import InputFile
+from .._toolkit.user_files import UnreadableFile, check_regular
 from ..toolkit.encodings import UTF_8
 from .beginning import Beginning, read_beginning, text_encoding
 from .conversations import are_conversations, id_templates, is_conversation
@@ -68,8 +69,10 @@ def read_sample(path: Path, kind: str | None, reading: Mapping[str, Any], *, is_
     """
     if str(path) == "-":
         raise ConfigError("init looks at a file, not at standard input; write the data to a file first")
-    if path.is_dir():
-        raise DataError(Problem("this is a folder; name a file in it", str(path)))
+    try:
+        check_regular(path)
+    except UnreadableFile as error:
+        raise DataError(Problem(error.strerror, str(path))) from error
     encoding = text_encoding(path, reading.get("encoding"), is_asked=is_asked)
     beginning = read_beginning(path, encoding)
     if kind != "rows":

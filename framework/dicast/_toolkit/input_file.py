@@ -38,7 +38,7 @@ KEPT = 100
 STDIN = Path("-")
 UTF_8 = "utf-8"
 
-_LONG_LINES = 16
+_LONG_LINES = 4
 """How many times as long as allowed a line may be for the rest of the file to be checked too."""
 
 _BATCH = 5000
@@ -116,7 +116,8 @@ class InputFile:
                         digest.update(line)
                     yield number, line
             except (EOFError, OSError, zlib.error) as error:
-                self.fault(f"the data cannot be read to its end: {error}", number + 1, check)
+                reason = getattr(error, "strerror", None) or error
+                self.fault(f"the data cannot be read to its end: {reason}", number + 1, check)
 
     def objects(
         self,
@@ -228,17 +229,18 @@ class InputFile:
         """
         with ExitStack() as stack:
             file: BinaryIO = stack.enter_context(self._raw())
-            if cast("io.BufferedReader", file).peek(2)[:2] == b"\x1f\x8b":
-                import gzip  # Most inputs are not compressed.
-
-                packed = stack.enter_context(gzip.open(file))
-                # A GzipFile reads lines in Python, a BufferedReader in C.
-                file = io.BufferedReader(cast("io.RawIOBase", packed), 2**18)
             try:
+                if cast("io.BufferedReader", file).peek(2)[:2] == b"\x1f\x8b":
+                    import gzip  # Most inputs are not compressed.
+
+                    packed = stack.enter_context(gzip.open(file))
+                    # A GzipFile reads lines in Python, a BufferedReader in C.
+                    file = io.BufferedReader(cast("io.RawIOBase", packed), 2**18)
                 if cast("io.BufferedReader", file).peek(3)[:3] == codecs.BOM_UTF8:
                     file.read(3)
             except (EOFError, OSError, zlib.error) as error:
-                raise DataError(Problem(f"the data cannot be read: {error}", self.label, 1)) from error
+                reason = getattr(error, "strerror", None) or error
+                raise DataError(Problem(f"the data cannot be read: {reason}", self.label, 1)) from error
             yield file
 
     def _raw(self) -> BinaryIO:

@@ -18,8 +18,12 @@ from contextlib import contextmanager
 from functools import partial
 from io import BufferedReader, FileIO
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from .._kernel.values.paths import descriptor
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 MAX_DOCUMENT_BYTES = 16 * 2**20
 """Size limit of a text that is read whole: configuration, a prompt, a rubric."""
@@ -37,6 +41,9 @@ WRITER_SECONDS = 3.0
 """How long a pipe with a name waits for a program that writes to it."""
 
 _PIECE = 2**18
+_SYSTEM = ("/proc/", "/sys/")
+_READ_AGAIN = "this is a pipe, and the file is read more than once. Write its data to a regular file."
+_NO_DATA = "this is a file of the system, whose data may have no end. Copy its data to a file."
 _KINDS = {stat.S_IFSOCK: "a socket", stat.S_IFBLK: "a block device", stat.S_IFCHR: "a device"}
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 """Not blocking: a pipe opens without a writer, and a file such as ``/proc/kmsg`` ends where its data end."""
@@ -52,6 +59,24 @@ class UnreadableFile(OSError):
         return f"{self.filename}: {self.strerror}"
 
 
+class _Data(FileIO):
+    """The bytes of a regular file. A file of the system that has no data at the moment is an error, not an end."""
+
+    def __init__(self, number: int, path: Path) -> None:
+        super().__init__(number)
+        self._path = path
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        """Read into *buffer*; return the number of bytes."""
+        try:
+            size = cast("int | None", super().readinto(buffer))
+        except OSError as error:
+            raise UnreadableFile(self._path, f"the file cannot be read: {error.strerror}", error.errno or 0) from error
+        if size is None:
+            raise UnreadableFile(self._path, _NO_DATA, errno.EAGAIN)
+        return size
+
+
 def open_file(path: Path) -> BufferedReader:
     """Return a buffered reader of the regular file at *path*, which may be read from its start as often as needed.
 
@@ -63,9 +88,9 @@ def open_file(path: Path) -> BufferedReader:
     try:
         mode = os.fstat(number).st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-            raise UnreadableFile(path, "this is a pipe, and the file is read more than once. Write it to a file.")
+            raise UnreadableFile(path, _READ_AGAIN)
         _check_size(path, number, MAX_FILE_BYTES)
-        return BufferedReader(FileIO(number), _PIECE)
+        return BufferedReader(_Data(number, path), _PIECE)
     except BaseException:
         os.close(number)
         raise
@@ -125,7 +150,9 @@ def check_regular(path: Path) -> None:
         return
     _check_kind(path, mode)
     if not stat.S_ISREG(mode):
-        raise UnreadableFile(path, "this is a pipe or a device. Name a regular file.")
+        raise UnreadableFile(path, _READ_AGAIN)
+    if os.path.realpath(path).startswith(_SYSTEM):
+        raise UnreadableFile(path, _NO_DATA)
 
 
 def copy_input(path: Path | None, target: Path) -> None:
@@ -220,10 +247,7 @@ def _next_piece(path: Path, number: int, *, waits: bool) -> bytes:
             return os.read(number, _PIECE)
         except BlockingIOError as error:
             if not waits:
-                reason = (
-                    "the file ends at no place: it has no data now and may get some later. Copy its data to a file."
-                )
-                raise UnreadableFile(path, reason, errno.EAGAIN) from error
+                raise UnreadableFile(path, _NO_DATA, errno.EAGAIN) from error
             select.select([number], [], [])
 
 

@@ -17,6 +17,8 @@ Address = tuple[str | int, ...]
 Places = dict[Address, tuple[int, int]]
 
 MAX_BYTES = 4 * 2**20
+MAX_DEPTH = 100
+_TOO_DEEP = f"the spec is nested deeper than {MAX_DEPTH} levels"
 _HEADER = re.compile(r"\s*\[{1,2}\s*([^\[\]]+?)\s*\]{1,2}\s*(#.*)?")
 _KEY = re.compile(r"(\s*)([\w.\"'-]+)\s*=")
 
@@ -74,6 +76,10 @@ def _toml(content: bytes, file: str) -> tuple[object, Places]:
         at = re.search(r"line (\d+), column (\d+)", str(error))
         line, column = (int(at[1]), int(at[2])) if at else (None, None)
         raise ConfigError(Problem(f"the spec is not TOML: {error}", file, line, column)) from error
+    except RecursionError as error:
+        raise ConfigError(Problem(_TOO_DEEP, file)) from error
+    if _is_deeper(data, MAX_DEPTH):
+        raise ConfigError(Problem(_TOO_DEEP, file))
     places: Places = {}
     section: Address = ()
     for number, line_text in enumerate(text.splitlines(), 1):
@@ -84,6 +90,14 @@ def _toml(content: bytes, file: str) -> tuple[object, Places]:
             address = (*section, *(part.strip("\"'") for part in key[2].split(".")))
             places.setdefault(address, (number, len(key[1]) + 1))
     return data, places
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    """Return whether *value* has lists and tables inside one another on more than that many *levels*."""
+    if not isinstance(value, dict | list):
+        return False
+    inside = value.values() if isinstance(value, dict) else value
+    return not levels or any(_is_deeper(child, levels - 1) for child in inside)
 
 
 def _yaml(data: bytes, file: str, problems: list[Problem]) -> tuple[object, Places]:

@@ -48,6 +48,8 @@ def run_folder(spec: Spec, *, resume: bool) -> Path:
     written = spec.optimization.get("run_dir")
     if written is not None:
         folder = Path(spec.folder, written)
+        if folder.exists() and not folder.is_dir():
+            raise ConfigError(f"run_dir {written} is a file: name a folder, or a path where nothing is yet")
         if not resume and (folder / NAME).exists():
             raise ConfigError(f"run_dir {written} has an optimisation: go on with it by --resume, or name another")
         return folder

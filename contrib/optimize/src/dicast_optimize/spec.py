@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
@@ -288,7 +289,7 @@ class _Reader:
             if name in optimization and lacking:
                 self._report(("optimization", name), f"optimization.{name} requires {' and '.join(lacking)}")
         paths = {
-            name: self._path(optimization[name]).resolve()
+            name: os.path.realpath(self._path(optimization[name]))  # Path.resolve refuses links in a circle
             for name in ("dataset", "valset", "test")
             if name in optimization
         }

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..._toolkit.printable import printable_output
+from ..._toolkit.user_files import UnreadableFile
 from ..values import is_text
 from ..values.errors import Interrupted, LedgerError, LedgerRefused, PluginError, RequestError
 from .leaving import end_soon
@@ -23,14 +24,11 @@ from .output import print_error
 
 _OF_PATHS = {
     errno.EACCES,
-    errno.EFBIG,
-    errno.EINVAL,
     errno.EISDIR,
     errno.ELOOP,
     errno.ENAMETOOLONG,
     errno.ENOTDIR,
     errno.EROFS,
-    errno.ETIMEDOUT,
 }
 """Errors of the system about a path that the user named."""
 
@@ -220,7 +218,7 @@ def _code(error: BaseException) -> int | None:
     """The exit code of an error; None for what is none of ours (``SystemExit``)."""
     codes: list[tuple[type[BaseException] | tuple[type[BaseException], ...], int]] = [
         ((KeyboardInterrupt, Interrupted, click.Abort), 130),
-        ((RequestError, LedgerRefused, click.ClickException), 2),
+        ((RequestError, LedgerRefused, UnreadableFile, click.ClickException), 2),
         (LedgerError, 4),
         (Exception, 70),
     ]

@@ -19,6 +19,12 @@ from ..values.errors import DicastError, RequestError
 MOST = 2**53
 """The largest number that a command takes: every reader of JSON knows it exactly, and so does a ledger."""
 
+MOST_PROBLEMS = 100
+"""The number of problems that are printed as text."""
+
+MOST_CHARACTERS = 4000
+"""The length at which a printed problem is cut."""
+
 
 @contextmanager
 def only_document(as_json: bool) -> Iterator[None]:
@@ -61,8 +67,17 @@ def print_error(error: BaseException, code: int, *, as_json: bool) -> None:
 
 
 def problems_text(error: RequestError) -> str:
-    """The problems that *error* carries, one a line."""
-    return "\n".join(one_line(str(problem)) for problem in error.problems)
+    """Return the problems that *error* carries, one a line, at most :data:`MOST_PROBLEMS`, with the number of others."""
+    lines = [_cut(one_line(str(problem))) for problem in error.problems[:MOST_PROBLEMS]]
+    if more := len(error.problems) - len(lines):
+        lines.append(
+            f"… and {more:,} more problems (--json has all)" if more > 1 else "… and 1 more problem (--json has all)"
+        )
+    return "\n".join(lines)
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]}… ({len(line):,} characters)"
 
 
 def problems_json(error: BaseException) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 
-from ..._toolkit.yaml_reader import Composer
+from ..._toolkit.yaml_reader import MAX_DEPTH, Composer
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
 from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, split
@@ -66,6 +66,8 @@ def _names(path: str, place: Place) -> tuple[str, ...]:
     except ValueError as error:
         message = f"cannot read the path {path!r}: write it as metrics[1].proxy/format.field"
         raise ConfigError(place.problem(message)) from error
+    if len(names) > MAX_DEPTH:
+        raise ConfigError(place.problem(f"the path has {len(names):,} names: nested deeper than {MAX_DEPTH} levels"))
     if names[0] == "include":
         raise ConfigError(place.problem("include cannot be set from outside; write it in the pipeline file"))
     return names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -106,7 +107,7 @@ def file_changes(file: Path, other: Path, most: int) -> dict[str, list[str]]:
     if gone := [str(path[0]) for path, value in changes if len(path) == 1 and value is None]:
         message = f"{other} has no section {gone[0]!r}, and a change can set a section but not take it out; name the changes with --factor"
         raise ConfigError(Problem(message, str(other), path=gone[0]))
-    if other.resolve().parent != Path.cwd():
+    if Path(os.path.realpath(other)).parent != Path.cwd():
         message = f"relative paths in {other} are meant from its own folder: run dicast bisect there, or name the changes with --factor"
         raise ConfigError(Problem(message, str(other)))
     by_section, names = len(changes) > most, _names([path for path, _ in changes], ours)
