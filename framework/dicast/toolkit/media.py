@@ -20,6 +20,7 @@ from dicast import DataError, Media
 
 from .dialects.blocks import ANY
 from .dialects.shapes import Shapes
+from .files import open_file
 from .parts import MediaKind, MediaPart
 
 MAX_MEDIA_BYTES = 20_000_000
@@ -239,7 +240,7 @@ def _file(value: str, kind: MediaKind, folder: Path | None) -> tuple[bytes, str]
             raise BadMedia(f"cannot read the {kind} {_brief(value)}: {why} in the folder {str(folder)!r}")
         if (size := path.stat().st_size) > MAX_MEDIA_BYTES:
             raise BadMedia(_too_large(size))
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return file.read(MAX_MEDIA_BYTES + 1), path.name
     except BadMedia:
         raise

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import IO, Any
 
 from dicast import ConfigError
-from dicast.toolkit.files import open_file
+from dicast.toolkit.files import file_sha256, open_file
 
 MAGIC = b"GGUF"
 
@@ -161,7 +161,7 @@ def _joined(parts: Sequence[Path], file: IO[bytes]) -> str:
     """Write *parts* one after the other into *file*, and return the SHA-256 of all."""
     hashed = sha256()
     for part in parts:
-        with part.open("rb") as source:
+        with open_file(part) as source:
             while block := source.read(_COPIED):
                 hashed.update(block)
                 file.write(block)
@@ -173,8 +173,7 @@ def check_digest(path: Path, digest: str) -> None:
 
     :raises ConfigError: if it is not *digest*.
     """
-    with path.open("rb") as file:
-        actual = file_digest(file, "sha256").hexdigest()
+    actual = file_sha256(path)
     if actual != digest:
         raise ConfigError(_other_digest(f"the model {str(path)!r} has", actual, digest))
 
