@@ -44,7 +44,7 @@ FOLDERS = {
     "_kernel/run": 1200,
     "_kernel/source": 400,
     "_kernel/stream": 400,
-    "_kernel/timing": 550,
+    "_kernel/timing": 600,
     "_kernel/values": 1350,
     "_processes": 550,
     "_toolkit": 2950,
@@ -53,7 +53,7 @@ FOLDERS = {
 """Bars in lines of code for each folder of the kernel (docs/adr/0081, 0085, 0101)."""
 CORE = ("values", "contract", "stream", "asking", "run")
 """The folders of the small kernel, in the order to read them."""
-CORE_LINES = 5_150
+CORE_LINES = 5_250
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "base"}
 
 

@@ -87,9 +87,6 @@ class Campaign:
     def count(self, kind):
         return sum(count for (count,) in self.query("SELECT count(*) FROM events WHERE type = ?", kind))
 
-    def unsettled(self):
-        return self.calls - self.count("spend.settled")
-
     def let_batches_end(self):
         self.server.seconds = 0.1
         for batch in self.server.batches.values():
@@ -136,13 +133,14 @@ def test_a_thousand_calls_settle_over_fifty_kills(campaign):
     running = campaign(1000)
     for step in ("spend.reserved", *("batch.intended", "upload", "after upload", "create") * 5):
         assert running.run(step) is None, step
-    for step in ("created", "list", "list", "batch.created", *["poll"] * 9):
+    for step in ("created", "list", "list", "batch.created", *["poll"] * 19):
         assert running.run(step) is None, step
     running.let_batches_end()
-    ending = ("download", "after download", "batch.ended", "spend.settled")
+    for step in ["download"] * 6:
+        assert running.run(step) is None, step
     done = None
-    while done is None and sum(running.kills.values()) < 50:
-        done = running.run(ending[sum(running.kills.values()) % 4] if running.unsettled() > 100 else "download")
+    for step in ("batch.ended", "spend.settled", "spend.settled", "spend.settled"):
+        done = done or running.run(step)
     running.check(done or running.run(), calls=1000)
     print(sum(running.kills.values()), "kills:", dict(running.kills))
-    assert sum(running.kills.values()) == 50
+    assert sum(running.kills.values()) >= 50

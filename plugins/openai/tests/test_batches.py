@@ -208,6 +208,33 @@ def with_references(folder):
     return {"rows/jsonl": {"path": "rows.jsonl"}}
 
 
+def test_all_judges_rollouts_and_metrics_of_a_file_are_one_batch(folder, model, batch_server):
+    judges = [{"llm/judge": {"as": label, "model": model()}} for label in ("one", "two")]
+    metrics = [{"llm/judge": {"as": label, "model": model()}} for label in ("three", "four")]
+    whole = pipeline(judges[0], source=rows(folder, 5), metrics=metrics, scoring={"rollouts": 2})
+    done = dicast.run({**whole, "judges": judges, "name": "p"})
+    assert sizes(batch_server) == [5 * (2 + 2 * 2)]
+    assert Decimal(done.cost["usd"]) == 30 * COST
+
+
+def test_reasons_before_the_verdict_are_two_batches_that_are_taken_up(started, batch_server, model, folder):
+    def reply(body):
+        found, text = plain(body), body["messages"][-1]["content"]
+        if "seal: " not in text:
+            fence = text.split("<<<data ")[1].split("\n")[0]
+            found["choices"][0]["message"]["content"] = f"Between the lines with {fence} stands an answer."
+        return found
+
+    plain, batch_server.reply = batch_server.reply, reply
+    running = started(judge={"reasoning": "before"})
+    while len(batch_server.batches) < 2 and running.process.poll() is None:
+        time.sleep(0.01)
+    running.end(signal.SIGKILL)
+    done = started("--resume", judge={"reasoning": "before"}).end()
+    assert (done["scored"], sizes(batch_server), sum(batch_server.billed.values())) == (5, [5, 5], 10)
+    assert Decimal(done["cost"]["usd"]) == 10 * COST
+
+
 def test_the_listed_price_is_halved(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     from dicast_openai.batch import Batch
@@ -294,8 +321,8 @@ def printed(folder, *command):
 
 @pytest.fixture
 def started(folder, model, batch_server):
-    def start(*arguments, count=5, **options):
-        asked = {"llm/judge": {"model": model(**options)}}
+    def start(*arguments, count=5, judge=(), **options):
+        asked = {"llm/judge": {"model": model(**options), **dict(judge)}}
         (folder / "p.json").write_text(json.dumps(pipeline(asked, source=rows(folder, count))))
         return Started(folder, *arguments)
 

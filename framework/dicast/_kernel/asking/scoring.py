@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..classes import evolve, frozen
 from ..pipeline.sections import Scoring, Slot
+from ..timing.turns import together
 from ..values import Basis, Cost, Failure, Score, Subject, basis_of, weakest
 from ..values.aggregation import Aggregation, aggregate, entering, mean
 from .audits import audited, with_audit
@@ -64,8 +65,9 @@ class Combined(NamedTuple):  # made in a third of the time that a frozen attrs c
 class MetricSet:
     """The metrics of a pipeline with their scoring; it judges one subject at a time and keeps nothing."""
 
-    def __init__(self, metrics: Sequence[Slot], scoring: Scoring) -> None:
-        self.scoring = scoring
+    def __init__(self, metrics: Sequence[Slot], scoring: Scoring, *, at_once: bool = False) -> None:
+        """*at_once* asks all rollouts, and all metrics of a tier, at the same time: for models that answer in batches."""
+        self.scoring, self._at_once = scoring, at_once
         self._metrics = tuple(metrics)
         self.has_truths = any(slot.tier == "truth" for slot in metrics)
         self.keeps_texts = any(getattr(slot.component, "keeps_texts", False) for slot in metrics)
@@ -86,20 +88,37 @@ class MetricSet:
 
         *outputs* has one for each rollout, or one for all; a missing one counts as 0.
         """
-        rollouts: list[_Rollout] = []
-        for number in range(self.scoring.rollouts):
-            rollout, output = _Rollout(number), outputs[number if len(outputs) > 1 else 0]
-            failure = None if isinstance(output, Failure) else await self._roll(rollout, output, ask)
-            if failure is not None:
-                return failure
-            rollouts.append(rollout)
+        rollouts = [_Rollout(number) for number in range(self.scoring.rollouts)]
+        rolls = (self._output_roll(rollout, outputs, ask) for rollout in rollouts)
+        if self._at_once and len(rollouts) > 1:
+            rolled = await together([*rolls])
+            if failed := [failure for failure in rolled if failure is not None]:
+                return failed[0]
+        else:
+            for roll in rolls:
+                if (failure := await roll) is not None:
+                    return failure
         found = self._combine(rollouts)
         return with_audit(found, rollouts, self.scoring) if self.scoring.audit is not None else found
+
+    async def _output_roll(self, rollout: _Rollout, outputs: Sequence[Subject | Failure], ask: Ask) -> Failure | None:
+        output = outputs[rollout.number if len(outputs) > 1 else 0]
+        return None if isinstance(output, Failure) else await self._roll(rollout, output, ask)
+
+    async def _answers(self, asked: list[Answer | Awaitable[Answer]]) -> Sequence[Answer | Awaitable[Answer]]:
+        """Return what was *asked*, with the answers that are awaited at once, if they are."""
+        waits = [at for at, given in enumerate(asked) if isinstance(given, Awaitable)] if self._at_once else ()
+        if len(waits) < 2:
+            return asked
+        answers = await together([given for given in asked if isinstance(given, Awaitable)])
+        found = dict(zip(waits, answers, strict=True))
+        return [found.get(at, given) for at, given in enumerate(asked)]
 
     async def _roll(self, rollout: _Rollout, subject: Subject, ask: Ask) -> Failure | None:
         proxies, truths = self.tiers(subject.kind)
         failure = None
-        asked = [ask(slot, subject, rollout.number) for slot in proxies]  # all before the first is awaited
+        # all before the first is awaited
+        asked = await self._answers([ask(slot, subject, rollout.number) for slot in proxies])
         for slot, given in zip(proxies, asked, strict=True):
             answer = await given if type(given) is not Score and isinstance(given, Awaitable) else given
             failure = rollout.take(slot, answer, gates_only=self.raw_label is not None) or failure
@@ -109,7 +128,7 @@ class MetricSet:
         if truths:
             passed = rollout.lowest() >= self.scoring.threshold
             truths = truths if passed or self._audits(rollout, subject) else ()
-            asked = [ask(slot, subject, rollout.number) for slot in truths]
+            asked = await self._answers([ask(slot, subject, rollout.number) for slot in truths])
             for slot, given in zip(truths, asked, strict=True):
                 answer = await given if type(given) is not Score and isinstance(given, Awaitable) else given
                 if isinstance(answer, Failure) and answer.throttled_reason and self.scoring.on_budget == "skip_metric":

@@ -23,7 +23,7 @@ from ..resume.resume import moved, subject_events
 from ..resume.units import EarlierUnits
 from ..stream.stream import SECONDS, Stream
 from ..timing.stop import Stop
-from ..timing.turns import Permits, subject_turn
+from ..timing.turns import Permits, subject_turn, together
 from ..values import PARENTS, Due, Event, Subject, sensitivity
 from ..values.errors import Interrupted
 from .begin import Job, Starter
@@ -176,8 +176,13 @@ class Window:
             job.events += [made.event] if job.record and made.event is not None else []
         elif failure is not None:
             made = Made([failure])
-        for unit, eval_id in job.units:
-            type_, payload = await unit.judge(self._run, subject, eval_id, job.children, job.parent, made)
+        verdicts = (
+            unit.judge(self._run, subject, eval_id, job.children, job.parent, made) for unit, eval_id in job.units
+        )
+        # Where models answer in batches, all labels are judged at once: else each of them takes a batch of its own.
+        ready = iter(await together([*verdicts])) if self._stage is not None and len(job.units) > 1 else None
+        for unit, _ in job.units:
+            type_, payload = await next(verdicts) if ready is None else next(ready)
             handled = "user_controlled" if unit.keeps_texts else sensitivity(payload)
             job.events.append(stream.event(type_, payload, subject, handled))
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+
+T = TypeVar("T")
 
 
 class Permits(asyncio.Semaphore):
@@ -169,6 +171,24 @@ async def subject_turn(free: asyncio.Semaphore) -> AsyncIterator[None]:
     async with free:
         with holding(TURN, Turn(free)):
             yield
+
+
+async def together(calls: Sequence[Awaitable[T]]) -> list[T]:
+    """Return what *calls* return, in their order; all are awaited at the same time, each in a turn of its own.
+
+    When one of them raises, the others are cancelled and waited for, and its exception is raised.
+    """
+
+    async def awaited(call: Awaitable[T]) -> T:
+        async with call_turn():
+            return await call
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(awaited(call)) for call in calls]
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from several
+    return [task.result() for task in tasks]
 
 
 @asynccontextmanager
