@@ -225,3 +225,15 @@ def test_a_module_that_a_provider_needs_ends_the_run_with_its_name(chat_server, 
     with pytest.raises(AccessRefused, match="needs the module google.auth.*pip install google-auth") as refused:
         ask(model="vertex_ai/gemini-2.5-flash", extra_body={"vertex_project": "p", "vertex_location": "europe-west1"})
     assert (refused.value.cost, chat_server.count) == (Cost.zero(), 0)
+
+
+def test_content_in_parts_is_read(chat_server, ask):
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    chat_server.answer = chat_server.reply([thought, {"type": "text", "text": "Fi"}, {"type": "text", "text": "ne."}])
+    reply = ask()
+    assert (reply.text, reply.usage, reply.stop_reason) == ("Fine.", Usage(100, 20), "end_turn")
+
+
+def test_a_page_in_place_of_a_reply_is_named(chat_server, ask):
+    chat_server.answer = chat_server.raw(b"<html>Gateway login</html>", content_type="text/html")
+    assert "the reply is text/html, not JSON" in ask(retries=0).message

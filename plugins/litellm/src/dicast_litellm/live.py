@@ -123,7 +123,7 @@ class Library:
                 call.connected = call.connected or passage.is_connected
         return Completion(data, passage)
 
-    def _refused(self, call: Exchange, error: Exception, passage: Passage) -> Answer:
+    def _refused(self, call: Exchange, error: Exception, passage: Passage) -> Completion | Answer:
         """Return the response behind *error*, an exception of litellm.
 
         :raises CallFault: if there is none.
@@ -135,9 +135,11 @@ class Library:
                 call, str(refused), again=False, cost=call.most, kind="judge_output_invalid"
             ) from error
         if passage.answer is not None:
-            if passage.answer.status == OK:
-                raise self._unreadable(call, str(error), passage.answer) from error
-            return passage.answer
+            if passage.answer.status != OK:
+                return passage.answer
+            if (data := self._of_parts(passage.answer)) is not None:
+                return Completion(data, passage)
+            raise self._unreadable(call, str(error), passage.answer) from error
         if isinstance(error, TimeoutError | self._litellm.Timeout) and not passage.is_unconnected:
             call.connected = True
             message = f"no reply within {self._chat.timeout:g} s"
@@ -155,6 +157,19 @@ class Library:
         if (status := _status(error)) < _SERVER_FAULT:
             return Answer(status, {}, orjson.dumps({"error": {"message": str(error)}}))
         raise self._client.fault(call, str(error), cost=call.most) from error
+
+    def _of_parts(self, answer: Answer) -> Any:
+        """Return the completion in *answer* if its content is a list of parts, which litellm does not read; else None."""
+        try:
+            body = orjson.loads(answer.data)
+        except orjson.JSONDecodeError:
+            return None
+        match body:
+            case {"choices": [{"message": {"content": [*parts]} as message}, *_]}:
+                texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text"]
+                message["content"] = "".join(text for text in texts if isinstance(text, str))
+                return self._litellm.ModelResponse(**body)
+        return None
 
     def read(self, call: Exchange, answer: Completion) -> ReadReply:
         """Return the reply in *answer*."""
@@ -175,8 +190,11 @@ class Library:
         """Return the exception for an answer with status 200 and no reply: an error in it was not billed."""
         try:
             body = orjson.loads(answer.data)
-        except orjson.JSONDecodeError:
-            return self._client.fault(call, message, cost=call.most)
+        except orjson.JSONDecodeError as fault:
+            content_type = answer.headers.get("Content-Type", "application/json")
+            wrong = f"no valid JSON: {fault}" if "json" in content_type else f"{content_type}, not JSON"
+            return self._client.fault(call, f"the reply is {wrong}", cost=call.most)
+        message = message.partition(" Traceback")[0].strip()
         usage = read_usage(body)
         error = body.get("error") if isinstance(body, dict) else None
         if not error:
