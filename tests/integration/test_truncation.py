@@ -11,6 +11,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from dicast import Judgment, Subject, judge
+from dicast.testing import run_pipeline
+
 MODEL = 'define: {m: {openai/chat: {base_url: "%s", model: m-1, price: free, retries: 0}}}\n'
 TASK = 'task: {prompt/chat: {model: m, user: "{{ id }}"}}\nmetrics: [check/contains: {value: Lima}]\n'
 SINKS = "sinks: [csv/rows: {path: o.csv}, junit/xml: {path: o.xml}, report/html: {path: o.html}, report/markdown: {path: o.md}]\n"
@@ -126,6 +129,7 @@ def test_a_cut_output_in_the_data_is_counted(shop, row, fields):
     assert cut["message"] == "the token limit cut the output of 2 rows"
     assert {row["finish_reason"] for row in rows_of(shop)} <= {"length", "max_tokens"}
     assert [case["finish_reason"] for case in properties(shop)] == [row["finish_reason"] for row in rows_of(shop)]
+    assert f"the output ended early: {rows_of(shop)[0]['finish_reason']}" in shop.dicast("show", "1").out
 
 
 def test_a_finish_reason_in_the_data_is_not_about_the_output_of_a_task(shop, model):
@@ -148,3 +152,23 @@ def test_a_turn_whose_message_was_cut_is_counted(shop, model_fields):
     (one,) = warnings(done, "cut_outputs")
     assert one["subjects"] == {"session": 1, "turn": 1}
     assert one["message"] == "the token limit cut the output of 1 session and 1 turn"
+
+
+def test_hidden_media_and_cut_evidence_are_shown_by_label(shop):
+    @judge()
+    def look(subject):
+        seen = {"hidden": {"image": 2, "audio": 1}, "cut": 7} if subject.id == "r0" else {"hidden": {}, "cut": 0}
+        return Judgment(1.0, 1.0, "llm", signals={"evidence": seen})
+
+    rows = [Subject("row", name, "", name) for name in ("r0", "r1")]
+    sinks = SINKS.replace("o.", f"{shop.folder}/o.")
+    found = run_pipeline(f"judges: [eye]\n{sinks}", subjects=rows, components={"eye": look()}).document["warnings"]
+    hidden, cut = (next(one for one in found if one["kind"] == kind) for kind in ("hidden_media", "cut_evidence"))
+    assert hidden["hidden"] == {"audio": 1, "image": 2}
+    assert cut["verdicts"] == 1
+    first, second = rows_of(shop)
+    columns = [name for name in first if name.startswith(("hidden_media_", "cut_evidence_"))]
+    assert [first[name] for name in columns] == ["audio 1, image 2", "7"]
+    assert [second[name] for name in columns] == ["", ""]
+    for file in ("o.md", "o.html", "o.xml"):
+        assert "saw markers in place of 1 audio, 2 images" in (shop / file).read_text()

@@ -13,7 +13,7 @@ from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
 from ..resume.named_runs import TOOL, run_kind
 from ..resume.reading import Selection, failure, subject, verdict
-from ..values import Event, Verdict
+from ..values import MAX_TOKENS, REFUSAL, Event, Verdict, normalize_stop_reason
 from ..values.errors import ConfigError
 from ..values.rationale import SCOPE
 from .summary import cut, failure_line, reply_line, tree
@@ -54,6 +54,9 @@ class FoundSubject:
         names = {"output": "output of the data, not judged"} if made else {}
         yield from (f"  {names.get(key, key)}: {cut(repr(self.subject[key]))}" for key in shown)
         yield from (f"  {name}: {cut(repr(response['content']))}" for name, response in made.items())
+        ending = self.subject.get("finish_reason")
+        if normalize_stop_reason(ending) in (MAX_TOKENS, REFUSAL):
+            yield one_line(f"  the output ended early: {ending}")
         if record.get("metrics"):
             yield from map(one_line, tree("metrics", record["metrics"], 1))
         for one in self.verdicts:

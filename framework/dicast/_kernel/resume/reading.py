@@ -29,6 +29,7 @@ from ..values import KINDS, Event, Query, Verdict
 from ..values.errors import ConfigError, LedgerError, Problem
 from ..values.names import nearest
 from ..values.output import output_digest
+from ..values.stop_reasons import output_ending
 
 _RECORD = "record"
 """What stands in the place of a label in a record's failure, as in a run's document."""
@@ -143,6 +144,8 @@ def subject(ledger: Ledger, subject_id: str, run_id: str) -> Mapping[str, Any] |
     record = next(({"record": each.payload} for each in made if each.subject_kind == event.subject_kind), {})
     told = content if isinstance(content, Mapping) else {}
     names["output_digest"] = _output_digest(ledger, run_id, told, record.get("record"))
+    if (ending := output_ending(record.get("record", {}), event.payload)) is not None:
+        names["finish_reason"] = ending
     return {**names, "digest": event.payload["digest"], **told, **record}
 
 
