@@ -304,7 +304,7 @@ def test_a_run_whose_ledger_holds_a_forged_event_of_a_version_of_before_is_resum
     [("metrics", "unannounced"), ("metrics", "unannounced_later"), ("judges", "unannounced_judge")],
 )
 @pytest.mark.parametrize("price", ["0.5", "3"])
-def test_a_cost_that_was_not_announced_blocks_the_next_call_at_the_cap(odd, section, name, price):
+def test_a_cost_that_was_not_announced_is_paid_once_and_refused_by_name(odd, section, name, price):
     odd.rows(*[1] * 40)
     done = odd.run(
         f"{section}: [odd/{name}: {{price: '{price}'}}]\nexecutor: {{dicast/async: {{concurrency: 4}}}}\n"
@@ -313,9 +313,10 @@ def test_a_cost_that_was_not_announced_blocks_the_next_call_at_the_cap(odd, sect
     bought = len(lines(odd, "calls"))
     spent = Decimal(done.json["cost"]["usd"])
     assert spent == bought * Decimal(price)
-    assert Decimal(2) <= spent <= Decimal(2) + 4 * Decimal(price)
-    assert 1 <= done.json["overruns"] <= 4
-    assert done.json["throttled"] == {"run_cap": 40 - bought}
+    assert (bought, done.json["overruns"]) == (1, 1)
+    assert done.json["throttled"] == {"no_estimate": 40 - bought}
+    assert name in done.json["failed_subjects"][0]["error_message"]
+    assert "estimate(subject)" in done.json["failed_subjects"][0]["error_message"]
     assert done.json["scored"] == bought
     if section == "judges":
         assert done.json["failures"] == {"throttled_no_heuristic": 40 - bought}

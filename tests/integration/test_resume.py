@@ -443,9 +443,9 @@ def log(path, text):
 
 @metric(tier="proxy")
 def unannounced(subject: Subject) -> Score:
-    """Cost money without an estimate."""
+    """Cost money without an estimate, in a unit without a cap."""
     log("bought", subject.id)
-    return Score(0.75, cost=Cost("0.01"), signals={"why": "bought"})
+    return Score(0.75, cost=Cost(10, "msat"), signals={"why": "bought"})
 
 
 @metric(tier="proxy")
@@ -457,7 +457,7 @@ async def holds(subject: Subject) -> Score:
     return Score(1.0)
 
 
-@metric(tier="truth")
+@metric(tier="truth", cost="0.001 usd")
 async def moody(subject: Subject):
     """Fail while the file *mood* is there, and cost money."""
     log("asked", subject.id)
@@ -530,12 +530,10 @@ def test_an_answer_whose_cost_nobody_announced_is_not_bought_again_after_a_kill(
     done = holding.dicast("run", "p.yaml", "--resume", "--json")
     assert (done.code, done.json["scored"], done.json["score"]["mean"]) == (0, 3, 0.875)
     assert words(holding, "bought") == ["r0", "r1", "r2"]
-    assert (done.json["cost"]["usd"], done.json["spend_lost"]["usd"]) == ("0.03", "0")
+    assert (done.json["cost"]["msat"], done.json["spend_lost"]["msat"]) == ("30", "0")
     verdicts = holding.dicast("verdicts", "--json").json["verdicts"]
-    assert [verdict["judge_cost_usd"] for verdict in verdicts] == ["0.01"] * 3
+    assert [verdict["judge_cost_msat"] for verdict in verdicts] == ["10"] * 3
     assert [verdict["scores"][0]["signals"] for verdict in verdicts] == [{"why": "bought"}] * 3
-    with open(holding / "out.csv", newline="") as file:
-        assert [row["cost_usd"] for row in csv.DictReader(file)] == ["0.01"] * 3
 
 
 def test_retry_failed_does_not_buy_the_good_answers_beside_the_failed_one_again(holding):
@@ -547,13 +545,13 @@ def test_retry_failed_does_not_buy_the_good_answers_beside_the_failed_one_again(
     )
     first = holding.run(text)
     assert (first.json["scored"], first.json["failures"]) == (1, {"judge_call_failed": 1})
-    assert first.json["cost"]["usd"] == "0.042"
+    assert first.json["cost"] == {"usd": "0.022", "msat": "20"}
     (holding / "mood").unlink()
     done = holding.run(text, "--resume", "--retry-failed")
     assert (done.code, done.json["scored"], done.json["failures"]) == (0, 2, {})
     assert calls(holding) == words(holding, "bought") == ["r0", "r1"]
     assert words(holding, "asked") == ["r0", "r1", "r0"]
-    assert done.json["cost"]["usd"] == "0.043"  # what the failure did cost stays spent
+    assert done.json["cost"] == {"usd": "0.023", "msat": "20"}  # what the failure did cost stays spent
     assert len(holding.events("spend.settled")) == 7
     assert scores(holding) == {("r0", "metrics"): pytest.approx(0.8375), ("r1", "metrics"): pytest.approx(0.9125)}
 

@@ -482,8 +482,9 @@ def test_the_units_are_kept_apart():
 
 def test_a_cost_that_was_not_announced_is_recorded():
     done = run(Does(lambda: Score(1.0, cost=Cost("0.02"))), rows=3)
-    assert (done.document["cost"]["usd"], done.document["overruns"]) == ("0.06", 1)
-    assert [kind for kind, *_ in spends(done)] == ["spend.reserved", "spend.settled"] * 3
+    assert (done.document["cost"]["usd"], done.document["overruns"]) == ("0.02", 1)
+    assert [kind for kind, *_ in spends(done)] == ["spend.reserved", "spend.settled"]
+    assert done.document["throttled"] == {"no_estimate": 2}
 
 
 @pytest.mark.parametrize("announced", [True, False])

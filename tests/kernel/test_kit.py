@@ -84,6 +84,21 @@ ANSWERS = "test_answers_every_subject_with_a_score_or_a_failure"
         (ANSWERS, "def score(self, subject): return Score(len(subject.output))", "no-output: raised TypeError"),
         (ANSWERS, "def score(self, subject): return Score(1.0, signals={'x': object()})", "signals that are not JSON"),
         ("test_estimate_is_a_cost", f"{SCORES}\ndef estimate(self, subject): return 0.01", r"dicast\.Cost, not 0\.01"),
+        (
+            "test_costs_no_more_than_the_estimate",
+            "def score(self, subject): return Score(0.5, cost=dicast.Cost('0.002'))",
+            r"x/x about .*: costs 0\.002 usd without an estimate; add estimate",
+        ),
+        (
+            "test_costs_no_more_than_the_estimate",
+            """
+            def estimate(self, subject): return dicast.Cost("0.001")
+            @contextlib.asynccontextmanager
+            async def open(self, run): yield type("Live", (), {"score": self.score})()
+            def score(self, subject): return Score(0.5, cost=dicast.Cost("0.002"))
+            """,
+            r"costs 0\.002 usd, more than the estimate of 0\.001 usd",
+        ),
         ("test_every_option_is_documented", f"words: int = 1\n{SCORES}", "does not mention words"),
         (
             "test_options_survive_a_round_trip",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from decimal import Decimal
 
@@ -45,10 +46,14 @@ class OpenedJudge:
         raise AssertionError("the live object is asked")
 
 
+@attrs.frozen
 class LiveModel:
     """A chat model without an estimate."""
 
+    seconds: float = 0.0
+
     async def complete(self, request):
+        await asyncio.sleep(self.seconds)
         return Reply("0.5", "m", "stop", cost=PRICE)
 
 
@@ -97,6 +102,78 @@ def test_a_cap_holds_whether_the_class_or_its_live_object_estimates(judge):
     assert done.document["scored"] == 2
     assert done.document["overruns"] == 0
     assert done.document["failures"] == {"throttled_no_heuristic": 28}
+
+
+class SlowLiveJudge(LiveJudge):
+    """A judge without an estimate that takes its time."""
+
+    async def judge(self, subject, children):
+        await asyncio.sleep(0.02)
+        return await super().judge(subject, children)
+
+
+def failing(subject):
+    raise RuntimeError("no idea")
+
+
+@attrs.frozen
+class Priced:
+    """A judge whose estimate is any function, declared by the class."""
+
+    estimate_of: object
+    live: type = SlowLiveJudge
+
+    def estimate(self, subject):
+        return self.estimate_of(subject)
+
+    @asynccontextmanager
+    async def open(self, run):
+        yield self.live()
+
+    async def judge(self, subject, children):
+        raise AssertionError("the live object is asked")
+
+
+@attrs.frozen
+class Unpriced(Priced):
+    """A judge that estimates nothing."""
+
+    estimate_of: object = None
+    estimate = None
+
+
+@pytest.mark.parametrize(
+    ("judge", "spent", "failure"),
+    [
+        (Unpriced(), "0.002", "throttled_no_heuristic"),
+        (Priced(lambda subject: Cost.zero()), "0.002", "throttled_no_heuristic"),
+        (Priced(lambda subject: Cost("0.0001")), "0.004", "throttled_no_heuristic"),
+        (Priced(lambda subject: None), "0", "crashed"),
+        (Priced(failing), "0", "crashed"),
+    ],
+    ids=["none", "zero", "too low", "no cost", "raises"],
+)
+def test_a_paid_call_without_an_honored_estimate_is_refused(judge, spent, failure):
+    done = run(judge)
+    assert done.document["cost"]["usd"] == spent
+    bought = round(Decimal(spent) / PRICE.amount)
+    assert done.document["failures"] == {failure: 30 - bought}
+    assert done.document["overruns"] == (bought > 0)
+
+
+def test_a_component_that_costs_money_without_an_estimate_is_named():
+    (failed, *_) = run(Unpriced()).document["failed_subjects"]
+    assert failed["error_message"].startswith("j reports a cost of 0.002 usd and estimates nothing")
+    done = run_pipeline('{"judges": ["j"], "budget": {"run": "1 eur"}}'.replace("1 eur", "9 msat"), subjects=rows(3),
+                        components={"j": Unpriced()})  # fmt: skip
+    assert done.document["throttled"] == {"no_estimate": 2}  # of the caps in usd that hold by default
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.02])
+def test_a_model_without_an_estimate_is_refused_by_the_judge_that_asks_it(seconds):
+    done = run(Asker(LiveModel(seconds)))
+    assert done.document["cost"]["usd"] == "0.002"
+    assert done.document["throttled"] == {"no_estimate": 29}
 
 
 @attrs.frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import attrs
 import yaml
@@ -47,11 +47,21 @@ def write_new(files: Mapping[Path, str]) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("x", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+                _fill(path, file, text)
         except FileExistsError:  # since a moment ago
             refuse_existing([path])
         except OSError as error:
             raise ConfigError(f"cannot write {path}: {error.strerror}; choose another --out") from error
+
+
+def _fill(path: Path, file: TextIO, text: str) -> None:
+    """Write *text* into the new *file* at *path*; after a failure there is no file."""
+    try:
+        file.write(text)
+        file.flush()
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def refuse_existing(paths: Sequence[Path] | Mapping[Path, str]) -> None:

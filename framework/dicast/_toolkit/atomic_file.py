@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -65,7 +67,8 @@ class AtomicFile:
         self._pending += data
         if len(self._pending) >= _BLOCK:
             try:
-                self._flush()
+                with self._named():
+                    self._flush()
             except OSError as error:
                 del self._pending[before:]
                 self._lacks = self._lacks or (data, error)
@@ -82,15 +85,26 @@ class AtomicFile:
             return
         if self._lacks is not None:
             raise self._lacks[1]
-        if not self._file.closed:
-            self._flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-        self._refuse_to_replace()
-        if self.path.exists():
-            shutil.copymode(self.path, self._hidden)
-        self._hidden.replace(self.path)
+        with self._named():
+            if not self._file.closed:
+                self._flush()
+                os.fsync(self._file.fileno())
+                self._file.close()
+            self._refuse_to_replace()
+            if self.path.exists():
+                shutil.copymode(self.path, self._hidden)
+            self._hidden.replace(self.path)
         self._ended = True
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let an error of the system name the file, in place of none or of the hidden one."""
+        try:
+            yield
+        except OSError as error:
+            if not error.errno:
+                raise
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
 
     def discard(self) -> None:
         """Drop what was written, unless it was committed."""

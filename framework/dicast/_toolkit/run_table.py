@@ -292,6 +292,7 @@ class _Spool:
     """Rows on disk. What was added before an OSError is written over when it is added again."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115  # closed by close()
         self._size = 0
 
@@ -301,8 +302,11 @@ class _Spool:
         data = b"".join(len(block).to_bytes(8, "big") + block for block in blocks)
         self._file.seek(self._size)
         written = 0
-        while written < len(data):
-            written += self._file.write(data[written:])
+        try:
+            while written < len(data):
+                written += self._file.write(data[written:])
+        except OSError as error:  # the file has no name, its folder has
+            raise OSError(error.errno, error.strerror, str(self._folder)) from error
         self._size += len(data)
 
     def rows(self) -> Iterator[Any]:

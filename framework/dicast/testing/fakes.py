@@ -49,13 +49,23 @@ class Replies(Generic[R]):
         )
 
 
+def _highest(cost: Cost, replies: object) -> Cost:
+    """Return *cost*, or the highest known cost of *replies* if it is zero; two units are not compared."""
+    if not cost.is_zero:
+        return cost
+    listed = replies if isinstance(replies, list | tuple) else [replies]
+    costs = [getattr(reply, "cost", cost) for reply in listed]
+    paid = [one for one in costs if one.amount]
+    return max((one for one in paid if one.unit == paid[0].unit), key=lambda one: one.amount or 0, default=cost)
+
+
 @attrs.frozen
 class FakeJudge:
     """A judge that gives the replies it was made with.
 
     :param replies: a list of judgments, failures and exceptions, given one after the other; or one that is given each time.
     :param seconds: how long it waits before each reply, as a slow model does.
-    :param cost: what it says that a call may cost at most.
+    :param cost: the estimate of each call; by default the highest cost of a reply.
     """
 
     accepts = ()
@@ -86,7 +96,7 @@ class FakeJudge:
 
     def estimate(self, subject: Subject) -> Cost:
         """What one call may cost at most."""
-        return self.cost
+        return _highest(self.cost, self.replies)
 
     def assert_all_asked(self) -> None:
         """Fail unless each reply was asked for exactly once, or the single one at least once."""
@@ -131,7 +141,7 @@ class FakeChatModel:
         function that makes one of a request. A text is a reply with ``usage`` and ``cost`` as below.
     :param model: what its replies say that answered, and its identity.
     :param seconds: how long it waits before each reply, as a slow endpoint does.
-    :param cost: what a reply costs that is given as a text, and what it says that a call may cost at most.
+    :param cost: what a reply costs that is given as a text, and the estimate of each call; by default the highest cost of a reply.
     """
 
     replies: Sequence[Answer] | Answer | Callable[[ChatRequest], Answer] = "{}"
@@ -168,7 +178,7 @@ class FakeChatModel:
 
     def estimate(self, request: ChatRequest) -> Cost:
         """What one call may cost at most."""
-        return self.cost
+        return _highest(self.cost, self.replies)
 
     def identity(self) -> dict[str, object]:
         """What decides its replies."""

@@ -118,10 +118,27 @@ class AnsweringConformance(Conformance):
         """The budget is kept by what is said here."""
 
         async def estimates(live: Any) -> list[object]:
-            return [estimate(live, subject) for subject in self.accepted(live)]
+            priced = live if hasattr(live, "estimate") else component
+            return [estimate(priced, subject) for subject in self.accepted(component)]
 
         wrong = [found for found in self.opened(component, bench.folder, estimates) if not isinstance(found, Cost)]
         assert not wrong, f"estimate must return a dicast.Cost, not {wrong[0]!r}"
+
+    def test_costs_no_more_than_the_estimate(self, component: Any, bench: Bench) -> None:
+        """A paid call without an estimate, or with one that is too low, breaks every cap. Runs refuse it."""
+
+        async def excesses(live: Any) -> list[str]:
+            found = []
+            for subject in self.accepted(component):
+                answer = await _answer(self.asking(live), subject)
+                most = estimate(live if hasattr(live, "estimate") else component, subject)
+                cost = getattr(answer, "cost", None)  # an exception has none
+                if isinstance(cost, Cost) and (fault := excess(cost, most)):
+                    found.append(f"{self.named} about {subject.id}: {fault}")
+            return found
+
+        found = self.opened(component, bench.folder, excesses)
+        assert not found, found[0]
 
     def test_cancelled_call_ends(self, component: Any, bench: Bench) -> None:
         """An ``async def`` ends soon after it was cancelled: that is how a timeout and Ctrl-C reach it."""
@@ -222,6 +239,17 @@ def _figures(answer: object) -> object:
     if isinstance(answer, Judgment):
         return answer.score, answer.confidence
     return answer.kind if isinstance(answer, Failure) else type(answer)
+
+
+def excess(cost: Cost, most: Cost) -> str | None:
+    """Return in which way *cost* is more than the estimate *most*; None if it is not."""
+    if cost.is_zero or cost.amount is None or most.amount is None:
+        return None
+    if most.is_zero:
+        return f"costs {cost} without an estimate; add estimate(...), which returns the highest cost of one call"
+    if cost.unit != most.unit:
+        return f"costs {cost}, and the estimate is in {most.unit}"
+    return f"costs {cost}, more than the estimate of {most}" if cost.amount > most.amount else None
 
 
 def _content(subject: Subject) -> bytes:

@@ -17,7 +17,7 @@ from .._kernel.values import ChatRequest, Cost, Failure, Message, Reply, Secret,
 from .._kernel.values.endpoint_errors import AccessRefused, EndpointUnreachable
 from .._kernel.values.errors import ScoringError
 from .conformance import Conformance
-from .judging import ASYNC_SECONDS, CANCEL_SECONDS, not_ending
+from .judging import ASYNC_SECONDS, CANCEL_SECONDS, excess, not_ending
 from .pipeline import Bench
 
 _SCHEMA = {
@@ -123,11 +123,12 @@ class ChatModelConformance(Conformance):
         """What is reserved before a call must be enough for it, or a cap does not hold."""
 
         async def costs(live: Any) -> list[tuple[Cost, object]]:
-            return [(estimate(live, request), await _answer(live, request)) for request in self.requests]
+            priced = live if hasattr(live, "estimate") else component
+            return [(estimate(priced, request), await _answer(live, request)) for request in self.requests]
 
         for number, (most, answer) in enumerate(self.opened(component, bench.folder, costs)):
             if isinstance(answer, Reply | Failure):
-                fault = _excess(answer.cost, most)
+                fault = excess(answer.cost, most)
                 assert not fault, f"requests[{number}]: {fault}"
 
     def test_identity_is_json_without_secrets(self, component: Any, bench: Bench) -> None:
@@ -230,14 +231,6 @@ def _is_usage(usage: object) -> bool:
 
 def _is_token(token: object) -> bool:
     return isinstance(token, Token) and not math.isnan(token.logprob) and token.logprob <= 0
-
-
-def _excess(cost: Cost, most: Cost) -> str | None:
-    if cost.is_zero or cost.amount is None or most.amount is None:
-        return None
-    if cost.unit != most.unit and not most.is_zero:
-        return f"costs {cost}, and the estimate is in {most.unit}"
-    return f"costs {cost}, more than the estimate of {most}" if cost.amount > most.amount else None
 
 
 def _identity(model: Any) -> object:

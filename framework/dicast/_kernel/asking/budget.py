@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
@@ -13,11 +14,17 @@ from ..contract.protocols import Ledger
 from ..events import BUDGET_THROTTLED, SPEND_LOST, SPEND_RELEASED, SPEND_RESERVED, SPEND_SETTLED
 from ..pipeline.sections import Budget
 from ..timing.turns import resting
-from ..values import Cap, Claim, Cost, Entry, Event, Refusal, Subject, sensitivity
+from ..values import Cap, Claim, Cost, Entry, Event, Failure, Refusal, Subject, sensitivity
 from ..values.clock import Clock
 
 POLL_SECONDS = 0.2
 """How often a reservation that waits for others looks again, for those of other processes."""
+
+NO_ESTIMATE = "no_estimate"
+"""Why a call is refused whose component costs money and estimates nothing."""
+
+FIRST_SECONDS = 5.0
+"""How long the first call of a component may keep its other calls waiting."""
 
 GRACE_SECONDS = 60.0
 """How much longer than the call's own timeout a reservation lives before it counts as lost."""
@@ -82,7 +89,8 @@ class BudgetGate:
         self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._left: dict[tuple[str | None, str, str, str], list[Reservation]] = {}
         self.dearest: dict[str, Cost] = {}
-        """What the dearest call of each component that announces no cost did cost: its next is projected to cost as much."""
+        """The cost of the most expensive call of each component that cost more than its estimate: no later estimate is lower."""
+        self._first: dict[str, asyncio.Future[None]] = {}
 
     async def reserve(
         self,
@@ -186,9 +194,7 @@ class BudgetGate:
 
         From then on its calls are reserved for like others, so that an overrun blocks the next call.
         """
-        before = self.dearest.get(component, Cost.zero(cost.unit))
-        if cost.amount is not None and (before.unit != cost.unit or exceeds(cost, before)):
-            self.dearest[component] = cost
+        self._expect(component, cost)
         reservation, claim = self._claim(subject, eval_id, Cost.zero(cost.unit), 0.0)
         self._emit(claim.event, self._settled(reservation, cost, unit))
 
@@ -198,8 +204,57 @@ class BudgetGate:
         payload = {**price, "eval_id": eval_id, "overrun": False, **unit}
         self._record.emit([self._record.event(SPEND_SETTLED, payload, subject, sensitivity(payload))])
 
-    def settle(self, reservation: Reservation, cost: Cost, unit: Mapping[str, object]) -> None:
+    def _expect(self, component: str, cost: Cost) -> None:
+        """Project no later call of *component* to cost less than *cost*."""
+        before = self.dearest.get(component, Cost.zero(cost.unit))
+        if cost.amount is not None and (before.unit != cost.unit or exceeds(cost, before)):
+            self.dearest[component] = cost
+
+    def projected(self, component: str, estimate: Cost) -> Cost:
+        """Return what a call of *component* is projected to cost: its *estimate*, or the most expensive call so far."""
+        before = self.dearest.get(component, estimate)
+        return before if estimate.is_zero or exceeds(before, estimate) else estimate
+
+    @asynccontextmanager
+    async def first_alone(self, component: str) -> AsyncIterator[None]:
+        """Let the first call of *component* end before others start, which know then whether it costs more than its estimate.
+
+        They wait for at most :data:`FIRST_SECONDS`.
+        """
+        first = self._first.get(component)
+        if first is not None:
+            if not first.done():
+                await asyncio.wait({first}, timeout=FIRST_SECONDS)
+            yield
+            return
+        self._first[component] = first = asyncio.get_running_loop().create_future()
+        try:
+            yield
+        finally:
+            first.set_result(None)
+
+    def refuse_unannounced(self, component: str, label: str, subject: Subject) -> Failure | None:
+        """Return a Failure where *component* costs money, has no estimate, and a cap is to hold in this unit; None elsewhere."""
+        if (cost := self.dearest.get(component)) is None:
+            return None
+        scopes = self._scopes(subject.session_id)
+        caps = [Cap(scope, NO_ESTIMATE, limit) for scope, _, limits in scopes for limit in limits]
+        cap = next((cap for cap in caps if cap.limit.unit == cost.unit), None)
+        if cap is None:
+            return None
+        self._throttled(subject, Refusal(cap, wait=False), cost)
+        message = (
+            f"{label} reports a cost of {cost} and estimates nothing, so no cap can hold. Give it estimate(subject), which returns the"
+            " highest cost of one call"
+        )
+        return Failure("throttled_no_heuristic", message, throttled_reason=NO_ESTIMATE)
+
+    def settle(
+        self, reservation: Reservation, cost: Cost, unit: Mapping[str, object], component: str | None = None
+    ) -> None:
         """Close *reservation* with what the call did cost; *unit* says what was bought, and the reply itself."""
+        if component is not None and exceeds(cost, reservation.projected):
+            self._expect(component, cost)
         self._emit(self._settled(reservation, cost, unit))
 
     def _settled(self, reservation: Reservation, cost: Cost, unit: Mapping[str, object]) -> Event:

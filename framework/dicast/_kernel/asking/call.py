@@ -54,8 +54,9 @@ class Call:
     *estimate* is None where nothing can be charged; *fallback* is asked in a judge's place when a cap leaves no room; *nests*
     says that there are judges or chat models inside; *quick* that asking is one plain call: nothing waits, costs, or is tried
     again; *elsewhere* is asked in place of *function* where the call is made together with others or in another process, and
-    keeps its time by itself; *needs_output* that there is nothing to ask about a subject without one: see :class:`~dicast.Metric`;
-    *lasting* how many seconds a reply takes at most where all its chat models answer in batches, else 0.
+    keeps its time by itself; *is_unproven* that only its first answer shows whether it costs more than it says; *needs_output*
+    that there is nothing to ask about a subject without one: see :class:`~dicast.Metric`; *lasting* how many seconds a reply takes
+    at most where all its chat models answer in batches, else 0.
     """
 
     slot: Slot
@@ -68,12 +69,15 @@ class Call:
     nests: bool
     fallback: Judge | None
     elsewhere: Elsewhere | None = None
+    is_unproven: bool = False
     needs_output: NeedsOutput = False
     lasting: float = 0.0
 
     @classmethod
-    def of(cls, slot: Slot, live: object, component: object | None = None, *, nests: bool = False) -> Call:
-        """Return the call of *slot* by its *live* object.
+    def of(
+        cls, slot: Slot, live: object, component: object | None = None, *, nests: bool = False, is_priced: bool = True
+    ) -> Call:
+        """Return the call of *slot* by its *live* object; *is_priced* says that every chat model inside has an estimate.
 
         An optional member may be declared by *live* or by the *component* that it was opened from.
         """
@@ -93,6 +97,7 @@ class Call:
             not (waits or slot.retries or nests or fallback or estimate),
             nests,
             fallback,
+            is_unproven=waits and not (nests and is_priced),
             needs_output=expects in (Score, Judgment) and member(live, component, "needs_output", True),
         )
 

@@ -56,7 +56,7 @@ class Asker(ABC):
         settled = bought = {**scope.bought, **answered}
         for unit in (unit for unit, cost in owed.items() if unit in scope.held or not cost.is_zero):
             if unit in scope.held:
-                self._budget.settle(scope.held[unit], owed[unit], settled)
+                self._budget.settle(scope.held[unit], owed[unit], settled, scope.path)
             else:
                 self._budget.charge(scope.subject, self._eval_id, owed[unit], settled, scope.path)
             settled = {**bought, "calls": 0, "tokens": None, "reply": None}

@@ -186,6 +186,11 @@ async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel, Chat
     """Open the component of *slot*, and put the kernel between it and the judges and chat models inside, as a *model*."""
     wrapped: list[str] = []
     models: dict[str, object] = {}  # by where they stand
+    unpriced: list[str] = []
+
+    def call_of(slot: Slot, live: Any, at: str, *, nests: bool) -> Call:
+        is_priced = not any(path.startswith(at) for path in unpriced)
+        return Call.of(slot, live, opener.configured(live), nests=nests, is_priced=is_priced)
 
     def wrap(live: Any, at: str) -> Any:
         if not isinstance(live, ChatModel | Judge):
@@ -195,14 +200,17 @@ async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel, Chat
         if isinstance(live, ChatModel):
             models[at] = live
             opener.note_collecting(live)
-            return model(live, opener.configured(live))
+            component = opener.configured(live)
+            if not (hasattr(live, "estimate") or hasattr(component, "estimate")):
+                unpriced.append(at)
+            return model(live, component)
         own = {place: models.pop(place) for place in [*models] if place.startswith(f"{at}.")}
         inner = evolve(slot, label=slot.label + at, path=slot.path + at, kind="judge", retries=0, range=None)
-        call = Call.of(inner, live, opener.configured(live), nests=nests)
+        call = call_of(inner, live, at, nests=nests)
         return Nested(live, evolve(call, lasting=_lasting(own)), slot.inside.get(at))
 
     live = await opener.open(slot.component, wrap)
-    call = Call.of(slot, live, opener.configured(live), nests=bool(wrapped))
+    call = call_of(slot, live, "", nests=bool(wrapped))
     return evolve(call, lasting=_lasting(models))
 
 

@@ -18,7 +18,7 @@ from ..resume.units import EarlierUnits, ReplyKey
 from ..timing.turns import call_turn, holding
 from ..values import Cost, Failure, Judgment, Refusal, Rubric, Score, Subject
 from ..values.endpoint_errors import AccessRefused
-from .budget import BudgetGate, Reservation
+from .budget import NO_ESTIMATE, BudgetGate, Reservation
 from .call import Call, Caller, Children, as_score, no_output
 from .call_scope import SCOPE, Asker, CallScope, throttled
 from .scoring import Answer, Skip
@@ -158,6 +158,14 @@ class PaidCalls(Asker):
             return answer
         if call.lacks_output(subject, children):  # before anything is reserved
             return no_output(subject)
+        if not call.is_unproven or call.elsewhere is not None:
+            return await self._pay(call, children, scope)
+        async with self._budget.first_alone(call.slot.path):
+            return await self._pay(call, children, scope)
+
+    async def _pay(self, call: Call, children: Children, scope: CallScope) -> Answered | Skip:
+        """Reserve what *call* may cost, make it, and settle it."""
+        subject = scope.subject
         with holding(SCOPE, scope):
             projected = self._run.caller.estimate(call, subject)
         if isinstance(projected, Failure):
@@ -165,8 +173,12 @@ class PaidCalls(Asker):
         scope.until = time.monotonic() + call.seconds
         if scope.around is None and (held := self._held.pop(call.slot.path, None)) is not None:
             scope.held[held.projected.unit] = held
-        if projected.is_zero:
-            projected = self._budget.dearest.get(call.slot.path, projected)
+        if projected.is_zero and (
+            unannounced := self._budget.refuse_unannounced(call.slot.path, call.slot.label, subject)
+        ):
+            skip = Skip(NO_ESTIMATE, self._budget.dearest[call.slot.path])
+            return unannounced if call.fallback is None else await self._fallback(call, children, scope, skip)
+        projected = self._budget.projected(call.slot.path, projected)
         if (refused := await self.cover(scope, projected)) is not None:
             return await self._fallback(call, children, scope, Skip(str(refused.throttled_reason), projected))
         try:

@@ -16,6 +16,7 @@ from ..timing.turns import together
 from ..values import Basis, Cost, Failure, Score, Subject, basis_of, weakest
 from ..values.aggregation import Aggregation, aggregate, entering, mean
 from .audits import audited, with_audit
+from .budget import NO_ESTIMATE
 
 RUBRIC_ID = "proxy-then-truth"
 RUBRIC_VERSION = "1.0.0"
@@ -287,9 +288,14 @@ class _Rollout:
         why = [f"{item['metric']}: {item['reason']}" for item in self.skipped]
         why += [f"{item['metric']}: weight 0" for item in self.items]
         reasons, counts = ", ".join(why) or "no metric judges it", " that counts" if self.items else ""
-        throttled = bool(self.skipped) and all(str(item["reason"]).endswith("_cap") for item in self.skipped)
+        skips = [str(item["reason"]) for item in self.skipped]
+        throttled = bool(skips) and all(reason.endswith("_cap") or reason == NO_ESTIMATE for reason in skips)
+        hint = ". Give a metric that costs money estimate(subject), the highest cost of one call" * (
+            NO_ESTIMATE in skips
+        )
         return Failure(
-            "throttled_no_heuristic" if throttled else "missing_input", f"no metric gave a score{counts} ({reasons})"
+            "throttled_no_heuristic" if throttled else "missing_input",
+            f"no metric gave a score{counts} ({reasons}){hint}",
         )
 
     def lowest(self) -> float:

@@ -112,7 +112,10 @@ def _exclude(git: Git) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = read_text(path).splitlines() if path.exists() else []
     own = [f"/{FOLDER}/", f"/{LOG}"]
-    path.write_text("\n".join([*lines, *(line for line in own if line not in lines), ""]), encoding="utf-8")
+    if missing := [line for line in own if line not in lines]:
+        with AtomicFile(path) as file:  # a full disk leaves the user's lines
+            file.write("\n".join([*lines, *missing, ""]).encode())
+            file.commit()
 
 
 def _rounds() -> Rounds:

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Problem, nearest
+from dicast import AtomicFile, ConfigError, Problem, nearest
 from dicast.toolkit import yaml
 from dicast.toolkit.files import read_bytes
 
@@ -94,7 +94,9 @@ def write(root: Path, session: Session) -> None:
         if not values[name]:
             del values[name]
     try:
-        path.write_text(yaml.write_yaml(values), encoding="utf-8")
+        with AtomicFile(path) as file:
+            file.write(yaml.write_yaml(values).encode())
+            file.commit()
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
 

@@ -249,7 +249,7 @@ async def _body(request: web.BaseRequest) -> object:
                     raise Refused(413, f"the body has more than {MAX_BODY_BYTES:,} bytes")
     except TimeoutError as error:
         raise Refused(408, f"the body did not come within {BODY_SECONDS:g} s") from error
-    except web.RequestPayloadError as error:  # the client went away, or said an encoding that it is not in
+    except (web.RequestPayloadError, ConnectionError) as error:  # the client went away, or named another encoding
         raise Refused(400, "the body cannot be read") from error
     try:
         return parsed(bytes(data))

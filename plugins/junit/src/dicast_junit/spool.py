@@ -18,6 +18,7 @@ class Spool:
     """
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115  # closed by __exit__
         self._pending = bytearray()
         self._size = 0
@@ -55,7 +56,10 @@ class Spool:
         # From the known end, so that a write that broke off is written over and not added to.
         self._file.seek(self._size)
         written = 0
-        while written < len(self._pending):
-            written += self._file.write(self._pending[written:])
+        try:
+            while written < len(self._pending):
+                written += self._file.write(self._pending[written:])
+        except OSError as error:  # the file has no name, its folder has
+            raise OSError(error.errno, error.strerror, str(self._folder)) from error
         self._size += written
         self._pending.clear()

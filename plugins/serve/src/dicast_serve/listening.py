@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import h11
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dicast.toolkit.connections import ACCEPTED_AT_ONCE, WAITING, Connections, connection_limit
@@ -65,6 +65,25 @@ def hosts_of(host: str, port: int, names: Sequence[str]) -> list[str]:
     return [*(f"{name}:{port}" for name in plain), *(plain if port == 80 else ()), *names]
 
 
+def without_answers_to_nobody(app: ASGIApp) -> ASGIApp:
+    """Return *app*, whose answer is dropped where the client sent what is no HTTP meanwhile, and was told so."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        is_over = False
+
+        async def sending(message: Message) -> None:
+            nonlocal is_over
+            if not is_over:
+                try:
+                    await send(message)
+                except h11.LocalProtocolError:
+                    is_over = True
+
+        await app(scope, receive, sending)
+
+    return serve
+
+
 class Server(uvicorn.Server):
     """A server that accepts few connections at once and lets many wait.
 
@@ -82,8 +101,8 @@ def listen(app: ASGIApp, made: socket.socket) -> None:
     """Serve until interrupted."""
     limit = connection_limit()
     config = uvicorn.Config(
-        app,
-        log_level="warning",
+        without_answers_to_nobody(app),
+        log_level="error",  # a warning for each request that is no HTTP would fill a disk
         access_log=False,
         server_header=False,
         date_header=True,
