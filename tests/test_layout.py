@@ -33,7 +33,7 @@ FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 FOLDERS = {
     "_init": 1480,
     "_promptfoo": 1500,
-    "_kernel/asking": 1800,
+    "_kernel/asking": 1850,
     "_kernel/cli": 2100,
     "_kernel/contract": 800,
     "_kernel/leases": 200,
