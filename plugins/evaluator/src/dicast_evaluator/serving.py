@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 import orjson
-from aiohttp import web
+from aiohttp import ClientError, web
 
 from dicast import Due, Event, ReadCounts, RunContext, Subject
 from dicast.toolkit.connections import ACCEPTED_AT_ONCE, WAITING, Connections, connection_limit, listening_socket
@@ -249,7 +249,11 @@ async def _body(request: web.BaseRequest) -> object:
                     raise Refused(413, f"the body has more than {MAX_BODY_BYTES:,} bytes")
     except TimeoutError as error:
         raise Refused(408, f"the body did not come within {BODY_SECONDS:g} s") from error
-    except (web.RequestPayloadError, ConnectionError) as error:  # the client went away, or named another encoding
+    except (
+        web.RequestPayloadError,
+        ClientError,
+        ConnectionError,
+    ) as error:  # the client left, or named another encoding
         raise Refused(400, "the body cannot be read") from error
     try:
         return parsed(bytes(data))

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, compile_path
 from starlette.routing import Route as Path_
@@ -150,10 +150,13 @@ def once(paths: Sequence[Path], address: str) -> bytes:
 
 async def _body(request: Request) -> bytes:
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            raise BadRequest(f"the body is longer than {MAX_BODY_BYTES:,} bytes")
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY_BYTES:
+                raise BadRequest(f"the body is longer than {MAX_BODY_BYTES:,} bytes")
+    except ClientDisconnect as error:
+        raise BadRequest("the request was cut off") from error
     return body
 
 

@@ -96,6 +96,10 @@ def _check_conversations(source: Messages) -> None:
         raise ConfigError(Problem(f"{what} id: '{{{{ task_id }}}}'", path="id"))
 
 
+LEAST_TOKEN = 8
+"""The number of characters that a token needs: a shorter one can be guessed."""
+
+
 def _token(name: str | None, console: Console) -> str:
     """The token that requests must bear.
 
@@ -103,6 +107,11 @@ def _token(name: str | None, console: Console) -> str:
     """
     given = os.environ.get(name or TOKEN_ENV)
     if given:
+        if len(given) < LEAST_TOKEN or not given.isascii() or not given.isprintable():
+            message = (
+                f"a token has at least {LEAST_TOKEN} printable ASCII characters; make one with openssl rand -hex 24"
+            )
+            raise ConfigError(f"{name or TOKEN_ENV}: {message}")
         return given
     if name is not None:
         raise ConfigError(f"--token-env {name}: the environment variable {name} is not set, or empty")
