@@ -250,6 +250,12 @@ def test_without_outputs_a_task_makes_them_where_a_model_is_named(init):
     assert document["untried"].startswith("it would ask a model, which may cost money")
 
 
+def test_a_claude_model_is_asked_by_its_own_api(init, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-the-test")
+    _, _, pipeline = init("question,expected\n2+2?,4\n", "asked.csv", "--model", "claude-haiku-4-5")
+    assert pipeline["define"] == {"asked": {"anthropic/chat": {"model": "claude-haiku-4-5"}}}
+
+
 def test_a_pipeline_that_is_not_tried_is_checked(init, monkeypatch):
     monkeypatch.setenv("DICAST_BLOCK", "prompt")
     code, document, _ = init("question,expected\nTurkey?,Ankara\n", "asked.csv", "--model", "a/b", tries=True)

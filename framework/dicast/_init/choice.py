@@ -52,10 +52,13 @@ Model = str | Local
 
 
 def model_of(model: Model) -> dict[str, Any]:
-    """Return the chat model *model*: of ``openai/chat``, with a provider before a slash of ``litellm/chat``, or in this process."""
+    """Return the chat model *model*: in this process, of ``litellm/chat`` if a provider stands before a slash, of ``anthropic/chat`` if
+    its name begins with ``claude``, else of ``openai/chat``.
+    """
     if isinstance(model, Local):
         return model.component
-    return {"litellm/chat" if "/" in model else "openai/chat": {"model": model}}
+    kind = "litellm/chat" if "/" in model else "anthropic/chat" if model.startswith("claude") else "openai/chat"
+    return {kind: {"model": model}}
 
 
 def for_turns(source: str) -> Choice:
