@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
-from dicast import AccessRefused, ChatRequest, Failure, Media, Message, Price, Reply, Secret
+from dicast import AccessRefused, ChatRequest, Failure, Media, Message, Price, Reply, RunContext, Secret
 from dicast.testing import run_pipeline
 from dicast_anthropic import Chat
 
@@ -219,6 +221,25 @@ def test_thinking_that_used_up_the_limit_gets_twice_the_room_once(chat_server, a
     assert [asked.body["max_tokens"] for asked in chat_server.requests] == [64 + 4096, 64 + 8192]
     assert reply.cost.amount * 1_000_000 == (100 + 4160) + (100 + 5020)
     assert [entry["error"] for entry in reply.retry["history"]] == ["thinking left no tokens for the answer"]
+
+
+def test_no_room_for_thinking_is_doubled_to_that_of_the_answer(chat_server, ask, claude):
+    claude.thinking_tokens = 64
+    assert ask(model="claude-opus-5", temperature=None, max_reasoning_tokens=0).text == "Yes."
+    assert [asked.body["max_tokens"] for asked in chat_server.requests] == [64, 128]
+
+
+def test_many_calls_at_once_adapt_together(chat_server, claude, model, question):
+    chat_server.gathers = 20
+    chat = model(model="claude-opus-4-7", thinking="enabled", reasoning_effort="low")
+
+    async def work():
+        async with chat.open(RunContext("run", "test", Path())) as live:
+            return await asyncio.gather(*(live.complete(question(f"{number}?")) for number in range(20)))
+
+    replies = asyncio.run(work())
+    assert {(reply.text, reply.adapted) for reply in replies} == {("Yes.", ("temperature", "thinking"))}
+    assert chat_server.count <= 40
 
 
 def test_thinking_that_uses_up_both_tries_fails_with_the_option(chat_server, ask, claude):

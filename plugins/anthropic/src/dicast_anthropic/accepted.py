@@ -121,7 +121,9 @@ class Accepted:
         room = chat.max_reasoning_tokens if chat.max_reasoning_tokens is not None else DEFAULT_ROOM
         if self.kind(chat) == "enabled":
             room = max(room, LEAST_BUDGET)
-        return Room(request.max_output_tokens, room << self.doublings, self.most)
+        if self.doublings:
+            room = room << self.doublings or request.max_output_tokens
+        return Room(request.max_output_tokens, room, self.most)
 
     def sampling(self, chat: ChatOptions, request: ChatRequest) -> Mapping[str, float]:
         """Return ``temperature`` and ``top_p``; a model that was asked to think takes no temperature."""
