@@ -49,6 +49,7 @@ def test_the_file_is_asked_for_and_the_short_form_is_written(init):
     judge = judge_of(pipeline)
     assert (judge["model"], judge["form"], judge["max_evidence_chars"]) == ("asked", "yes_no", 8000)
     assert [example["answer"] for example in judge["examples"]] == ["yes", "no", "yes", "no"]
+    assert judge["rubric"] == "reference-short-v1"
     assert pipeline["scoring"]["pass_at"] == 0.5
 
 
@@ -75,7 +76,7 @@ def test_without_a_reference_the_output_alone_is_judged(init):
     rows = "question,answer\n" + "What is new?,Nothing that we know of today\n" * 3
     _, _, err, pipeline = init(rows, "--gguf", "model.gguf")
     judge = judge_of(pipeline)
-    assert (judge["form"], "examples" in judge) == ("yes_no", False), err
+    assert (judge["form"], "examples" in judge, "criteria" in judge) == ("yes_no", False, True), err
 
 
 def test_two_outputs_are_compared_by_letter(init):

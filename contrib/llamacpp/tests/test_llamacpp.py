@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,15 @@ def test_cancelled_call_ends_and_the_next_is_answered(model_file):
 def test_package_that_ships_a_model_is_put_together(model_file):
     (reply,) = ask(Chat(package=PACKAGE, threads=1), asking("Say hello.", max_output_tokens=2))
     assert reply.model == model_file.name
+
+
+def test_a_model_in_parts_is_put_together_and_answers(model_file, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    parts = [f"{PACKAGE}-part{number}" for number in range(1, 5)]
+    chat = Chat(packages=parts, sha256=sha256(model_file.read_bytes()).hexdigest(), context=512, threads=1)
+    (reply,) = ask(chat, asking("Say hello.", max_output_tokens=2))
+    assert reply.model == f"{PACKAGE}.gguf"
+    assert reply.text.strip()
 
 
 def test_package_with_a_whole_file_is_found(tmp_path, monkeypatch):

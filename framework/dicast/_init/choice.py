@@ -181,8 +181,8 @@ def _asked(guesses: Guesses | None, criteria: list[str], how: str, model: Model)
     if isinstance(model, Local):
         context = [] if guesses is None else list(guesses.contexts)
         comments = [
-            "The model is asked for one word, yes or no; the probability of yes is the score. Write your own criteria, and examples of",
-            "your own data: four to eight, as many yes as no. A small model checks outputs against a reference; it is no open judge.",
+            "The model is asked for one word, yes or no; the probability of yes is the score. Give it examples of your own data:",
+            "four to eight, as many yes as no. A small model checks outputs against a reference; it is no open judge.",
         ]
         judge = short_judge(criteria, context, has_reference=guesses is None)
         return _Judged(["proxy/format", judge], how, comments, 0.5, asks=True)

@@ -19,6 +19,8 @@ from .._toolkit.user_files import open_file
 LOCAL = "local"
 """The name of the option ``--model`` for a model in this process."""
 
+REFERENCE_RUBRIC = "reference-short-v1"
+
 CHARS = 8_000
 """Characters of evidence that leave room for instructions and examples in 4,096 tokens."""
 
@@ -94,8 +96,9 @@ def _check(path: Path) -> None:
 
 
 def short_judge(criteria: list[str], context: list[str], *, has_reference: bool) -> dict[str, Any]:
-    """Return ``llm/judge`` in the short form, with examples of its own where outputs are compared with a reference."""
-    options: dict[str, Any] = {"model": "asked", "form": "yes_no", "max_evidence_chars": CHARS, "criteria": criteria}
+    """Return ``llm/judge`` in the short form: by *criteria*, or where there is a reference, by the rubric and examples for it."""
+    options: dict[str, Any] = {"model": "asked", "form": "yes_no", "max_evidence_chars": CHARS}
+    options |= {"rubric": REFERENCE_RUBRIC} if has_reference else {"criteria": criteria}
     if context:
         options["context"] = context
     if has_reference:
