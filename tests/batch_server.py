@@ -121,7 +121,7 @@ class BatchServer:
         for number, line in enumerate(lines):
             outcome = self.outcome(line) if number < done else "batch_expired"
             if outcome is None:
-                self.billed[line["body"]["messages"][-1]["content"]] += 1
+                self.billed[_text(line["body"])] += 1
                 response = {"status_code": 200, "request_id": "r", "body": self.reply(line["body"])}
                 outputs.append({"id": "o", "custom_id": line["custom_id"], "response": response, "error": None})
             elif isinstance(outcome, int | tuple):
@@ -214,10 +214,15 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = _route  # noqa: N815
 
 
+def _text(body: Any) -> str:
+    """Return the text of the last message, without its media."""
+    content = body["messages"][-1]["content"]
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
 def verdict(body: dict[str, Any], score: float) -> dict[str, Any]:
     """Return the completion that judges with *score*."""
-    content = body["messages"][-1]["content"]
-    seal = (SEAL.findall(content) or [""])[-1]
+    seal = (SEAL.findall(_text(body)) or [""])[-1]
     text = json.dumps({"seal": seal, "score": score, "confidence": 0.9, "rationale": "As asked."})
     return {
         "id": "c",

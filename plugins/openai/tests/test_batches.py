@@ -293,6 +293,39 @@ def test_a_parameter_that_items_are_refused_for_is_left_out_of_the_next_batch(ju
     assert (done.scored, sizes(batch_server)) == (3, [3, 3])
 
 
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEklEQVR4nGP4z8CAFWEXHbQSACj/P8Fu7N9hAAAAAElFTkSuQmCC"
+
+
+@pytest.fixture
+def judged_images(folder, model):
+    """Run a judge over three rows with an image each."""
+    rows = ({"id": str(n), "output": "a", "photo": f"data:image/png;base64,{PIXEL}"} for n in range(3))
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source = {"rows/jsonl": {"path": "rows.jsonl", "fields": {"photo": {"column": "photo", "media": "image"}}}}
+    return lambda: dicast.run(pipeline({"llm/judge": {"model": model()}}, source=source))
+
+
+def test_images_are_sent_in_batches(judged_images, batch_server):
+    done = judged_images()
+    assert (done.scored, sizes(batch_server)) == (3, [3])
+    (batch,) = batch_server.batches.values()
+    for line in batch_server.files[batch["input_file_id"]].splitlines():
+        parts = json.loads(line)["body"]["messages"][-1]["content"]
+        assert [part["type"] for part in parts] == ["text", "image_url", "text"]
+    assert not done.warnings
+
+
+def test_items_that_are_refused_for_their_images_are_sent_again_with_markers(judged_images, batch_server):
+    def outcome(item):
+        is_text = isinstance(item["body"]["messages"][-1]["content"], str)
+        return None if is_text else (400, "This model does not support image input.")
+
+    batch_server.outcome = outcome
+    done = judged_images()
+    assert (done.scored, sizes(batch_server)) == (3, [3, 3])
+    assert [warning["hidden"] for warning in done.warnings] == [{"image": 3}]
+
+
 class Started:
     """``dicast run`` in a process of its own."""
 

@@ -76,9 +76,13 @@ class MediaReader:
 
     def learn(self, answer: Answer, sent: ChatRequest) -> bool:
         """Note the kinds of media that *answer* refuses; return whether it refuses any that *sent* has."""
-        kinds = refused_kinds(answer, sent)
-        self.refused |= kinds
-        return bool(kinds)
+        return self.learn_kinds(answer, set(count_media(sent)))
+
+    def learn_kinds(self, answer: Answer, kinds: set[str]) -> bool:
+        """Note the *kinds* of media that *answer* refuses; return whether it refuses any."""
+        refused = refused_among(answer, kinds)
+        self.refused |= refused
+        return bool(refused)
 
     def _reads(self, media: Media) -> bool:
         return media.kind not in self.refused and self.accepts(media)
@@ -93,7 +97,11 @@ class MediaReader:
 
 def refused_kinds(answer: Answer, sent: ChatRequest) -> set[str]:
     """Return the kinds of media in *sent* that *answer* says the model does not read; none if it refuses one item, or anything else."""
-    there = set(count_media(sent))
+    return refused_among(answer, set(count_media(sent)))
+
+
+def refused_among(answer: Answer, there: set[str]) -> set[str]:
+    """Return which kinds of media *answer* says that the model does not read, of those that were sent."""
     if not there or answer.status not in _STATUSES:
         return set()
     complaint = answer.complaint()

@@ -25,7 +25,9 @@ from dicast.toolkit.batches import (
 )
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
 from dicast.toolkit.endpoint.chat_form import RequestForm, adapted, request_body
+from dicast.toolkit.endpoint.chat_parts import is_carried
 from dicast.toolkit.endpoint.client import Client, Exchange, connect
+from dicast.toolkit.endpoint.media import MediaReader, count_media
 from dicast.toolkit.endpoint.parameters import SYSTEM_ROLE, named_parameter
 
 from .answers import Unreadable, read_body, read_reply
@@ -94,11 +96,14 @@ class BatchRequests:
     def __init__(self, options: Batch, client: Client) -> None:
         self._options, self._client, self.max_items = options, client, options.max_items
         self._form, self._room, self._is_sealed = _first_form(options), options.chat.reasoning_room(), True
+        self._media, self._kinds_sent = MediaReader(is_carried), set[str]()
 
     def line(self, item_id: str, request: ChatRequest) -> bytes:
         """Return the line of *request* in the file of a batch."""
         self._is_sealed = self._is_sealed and is_sealed(request)
-        content = request_body(self._options.chat, request, self._form, self._room)
+        sent = self._sent(request)
+        self._kinds_sent |= set(count_media(sent))
+        content = request_body(self._options.chat, sent, self._form, self._room)
         return orjson.dumps({"custom_id": item_id, "method": "POST", "url": f"/v1{_PATH}", "body": content})
 
     def bound(self, request: ChatRequest) -> Cost:
@@ -108,7 +113,12 @@ class BatchRequests:
     def completed(self, request: ChatRequest, reply: Reply) -> Reply:
         """Return *reply* to *request* with its cost where it has no usage, and with the adapted parameters."""
         cost = reply.cost if reply.usage is not None else self.bound(request)
-        return attrs.evolve(reply, cost=cost, adapted=adapted(self._options.chat, request, self._form))
+        media = dict(count_media(self._sent(request)))
+        return attrs.evolve(reply, cost=cost, adapted=adapted(self._options.chat, request, self._form), media=media)
+
+    def _sent(self, request: ChatRequest) -> ChatRequest:
+        """Return *request* with markers for media that the endpoint does not read, also if it needs them: its judge then fails it."""
+        return self._media.sent(attrs.evolve(request, needs_media=False))
 
     async def upload(self, key: str, lines: Sequence[bytes]) -> str:
         """Upload the file of the batch *key*, and return its id. A file is not paid for."""
@@ -208,7 +218,8 @@ class BatchRequests:
             message = f"HTTP {answer.status}: {answer.complaint().message}"
             if answer.is_refused_by_policy:
                 return ItemFault(message, "refused", again=False)
-            self._adapt(answer)
+            if not self._media.learn_kinds(answer, self._kinds_sent):
+                self._adapt(answer)
             return ItemFault(message)
         try:
             reply = read_reply(read_body(answer))
