@@ -154,6 +154,29 @@ def test_a_turn_whose_message_was_cut_is_counted(shop, model_fields):
     assert one["message"] == "the token limit cut the output of 1 session and 1 turn"
 
 
+ASK = {"role": "user", "content": "hi"}
+
+
+@pytest.mark.parametrize(
+    ("record", "kind"),
+    [
+        ({"messages": [ASK, {"role": "assistant", "stop_reason": "max_tokens", "content": [{"type": "text", "text": "A"}]}]}, "cut"),
+        ({"messages": [{"type": "human", "content": "hi"}, {"type": "ai", "content": "A", "response_metadata": {"finish_reason": "length"}}]}, "cut"),
+        ({"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "candidates": [{"content": {"role": "model", "parts": [{"text": "A"}]}, "finishReason": "MAX_TOKENS"}]}, "cut"),
+        ({"input": "hi", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "A"}]}]}, "cut"),
+        ({"messages": [ASK, {"role": "assistant", "finish_reason": "content_filter", "content": "A"}]}, "refused"),
+        ({"messages": [ASK, {"role": "assistant", "content": None, "refusal": "I cannot."}]}, "refused"),
+    ],
+    ids=["anthropic", "langchain", "gemini", "responses", "filter", "refusal"],
+)  # fmt: skip
+def test_the_end_of_a_turn_is_read_from_each_format(shop, record, kind):
+    shop.write("t.jsonl", [{"id": "s1", **record}])
+    done = shop.run("source: {traces/messages: {path: t.jsonl}}\njudges: [heuristic/turn]\n" + SINKS)
+    (one,) = warnings(done, f"{kind}_outputs")
+    assert one["subjects"] == {"turn": 1}
+    assert [row["finish_reason"] for row in rows_of(shop)] == ["max_tokens" if kind == "cut" else "refusal"]
+
+
 def test_hidden_media_and_cut_evidence_are_shown_by_label(shop):
     @judge()
     def look(subject):

@@ -87,7 +87,8 @@ def _print(ledger: Ledger, wanted: Selection, *, failed: bool, as_json: bool) ->
 
 def _failed(told: Mapping[str, Any]) -> dict[str, Any]:
     """Return a failure as JSON data; a reply only where one was kept."""
-    return {key: told.get(key) for key in FAILURE_FIELDS} | ({"reply": told["reply"]} if told.get("reply") else {})
+    more = {key: told[key] for key in ("reply", "finish_reason") if told.get(key)}
+    return {key: told.get(key) for key in FAILURE_FIELDS} | more
 
 
 def _list(name: str, items: Sequence[object], lines: Iterable[str], *, as_json: bool) -> None:

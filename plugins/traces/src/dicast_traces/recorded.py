@@ -226,7 +226,8 @@ def _due(read: Entry, history: History) -> Due:
     failure = event.payload.get("failure")
     assert failure is None or isinstance(failure, Mapping)
     failed = None if failure is None else Failure(str(failure["kind"]), str(failure["message"]))
-    return Due(subject, "batch", event.run_id, failure=failed)
+    ending: Any = event.payload.get("finish_reason")
+    return Due(subject, "batch", event.run_id, failure=failed, finish_reason=ending)
 
 
 def _bound(name: str, text: str, edge: time) -> str:
