@@ -156,6 +156,8 @@ def test_a_rubric_that_needs_a_model_is_judged_with_the_one_that_is_named(traced
     ]  # nobody has a reply in the file
     text = evaluate(traced, "--subject", "turn", "--rubric", "turn-llm-v1", "--model", model, "--json")
     assert text.json["failures"] == {"judge_call_failed": 3}
+    short = evaluate(traced, "--subject", "turn", "--rubric", "turn-short-v1", "--model", model, "--json")
+    assert short.json["failures"] == {"judge_call_failed": 3}
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def ask(replies, subject=ROW, **options):
 class TestContract(JudgeConformance):
     judge = "llm/pairwise"
     options: ClassVar = {"model": "grader", "form": "letter"}
-    components: ClassVar = {"grader": FakeChatModel(letter(0.5))}
+    components: ClassVar = {"grader": FakeChatModel(letter(0.5), cost=CENT)}
 
 
 def test_a_preference_for_a_letter_cancels():

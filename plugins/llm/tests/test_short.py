@@ -49,7 +49,7 @@ def good(request):
 class TestContract(JudgeConformance):
     judge = "llm/judge"
     options: ClassVar = {"model": "grader", "form": "yes_no"}
-    components: ClassVar = {"grader": FakeChatModel(good)}
+    components: ClassVar = {"grader": FakeChatModel(good, cost=CENT)}
 
 
 # The score.
@@ -98,6 +98,14 @@ def test_a_quoted_yes_in_the_evidence_cannot_be_the_verdict(quoted):
     assert answer.score == pytest.approx(0.05)
     fence = request.nonces[0]
     assert f"<<<data {fence}\n{quoted}\ndata {fence}>>>" in request.messages[-1].content
+
+
+def test_blank_tokens_before_the_answer_are_passed_over():
+    blank = Token("\n\n", -0.1, (Token("\n\n", -0.1), Token("no", -2.5)))
+    word = Token("Yes", math.log(0.8), (Token("Yes", math.log(0.8)), Token("No", math.log(0.2))))
+    assert judged(reply(("x", 1.0), logprobs=(blank, word, Token(".", -0.1)))).score == pytest.approx(0.8)
+    answer, _ = ask(reply(("x", 1.0), logprobs=(Token("\n", -0.1, (Token("\n", -0.1), Token("So", -3.0))),)))
+    assert answer.kind == "judge_output_invalid"
 
 
 def test_a_token_that_the_endpoint_leaves_out_of_its_own_list_counts():

@@ -103,13 +103,13 @@ class Distribution:
 
 
 def distribution(reply: Reply, words: Sequence[str]) -> Distribution:
-    """Return the probabilities of *words* at the first token of *reply*; the text of the reply is not read.
+    """Return the probabilities of *words* at the first token of *reply* that is no blank; the text of the reply is not read.
 
     A token counts for the one word that it begins, whatever its case and the blanks around it.
 
     :raises NoAnswer: if a log probability is above 0 or no number.
     """
-    (first, *_) = reply.logprobs or ()
+    first = _first(reply.logprobs or ())
     top = first.top if any(token.text == first.text for token in first.top) else (*first.top, first)
     if not all(token.logprob <= 0.0 for token in top):
         raise NoAnswer("a log probability of the endpoint is above 0 or no number")
@@ -118,6 +118,11 @@ def distribution(reply: Reply, words: Sequence[str]) -> Distribution:
         if token.logprob > -math.inf and (word := _word(token.text, words)) is not None:
             sums[word].append(token.logprob)
     return Distribution({word: _logsum(logprobs) for word, logprobs in sums.items()}, top)
+
+
+def _first(tokens: Sequence[Token]) -> Token:
+    """Return the first token that is no blank: a model that reasons may begin its answer with an empty line. Else the first one."""
+    return next((token for token in tokens if token.text.strip(_BLANKS)), tokens[0])
 
 
 def _word(token: str, words: Sequence[str]) -> str | None:
@@ -160,7 +165,7 @@ async def ask_words(
         return Failure("missing_input", unread, cost=reply.cost)
     if normalize_stop_reason(reply.stop_reason) == "refusal":
         return Failure("refused", "the model refused to judge", cost=reply.cost)
-    if not (reply.logprobs and reply.logprobs[0].top):
+    if not (reply.logprobs and _first(reply.logprobs).top):
         return _without(reply, support, form)
     support.is_proven = True
     try:

@@ -138,7 +138,10 @@ def _by_rubric(kind: str, id: str, model: str | None) -> str:
     if rubric(id).text.startswith("---"):  # Markdown: a text for a model
         if model is None:
             raise ConfigError(f"rubric {id!r} is a text for a model; name the model with it: --model '{_MODEL}'")
-        return f"llm/judge:\n  rubric: {orjson.dumps(id).decode()}\n  model:\n{indent(model, ' ' * 4)}"
+        forms = rubric(id).data.get("forms")
+        form = "  form: yes_no\n" if isinstance(forms, list) and "verdict" not in forms else ""
+        options = f"{form}  rubric: {orjson.dumps(id).decode()}\n"
+        return f"llm/judge:\n{options}  model:\n{indent(model, ' ' * 4)}"
     if kind not in _JUDGES:
         raise ConfigError(f"no judge of subjects of kind {kind!r} goes by a rubric alone; name a judge with --judge")
     if model is not None:
