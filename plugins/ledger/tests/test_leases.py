@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from dicast import Event, LedgerError, Query
+from dicast import Claim, Event, LedgerError, Query
 
 OWNERS, RUNS = ("a", "b", "c"), ("R1", "R2")
 NAMES = st.sampled_from(OWNERS)
@@ -96,3 +96,23 @@ def test_whoever_lost_its_lease_records_nothing_more_in_any_order(opened):
     run_state_machine_as_test(
         lambda: Owners(opened), settings=settings(max_examples=80, stateful_step_count=30, deadline=None)
     )
+
+
+@pytest.mark.parametrize(
+    ("until", "is_held", "ends"),
+    [("2027", False, False), ("2027", True, False), ("2025", True, False), ("2025", False, True)],
+)
+def test_a_reservation_that_outlives_its_run_ends_with_both_leases(opened, tmp_path, make_event, until, is_held, ends):
+    amount = {"scopes": ["day"], "amount": "0.01", "unit": "usd"}
+    lasting = {**amount, "reservation_id": "r1", "lease_until": f"{until}-01-01T00:00:00Z", "outlives_run": True}
+    with opened(tmp_path / "l.db") as ledger, opened(tmp_path / "l.db") as other:
+        ledger.take_lease("R1", "dead", 3600.0 if is_held else -1.0, lambda lease: False)
+        ledger.append([make_event("spend.reserved", lasting)])
+        claim = {**amount, "reservation_id": "r2", "lease_until": "2027-01-01T00:00:00Z"}
+
+        def lost(entry):
+            return make_event("spend.lost", {**amount, "reservation_id": entry.event.payload["reservation_id"]})
+
+        other.reserve([Claim(make_event("spend.reserved", claim, run_id="R2"), [])], lost)
+        assert bool([*ledger.read(Query(types=("spend.lost",)))]) is ends
+        assert len(ledger.reservations(None)) == (1 if ends else 2)

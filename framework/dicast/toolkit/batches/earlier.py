@@ -23,6 +23,7 @@ class EarlierBatch(Generic[T]):
 
     :param since: when its key was drawn.
     :param until: when the endpoint ends it at the latest.
+    :param size: the number of its items.
     :param batch_id: the endpoint's id, if the ledger has it.
     :param batch: the batch at the endpoint, once it is known.
     :param outcomes: what came of its items that nobody has taken yet, once it is read.
@@ -32,6 +33,7 @@ class EarlierBatch(Generic[T]):
     key: str
     since: datetime
     until: datetime
+    size: int = 0
     batch_id: str | None = None
     batch: EndpointBatch | None = None
     outcomes: dict[str, Reply | ItemFault] | None = None
@@ -77,7 +79,9 @@ class EarlierBatches(Generic[T]):
             self.forget(self._batches[key])
 
     def _add(self, key: str, intended: Mapping[str, Any], since: datetime) -> None:
-        batch = self._batches[key] = EarlierBatch(key, since, datetime.fromisoformat(intended["until"]))
+        batch = self._batches[key] = EarlierBatch(
+            key, since, datetime.fromisoformat(intended["until"]), len(intended["calls"])
+        )
         for number, (digest, words) in enumerate(intended["calls"]):
             of_call = self._items.setdefault((digest, intended["again"]), deque())
             of_call.append(EarlierItem(batch, number, words))

@@ -55,6 +55,13 @@ class BatchEndpoint(Protocol):
     max_items: int
     max_bytes: int
 
+    def check(self, request: ChatRequest) -> None:
+        """Refuse a request that the model cannot answer in any batch.
+
+        :raises dicast.AccessRefused: naming the option to change.
+        """
+        ...
+
     def line(self, item_id: str, request: ChatRequest) -> bytes:
         """Return the item of *request* as it is sent."""
         ...
@@ -78,8 +85,8 @@ class BatchEndpoint(Protocol):
         """
         ...
 
-    async def find(self, key: str, since: datetime) -> Sequence[EndpointBatch]:
-        """Return the batches with *key*, which was drawn at *since*."""
+    async def find(self, key: str, since: datetime, size: int) -> Sequence[EndpointBatch]:
+        """Return the batches of *size* items with *key*, which was drawn at *since*."""
         ...
 
     async def status(self, batch_id: str) -> EndpointBatch:

@@ -99,6 +99,7 @@ class BatchModel:
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
         """Return the reply of *request* when its batch has come back."""
+        self._endpoint.check(request)
         wire = WIRE.get() or RequestTrace()
         wire.paced = True  # nothing is sent yet
         call = _Call(request, self._digest(request), asyncio.get_running_loop().create_future(), wire)
@@ -173,10 +174,10 @@ class BatchModel:
     async def _lookup(self, batch: EarlierBatch[_Call]) -> EndpointBatch | None:
         if batch.batch_id is not None:
             return await self._patiently(lambda: self._endpoint.status(str(batch.batch_id)), batch.until)
-        found = await self._patiently(lambda: self._endpoint.find(batch.key, batch.since), batch.until)
+        found = await self._patiently(lambda: self._endpoint.find(batch.key, batch.since, batch.size), batch.until)
         if not found:
             await asyncio.sleep(self._poll)  # a request that was under way at the kill may still create it
-            found = await self._patiently(lambda: self._endpoint.find(batch.key, batch.since), batch.until)
+            found = await self._patiently(lambda: self._endpoint.find(batch.key, batch.since, batch.size), batch.until)
         if not found:
             return None
         self._log.record(BATCH_CREATED, {"key": batch.key, "batch_id": found[0].id})
@@ -246,7 +247,7 @@ class BatchModel:
         try:
             lines = [self._endpoint.line(f"{key}-{number}", call.request) for number, call in enumerate(calls)]
             uploaded = await self._endpoint.upload(key, lines)
-            batch = await self._created(key, uploaded, since, until)
+            batch = await self._created(key, len(calls), uploaded, since, until)
         except Exception:
             for call in calls:
                 call.wire.waits = False
@@ -256,14 +257,14 @@ class BatchModel:
         self._log.record(BATCH_CREATED, {"key": key, "batch_id": batch.id})
         return batch
 
-    async def _created(self, key: str, uploaded: Any, since: datetime, until: datetime) -> EndpointBatch:
+    async def _created(self, key: str, size: int, uploaded: Any, since: datetime, until: datetime) -> EndpointBatch:
         """Create the batch; where that is not confirmed, again only once a listing shows that there is none."""
         while True:
             try:
                 return await self._endpoint.create(key, uploaded)
             except Unconfirmed:
                 await asyncio.sleep(self._poll)
-            found = await self._patiently(lambda: self._endpoint.find(key, since), until)
+            found = await self._patiently(lambda: self._endpoint.find(key, since, size), until)
             if found:
                 await self._cancel(found[1:])
                 return found[0]

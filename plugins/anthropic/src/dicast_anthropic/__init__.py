@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dicast import hookimpl
 
+from .batch import Batch
 from .chat import Chat
 
-__all__ = ["Chat"]
+__all__ = ["Batch", "Chat"]
 
 
 @hookimpl
 def dicast_models() -> list[type]:
     """Return the chat models of this plugin."""
-    return [Chat]
+    return [Chat, Batch]

@@ -23,7 +23,7 @@ _REFUSED = (400, 422)
 _COST_HEADER = "x-litellm-response-cost"
 
 
-_NO_LOGPROBS = (
+NO_LOGPROBS = (
     "the Messages API has no log probabilities, and the judge needs them (such as confidence: logprob); use another option of the "
     "judge, or a model that has them"
 )
@@ -86,7 +86,7 @@ class Live:
 
     async def _attempt(self, call: Exchange, request: ChatRequest) -> Reply:
         if request.logprobs:
-            raise AccessRefused(self._client.message(_NO_LOGPROBS, self._chat.path), call.spent)
+            raise AccessRefused(self._client.message(NO_LOGPROBS, self._chat.path), call.spent)
         sent = await self._ask(call, request, self._accepted)
         if not sent.is_used_up(self._chat):
             return call.paid(*self._finished(call, sent))

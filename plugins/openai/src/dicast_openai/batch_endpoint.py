@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -14,19 +13,13 @@ from urllib.parse import quote
 import attrs
 import orjson
 
-from dicast import ChatRequest, Cost, Failure, Reply, RunContext
-from dicast.toolkit.batches import (
-    BatchModel,
-    EndpointBatch,
-    ItemFault,
-    Unconfirmed,
-    open_batches,
-    seconds_of,
-)
+from dicast import ChatRequest, Cost, Reply, RunContext
+from dicast.toolkit.batches import BatchModel, EndpointBatch, ItemFault, Unconfirmed, open_batches, seconds_of
+from dicast.toolkit.batches.requests import FINE, BatchClient, json_object
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
 from dicast.toolkit.endpoint.chat_form import RequestForm, adapted, request_body
 from dicast.toolkit.endpoint.chat_parts import is_carried
-from dicast.toolkit.endpoint.client import Client, Exchange, connect
+from dicast.toolkit.endpoint.client import Client, connect
 from dicast.toolkit.endpoint.media import MediaReader, count_media
 from dicast.toolkit.endpoint.parameters import SYSTEM_ROLE, named_parameter
 
@@ -35,10 +28,6 @@ from .batch import Batch
 from .chat import OPENAI
 
 _PATH = "/chat/completions"
-_FINE = range(200, 300)
-_UNCERTAIN = (408, 409)
-_TRY_LATER = 429
-_SERVER_FAULT = 500
 _ENDED = ("completed", "failed", "expired", "cancelled")
 _PAGE = 100
 _CLOCKS = timedelta(hours=1)
@@ -94,9 +83,12 @@ class BatchRequests:
     max_bytes = _FILE_BYTES
 
     def __init__(self, options: Batch, client: Client) -> None:
-        self._options, self._client, self.max_items = options, client, options.max_items
+        self._options, self._client, self.max_items = options, BatchClient(client), options.max_items
         self._form, self._room, self._is_sealed = _first_form(options), options.chat.reasoning_room(), True
         self._media, self._kinds_sent = MediaReader(is_carried), set[str]()
+
+    def check(self, request: ChatRequest) -> None:
+        """Refuse no request: the format has a field for each of its members."""
 
     def line(self, item_id: str, request: ChatRequest) -> bytes:
         """Return the line of *request* in the file of a batch."""
@@ -111,7 +103,7 @@ class BatchRequests:
         return self._options.estimate(request, self._room)
 
     def completed(self, request: ChatRequest, reply: Reply) -> Reply:
-        """Return *reply* to *request* with its cost where it has no usage, and with the adapted parameters."""
+        """Return *reply* to *request* with its cost where it has no usage, its media and the adapted parameters."""
         cost = reply.cost if reply.usage is not None else self.bound(request)
         media = dict(count_media(self._sent(request)))
         return attrs.evolve(reply, cost=cost, adapted=adapted(self._options.chat, request, self._form), media=media)
@@ -130,7 +122,7 @@ class BatchRequests:
         )
         content = b"".join((head.encode(), b"\n".join(lines), f"\n\r\n--{border}--\r\n".encode()))
         form = {"Content-Type": f"multipart/form-data; boundary={border}"}
-        answer = await self._ask("POST", "/files", content, form)
+        answer = await self._client.ask("POST", "/files", content, form)
         return str(_value(answer, "id"))
 
     async def create(self, key: str, uploaded: str) -> EndpointBatch:
@@ -141,33 +133,18 @@ class BatchRequests:
             "completion_window": self._options.window,
             "metadata": {"key": key, "created_by": "dicast"},
         }
-        call = self._client.new_call()
-        while True:
-            try:
-                answer = await self._client.send(call, "POST", "/batches", orjson.dumps(wanted))
-            except CallFault as fault:
-                if call.connected:
-                    raise Unconfirmed(str(fault)) from fault
-                raise
-            if answer.status != _TRY_LATER or call.tries >= self._options.retries:
-                break
-            call.tries += 1
-            await _pause(self._client.refusal(call, answer))
-        if answer.status in _UNCERTAIN or answer.status >= _SERVER_FAULT:
-            raise Unconfirmed(answer.complaint().message)
-        if answer.status not in _FINE:
-            raise self._client.refusal(call, answer)
+        created = await self._client.create("/batches", orjson.dumps(wanted))
         try:
-            return _batch(_object(answer))
+            return _batch(created)
         except CallFault as fault:
             raise Unconfirmed(str(fault)) from fault
 
-    async def find(self, key: str, since: datetime) -> list[EndpointBatch]:
+    async def find(self, key: str, since: datetime, size: int) -> list[EndpointBatch]:
         """Return the batches whose metadata has *key*; the newest are listed first."""
         found: list[EndpointBatch] = []
         after = ""
         while True:
-            page = _object(await self._ask("GET", f"/batches?limit={_PAGE}{after}"))
+            page = json_object(await self._client.ask("GET", f"/batches?limit={_PAGE}{after}"))
             batches = page.get("data") or []
             found += [_batch(one) for one in batches if (one.get("metadata") or {}).get("key") == key]
             oldest = batches[-1].get("created_at") if batches else None
@@ -178,20 +155,17 @@ class BatchRequests:
 
     async def status(self, batch_id: str) -> EndpointBatch:
         """Return the batch as it is now."""
-        return _batch(_object(await self._ask("GET", f"/batches/{quote(batch_id, safe='')}")))
+        return _batch(json_object(await self._client.ask("GET", f"/batches/{quote(batch_id, safe='')}")))
 
     async def cancel(self, batch_id: str) -> None:
         """Ask the endpoint to end the batch; one that has ended is left alone."""
-        call = self._client.new_call()
-        answer = await self._client.send(call, "POST", f"/batches/{quote(batch_id, safe='')}/cancel", b"{}")
-        if answer.status not in _FINE and answer.status not in (400, 409):
-            raise self._client.refusal(call, answer)
+        await self._client.cancel(f"/batches/{quote(batch_id, safe='')}/cancel")
 
     async def results(self, batch: EndpointBatch) -> AsyncIterator[tuple[str, Reply | ItemFault]]:
         """Yield the items of the batch's files of outputs and of errors."""
         for name in ("output_file_id", "error_file_id"):
             if file := batch.data.get(name):
-                answer = await self._ask("GET", f"/files/{quote(str(file), safe='')}/content")
+                answer = await self._client.ask("GET", f"/files/{quote(str(file), safe='')}/content")
                 for line in answer.data.splitlines():
                     if line.strip() and (item := self._item(line)) is not None:
                         yield item
@@ -214,7 +188,7 @@ class BatchRequests:
         return None
 
     def _outcome(self, answer: Answer) -> Reply | ItemFault:
-        if answer.status not in _FINE:
+        if answer.status not in FINE:
             message = f"HTTP {answer.status}: {answer.complaint().message}"
             if answer.is_refused_by_policy:
                 return ItemFault(message, "refused", again=False)
@@ -242,54 +216,9 @@ class BatchRequests:
         if form is not None and (self._is_sealed or form.response_format != "text"):
             self._form = form
 
-    async def _ask(
-        self, method: str, path: str, content: bytes | None = None, headers: Mapping[str, str] | None = None
-    ) -> Answer:
-        """Return the response to a request that may be repeated.
-
-        :raises CallFault: if no try has a usable response.
-        """
-        call = self._client.new_call()
-        answer = await self._client.call(call, lambda: self._attempt(call, method, path, content, headers))
-        if isinstance(answer, Failure):
-            raise CallFault(answer.message, again=answer.retryable, kind=answer.kind)
-        return answer
-
-    async def _attempt(
-        self, call: Exchange, method: str, path: str, content: bytes | None, headers: Mapping[str, str] | None
-    ) -> Answer:
-        answer = await self._client.send(call, method, path, content, headers=headers)
-        if answer.status not in _FINE:
-            raise self._client.refusal(call, answer)
-        return answer
-
-
-async def _pause(refusal: Exception) -> None:
-    """Wait as long as the endpoint asks to.
-
-    :raises dicast.AccessRefused: if no later request can succeed.
-    """
-    if not isinstance(refusal, CallFault) or not refusal.again:
-        raise refusal
-    await asyncio.sleep(refusal.wait or 1.0)
-
-
-def _object(answer: Answer) -> Mapping[str, Any]:
-    """Return the JSON object in *answer*.
-
-    :raises CallFault: if there is none.
-    """
-    try:
-        body = orjson.loads(answer.data)
-    except orjson.JSONDecodeError:
-        body = None
-    if not isinstance(body, dict):
-        raise CallFault(f"the endpoint's answer is no JSON object: {answer.data[:100]!r}")
-    return body
-
 
 def _value(answer: Answer, name: str) -> object:
-    body = _object(answer)
+    body = json_object(answer)
     if name not in body:
         raise CallFault(f"the endpoint's answer has no {name!r}: {answer.data[:200]!r}", again=False)
     return body[name]

@@ -1,0 +1,107 @@
+"""Requests of batch APIs: those that may be repeated, and those that create or cancel a batch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from ..._kernel.values import Failure
+from ..endpoint.answers import Answer
+from ..endpoint.client import Client, Exchange
+from ..endpoint.faults import CallFault
+from .endpoint import Unconfirmed
+
+FINE = range(200, 300)
+_UNCERTAIN = (408, 409)
+_TRY_LATER = 429
+_SERVER_FAULT = 500
+_HAS_ENDED = (400, 409)
+
+
+class BatchClient:
+    """Sends the requests of a batch API with the one HTTP client."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def create(self, path: str, content: bytes) -> Mapping[str, Any]:
+        """Return the response to the one request that creates a batch. It is repeated only where the endpoint has surely created none.
+
+        :raises Unconfirmed: if the batch may have been created.
+        :raises CallFault: if it was not created.
+        """
+        call = self._client.new_call()
+        while True:
+            try:
+                answer = await self._client.send(call, "POST", path, content)
+            except CallFault as fault:
+                if call.connected:
+                    raise Unconfirmed(str(fault)) from fault
+                raise
+            if answer.status != _TRY_LATER or call.tries >= self._client.limits.retries:
+                break
+            call.tries += 1
+            await _pause(self._client.refusal(call, answer))
+        if answer.status in _UNCERTAIN or answer.status >= _SERVER_FAULT:
+            raise Unconfirmed(answer.complaint().message)
+        if answer.status not in FINE:
+            raise self._client.refusal(call, answer)
+        try:
+            return json_object(answer)
+        except CallFault as fault:
+            raise Unconfirmed(str(fault)) from fault
+
+    async def cancel(self, path: str) -> None:
+        """Ask the endpoint to end a batch; one that has ended is left alone."""
+        call = self._client.new_call()
+        answer = await self._client.send(call, "POST", path, b"{}")
+        if answer.status not in FINE and answer.status not in _HAS_ENDED:
+            raise self._client.refusal(call, answer)
+
+    async def ask(
+        self, method: str, path: str, content: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Return the response to a request that may be repeated.
+
+        :raises CallFault: if no try has a usable response.
+        """
+        call = self._client.new_call()
+        answer = await self._client.call(call, lambda: self._attempt(call, method, path, content, headers))
+        if isinstance(answer, Failure):
+            raise CallFault(answer.message, again=answer.retryable, kind=answer.kind)
+        return answer
+
+    async def _attempt(
+        self, call: Exchange, method: str, path: str, content: bytes | None, headers: Mapping[str, str] | None
+    ) -> Answer:
+        answer = await self._client.send(call, method, path, content, headers=headers)
+        if answer.status not in FINE:
+            raise self._client.refusal(call, answer)
+        return answer
+
+
+async def _pause(refusal: Exception) -> None:
+    """Wait as long as the endpoint asks to.
+
+    :raises dicast.AccessRefused: if no later request can succeed.
+    """
+    if not isinstance(refusal, CallFault) or not refusal.again:
+        raise refusal
+    await asyncio.sleep(refusal.wait or 1.0)
+
+
+def json_object(answer: Answer) -> Mapping[str, Any]:
+    """Return the JSON object in *answer*.
+
+    :raises CallFault: if there is none.
+    """
+    try:
+        body = orjson.loads(answer.data)
+    except orjson.JSONDecodeError:
+        body = None
+    if not isinstance(body, dict):
+        raise CallFault(f"the endpoint's answer is no JSON object: {answer.data[:100]!r}")
+    return body
