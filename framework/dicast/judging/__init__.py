@@ -10,6 +10,7 @@ from .asking import MISSING, Accepted, Fenced, Question, Section, ask, is_free, 
 from .dimensions import CONSTRAINTS, Dimension, collapse, of_option, of_rubric
 from .fence import MESSAGES, RULES, Marks
 from .form import REASON_FIRST, REASONING, Form, body, closing, has_dimensions, system_message
+from .invisible import escape_invisible
 from .objects import BadReply, Found
 from .rationale import Capture, rationale_signals, with_reply
 from .reply import WINNERS, find_verdict
@@ -38,6 +39,7 @@ __all__ = [
     "body",
     "closing",
     "collapse",
+    "escape_invisible",
     "find_verdict",
     "has_dimensions",
     "is_free",

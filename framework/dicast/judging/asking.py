@@ -24,6 +24,7 @@ from .._kernel.values import (
     normalize_stop_reason,
 )
 from .fence import Marks
+from .invisible import escape_invisible
 from .objects import BadReply
 from .rationale import Capture, with_reply
 
@@ -58,9 +59,9 @@ class Section:
     cut: tuple[str, ...] = ()
 
     def render(self, marks: Marks) -> str:
-        """The title, and under it the fenced text."""
+        """Return the title, and under it the fenced text, with escapes in place of invisible characters."""
         title = f"{self.title} (cut: {'; '.join(self.cut)})" if self.cut else self.title
-        return f"{title}:\n{MISSING if self.text is None else marks.enclose(self.text)}"
+        return f"{title}:\n{MISSING if self.text is None else marks.enclose(escape_invisible(self.text)[0])}"
 
 
 @attrs.frozen

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from dicast import Failure, Judgment, Reply, Subject, TraceEvent, rubric
+from dicast.judging import escape_invisible
 from dicast.testing import FakeChatModel
 from dicast_llm import LlmJudge
 
@@ -249,7 +250,7 @@ def test_the_prompt_keeps_the_judged_text_inside_its_fence(hostile, sealed):
     opening, closing = f"<<<data {word}\n", f"\ndata {word}>>>"
     assert user.content.count(opening) == user.content.count(closing) == 2  # the input, and the output
     before, inside, after = re.split(f"OUTPUT:\n{opening}|{closing}\n\n(?=seal: |Reply)", user.content)
-    assert inside == hostile
+    assert inside == escape_invisible(hostile)[0]
     outside = before + after + system.content
     assert FAKE not in outside
     assert hostile not in outside

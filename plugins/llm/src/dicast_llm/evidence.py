@@ -12,6 +12,7 @@ import attrs
 import orjson
 
 from dicast import MISSING, Failure, Media, Subject, TraceEvent, lookup, one_line
+from dicast.judging import escape_invisible
 from dicast.toolkit.gallery import Gallery, MediaMode, media_of
 from dicast.toolkit.media import Urls
 from dicast.toolkit.references import is_missing
@@ -92,17 +93,22 @@ class Evidence:
         return tuple(text for each in self.shown for text in _all_texts(each.section))
 
     def signals(self, read: Mapping[str, int]) -> Mapping[str, object]:
-        """Return the record of the evidence: sections, characters shown and cut, a digest, and the number of media that were not *read*."""
+        """Return the record of the evidence: sections, characters shown and cut, a digest, and the number of media that were not *read*.
+
+        ``invisible`` counts the invisible characters that were shown as escapes.
+        """
         there = [each for each in self.shown if each.section.text is not None]
         digested: list[object] = [[each.section.title, *each.section.cut, _plain(each.section)] for each in self.shown]
         digested += [media if isinstance(media, str) else media.key() for media in self.media.values()]
         hidden = Counter(self.counts) - Counter(read)
+        invisible = sum(escape_invisible(_plain(each.section))[1] for each in self.shown)
         return {
             "sections": [each.section.title.partition(" (")[0] for each in there],
             "chars": sum(each.chars for each in there),
             "cut": sum(max(0, each.whole - each.chars) for each in self.shown),
             "digest": sha256(orjson.dumps(digested)).hexdigest(),
             **({"hidden": dict(sorted(hidden.items()))} if hidden else {}),
+            **({"invisible": invisible} if invisible else {}),
         }
 
 
