@@ -82,6 +82,9 @@ def _refuse_splice(text: str, found: Found, message: JudgedMessage) -> None:
         raise BadReply("the judged text ends the verdict; text that is quoted in a string must be escaped")
 
 
+_SEAL_MEMBER = re.compile(r'"seal"\s*:\s*"([^"]*)"')
+
+
 def _sealed(text: str, seal: str) -> Found:
     """Return the last object with the *seal*; an object with line breaks in strings, or a comma after the last member, counts too.
 
@@ -90,7 +93,9 @@ def _sealed(text: str, seal: str) -> Found:
     verdicts = [found for found in objects(text, holding=seal, lenient=True) if found.has("seal", seal)]
     if not verdicts:
         raise BadReply(f"it holds no JSON object with the seal of this call: {_sealed_fault(text, seal)}")
-    later = re.compile(rf'"seal"\s*:\s*"{re.escape(seal)}"').search(text, verdicts[-1].end)
+    # Each seal is new: a pattern with it would be compiled for each reply.
+    rest = _SEAL_MEMBER.finditer(text, verdicts[-1].end)
+    later = next((member for member in rest if member[1] == seal), None)
     if later is not None:
         raise BadReply(f"it holds another object with the seal after the verdict: {_broken(text, later.start())}")
     return verdicts[-1]
