@@ -66,8 +66,8 @@ def pair_shot(number: int, example: PairExample, most: int | None = None) -> Sho
 
 
 def _sections(texts: Sequence[tuple[str, object]], most: int | None) -> tuple[Fenced, ...]:
-    shown = [(title, as_text(value)) for title, value in texts if value is not None]
-    return tuple(room.text(title, text, len(text) if most is None else most).section for title, text in shown)
+    texts_of = [(title, as_text(value)) for title, value in texts if value is not None]
+    return tuple(room.text(title, text, len(text) if most is None else most).section for title, text in texts_of)
 
 
 def _answer(answer: str | bool, words: Sequence[str]) -> str:
@@ -81,7 +81,7 @@ def _answer(answer: str | bool, words: Sequence[str]) -> str:
     return word
 
 
-def fixed_shots(examples: Sequence[E], made: Callable[[int, E], Shot]) -> tuple[Shot, ...]:
+def file_shots(examples: Sequence[E], build: Callable[[int, E], Shot]) -> tuple[Shot, ...]:
     """Return the *examples* of the pipeline file as they are shown.
 
     :raises ConfigError: naming every example that cannot be shown.
@@ -89,7 +89,7 @@ def fixed_shots(examples: Sequence[E], made: Callable[[int, E], Shot]) -> tuple[
     shots, problems = list[Shot](), list[Problem]()
     for number, example in enumerate(examples):
         try:
-            shots.append(made(number, example))
+            shots.append(build(number, example))
         except ValueError as error:
             problems.append(Problem(f"examples[{number}]: {error}", path="examples"))
     if problems:
@@ -97,8 +97,8 @@ def fixed_shots(examples: Sequence[E], made: Callable[[int, E], Shot]) -> tuple[
     return tuple(shots)
 
 
-def own_shots(
-    subject: Subject, column: str, cls: type[E], made: Callable[[int, E], Shot]
+def row_shots(
+    subject: Subject, column: str, cls: type[E], build: Callable[[int, E], Shot]
 ) -> tuple[Shot, ...] | Failure:
     """Return the examples in the *column* of the subject's context as they are shown; a Failure ``missing_input`` if any is none."""
     where = f"column {column!r} of {subject.kind} {subject.id}"
@@ -108,7 +108,7 @@ def own_shots(
     shots = list[Shot]()
     for number, item in enumerate(value):
         try:
-            shots.append(made(number, _example(item, cls)))
+            shots.append(build(number, _example(item, cls)))
         except ValueError as error:
             return Failure("missing_input", f"{where}, example {number + 1}: {error}")
     return tuple(shots)

@@ -56,7 +56,7 @@ from .evidence import MAX_CHARS, Evidence, EvidenceKind, Prepared, Showing, evid
 from .examples import Example
 from .likelihood import NoLikelihood, likelihood
 from .material import Hints, is_turn
-from .one_token import OneToken, Told, one_token
+from .one_token import OneToken, ShortVerdict, one_token
 from .reasoning import ReasonFirst, Reasoning, call_signals, reasoning_of, with_reasons
 from .short import Prompt, check_rubric
 from .short import closing as short_closing
@@ -239,8 +239,12 @@ class LlmJudge:
         shown = evidence if reasons is None else with_reasons(evidence, reasons.value)
         if self._short is not None:
             briefing = self._briefing(subject.kind)
-            told = await self._short.ask(model, subject, briefing.prompt, shown)
-            return told if isinstance(told, Failure) else self._short_judgment(told, briefing.rubric, evidence, reasons)
+            verdict = await self._short.ask(model, subject, briefing.prompt, shown)
+            return (
+                verdict
+                if isinstance(verdict, Failure)
+                else self._short_judgment(verdict, briefing.rubric, evidence, reasons)
+            )
         question = self._question(subject, shown)
         asked = await ask(model, question, self.retries, self._read, capture=self.capture_rationale)
         return asked if isinstance(asked, Failure) else self._judgment(subject, asked, evidence, reasons)
@@ -347,14 +351,14 @@ class LlmJudge:
         )
 
     def _short_judgment(
-        self, told: Told, rubric: Rubric, evidence: Evidence, reasons: Accepted[str] | None
+        self, verdict: ShortVerdict, rubric: Rubric, evidence: Evidence, reasons: Accepted[str] | None
     ) -> Judgment:
-        signals = dict(told.signals)
+        signals = dict(verdict.signals)
         if reasons is not None:
             signals |= rationale_signals(reasons.value, self.capture_rationale)
-        signals |= call_signals({"attempts": 1}, reasons) | {"evidence": evidence.signals(told.reply.media)}
-        model, cost = told.reply.model, told.reply.cost
-        return Judgment(told.score, told.confidence, "llm", model, cost, signals, rubric, includes_replies=True)
+        signals |= call_signals({"attempts": 1}, reasons) | {"evidence": evidence.signals(verdict.reply.media)}
+        model, cost = verdict.reply.model, verdict.reply.cost
+        return Judgment(verdict.score, verdict.confidence, "llm", model, cost, signals, rubric, includes_replies=True)
 
     def _confidence(self, asked: Accepted[Opinion]) -> float:
         if self.confidence == "stated":

@@ -11,7 +11,7 @@ import attrs
 from dicast import ChatModel, ConfigError, Cost, Failure, Problem, Subject
 
 from .evidence import Evidence
-from .examples import PairExample, fixed_shots, own_shots, pair_shot
+from .examples import PairExample, file_shots, pair_shot, row_shots
 from .short import Prompt, ShortQuestion, Shot, short_marks
 from .words import Answer, NoAnswer, Support, ask_words, no_answer
 
@@ -34,32 +34,32 @@ class Order:
 class Letters:
     """Questions for a letter.
 
-    :param fixed: the examples of the pipeline file.
+    :param file_shots: the examples of the pipeline file.
     :param column: the column that has the examples of a row; None if the file has them.
     :param most: the limit of characters for each text of a row's example.
     :param needs_media: whether a model that does not read all media is a failure.
     """
 
-    fixed: tuple[Shot, ...]
+    file_shots: tuple[Shot, ...]
     column: str | None
     most: int
     needs_media: bool
     _support: Support = attrs.field(factory=Support, init=False, eq=False, repr=False)
 
-    def question(self, subject: Subject, system: str, shown: Evidence) -> ShortQuestion | Failure:
-        """Return the question about *shown*; a Failure if the row's own examples cannot be shown."""
-        own: tuple[Shot, ...] | Failure = ()
+    def question(self, subject: Subject, system: str, evidence: Evidence) -> ShortQuestion | Failure:
+        """Return the question about *evidence*; a Failure if the row's own examples cannot be shown."""
+        shots: tuple[Shot, ...] | Failure = ()
         if self.column is not None:
-            own = own_shots(subject, self.column, PairExample, partial(pair_shot, most=self.most))
+            shots = row_shots(subject, self.column, PairExample, partial(pair_shot, most=self.most))
         return (
-            own
-            if isinstance(own, Failure)
-            else ShortQuestion(Prompt(system, _CLOSING), self.fixed, own, shown, self.needs_media)
+            shots
+            if isinstance(shots, Failure)
+            else ShortQuestion(Prompt(system, _CLOSING), self.file_shots, shots, evidence, self.needs_media)
         )
 
-    async def ask(self, model: ChatModel, subject: Subject, system: str, shown: Evidence) -> Order | Failure:
+    async def ask(self, model: ChatModel, subject: Subject, system: str, evidence: Evidence) -> Order | Failure:
         """Ask for the letter in one order."""
-        question = self.question(subject, system, shown)
+        question = self.question(subject, system, evidence)
         if isinstance(question, Failure):
             return question
         request = question.request(short_marks())
@@ -71,9 +71,9 @@ class Letters:
         except NoAnswer as error:
             return no_answer(error, answer.reply.cost)
 
-    def estimate(self, model: ChatModel, subject: Subject, system: str, shown: Evidence) -> Cost:
+    def estimate(self, model: ChatModel, subject: Subject, system: str, evidence: Evidence) -> Cost:
         """Return the most that one order may cost."""
-        question = self.question(subject, system, shown)
+        question = self.question(subject, system, evidence)
         return Cost.zero() if isinstance(question, Failure) else question.estimate(model)
 
 
@@ -93,8 +93,8 @@ def letters(
             Problem("labels are for form: verdict; form: letter names the outputs A and B", path="labels")
         )
     column = examples if isinstance(examples, str) else None
-    fixed = fixed_shots(() if isinstance(examples, str) else examples, pair_shot)
-    return Letters(fixed, column, max(1, most // _PART), needs_media)
+    shots = file_shots(() if isinstance(examples, str) else examples, pair_shot)
+    return Letters(shots, column, max(1, most // _PART), needs_media)
 
 
 def preference(first: float, second: float) -> float:

@@ -12,7 +12,7 @@ from dicast import ChatModel, ConfigError, Cost, Failure, Problem, Reply, Subjec
 from dicast.judging import Dimension
 
 from .evidence import Evidence, EvidenceKind, evidence_options
-from .examples import Example, fixed_shots, own_shots, shot
+from .examples import Example, file_shots, row_shots, shot
 from .short import (
     YES_NO,
     Prompt,
@@ -50,7 +50,7 @@ class Options(Protocol):
 
 
 @attrs.frozen
-class Told:
+class ShortVerdict:
     """The *score*, *confidence* and *signals* of a *reply*."""
 
     score: float
@@ -63,7 +63,7 @@ class Told:
 class OneToken:
     """Questions of one *form*, with the score of each word.
 
-    :param fixed: the examples of the pipeline file.
+    :param file_shots: the examples of the pipeline file.
     :param column: the column that has the examples of a row; None if the file has them.
     :param most: the limit of characters for each text of a row's example.
     :param needs_media: whether a model that does not read all media is a failure.
@@ -71,7 +71,7 @@ class OneToken:
 
     form: ShortForm
     scores: Mapping[str, float]
-    fixed: tuple[Shot, ...]
+    file_shots: tuple[Shot, ...]
     column: str | None
     most: int
     needs_media: bool
@@ -82,9 +82,11 @@ class OneToken:
         """The instructions on the reply."""
         return reply_form(self.form, self.scores)
 
-    async def ask(self, model: ChatModel, subject: Subject, prompt: Prompt, shown: Evidence) -> Told | Failure:
+    async def ask(
+        self, model: ChatModel, subject: Subject, prompt: Prompt, evidence: Evidence
+    ) -> ShortVerdict | Failure:
         """Ask for the token, once: a second call would find the same probabilities."""
-        question = self._question(subject, prompt, shown)
+        question = self._question(subject, prompt, evidence)
         if isinstance(question, Failure):
             return question
         words = tuple(self.scores)
@@ -97,21 +99,21 @@ class OneToken:
         except NoAnswer as error:
             return no_answer(error, answer.reply.cost)
         signals = {"form": self.form, "probabilities": shares, "mass": answer.distribution.mass}
-        return Told(expected(shares, self.scores), certainty(shares), signals, answer.reply)
+        return ShortVerdict(expected(shares, self.scores), certainty(shares), signals, answer.reply)
 
-    def estimate(self, model: ChatModel, subject: Subject, prompt: Prompt, shown: Evidence) -> Cost:
+    def estimate(self, model: ChatModel, subject: Subject, prompt: Prompt, evidence: Evidence) -> Cost:
         """Return the most that the token may cost; nothing where no model will be asked."""
-        question = self._question(subject, prompt, shown)
+        question = self._question(subject, prompt, evidence)
         return Cost.zero() if isinstance(question, Failure) else question.estimate(model)
 
-    def _question(self, subject: Subject, prompt: Prompt, shown: Evidence) -> ShortQuestion | Failure:
-        own: tuple[Shot, ...] | Failure = ()
+    def _question(self, subject: Subject, prompt: Prompt, evidence: Evidence) -> ShortQuestion | Failure:
+        shots: tuple[Shot, ...] | Failure = ()
         if self.column is not None:
-            made = partial(_shot, words=tuple(self.scores), most=self.most)
-            own = own_shots(subject, self.column, Example, made)
-        if isinstance(own, Failure):
-            return own
-        return ShortQuestion(prompt, self.fixed, own, shown, self.needs_media)
+            build = partial(_shot, words=tuple(self.scores), most=self.most)
+            shots = row_shots(subject, self.column, Example, build)
+        if isinstance(shots, Failure):
+            return shots
+        return ShortQuestion(prompt, self.file_shots, shots, evidence, self.needs_media)
 
 
 def _shot(number: int, example: Example, words: Sequence[str], most: int | None = None) -> Shot:
@@ -141,12 +143,12 @@ def one_token(options: Options, dimensions: Sequence[Dimension]) -> OneToken | N
         raise ConfigError(problems)
     scores = YES_NO if options.choice is None else dict(options.choice)
     column = options.examples if isinstance(options.examples, str) else None
-    given = () if isinstance(options.examples, str) else options.examples
-    fixed = fixed_shots(given, partial(_shot, words=tuple(scores)))
+    examples = () if isinstance(options.examples, str) else options.examples
+    shots = file_shots(examples, partial(_shot, words=tuple(scores)))
     return OneToken(
         options.form,
         scores,
-        fixed,
+        shots,
         column,
         max(1, options.max_evidence_chars // _PART),
         evidence_options(options.evidence).media == "show",

@@ -20,22 +20,22 @@ LIMIT = "max_reasoning_tokens"
 _CLOSING = "Give your reasons. Reply with plain text, without a score and without a verdict."
 
 
-def reasoning_of(given: Reasoning | None, form: str, *, plain: bool = False) -> Reasoning:
+def reasoning_of(option: Reasoning | None, form: str, *, plain: bool = False) -> Reasoning:
     """Return the option ``reasoning`` of a judge with *form*; by default ``after`` for verdicts, and ``none`` for one token.
 
     :param plain: whether the reply is plain text that ends in a label (``labels``), which has its reasons first anyway.
     :raises ConfigError: if a reply of this form cannot have reasons there.
     """
-    if plain and given is not None:
+    if plain and option is not None:
         raise ConfigError(
             Problem("labels asks for reasons and a label in one text. Leave out reasoning, or labels", path="reasoning")
         )
     if form == "verdict":
-        return given or "after"
-    if given == "after":
+        return option or "after"
+    if option == "after":
         message = f"form: {form} asks for one token, which has no reasons after it. Set reasoning: before, or none"
-        raise ConfigError(Problem(message, path="reasoning", value=given))
-    return given or "none"
+        raise ConfigError(Problem(message, path="reasoning", value=option))
+    return option or "none"
 
 
 @attrs.frozen
@@ -92,7 +92,7 @@ def call_signals(signals: Mapping[str, object], reasons: Accepted[str] | None) -
         return dict(signals)
     before = reasons.signals
     sums = {
-        name: sum(int(str(each.get(name, 0))) for each in (before, signals)) for name in ("attempts", "cut_replies")
+        name: sum(int(str(signal.get(name, 0))) for signal in (before, signals)) for name in ("attempts", "cut_replies")
     }
     return {**before, **signals, **{name: count for name, count in sums.items() if count}}
 

@@ -55,13 +55,13 @@ class ShortQuestion:
 
     :param prompt: the instructions, the same for all subjects; the closing line has nothing of the evidence.
     :param examples: the examples of the pipeline file. The part that is the same for all subjects ends after them, and is marked for prompt caching.
-    :param own: the examples that came with the subject. They are data, as *evidence* is.
+    :param row_examples: the examples that came with the subject. They are data, as *evidence* is.
     :param needs_media: whether a model that does not read all media is a failure.
     """
 
     prompt: Prompt
     examples: tuple[Shot, ...]
-    own: tuple[Shot, ...]
+    row_examples: tuple[Shot, ...]
     evidence: Evidence
     needs_media: bool = False
 
@@ -73,11 +73,11 @@ class ShortQuestion:
         )
         request = attrs.evolve(question, needs_media=self.needs_media).request(marks)
         system, user = request.messages
-        fixed = [attrs.evolve(system, cache=False)]
-        fixed += [message for shot in self.examples for message in shot.messages(_FIXED, self.prompt.closing)]
-        fixed[-1] = attrs.evolve(fixed[-1], cache=True)
-        own = [message for shot in self.own for message in shot.messages(marks, self.prompt.closing)]
-        return attrs.evolve(request, messages=(*fixed, *own, user), top_logprobs=TOP)
+        shared = [attrs.evolve(system, cache=False)]
+        shared += [message for shot in self.examples for message in shot.messages(_FIXED, self.prompt.closing)]
+        shared[-1] = attrs.evolve(shared[-1], cache=True)
+        row_messages = [message for shot in self.row_examples for message in shot.messages(marks, self.prompt.closing)]
+        return attrs.evolve(request, messages=(*shared, *row_messages, user), top_logprobs=TOP)
 
     def estimate(self, model: ChatModel) -> Cost:
         """Return the most that the question may cost."""
@@ -102,8 +102,8 @@ def reply_form(form: ShortForm, scores: Mapping[str, float]) -> str:
 def closing(rubric: Rubric, scores: Mapping[str, float]) -> str:
     """Return the last line of the question: the ``question`` of *rubric*, by default whether the output is good, and the words."""
     question = rubric.data.get("question")
-    asked = question.strip() if isinstance(question, str) and question.strip() else QUESTION
-    return f"{asked} Reply {' or '.join(scores)}."
+    text = question.strip() if isinstance(question, str) and question.strip() else QUESTION
+    return f"{text} Reply {' or '.join(scores)}."
 
 
 def check_choice(form: str, choice: Mapping[str, float] | None) -> None:
@@ -130,9 +130,9 @@ def check_choice(form: str, choice: Mapping[str, float] | None) -> None:
             raise ConfigError(
                 Problem(f"choice: {word!r}: {score:g}: a word has letters, and a score from 0 to 1", path="choice")
             )
-        other = next((each for each in choice if each != word and words[each].startswith(words[word])), None)
-        if other is not None:
-            message = f"choice: {word!r} begins {other!r}, so a first token could mean both. Choose words with different beginnings"
+        longer = next((label for label in choice if label != word and words[label].startswith(words[word])), None)
+        if longer is not None:
+            message = f"choice: {word!r} begins {longer!r}, so a first token could mean both. Choose words with different beginnings"
             raise ConfigError(Problem(message, path="choice"))
 
 

@@ -72,34 +72,36 @@ class Distribution:
         """
         highest = max(self.logprobs.values())
         if highest == -math.inf:
-            raise NoAnswer(f"none of {_listed(self.logprobs)} begins with one of the tokens that came: {self.shown}")
-        weights = {word: math.exp(logprob - highest) for word, logprob in self.logprobs.items()}
-        known, absent = math.fsum(weights.values()), [word for word, weight in weights.items() if not weight]
-        unknown = len(absent) * math.exp(self.bound - highest) if absent else 0.0
-        if unknown > UNKNOWN * (known + unknown):
-            most = unknown / (known + unknown)
             raise NoAnswer(
-                f"{_listed(absent)} is not among the {len(self.top)} tokens that came, and may have {most:.2f} of the answer: {self.shown}"
+                f"none of {_listed(self.logprobs)} begins with one of the tokens that came: {self.tokens_text}"
             )
-        return {word: weight / known for word, weight in weights.items()}
+        weights = {word: math.exp(logprob - highest) for word, logprob in self.logprobs.items()}
+        total, missing = math.fsum(weights.values()), [word for word, weight in weights.items() if not weight]
+        unknown = len(missing) * math.exp(self.bound - highest) if missing else 0.0
+        if unknown > UNKNOWN * (total + unknown):
+            most = unknown / (total + unknown)
+            raise NoAnswer(
+                f"{_listed(missing)} is not among the {len(self.top)} tokens that came, and may have {most:.2f} of the answer: {self.tokens_text}"
+            )
+        return {word: weight / total for word, weight in weights.items()}
 
-    def log_odds(self, word: str, other: str) -> float:
-        """Return ln(P(word) / P(other)); for an unreported word, with the largest probability that it can have.
+    def log_odds(self, word: str, rival: str) -> float:
+        """Return ln(P(word) / P(rival)); for an unreported word, with the largest probability that it can have.
 
         :raises NoAnswer: if both are unreported.
         """
-        pair = (self.logprobs[word], self.logprobs[other])
+        pair = (self.logprobs[word], self.logprobs[rival])
         if max(pair) == -math.inf:
-            raise NoAnswer(f"neither {word} nor {other} begins with one of the tokens that came: {self.shown}")
+            raise NoAnswer(f"neither {word} nor {rival} begins with one of the tokens that came: {self.tokens_text}")
         first, second = (self.bound if logprob == -math.inf else logprob for logprob in pair)
         return first - second
 
     @property
-    def shown(self) -> str:
+    def tokens_text(self) -> str:
         """The most probable tokens with their probabilities, for a message."""
         ordered = sorted(self.top, key=lambda token: -token.logprob)
-        shown = [f"{token.text[: _SHOWN * 4]!r} {math.exp(token.logprob):.2f}" for token in ordered[:_SHOWN]]
-        return ", ".join([*shown, "…"] if len(ordered) > _SHOWN else shown)
+        texts = [f"{token.text[: _SHOWN * 4]!r} {math.exp(token.logprob):.2f}" for token in ordered[:_SHOWN]]
+        return ", ".join([*texts, "…"] if len(ordered) > _SHOWN else texts)
 
 
 def distribution(reply: Reply, words: Sequence[str]) -> Distribution:
@@ -186,8 +188,8 @@ def _without(reply: Reply, support: Support, form: str) -> Failure:
     """
     lacks = "log probabilities (logprobs)" if not reply.logprobs else "most probable tokens (top_logprobs)"
     if support.is_proven or not (reply.text or reply.logprobs):
-        said = "it is empty" if not reply.text else f"it has no {lacks}"
-        return Failure("judge_output_invalid", f"the reply is no verdict: {said}", cost=reply.cost)
+        problem = "it is empty" if not reply.text else f"it has no {lacks}"
+        return Failure("judge_output_invalid", f"the reply is no verdict: {problem}", cost=reply.cost)
     model = f"the model {reply.model!r}" if reply.model else "the model"
     raise UnsupportedByModel(
         f"{form} needs the probabilities of tokens, and {model} replied without {lacks}. Name a model whose endpoint returns "
