@@ -77,6 +77,22 @@ def test_a_refusal_that_stays_is_shown(chat_server, endpoint_modes, ask):
     assert "temperature and other things are wrong" in failure.message
 
 
+@pytest.mark.parametrize(
+    ("message", "calls"),
+    [
+        ("Invalid 'max_tokens': integer above maximum value. Expected a value <= 4096.", 1),
+        ("max_tokens must be between 1 and 4096", 1),
+        ("Range of max_tokens should be [1, 8192]", 1),
+        ("max_tokens is too large: 4352. This model supports at most 4096 completion tokens.", 1),
+        ("max_tokens and max_completion_tokens are not supported", 2),
+    ],
+)
+def test_a_refused_amount_is_no_reason_for_another_name(chat_server, endpoint_modes, ask, message, calls):
+    chat_server.answer = endpoint_modes.openai_error("max_tokens", message)
+    assert message in ask().message
+    assert chat_server.count == calls
+
+
 @pytest.mark.parametrize("shown", ["usage", "text"])
 def test_a_model_seen_to_reason_gets_room_from_then_on(chat_server, ask, question, shown):
     usage = {"prompt_tokens": 100, "completion_tokens": 20, "completion_tokens_details": {"reasoning_tokens": 10}}

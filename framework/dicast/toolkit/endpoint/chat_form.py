@@ -92,8 +92,7 @@ class RequestForm:
     def without(self, name: str, options: ChatOptions, message: str = "") -> Self | None:
         """Return the next form after the endpoint refused *name* with *message*; None if there is none."""
         if name in ("max_tokens", "max_completion_tokens"):
-            other = "max_completion_tokens" if self.limit == "max_tokens" else "max_tokens"
-            return attrs.evolve(self, limit=other)
+            return attrs.evolve(self, limit="max_completion_tokens") if self.limit == "max_tokens" else None
         if name == "response_format":
             place = FORMATS.index(self.response_format)
             if options.response_format != "auto" or place == len(FORMATS) - 1:

@@ -30,7 +30,7 @@ _SPELLINGS: Mapping[str, str] = {
 }
 _LENGTHS = re.compile(
     r"context[ _](length|window|size)|too (large|long|many)|exceeds? the|maximum (allowed|context|number)|at most|reduce the length"
-    r"|n_ctx|longer than",
+    r"|n_ctx|longer than|(above|below|exceeds) (the )?m(ax|in)imum|(greater|less|larger|smaller) than|must be (at least|between|positive)|range of",
     re.IGNORECASE,
 )
 """Words about an amount, which no other name of a limit would change."""
