@@ -199,7 +199,9 @@ class _Handler(BaseHTTPRequestHandler):
                 more = first + len(page) < len(newest)
                 self._send({"object": "list", "data": [server.shown(one) for one in page], "has_more": more})
             case "GET", ["batches", id_]:
-                server.note("poll")
+                if (told := server.note("poll")) is not None and told != "drop":
+                    self._send({"error": {"message": "told to fail"}}, told)
+                    return
                 self._send(server.shown(server.batches[id_]))
             case "POST", ["batches", id_, "cancel"]:
                 server.note("cancel")

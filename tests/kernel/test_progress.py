@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast._kernel.cli.progress import EVERY_SECONDS, Pace, Progress
+from dicast._kernel.report.batches import Batches
 from dicast._kernel.report.fold import Report
 from dicast._kernel.values import Cost
 from dicast._toolkit.printable import Printable
@@ -54,6 +55,14 @@ def test_it_shows_total_failures_rate_time_left_and_spend(shown):
 
 def test_without_a_total_it_shows_what_is_known(shown):
     assert shown([(0, 0), (5, 25)])[-2] == "25 judged · 5.0/s · spent nothing"
+
+
+def test_it_shows_the_calls_that_wait_for_a_batch(shown):
+    batches = Batches({"k": {"calls": 1200}})
+    assert (
+        shown([(0, 0), (5, 25)], batches=batches)[-2]
+        == "25 judged · 5.0/s · 1,200 calls wait for a batch · spent nothing"
+    )
 
 
 def test_it_is_no_longer_than_the_terminal_is_wide(shown, monkeypatch):

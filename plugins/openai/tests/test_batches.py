@@ -383,6 +383,13 @@ def test_ctrl_c_leaves_the_batch_and_its_reservations(started, batch_server, fol
     assert (done["scored"], sizes(batch_server), Decimal(done["cost"]["usd"])) == (5, [5], 5 * COST)
 
 
+def test_an_endpoint_that_is_away_for_a_while_is_waited_for(judged, batch_server):
+    away = iter([500] * 6)
+    batch_server.hook = lambda step, detail: next(away, None) if step == "poll" else None
+    assert judged(count=3, retries=0).scored == 3
+    assert sizes(batch_server) == [3]
+
+
 def test_cancel_batches_cancels_at_ctrl_c_and_a_resumed_run_buys_the_rest(started, batch_server):
     batch_server.seconds = 1e9
     running = started("--cancel-batches", count=6)

@@ -109,6 +109,8 @@ def _figures(report: Report, pace: Pace, now: float) -> Iterator[str]:
     yield f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"
     if (left := pace.left(report.expected, now)) is not None:
         yield _words(left)
+    if waiting := sum(batch["calls"] for batch in report.batches.documents()):
+        yield f"{waiting:,} calls wait for a batch"
     yield "spent " + (", ".join(str(cost) for cost in report.spent.values() if not cost.is_zero) or "nothing")
 
 

@@ -71,6 +71,7 @@ class MessageBatches:
         self._accepted = Accepted()
         self._media = MediaReader(lambda media: media_block(media) is not None)
         self._sample: ChatRequest | None = None
+        self._kinds_sent: set[str] = set()
 
     def check(self, request: ChatRequest) -> None:
         """Refuse a request for log probabilities, which the API does not have."""
@@ -79,8 +80,9 @@ class MessageBatches:
 
     def line(self, item_id: str, request: ChatRequest) -> bytes:
         """Return the item of *request*."""
-        self._sample = request
-        params = body(self._options.chat, self._media.sent(request), self._accepted)
+        self._sample, sent = request, self._sent(request)
+        self._kinds_sent |= set(count_media(sent))
+        params = body(self._options.chat, sent, self._accepted)
         return orjson.dumps({"custom_id": item_id, "params": params})
 
     def bound(self, request: ChatRequest) -> Cost:
@@ -90,10 +92,14 @@ class MessageBatches:
     def completed(self, request: ChatRequest, reply: Reply) -> Reply:
         """Return *reply* to *request* with its cost where it has no usage, its media and the adapted parameters."""
         cost = reply.cost if reply.usage is not None else self.bound(request)
-        media = dict(count_media(self._media.sent(request)))
+        media = dict(count_media(self._sent(request)))
         return attrs.evolve(
             reply, cost=cost, media=media, adapted=self._accepted.adapted_for(self._options.chat, request)
         )
+
+    def _sent(self, request: ChatRequest) -> ChatRequest:
+        """Return *request* with markers for media that the model does not read, also if it needs them: its judge then fails it."""
+        return self._media.sent(attrs.evolve(request, needs_media=False))
 
     async def upload(self, key: str, lines: Sequence[bytes]) -> bytes:
         """Return the body of the request that creates the batch: the API has no files."""
@@ -183,7 +189,7 @@ class MessageBatches:
         if answer.is_refused_by_policy:
             return ItemFault(complaint.message, "refused", again=False)
         changed = None
-        if self._sample is not None:
+        if not self._media.learn_kinds(answer, self._kinds_sent) and self._sample is not None:
             changed = self._accepted.without(complaint, self._options.chat, self._sample)
         self._accepted = changed or self._accepted
         return ItemFault(complaint.message)
