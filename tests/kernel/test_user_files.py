@@ -159,3 +159,15 @@ def test_a_file_of_the_system_is_no_database():
         pytest.skip("files of the system are Linux")
     with pytest.raises(UnreadableFile, match="file of the system"):
         check_regular(user_files.Path("/proc/self/status"))
+
+
+def test_a_label_with_a_key_twice_is_refused_with_its_place(tmp_path):
+    from dicast.reading import read_gold
+
+    path = tmp_path / "gold.jsonl"
+    path.write_text('{"subject_id": "1", "score": 1}\n{"subject_id": "2", "score": 1, "score": 0}\n')
+    with pytest.raises(DataError, match=r"gold\.jsonl:2:33: an object has the key 'score' twice"):
+        read_gold(path)
+    path.write_text('{"subject_id": "1", "score": 1, "note": ' + "9" * 5_000 + "}\n")
+    with pytest.raises(DataError, match="infinity"):
+        read_gold(path)

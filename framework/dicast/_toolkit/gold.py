@@ -49,7 +49,7 @@ def gold_labels(file: InputFile, check: InputCheck) -> Iterator[tuple[int, GoldL
     no, loss (0) and tie (0.5). ``subject_kind``, ``labeller``, ``session_id``, ``output_digest`` and ``run`` are optional. Faults go to *check*.
     """
     is_json = _begins_as_json(file)
-    for number, record in file.objects(check=check) if is_json else _rows(file, check):
+    for number, record in file.objects(check=check, unique=True) if is_json else _rows(file, check):
         try:
             yield number, _label(record, is_json=is_json)
         except DataError as error:

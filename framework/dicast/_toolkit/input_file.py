@@ -22,7 +22,7 @@ import orjson
 from .._kernel.classes import evolve, frozen
 from .._kernel.values.errors import DataError, Problem
 from .._kernel.values.names import json_type, nearest
-from .json_values import MAX_DEPTH, inexact, marked_numbers, too_deep
+from .json_values import MAX_DEPTH, inexact, marked_numbers, repeated_key, too_deep
 from .lone_surrogates import with_lone_surrogates
 from .user_files import copy_input, open_file
 
@@ -125,12 +125,15 @@ class InputFile:
         check: InputCheck | None = None,
         failures: MutableMapping[int, str] | None = None,
         numbers: Callable[[str], object] | None = None,
+        *,
+        unique: bool = False,
     ) -> Numbered[dict[str, Any]]:
         r"""Yield the JSON object of each line that is not blank, with the line's physical number; faults as :meth:`lines`.
 
         With *failures* a line whose only fault is a lone surrogate in a text is yielded too, with the surrogate written as its escape
         (``\ud83d``): *failures* has by its number why that record failed. Take it out before the next line is read.
         With *numbers* a number that needs more than 64 bits is no fault: what *numbers* returns for its digits takes its place.
+        With *unique* and *check* a key that an object has twice is a fault; otherwise its last value counts.
         """
         for number, line in self.lines(max_line_bytes, check):
             try:
@@ -143,6 +146,8 @@ class InputFile:
                 self.fault(f"the line is {json_type(value)}, it must be a JSON object", number, check)
             elif check is not None and too_deep(line, value):
                 self.fault(_TOO_DEEP, number, check)
+            elif unique and check is not None and (key := repeated_key(line)) is not None:
+                self.fault(_repeated(line, key), number, check)
             elif (
                 (check is not None or numbers is not None)
                 and not _EXACT.issuperset(map(type, value.values()))
@@ -261,6 +266,13 @@ def _not_exact(line: bytes, digits: str) -> Problem:
     shown = digits if len(digits) <= _SHOWN else f"{digits[:_SHOWN]}…"
     wrong = f"the number {shown} needs more than 64 bits, so it cannot be recorded exactly; write it as a string"
     return Problem(wrong, column=len(line[: line.find(digits.encode())].decode()) + 1, value=shown)
+
+
+def _repeated(line: bytes, key: str) -> Problem:
+    written = orjson.dumps(key)
+    second = line.find(written, line.find(written) + 1)
+    column = None if second < 0 else len(line[:second].decode()) + 1
+    return Problem(f"an object has the key {key!r:.60} twice; keep one of its values", column=column, value=key)
 
 
 def _undecodable(line: bytes) -> Problem | None:

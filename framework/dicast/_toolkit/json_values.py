@@ -168,3 +168,18 @@ def numbers_in(value: Mapping[str, Any]) -> dict[str, object]:
         elif isinstance(one, str) and _NUMBER.fullmatch(one):
             found[key] = number if isfinite(number := float(one)) else None
     return found
+
+
+def repeated_key(text: bytes) -> str | None:
+    """Return the first key that an object of the JSON *text* has twice; None if there is no such key."""
+    import json  # orjson keeps the last value in silence
+
+    repeated: list[str] = []
+
+    def add(pairs: list[tuple[str, object]]) -> None:
+        keys = [key for key, _ in pairs]
+        if len(set(keys)) < len(keys):
+            repeated.append(next(key for number, key in enumerate(keys) if key in keys[:number]))
+
+    json.loads(text, object_pairs_hook=add, parse_int=str)  # Python refuses very long integers
+    return repeated[0] if repeated else None

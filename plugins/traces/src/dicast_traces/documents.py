@@ -89,7 +89,7 @@ class Records:
 
     def __iter__(self) -> Placed:
         if self.layout == "lines":
-            for line, record in self.file.objects(self.most, self.check, self.failures):
+            for line, record in self.file.objects(self.most, self.check, self.failures, unique=True):
                 yield line, line, record
         elif self.layout == "lists":
             for line, data in self.file.lines(self.most, self.check):
