@@ -15,6 +15,9 @@
 ``batches``         collects the calls of chat models, and sends them in batches
 ``overwriting``     keeps a command from writing over a file that it reads
 ``endpoint``        sends HTTP requests for chat models and other services
+``media``           reads images, sounds and files
+``gallery``         holds the places of media in texts
+``media_tokens``    counts the most tokens of media
 ``connections``     limits the connections of a server
 ==================  ================================================================
 """

@@ -81,8 +81,8 @@ class Gallery:
         """Return a character that holds no place and is in no text."""
         if self._used is None:
             self._used = _private(self.texts())
-        taken = (self._used, self.media, self.markers)
-        return next(each for each in map(chr, _PLACES) if not any(each in places for places in taken))
+        reserved = (self._used, self.media, self.markers)
+        return next(place for place in map(chr, _PLACES) if not any(place in places for places in reserved))
 
     def text(self, value: object) -> str:
         """Return *value* as text: a string as it is, nothing as ``""``, media by their places, any other JSON value as compact JSON."""
@@ -102,12 +102,12 @@ class Gallery:
 
     def newest(self) -> dict[str, Media | str]:
         """Return the media with a place, with markers in place of the oldest that are beyond the limits of one request."""
-        kept: dict[str, Media | str] = {}
+        items: dict[str, Media | str] = {}
         count = chars = 0
         for place, media in reversed(self.media.items()):
             count, chars = count + 1, chars + len(media.data or "")
-            kept[place] = media if count <= MOST_ITEMS and chars <= MOST_CHARS else media.marker
-        return dict(reversed(kept.items()))
+            items[place] = media if count <= MOST_ITEMS and chars <= MOST_CHARS else media.marker
+        return dict(reversed(items.items()))
 
     def split(self, text: str) -> list[str | Media]:
         """Return *text* as parts: texts, and media at their places."""
@@ -124,14 +124,14 @@ class Gallery:
         """Return the reason why the texts lack media that they should have; None if they lack none. *option* is written for ``mark``."""
         if self.faults:
             return f"{'; '.join(dict.fromkeys(self.faults))} ({option} shows markers)"
-        sent = [media for media in self.newest().values() if isinstance(media, Media)]
-        unsent = self.counts - Counter(media.kind for media in sent)
+        contents = [media for media in self.newest().values() if isinstance(media, Media)]
+        unsent = self.counts - Counter(media.kind for media in contents)
         if self.mode != "show" or not unsent:
             return None
-        named = ", ".join(f"{count} {kind}" for kind, count in sorted(unsent.items()))
-        if len(sent) < len(self.media):
-            return f"media: show cannot show {named}: one request has at most {MOST_ITEMS} media, and {MOST_CHARS // 10**6} MB of them"
-        return f"media: show cannot show {named}: its content is not recorded, and its address is not one of urls"
+        names = ", ".join(f"{count} {kind}" for kind, count in sorted(unsent.items()))
+        if len(contents) < len(self.media):
+            return f"media: show cannot show {names}: one request has at most {MOST_ITEMS} media, and {MOST_CHARS // 10**6} MB of them"
+        return f"media: show cannot show {names}: its content is not recorded, and its address is not one of urls"
 
     def _sendable(self, part: MediaPart) -> Media | None:
         try:
@@ -144,15 +144,15 @@ class Gallery:
 def media_of(value: object) -> list[MediaPart] | None:
     """Return the media that *value* is, alone or as a list; None if it is anything else."""
     values = value if isinstance(value, list | tuple) else [value]
-    parts = [part for each in values if (part := media_part(each)) is not None]
+    parts = [part for item in values if (part := media_part(item)) is not None]
     return parts if values and len(parts) == len(values) else None
 
 
 def marked(text: str, media: Mapping[str, Media | str]) -> str:
     """Return *text* with the markers of *media* in their places."""
 
-    def marker(found: re.Match[str]) -> str:
-        item = media.get(found[0], found[0])
+    def marker(match: re.Match[str]) -> str:
+        item = media.get(match[0], match[0])
         return item if isinstance(item, str) else item.marker
 
     return _PRIVATE.sub(marker, text) if media else text

@@ -63,8 +63,8 @@ class BadMedia(ValueError):
 def sniffed(data: bytes) -> str | None:
     """Return the media type that the first bytes of *data* show; None for an unknown one."""
     head = data[:_HEAD]
-    if (found := next((name for magic, name in _MAGIC if magic.match(head)), None)) is not None:
-        return found
+    if (media_type := next((name for magic, name in _MAGIC if magic.match(head)), None)) is not None:
+        return media_type
     return "image/svg+xml" if _SVG.match(head) else None
 
 
@@ -121,8 +121,8 @@ def recorded_part(value: Mapping[str, Any]) -> MediaPart | None:
     if not _is_kind(kind):
         return None
     texts = {key: value.get(key) for key in ("media_type", "url", "data", "file_id", "name", "transcript")}
-    given: Any = {key: text if isinstance(text, str) else None for key, text in texts.items()}
-    return MediaPart(kind, **given, size=size if type(size) is int else None)
+    fields: Any = {key: text if isinstance(text, str) else None for key, text in texts.items()}
+    return MediaPart(kind, **fields, size=size if type(size) is int else None)
 
 
 def without_content(value: object) -> object:
@@ -187,17 +187,19 @@ def _media(part: MediaPart, media_type: str | None, data: bytes) -> Media:
 
 
 def _checked(
-    data: bytes, kind: MediaKind, stated: str | None, name: str | None, *, is_stated: bool = True
+    data: bytes, kind: MediaKind, claimed: str | None, name: str | None, *, is_stated: bool = True
 ) -> dict[str, object]:
-    """Return *data* as a JSON value, if it is of *kind*: its bytes decide, else the type that is *stated*."""
+    """Return *data* as a JSON value, if it is of *kind*: its bytes decide, else the type that is *claimed*."""
     if not data:
         raise BadMedia("the content is empty")
     if len(data) > MAX_MEDIA_BYTES:
         raise BadMedia(_too_large(len(data)))
-    found, stated = sniffed(data), _SAME.get(stated or "", stated)
-    if is_stated and found is not None and stated is not None and _differ(found, stated):
-        raise BadMedia(f"the data URL states {stated}, and its bytes are {found}; correct its type")
-    type_ = found or (stated if is_stated or kind == "file" else None) or (_fallback(kind) if kind == "file" else None)
+    actual, claimed = sniffed(data), _SAME.get(claimed or "", claimed)
+    if is_stated and actual is not None and claimed is not None and _differ(actual, claimed):
+        raise BadMedia(f"the data URL states {claimed}, and its bytes are {actual}; correct its type")
+    type_ = (
+        actual or (claimed if is_stated or kind == "file" else None) or (_fallback(kind) if kind == "file" else None)
+    )
     if type_ is None or (kind != "file" and not type_.startswith(f"{kind}/")):
         what = type_ or "of an unknown type"
         raise BadMedia(f"this is no {kind}: its content is {what}; name another file, or another kind as media")
@@ -205,9 +207,11 @@ def _checked(
     return part.fields()
 
 
-def _differ(found: str, stated: str) -> bool:
+def _differ(actual: str, claimed: str) -> bool:
     """Return whether two media types are of different formats; an audio or video container may go by several names."""
-    return found != stated and not (found.startswith(("audio/", "application/")) and not stated.startswith("image/"))
+    return actual != claimed and not (
+        actual.startswith(("audio/", "application/")) and not claimed.startswith("image/")
+    )
 
 
 def _address(url: str, kind: MediaKind) -> dict[str, object]:

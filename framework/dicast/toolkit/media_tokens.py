@@ -26,17 +26,17 @@ Rule = Callable[[Size | None], int]
 """The most tokens for an image of a size in pixels, or for one of an unknown size."""
 
 
-def _tiles(base: int, each: int) -> Rule:
+def _tiles(base: int, each_tile: int) -> Rule:
     """Return the rule of models that cut a scaled image into squares of 512 pixels; small images may be scaled up by some endpoints."""
 
     def count(size: Size | None) -> int:
         if size is None:
-            return base + each * _MOST_TILES
+            return base + each_tile * _MOST_TILES
         width, height = size
         scale = min(1.0, _LONG_SIDE / max(size))
         scale *= min(1.0, _SHORT_SIDE / (min(size) * scale))
         across, down = (max(1, math.ceil(side * scale / _TILE)) for side in (width, height))
-        return base + each * min(across * down, _MOST_TILES)
+        return base + each_tile * min(across * down, _MOST_TILES)
 
     return count
 
@@ -79,8 +79,8 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
 
 def most_input_tokens(model: str, request: ChatRequest) -> int:
     """Return an upper estimate of the tokens of *request*: texts by their bytes, media by the rule of the family of *model*."""
-    media = [each for message in request.messages for each in message.media]
-    return request.input_tokens + sum(most_media_tokens(model, each) - each.most_tokens for each in media)
+    media = [item for message in request.messages for item in message.media]
+    return request.input_tokens + sum(most_media_tokens(model, item) - item.most_tokens for item in media)
 
 
 def most_media_tokens(model: str, media: Media) -> int:

@@ -69,8 +69,8 @@ class MediaReader:
         sent = attrs.evolve(request, messages=tuple(map(self._message, request.messages)))
         if request.needs_media:
             unread = Counter(count_media(request)) - Counter(count_media(sent))
-            named = ", ".join(f"{count} {kind}" for kind, count in sorted(unread.items()))
-            message = f"the model does not read {named}; choose a model that does, or evidence: {{media: auto}} to show markers"
+            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(unread.items()))
+            message = f"the model does not read {kinds}; choose a model that does, or evidence: {{media: auto}} to show markers"
             raise CallFault(message, again=False, kind="missing_input")
         return sent
 
@@ -91,8 +91,8 @@ class MediaReader:
         if not message.parts:
             return message
         parts = (part if isinstance(part, str) or self._reads(part) else part.marker for part in message.parts)
-        made = Message.of_parts(message.role, parts, cache=message.cache)
-        return attrs.evolve(made, content=message.content)
+        shortened = Message.of_parts(message.role, parts, cache=message.cache)
+        return attrs.evolve(shortened, content=message.content)
 
 
 def refused_kinds(answer: Answer, sent: ChatRequest) -> set[str]:
@@ -100,19 +100,19 @@ def refused_kinds(answer: Answer, sent: ChatRequest) -> set[str]:
     return refused_among(answer, set(count_media(sent)))
 
 
-def refused_among(answer: Answer, there: set[str]) -> set[str]:
+def refused_among(answer: Answer, candidates: set[str]) -> set[str]:
     """Return which kinds of media *answer* says that the model does not read, of those that were sent."""
-    if not there or answer.status not in _STATUSES:
+    if not candidates or answer.status not in _STATUSES:
         return set()
     complaint = answer.complaint()
     text = f"{complaint.message} {complaint.parameter or ''}"
-    named = {kind for kind in there if _KINDS[kind].search(text)}
+    kinds = {kind for kind in candidates if _KINDS[kind].search(text)}
     is_stated = bool(_UNSUPPORTED.search(text))
-    if not (named or _CONTENT.search(text)) or complaint.is_policy:
+    if not (kinds or _CONTENT.search(text)) or complaint.is_policy:
         return set()
     if not is_stated and (answer.status not in _VAGUE or _is_about_one(complaint)):
         return set()
-    return named or there
+    return kinds or candidates
 
 
 def _is_about_one(complaint: Complaint) -> bool:

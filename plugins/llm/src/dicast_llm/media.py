@@ -24,10 +24,10 @@ def placed_text(gallery: Gallery, payload: Mapping[str, Any], text: str) -> str:
     parts = [*_parts(payload)]
     if not any(part.get("type") in KINDS for part in parts):
         return text
-    texts = [each for part in parts if (each := _plain(part)) is not None]
+    texts = [line for part in parts if (line := _plain(part)) is not None]
     is_whole = "\n".join(texts) == text
-    shown = [_shown(gallery, part) for part in parts if is_whole or part.get("type") in KINDS]
-    return "\n".join(each for each in [*([] if is_whole else [text]), *shown] if each is not None)
+    lines = [_shown(gallery, part) for part in parts if is_whole or part.get("type") in KINDS]
+    return "\n".join(line for line in [*([] if is_whole else [text]), *lines] if line is not None)
 
 
 def count_media(events: Iterable[TraceEvent]) -> Mapping[str, int]:

@@ -59,7 +59,7 @@ class Printing:
         text = template.render(self.names)
         if not self.gallery.counts:
             return Message(role, text)
-        markers = [each for place, each in self.gallery.markers.items() if place in text]
+        markers = [marker for place, marker in self.gallery.markers.items() if place in text]
         if faults := [fault for _, fault in markers if fault is not None]:
             raise Unrenderable(f"{template.place}: {'; '.join(faults)} (media: mark shows markers)", "missing_input")
         if markers and self.gallery.mode == "show":

@@ -31,14 +31,14 @@ def item_of(part: MediaPart, name: str | None = None) -> Item:
     return {"marker": part.marker, "name": name, "src": _source(part)}
 
 
-def without_media(value: object, found: list[Item], name: str | None = None) -> object:
-    """Return *value* with markers in place of its media, which are added to *found*."""
+def without_media(value: object, items: list[Item], name: str | None = None) -> object:
+    """Return *value* with markers in place of its media, which are added to *items*."""
     if (part := _part(value)) is not None:
-        found.append(item_of(part, name))
+        items.append(item_of(part, name))
         return part.marker
     if isinstance(value, Mapping):
-        return {key: without_media(inner, found, str(key)) for key, inner in value.items()}
-    return [without_media(inner, found, name) for inner in value] if isinstance(value, list | tuple) else value
+        return {key: without_media(inner, items, str(key)) for key, inner in value.items()}
+    return [without_media(inner, items, name) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def items_in(payload: Mapping[str, Any]) -> list[Item]:
@@ -59,16 +59,16 @@ class Pictures:
 
     def _keep(self, item: Item) -> Item:
         source = item["src"]
-        kept = {key: value for key, value in item.items() if key != "src" and value is not None}
+        fields = {key: value for key, value in item.items() if key != "src" and value is not None}
         if source is None:
-            return kept
+            return fields
         key = sha256(source.encode()).hexdigest()[:16]
         if key not in self.sources:
             if len(source) > self.left:
-                return kept
+                return fields
             self.left -= len(source)
             self.sources[key] = source
-        return {**kept, "picture": key}
+        return {**fields, "picture": key}
 
 
 def _part(value: object) -> MediaPart | None:
