@@ -139,6 +139,12 @@ def test_an_empty_reply_is_asked_for_again_once_with_twice_the_room(chat_server,
     assert failure.cost == PRICE.cost(Usage(200, 164 + 264))
 
 
+def test_a_blank_with_its_probability_is_no_empty_reply(chat_server, ask, question):
+    chat_server.answer = chat_server.reply("\n", finish_reason="length", logprobs=(("\n", -0.1),))
+    reply = ask(question(logprobs=True, top_logprobs=2))
+    assert (reply.text, reply.logprobs, chat_server.count) == ("\n", (Token("\n", -0.1),), 1)
+
+
 def test_the_reply_after_an_empty_one_has_the_cost_of_both(chat_server, endpoint_modes, ask, question):
     chat_server.answer = endpoint_modes.MODES["reasoning"]
     reply = ask(question(), price=PRICE)

@@ -216,7 +216,8 @@ def _is_sealed(request: ChatRequest) -> bool:
 
 
 def _ended_before_text(reply: Reply) -> bool:
-    return reply.stop_reason == "max_tokens" and not reply.text.strip()
+    """Return whether the limit ended *reply* before its first token; a blank with its probability is a token."""
+    return reply.stop_reason == "max_tokens" and not reply.text.strip() and not reply.logprobs
 
 
 def _empty(reply: Reply, sent: _Sent[Any], options: ChatOptions) -> str:
