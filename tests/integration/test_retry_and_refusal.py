@@ -297,7 +297,7 @@ def test_summary_of_a_refused_run_says_so_without_json(shop, chat_server, judge)
 @pytest.mark.parametrize("price", ["", ", price: null"])
 def test_price_that_is_not_known_is_an_error_with_its_place(shop, chat_server, judge, price):
     shop.rows("An answer.")
-    text = 'define:\n  grader: {openai/chat: {base_url: "${JUDGE_URL}", model: m-1' + price + "}}\n"
+    text = 'define:\n  grader: {openai/chat: {base_url: "${JUDGE_URL}", model: m-1, api_key: none' + price + "}}\n"
     done = judge(f"source: {{rows/jsonl: {{path: data.jsonl}}}}\n{text}judges: [llm/judge: {{model: grader}}]\n")
     assert (done.code, chat_server.count) == (2, 0)
     assert "the price of 'm-1' is not known; write price: free" in done.json["error"]["message"]
