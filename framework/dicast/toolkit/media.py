@@ -49,7 +49,8 @@ _MAGIC = (
     (re.compile(rb"%PDF-"), "application/pdf"),
 )
 _SVG = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml.*?\?>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE svg.*?>\s*)?<svg[\s>]", re.DOTALL
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*(?:<!DOCTYPE svg[^>]*>\s*)?<svg[\s>]",
+    re.DOTALL,
 )
 _HEAD = 1024
 _SAME = {"image/jpg": "image/jpeg", "audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/mp3": "audio/mpeg"}

@@ -6,6 +6,7 @@ import base64
 import re
 import struct
 import zlib
+from collections.abc import Iterator
 from functools import lru_cache
 
 from dicast import Media
@@ -13,8 +14,8 @@ from dicast import Media
 _HEAD = 2**18  # characters of base64: the size of a JPEG may follow a large preview
 _JPEG_FRAMES = frozenset((*range(0xC0, 0xC4), *range(0xC5, 0xC8), *range(0xC9, 0xCC), *range(0xCD, 0xD0)))
 _PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
-_STREAM = re.compile(rb"/ObjStm.{0,400}?stream\r?\n(.*?)endstream", re.DOTALL)
 _STREAM_BYTES = 50_000_000
+_DICTIONARY = 400  # bytes of a stream's dictionary
 
 
 def image_size(media: Media) -> tuple[int, int] | None:
@@ -73,16 +74,29 @@ def sound_seconds(media: Media) -> float | None:
     return media.size / rate if rate else None
 
 
-@lru_cache(64)
+def _object_streams(data: bytes) -> Iterator[bytes]:
+    """Yield the compressed object streams of a PDF file, each from its dictionary on; the time grows with the size of the file."""
+    place = 0
+    while (place := data.find(b"/ObjStm", place)) >= 0:
+        start = data.find(b"stream", place + 7, place + _DICTIONARY)
+        end = data.find(b"endstream", start)
+        if start >= 0 and end < 0:
+            return
+        if start >= 0:
+            yield data[start + 6 : end].lstrip(b"\r\n")
+        place = max(place + 7, end)
+
+
+@lru_cache(4)  # it keeps the files
 def page_count(media: Media) -> int | None:
     """Return the number of pages of a PDF file; None if it is unknown."""
     if media.data is None or media.media_type != "application/pdf":
         return None
     data = base64.b64decode(media.data)
     pages, left = len(_PAGE.findall(data)), _STREAM_BYTES
-    for stream in _STREAM.finditer(data):
+    for stream in _object_streams(data):
         try:
-            text = zlib.decompressobj().decompress(stream[1], left)
+            text = zlib.decompressobj().decompress(stream, left)
         except zlib.error:
             continue
         pages += len(_PAGE.findall(text))

@@ -15,6 +15,8 @@ from .faults import CallFault
 _STATUSES = (400, 404, 405, 415, 422, 500, 501)
 _VAGUE = (400, 415, 422)
 """Statuses of a refusal that may only name the content; with any other the endpoint has to say that it does not support it."""
+_MOST_CHARS = 4_000
+"""Characters of a complaint that are looked into; some endpoints repeat the request in it."""
 _KINDS: Mapping[str, re.Pattern[str]] = {
     "image": re.compile(r"image|vision|visual|picture", re.IGNORECASE),
     "audio": re.compile(r"audio|sound|speech", re.IGNORECASE),
@@ -105,7 +107,7 @@ def refused_among(answer: Answer, candidates: set[str]) -> set[str]:
     if not candidates or answer.status not in _STATUSES:
         return set()
     complaint = answer.complaint()
-    text = f"{complaint.message} {complaint.parameter or ''}"
+    text = f"{complaint.message[:_MOST_CHARS]} {complaint.parameter or ''}"
     kinds = {kind for kind in candidates if _KINDS[kind].search(text)}
     is_stated = bool(_UNSUPPORTED.search(text))
     if not (kinds or _CONTENT.search(text)) or complaint.is_policy:
@@ -117,4 +119,4 @@ def refused_among(answer: Answer, candidates: set[str]) -> set[str]:
 
 def _is_about_one(complaint: Complaint) -> bool:
     """Return whether one image, sound or file is at fault, and not the model."""
-    return bool(_ONE_ITEM.search(complaint.message)) or any(map(_ITEM_CODES.fullmatch, complaint.codes))
+    return bool(_ONE_ITEM.search(complaint.message[:_MOST_CHARS])) or any(map(_ITEM_CODES.fullmatch, complaint.codes))
