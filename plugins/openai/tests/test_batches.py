@@ -433,5 +433,5 @@ def test_watch_mode_and_servers_refuse_batches(model, folder):
 
     import asyncio
 
-    with pytest.raises(dicast.ConfigError, match="only dicast run and dicast evaluate wait for that"):
+    with pytest.raises(dicast.ConfigError, match="only dicast run waits for that"):
         asyncio.run(opened())

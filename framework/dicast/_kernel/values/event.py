@@ -260,7 +260,7 @@ class RunContext:
     *ledger_path* is its file, None for one that is none. *pass_at* has for each metric, each judge and all metrics together the least score with which a subject passes.
     For an early stop, *shuffle* is the seed of the random order in which subjects come, ``sizes(label)`` says how many there are for a label to judge where
     they come so, *baseline* has the records that the run is compared with, and ``gate_at(label)`` is the line that the gate holds the label's mean against.
-    *batches* is None where no chat model may collect calls: outside of pipeline runs, and in watch mode.
+    *batches* is None where no chat model may collect calls: outside of ``dicast run``, and in watch mode.
     *trust* has the files of code that the user consented to run; None, under ``--yes``, stands for all. Ask ``trusts(file)``.
     """
 

@@ -357,7 +357,7 @@ async def open_batches(run: RunContext, name: str, make: Callable[[BatchLog], Ba
     """
     if run.batches is None:
         raise ConfigError(
-            f"{name} answers when its batch comes back, after minutes or hours: only dicast run and dicast evaluate wait for that. "
+            f"{name} answers when its batch comes back, after minutes or hours: only dicast run waits for that. "
             f"Use the chat model of the same plugin here"
         )
     model = make(run.batches)

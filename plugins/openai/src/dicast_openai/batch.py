@@ -44,7 +44,7 @@ class Batch:
     ``--cancel-batches`` cancels it. The budget keeps what was reserved for it until the window ends.
 
     Items without a reply, by an error or because the window ended, are sent again once, in a new batch.
-    Only runs of pipelines can wait for a batch: watch mode, servers and rewards refuse this model.
+    Only ``dicast run`` waits for a batch: watch mode, re-evaluation, servers and rewards refuse this model.
 
     :param base_url: the endpoint, mostly ending in ``/v1``; it needs ``/files`` and ``/batches``. By default ``$OPENAI_BASE_URL``, or OpenAI's own.
     :param model: the model's name at the endpoint.
