@@ -15,7 +15,7 @@ TEMPLATES = KERNEL / "_kernel" / "cli" / "templates"
 COMPONENTS = sorted(path for path in TEMPLATES.glob("*.py.tmpl") if not path.name.startswith("test_"))
 ELSEWHERE = {
     "character", "compare_op", "implicit", "value",  # of PyYAML and attrs
-    "CSafeLoader", "sched_getaffinity", "setitimer", "killpg", "strerror", "O_BINARY", "O_NONBLOCK", "O_CLOEXEC", "__code__", "__name__", "__self__", "get_source", "id", "to_dict",  # of Python, and of data frames
+    "CSafeLoader", "sched_getaffinity", "setitimer", "killpg", "EDQUOT", "strerror", "O_BINARY", "O_NONBLOCK", "O_CLOEXEC", "__code__", "__name__", "__self__", "get_source", "id", "to_dict",  # of Python, and of data frames
     "label", "responses", "name", "tier", "cost", "signals", "pytestmark",  # of our own classes, of every component, of tests
 }  # fmt: skip
 """What is looked for in other things than components."""

@@ -56,29 +56,37 @@ def connection_limit() -> int:
 
 
 class Connections:
-    """Open connections: how many there are, and which ones have sent no whole head of a request yet.
+    """Open connections: how many there are, and which ones have sent no whole request yet.
 
-    A connection over *limit* closes the oldest silent one.
+    A connection over *limit* closes the oldest one that has sent no whole head; without such a one the oldest whose body is not whole.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit, self._open = limit, 0
         self._silent: OrderedDict[BaseTransport, None] = OrderedDict()  # the oldest first
+        self._sending: OrderedDict[BaseTransport, None] = OrderedDict()  # a body, the oldest first
 
     def add(self, transport: BaseTransport) -> None:
         """Count a new connection."""
         self._open += 1
         self._silent[transport] = None
         if self._open > self._limit:
-            oldest, _ = self._silent.popitem(last=False)
+            others = self._sending if len(self._silent) == 1 and self._sending else self._silent
+            oldest, _ = others.popitem(last=False)
             if isinstance(oldest, Transport):
                 oldest.abort()
 
     def has_request(self, transport: BaseTransport) -> None:
-        """Keep *transport* open, since the head of its request has come."""
-        self._silent.pop(transport, None)
+        """Prefer *transport* to silent connections, since the head of its request has come."""
+        if transport in self._silent:
+            self._sending[transport] = self._silent.pop(transport)
+
+    def has_body(self, transport: BaseTransport) -> None:
+        """Keep *transport* open, since its whole request has come."""
+        self._sending.pop(transport, None)
 
     def remove(self, transport: BaseTransport) -> None:
         """Forget a connection that is closed."""
         self._open -= 1
         self._silent.pop(transport, None)
+        self._sending.pop(transport, None)

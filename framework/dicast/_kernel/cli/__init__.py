@@ -26,7 +26,9 @@ _OF_PATHS = {
     errno.EACCES,
     errno.EISDIR,
     errno.ELOOP,
+    getattr(errno, "EDQUOT", errno.ENOSPC),  # Windows has none
     errno.ENAMETOOLONG,
+    errno.ENOSPC,
     errno.ENOTDIR,
     errno.EROFS,
 }

@@ -16,6 +16,12 @@ import orjson
 from ..._toolkit.printable import one_line, short_name
 from ..values.errors import DicastError, RequestError
 
+_ADVICE = {
+    errno.ENAMETOOLONG: "; give it a shorter path",
+    errno.ENOSPC: "; make room, and run the command again",
+    getattr(errno, "EDQUOT", errno.ENOSPC): "; make room, and run the command again",
+}
+
 MOST = 2**53
 """The largest number that a command takes: every reader of JSON knows it exactly, and so does a ledger."""
 
@@ -114,8 +120,10 @@ def _message(error: BaseException, code: int) -> str:
     if code == 130:
         return "interrupted"
     if code == 2 and isinstance(error, OSError):
-        advice = "; give it a shorter path" if error.errno == errno.ENAMETOOLONG else ""
-        return f"{short_name(os.fsdecode(error.filename))}: {error.strerror}{advice}"
+        advice = _ADVICE.get(error.errno or 0, "")
+        name = os.fsdecode(error.filename)
+        shown = short_name(name) if error.errno == errno.ENAMETOOLONG else one_line(name)
+        return f"{shown}: {error.strerror}{advice}"
     return (
         f"this is a defect in dicast, not in your files: {one_line(f'{type(error).__name__}: {error}')}\n"
         "Please report it with the output of the same command under --traceback, and with: "

@@ -9,6 +9,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
@@ -107,7 +108,12 @@ class _Front(web.Server):
         self._silent.discard(request.protocol)
         if (transport := self._transports.get(request.protocol)) is not None:
             self._open.has_request(transport)
-        return await self._server.handle(request)
+        return await self._server.handle(request, partial(self._has_come, transport))
+
+    def _has_come(self, transport: asyncio.Transport | None) -> None:
+        """Keep a connection whose whole request has come."""
+        if transport is not None:
+            self._open.has_body(transport)
 
     def _look(self, handler: web.RequestHandler) -> None:
         if handler in self._silent:
@@ -162,10 +168,10 @@ class Server:
             if not answer.done():
                 answer.set_exception(Refused(503, "the run is over"))
 
-    async def handle(self, request: web.BaseRequest) -> web.Response:
-        """Serve one request."""
+    async def handle(self, request: web.BaseRequest, has_come: Callable[[], None]) -> web.Response:
+        """Serve one request; *has_come* is called when all of it has."""
         try:
-            return await self._served(request)
+            return await self._served(request, has_come)
         except Refused as error:
             headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
             return _json({"error": {"kind": "request", "message": str(error)}}, error.status, headers)
@@ -173,7 +179,7 @@ class Server:
             logging.getLogger(__name__).exception("a request could not be served")
             return _json({"error": {"kind": "defect", "message": f"{type(error).__name__}: {error}"}}, 500)
 
-    async def _served(self, request: web.BaseRequest) -> web.Response:
+    async def _served(self, request: web.BaseRequest, has_come: Callable[[], None]) -> web.Response:
         self._check_host(request)
         route = (request.method, request.path)
         if route == ("GET", "/health"):
@@ -184,6 +190,7 @@ class Server:
             raise Refused(405, f"{request.path} takes POST")
         self._check_token(request)
         value = await _body(request)
+        has_come()
         if request.path == "/":
             status, found = await self._judged(value)
             return _json(found, status)
@@ -249,11 +256,8 @@ async def _body(request: web.BaseRequest) -> object:
                     raise Refused(413, f"the body has more than {MAX_BODY_BYTES:,} bytes")
     except TimeoutError as error:
         raise Refused(408, f"the body did not come within {BODY_SECONDS:g} s") from error
-    except (
-        web.RequestPayloadError,
-        ClientError,
-        ConnectionError,
-    ) as error:  # the client left, or named another encoding
+    except (web.RequestPayloadError, ClientError, ConnectionError, RuntimeError) as error:
+        # the client left, which aiohttp also reports as a RuntimeError, or named another encoding
         raise Refused(400, "the body cannot be read") from error
     try:
         return parsed(bytes(data))

@@ -42,6 +42,8 @@ class Impatient(H11Protocol):
         if state is not h11.IDLE:
             self._stop_waiting()
             self.open_connections.has_request(self.transport)
+            if state is not h11.SEND_BODY:
+                self.open_connections.has_body(self.transport)
         elif self._late is None:
             self._late = self.loop.call_later(HEAD_SECONDS, self.transport.close)
         if state is h11.SEND_BODY and self.cycle.response_complete:

@@ -137,12 +137,13 @@ class _Server(ThreadingHTTPServer):
         limit = min(MAX_CONNECTIONS, connection_limit())
         self._free = threading.BoundedSemaphore(limit)
         self._waiting: OrderedDict[Any, float] = OrderedDict()  # connection: start of its wait, the oldest first
+        self._sending: OrderedDict[Any, None] = OrderedDict()  # connections whose body is not whole, the oldest first
         self._lock = threading.Lock()
         self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         super().__init__((address.host, address.port), handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own. Over the limit the oldest connection without a request gives way."""
+        """Answer in a thread of its own. Over the limit the oldest connection without a whole request gives way."""
         if self._free.acquire(blocking=False) or self._make_place():
             self.wait_for_head(request)
             super().process_request(request, client_address)
@@ -157,7 +158,7 @@ class _Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self.head_has_come(request)
+            self.request_has_come(request)
             self._free.release()
 
     def wait_for_head(self, request: Any) -> None:
@@ -167,9 +168,16 @@ class _Server(ThreadingHTTPServer):
             self._waiting[request] = time.monotonic()
 
     def head_has_come(self, request: Any) -> None:
-        """Stop to count the time of a head."""
+        """Stop to count the time of a head, and wait for the body."""
+        with self._lock:
+            if self._waiting.pop(request, None) is not None:
+                self._sending[request] = None
+
+    def request_has_come(self, request: Any) -> None:
+        """Stop to wait for a request."""
         with self._lock:
             self._waiting.pop(request, None)
+            self._sending.pop(request, None)
 
     def service_actions(self) -> None:
         """Close the connections whose head takes too long, a few times a second."""
@@ -180,16 +188,16 @@ class _Server(ThreadingHTTPServer):
             self._close(request)
 
     def _make_place(self) -> bool:
-        """Close the oldest connection without a request; return whether its place is free."""
+        """Close the oldest connection without a whole head, or else body; return whether its place is free."""
         with self._lock:
-            oldest = next(iter(self._waiting), None)
+            oldest = next(iter(self._waiting), None) or next(iter(self._sending), None)
         if oldest is None:
             return False
         self._close(oldest)
         return self._free.acquire(timeout=PLACE_SECONDS)
 
     def _close(self, request: Any) -> None:
-        self.head_has_come(request)
+        self.request_has_come(request)
         with suppress(OSError):  # the client has closed it
             request.shutdown(socket.SHUT_RDWR)  # its thread sees the end of the connection and ends
 
@@ -228,12 +236,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if not self._is_allowed("/status"):
             return
+        self.server.request_has_come(self.connection)
         self._answer(200, type(self).status())
 
     def do_POST(self) -> None:
         if not self._is_allowed("/events"):
             return
         body = self._body()
+        self.server.request_has_come(self.connection)
         if body is None:
             return
         try:
