@@ -105,14 +105,14 @@ def media_part(value: object) -> MediaPart | None:
     if not isinstance(value, Mapping):
         return None
     kind = value.get("type")
-    if value.keys() <= _OWN and ("data" in value or "url" in value or "file_id" in value):
+    if "media_type" in value and value.keys() <= _OWN and ("data" in value or "url" in value or "file_id" in value):
         return recorded_part(value)
     if isinstance(kind, str) and kind in _BLOCKS and any(key in value for key in _BLOCKS[kind]):
         try:
             part = ANY[kind](dict(value), "", Shapes())
         except (DataError, ValueError):
             return None
-        return part if isinstance(part, MediaPart) else None
+        return part if isinstance(part, MediaPart) and (part.data or part.url or part.file_id) else None
     return None
 
 

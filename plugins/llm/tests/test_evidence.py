@@ -452,3 +452,20 @@ def test_a_text_with_characters_for_private_use_moves_no_image():
     (first, image, _) = requests[0].messages[-1].parts
     assert first.endswith("\U000f0000 and \U000f0001 are icons.\n")
     assert image.kind == "image"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"type": "file", "data": "some text"},
+        {"type": "file", "file": "main.py"},
+        {"type": "image", "url": "https://example.org/a.png"},
+        {"type": "document", "source": "wiki", "text": "words"},
+        {"type": "image", "size": 3},
+        {"type": ["image"], "data": "AAAA"},
+    ],
+)
+def test_data_that_only_looks_like_media_is_shown_as_json(value):
+    judgment, (message,) = judged(Subject("row", "1", "Ask", [value]))
+    assert json.dumps([value], separators=(",", ":")) in message
+    assert "hidden" not in judgment.signals["evidence"]
