@@ -201,6 +201,7 @@ def test_an_adaptation_is_part_of_the_fingerprint_of_a_verdict(judged):
     assert plain.fingerprint != adapted.fingerprint
     same = judged("tgi_temperature").verdicts[0]
     assert adapted.fingerprint == same.fingerprint
+    assert (plain.adapted, adapted.adapted) == ({}, {"judge": ("temperature",)})
 
 
 def test_runs_with_other_adaptations_are_not_alike(judged):
@@ -223,6 +224,9 @@ def test_the_summary_says_once_what_was_adapted_and_assumed(chat_server, endpoin
     assert text.count("adapted: [temperature] (refused by the endpoint of judge") == 1
     assert text.count(f"assumed: m at {chat_server.url} is free") == 1
     assert "spent: nothing" in text
+    command = ["dicast", "show", "1", "--ledger", ".dicast/ledger.db"]
+    shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    assert "adapted: [temperature] (refused by the endpoint of judge)" in " ".join(shown.split())
 
 
 def test_a_loopback_price_is_assumed_only_while_no_reply_reports_a_cost(chat_server, judged):

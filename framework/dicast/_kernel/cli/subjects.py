@@ -136,6 +136,8 @@ def _grounds(verdict: Verdict) -> Iterator[Part]:
         yield from lines
     elif rows:
         yield Drawing(TextTable(("    metric", "score", "basis", ""), rows, right=("score",)), lines)
+    for label, names in verdict.adapted.items():
+        yield Line(one_line(f"    adapted: [{', '.join(names)}] (refused by the endpoint of {label})"))
     if not verdict.scores:
         by = " ".join(filter(None, (verdict.judge_kind, verdict.judge_model)))
         signals = [(key, value) for key, value in verdict.signals.items() if key != SCOPE]

@@ -66,7 +66,8 @@ class Verdict:
     rollouts, and what these might have cost by its estimate. *fingerprint* digests everything that could change the number.
     Amounts are None when unknown. *basis* is what the score rests on, one of :data:`BASES`; for a ledger that does not say it, what
     *judge_kind* and *tier* say. *calibrated* says that a model was measured against labels. Where the label's values are on a scale
-    of their own, *score* is None and *raw* is the value; both are None if the proxies held the subject back.
+    of their own, *score* is None and *raw* is the value; both are None if the proxies held the subject back. *adapted* are the parameters
+    that endpoints refused and that were left out or translated, by the label of the component that asked.
     """
 
     eval_id: str
@@ -97,6 +98,7 @@ class Verdict:
     basis: Basis = attrs.field(default=attrs.Factory(_basis, takes_self=True))
     calibrated: bool = False
     raw: float | None = None
+    adapted: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
 
 
 @frozen
