@@ -412,6 +412,27 @@ def test_a_resumed_run_with_cancel_batches_makes_no_new_batch(started, batch_ser
     assert (Decimal(done["cost"]["usd"]), done["spend_lost"]["usd"]) == (3 * COST, "0")
 
 
+@pytest.mark.parametrize("how", ["error", "reply"])
+def test_a_failed_judgment_is_bought_anew_when_it_is_retried(started, batch_server, how):
+    plain = batch_server.reply
+
+    def reply(body):
+        found = plain(body)
+        if "q1\n" in body["messages"][-1]["content"]:
+            found["choices"][0]["message"]["content"] = "no verdict"
+        return found
+
+    if how == "error":
+        batch_server.outcome = lambda item: 500 if "q1\n" in item["body"]["messages"][-1]["content"] else None
+    else:
+        batch_server.reply = reply
+    assert started(judge={"retries": 0}).end()["scored"] == 4
+    batch_server.outcome, batch_server.reply = lambda item: None, plain
+    done = started("--resume", "--retry-failed", judge={"retries": 0}).end()
+    assert (done["scored"], done["failures"]) == (5, {})
+    assert sizes(batch_server) == ([5, 1, 1] if how == "error" else [5, 1])
+
+
 def test_reservations_of_a_dead_run_are_open_for_other_runs(started, batch_server, folder, judged):
     batch_server.seconds = 1e9
     running = started()
