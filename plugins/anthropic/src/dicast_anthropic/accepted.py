@@ -129,8 +129,8 @@ class Accepted:
         """Return ``temperature`` and ``top_p``; a model that was asked to think takes no temperature."""
         temperature = chat.temperature if request.temperature is None else request.temperature
         is_free = self.kind(chat) in ("auto", "disabled")
-        given = {"temperature": temperature if is_free else None, "top_p": chat.top_p}
-        return {name: value for name, value in given.items() if value is not None and name not in self.refused}
+        values = {"temperature": temperature if is_free else None, "top_p": chat.top_p}
+        return {name: value for name, value in values.items() if value is not None and name not in self.refused}
 
     def thinking(self, chat: ChatOptions, room: Room) -> Mapping[str, Any] | None:
         """Return ``thinking``."""

@@ -134,8 +134,8 @@ class Chat:
     @property
     def key(self) -> Secret | None:
         """The key that is sent: ``api_key``, else that of the environment for Anthropic's own address."""
-        own = os.environ.get("ANTHROPIC_API_KEY") if self.api_key is None and self.is_anthropic else None
-        return Secret(own) if own else self.api_key
+        value = os.environ.get("ANTHROPIC_API_KEY") if self.api_key is None and self.is_anthropic else None
+        return Secret(value) if value else self.api_key
 
     @property
     def listed(self) -> ListedPrice | None:

@@ -108,15 +108,15 @@ class Live:
         """Ask until no parameter is refused."""
         doublings = accepted.doublings
         while True:
-            shown = self._media.sent(request)
-            data = orjson.dumps(body(self._chat, shown, accepted))
+            marked = self._media.sent(request)
+            data = orjson.dumps(body(self._chat, marked, accepted))
             answer = await self._client.send(call, "POST", self._chat.path, data)
             if answer.status == OK:
-                return _Sent(shown, accepted, self._read(call, answer))
+                return _Sent(marked, accepted, self._read(call, answer))
             if answer.status not in _REFUSED:
                 raise self._client.refusal(call, answer)
-            if not self._media.learn(answer, shown):
-                self._accepted = self._accepted.merged(self._adapted(call, shown, accepted, answer))
+            if not self._media.learn(answer, marked):
+                self._accepted = self._accepted.merged(self._adapted(call, marked, accepted, answer))
                 accepted = attrs.evolve(self._accepted, doublings=doublings)
 
     def _adapted(self, call: Exchange, request: ChatRequest, accepted: Accepted, answer: Answer) -> Accepted:

@@ -53,9 +53,9 @@ def body(chat: Chat, request: ChatRequest, accepted: Accepted) -> dict[str, Any]
     return _merged(data, chat.extra_body)
 
 
-def _merged(data: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *data* with the members of *more*; of two objects, with the members of both."""
-    for name, value in more.items():
+def _merged(data: dict[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *data* with the members of *fields*; of two objects, with the members of both."""
+    for name, value in fields.items():
         if isinstance(value, Mapping) and isinstance(data.get(name), dict):
             data[name] = {**data[name], **value}
         else:
@@ -88,9 +88,9 @@ def _turns(chat: Chat, messages: Iterable[Message], accepted: Accepted) -> list[
 
 def _blocks(chat: Chat, message: Message, accepted: Accepted, *, media: bool = True) -> list[dict[str, Any]]:
     """Return the content blocks of *message*; the API refuses blocks without a visible character."""
-    shown = media and message.parts
+    has_parts = bool(media and message.parts)
     blocks: list[dict[str, Any]] = []
-    for part in message.parts if shown else (message.content,):
+    for part in message.parts if has_parts else (message.content,):
         block = part if isinstance(part, str) else media_block(part) or part.marker
         if isinstance(block, str):
             if block.strip():

@@ -59,22 +59,22 @@ def _silent_class() -> type:
         def claim_async_success_log(self) -> bool:
             return False
 
-        def handle_sync_success_callbacks_for_async_calls(self, *given: Any, **named: Any) -> None:
+        def handle_sync_success_callbacks_for_async_calls(self, *arguments: Any, **options: Any) -> None:
             pass
 
-        def response_cost_calculator(self, *given: Any, **named: Any) -> float:
+        def response_cost_calculator(self, *arguments: Any, **options: Any) -> float:
             return 0.0
 
-        def failure_handler(self, *given: Any, **named: Any) -> None:
+        def failure_handler(self, *arguments: Any, **options: Any) -> None:
             pass
 
-        async def async_failure_handler(self, *given: Any, **named: Any) -> None:
+        async def async_failure_handler(self, *arguments: Any, **options: Any) -> None:
             pass
 
-        def pre_call(self, *given: Any, **named: Any) -> None:
+        def pre_call(self, *arguments: Any, **options: Any) -> None:
             pass
 
-        def post_call(self, *given: Any, **named: Any) -> None:
+        def post_call(self, *arguments: Any, **options: Any) -> None:
             pass
 
     return Silent

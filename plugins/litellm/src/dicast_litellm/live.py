@@ -130,7 +130,7 @@ class Library:
         :raises dicast.AccessRefused: if litellm sent no request for want of a key or a provider.
         """
         call.connected = call.connected or passage.is_connected
-        if (refused := next((one for one in causes(error) if isinstance(one, ReplyRefused)), None)) is not None:
+        if (refused := next((cause for cause in causes(error) if isinstance(cause, ReplyRefused)), None)) is not None:
             raise self._client.fault(
                 call, str(refused), again=False, cost=call.most, kind="judge_output_invalid"
             ) from error
@@ -206,8 +206,8 @@ class Library:
             if isinstance(refusal, CallFault):
                 refusal.cost = cost
             return refusal
-        said = answer.complaint().message
-        return self._client.fault(call, f"the reply has no choices but an error: {said}", cost=cost)
+        words = answer.complaint().message
+        return self._client.fault(call, f"the reply has no choices but an error: {words}", cost=cost)
 
 
 def _reported_cost(completion: Any) -> Decimal:
@@ -225,13 +225,13 @@ def _status(error: Exception) -> int:
 
 def _missing_module(error: Exception) -> str | None:
     """Return the name of the module that a provider of litellm needs and that is not installed; None if that is not the error."""
-    found = next((one.name for one in causes(error) if isinstance(one, ModuleNotFoundError) and one.name), None)
+    name = next((cause.name for cause in causes(error) if isinstance(cause, ModuleNotFoundError) and cause.name), None)
     match = re.search(r"No module named '([\w.]+)'", str(error))
-    return found or (match[1] if match else None)
+    return name or (match[1] if match else None)
 
 
 def _is_no_access(error: Exception) -> bool:
     """Return whether litellm sent no request, for want of a key or of a provider."""
-    kinds = {(type(one).__module__, type(one).__name__) for one in causes(error)}
+    kinds = {(type(cause).__module__, type(cause).__name__) for cause in causes(error)}
     has_no_key = ("openai", "OpenAIError") in kinds or any(name in _NO_CREDENTIALS for _, name in kinds)
     return has_no_key or "LLM Provider NOT provided" in str(error)

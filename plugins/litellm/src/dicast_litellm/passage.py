@@ -26,4 +26,4 @@ class Passage:
     @property
     def is_unconnected(self) -> bool:
         """Whether the last request got no connection."""
-        return self.error is not None and any(type(one).__name__ in _UNCONNECTED for one in causes(self.error))
+        return self.error is not None and any(type(cause).__name__ in _UNCONNECTED for cause in causes(self.error))
