@@ -123,6 +123,32 @@ def test_a_cache_gives_the_probabilities_again_for_nothing(shop, model):
     assert scores(shop) == [pytest.approx(0.6)] * 4
 
 
+def test_a_cache_gives_both_calls_again(shop, model):
+    model.answer = lambda asked: tokens(model, ("yes", 0.6), ("no", 0.4)) if asked.body.get("logprobs") else "It fits."
+    kept = pipeline(
+        "{model: model, form: yes_no, reasoning: before}",
+        f"{{cache/chat: {{path: replies.db, model: {{{MODEL}}}}}}}",
+    )
+    first, second = shop.run(kept), shop.run(kept)
+    assert (first.code, second.code, model.count) == (0, 0, 4)
+    assert (first.json["cost"]["usd"], second.json["cost"]["usd"]) == ("0.000484", "0")
+
+
+def test_a_resumed_run_asks_only_about_the_subject_that_failed_after_its_reasons(shop, model):
+    def answer(asked):
+        if not asked.body.get("logprobs"):
+            return "It fits."
+        return model.error(500, "down") if model.count == 4 else tokens(model, ("yes", 0.6), ("no", 0.4))
+
+    model.answer = answer
+    one = "executor: {dicast/async: {concurrency: 1}}\n"
+    done = shop.run(pipeline("{model: model, form: yes_no, reasoning: before}") + one)
+    assert (done.json["scored"], done.json["failures"], model.count) == (1, {"judge_call_failed": 1}, 4)
+    again = shop.dicast("run", "p.yaml", "--json", "--resume", "--retry-failed")
+    assert (again.code, again.json["scored"], model.count) == (0, 2, 6), again.err
+    assert shop.verified()
+
+
 def test_letters_are_asked_for_in_both_orders(shop, model):
     def answer(asked):
         says_a = asked.prompt.index("mine") < asked.prompt.index("theirs")
