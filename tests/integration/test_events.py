@@ -65,6 +65,9 @@ def test_a_run_records_what_is_listed(shop, chat_server, monkeypatch, listed):
         if known - {"reason"}:
             assert needed <= set(event["payload"]) <= known, event["type"]
     seldom = {
+        "batch.intended",
+        "batch.created",
+        "batch.ended",
         "baseline.saved",
         "baseline.removed",
         "plan.made",

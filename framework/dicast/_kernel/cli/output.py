@@ -25,8 +25,8 @@ _ADVICE = {
 MOST = 2**53
 """The largest number that a command takes: every reader of JSON knows it exactly, and so does a ledger."""
 
-MOST_PROBLEMS = 100
-"""The number of problems that are printed as text."""
+MOST_PROBLEMS = 200
+"""The number of problems that are printed as text. A check of a file has 100 problems and their total number."""
 
 MOST_CHARACTERS = 4000
 """The length at which a printed problem is cut."""

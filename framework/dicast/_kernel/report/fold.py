@@ -198,9 +198,9 @@ class Report:
                 self._note_worst([(event.subject_kind, event.subject_id) for event in events], scores)
 
     def _note_reply(self, event: Event) -> None:
-        """Take the reply of a task's model into account."""
-        reply: Any = event.payload["reply"]
-        if reply.get("adapted"):
+        """Count the adaptations of a task's model. A ledger of digests has no replies."""
+        reply: Any = event.payload.get("reply")
+        if reply is not None and reply.get("adapted"):
             _add_names(self.adapted, {"task": reply["adapted"]})
 
     def _tally_metrics(self, events: Sequence[Event]) -> None:

@@ -56,7 +56,7 @@ def promotion(
     ledger: Path | None,
     as_json: bool,
 ) -> int:
-    """Check which gates to production a run passes.
+    """Check which promotion gates a run passes.
 
     Compares the run CANDIDATE with the run BASELINE, which is in production. A run is given by its id, or by the name of its pipeline for the newest run of it; last is the newest run of all. Exit codes:
     0 the candidate reaches --to, 1 it does not pass a gate.
