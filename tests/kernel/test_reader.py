@@ -332,7 +332,7 @@ def test_a_missing_file_names_the_nearest(write):
 
 
 def test_a_directory_is_no_file(tmp_path):
-    assert "directory" in the_problem(tmp_path).message
+    assert the_problem(tmp_path).message == "cannot read the file: this is a folder. Name a file in it."
 
 
 def test_bytes_that_are_not_utf8_are_located(write):
