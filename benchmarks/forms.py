@@ -1,4 +1,4 @@
-"""Forms of a verdict: how often each is right, and what it takes in tokens, seconds and money.
+"""Forms of a verdict: the share of right verdicts of each, and its tokens, seconds and cost.
 
 ``python benchmarks/forms.py`` prints three tables: recorded judges that named a winner at once or after reasons (outside data),
 the forms of ``llm/judge`` on sixty pairs of an answer and a reference with a local model, and the forms of ``llm/pairwise`` on thirty pairs.

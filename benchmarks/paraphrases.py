@@ -42,7 +42,7 @@ EXAMPLES: tuple[tuple[str, str, str, str], ...] = (
     ("Is parking free?", "Parking costs two euros an hour.", "No, you pay 2 euros per hour.", "yes"),
     ("Is parking free?", "Parking costs two euros an hour.", "Yes, you can park for free.", "no"),
 )
-"""Judged examples for the prompt: question, reference, output, answer. None of them is about a fact of the pairs."""
+"""Judged examples for the prompt: question, reference, output, answer. Their facts do not occur in the pairs."""
 
 
 def pairs() -> list[tuple[str, str, str, bool]]:

@@ -1,6 +1,6 @@
-"""Writes replies.jsonl: what a model that sees pictures might reply to the judge of pipeline.yaml, made up by hand.
+"""Writes replies.jsonl: invented replies of a model with vision to the judge of pipeline.yaml.
 
-A reply is found by what exactly was asked, so this has to be run again, from this folder, after any change of the
+A recorded reply is found by its exact request, so run this script again, from this folder, after any change of the
 rows, of the pictures, of the judge's options or of its rubric: ``python by_hand.py`` (it needs ``dicast[replay]`` and pytest).
 """  # noqa: INP001
 

@@ -265,7 +265,7 @@ class HasSendCollected(Protocol):
 
     @property
     def longest_wait(self) -> float:
-        """Seconds that a reply takes at most. What is reserved for a call stays open for so long, even where the process ends."""
+        """The maximum time of a reply in seconds. The reservation of a call stays open for this time, even after the process ends."""
 
     async def send_collected(self) -> None:
         """Sends the calls that ``complete`` collected, and returns once all of them are answered; called when nothing else of the run can go on. A call that waits counts neither for ``concurrency`` nor for a ``timeout``. Without it, each call is answered by itself."""

@@ -52,7 +52,7 @@ Model = str | Local
 
 
 def model_of(model: Model) -> dict[str, Any]:
-    """Return the chat model *model*: in this process, of ``litellm/chat`` if a provider stands before a slash, of ``anthropic/chat`` if
+    """Return the chat model *model*: in this process, of ``litellm/chat`` if the name has a provider before a slash, of ``anthropic/chat`` if
     its name begins with ``claude``, else of ``openai/chat``.
     """
     if isinstance(model, Local):

@@ -286,7 +286,7 @@ def _undecodable(line: bytes) -> Problem | None:
 
 
 def _skip_line(file: BinaryIO, line: bytes, most: int) -> bool:
-    """Read *file* to the end of its *line*, of which a part was read; return False if *most* bytes do not reach there."""
+    """Read *file* to the end of the started *line*; return False if the line is longer than *most* bytes."""
     skipped = len(line)
     while line and not line.endswith(b"\n"):
         if skipped > most:

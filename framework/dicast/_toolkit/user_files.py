@@ -111,7 +111,7 @@ def open_pieces(path: Path, max_bytes: int = MAX_PIPE_BYTES) -> Iterator[Iterato
 
 
 def read_bytes(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
-    """Return the data at *path*, of which there may be *max_bytes*.
+    """Return the data at *path*, at most *max_bytes* bytes.
 
     :raises OSError: as :func:`open_pieces`.
     """

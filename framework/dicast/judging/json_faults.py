@@ -1,4 +1,4 @@
-"""The place and the kind of the first error in JSON text, in words that quote none of it."""
+"""The place and the kind of the first error in JSON text, without quoting the text."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _sealed(text: str, seal: str) -> Found:
 
 
 def _sealed_fault(text: str, seal: str) -> str:
-    """Return the reason why *text* has no sealed object, in words that quote none of it."""
+    """Return the reason why *text* has no sealed object, without quoting the text."""
     at = text.rfind(seal) if seal else -1
     found = [*objects(text, lenient=True)]
     members = [member for item in found for member in item.members]

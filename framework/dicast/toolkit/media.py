@@ -58,7 +58,7 @@ _OWN = frozenset(("type", "media_type", "url", "data", "file_id", "name", "bytes
 
 
 class BadMedia(ValueError):
-    """A file, a data URL or an address that cannot be sent. The message says why, and what to do."""
+    """A file, a data URL or an address that cannot be sent. The message has the reason and the fix."""
 
 
 def sniffed(data: bytes) -> str | None:
@@ -117,7 +117,7 @@ def media_part(value: object) -> MediaPart | None:
 
 
 def recorded_part(value: Mapping[str, Any]) -> MediaPart | None:
-    """Return the part of which *value* has the fields, as an event records it; None if it is no image, sound or file."""
+    """Return the image, sound or file with the recorded fields *value*, or None if *value* is no such part."""
     kind, size = value.get("type"), value.get("bytes")
     if not _is_kind(kind):
         return None
@@ -144,7 +144,7 @@ _BLOCKS: Mapping[str, tuple[str, ...]] = {
     "image": ("source",),
     "document": ("source",),
 }
-"""The parts of messages that are media, by their type, and the fields of which one must be there."""
+"""Media parts of messages by their type, with the fields of which at least one is required."""
 
 
 def sendable(part: MediaPart, urls: Urls = "mark") -> Media | None:

@@ -1,4 +1,4 @@
-"""``anthropic/chat`` looks up no host but the one that the file names."""
+"""``anthropic/chat`` looks up only the host of the file."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ def disk(tmp_path_factory):
 
 
 class History:
-    """A user who works while the loop does; what they did, and what the loop may not change."""
+    """A user who works next to the loop: the user's actions, and the state that the loop may not change."""
 
     def __init__(self, repository, chance, resize):
         self.repository, self.chance, self.resize = repository, chance, resize

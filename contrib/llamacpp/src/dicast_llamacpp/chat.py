@@ -133,7 +133,7 @@ class Chat:
         return {"model": sample(Path(self.path)) if self.path else version(self.package or "")}
 
     def identity(self) -> Mapping[str, object]:
-        """Return what decides a reply: the file by name and size, the package by version, or the SHA-256; and how it is asked."""
+        """Return the values that decide a reply: the file by name and size, the package by version, or the SHA-256; and the settings."""
         if self.path is not None:
             model: dict[str, object] = {"file": self.path.name, "bytes": self.path.stat().st_size}
         elif self.package is not None:

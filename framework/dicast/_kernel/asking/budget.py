@@ -134,7 +134,7 @@ class BudgetGate:
         seconds: float,
         lasting: Collection[str] = (),
     ) -> Mapping[str, Reservation] | Refusal:
-        """Make room for a call of each of *costs*, by its key, or for none of them; waits like :meth:`reserve`.
+        """Reserve a call for each of *costs*, by its key, or no call at all; waits like :meth:`reserve`.
 
         The room of *lasting* ones, by their keys, stays open when the process ends.
         """
@@ -164,7 +164,7 @@ class BudgetGate:
         return {key: part for key, (part, _) in parts.items() if answers[key].result() is None}
 
     def _adopt(self, subject: Subject, eval_id: str | None, cost: Cost) -> Reservation | None:
-        """Return what an earlier process of the run left open for such a call; one that is too small is released."""
+        """Return the open reservation of an earlier process for such a call; a reservation that is too small is released."""
         left = self._left.get((eval_id, subject.kind, subject.id, cost.unit)) if self._left else None
         if not left:
             return None
@@ -211,7 +211,7 @@ class BudgetGate:
             self.dearest[component] = cost
 
     def projected(self, component: str, estimate: Cost) -> Cost:
-        """Return what a call of *component* is projected to cost: its *estimate*, or the most expensive call so far."""
+        """Return the projected cost of a call of *component*: its *estimate*, or the most expensive call so far."""
         before = self.dearest.get(component, estimate)
         return before if estimate.is_zero or exceeds(before, estimate) else estimate
 
@@ -280,7 +280,7 @@ class BudgetGate:
             self._emit(self._record.event(SPEND_LOST, payload, one.subject))
 
     def write_off(self) -> None:
-        """End what a dead process of this run had reserved: it counts as spent, because it may have been.
+        """End the reservations of a dead process of this run. They count as spent, because they may have been.
 
         Reservations for calls in batches stay open for the same calls of this process.
         """
@@ -295,7 +295,7 @@ class BudgetGate:
             self._left.setdefault((held.eval_id, subject.kind, subject.id, cost.unit), []).append(held)
 
     def close(self) -> None:
-        """End what earlier processes left open for calls that nobody made again: it counts as spent, because it may have been."""
+        """End the open reservations of earlier processes for calls that were not repeated. They count as spent."""
         left, self._left = self._left, {}
         self.forfeit(*(held for of_call in left.values() for held in of_call))
 

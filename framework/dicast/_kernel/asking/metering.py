@@ -94,7 +94,7 @@ async def awaited_reply(model: ChatModel, request: ChatRequest) -> Reply | Failu
 
 @asynccontextmanager
 async def covering(scope: CallScope) -> AsyncIterator[None]:
-    """Hold the lock on the reservations of *scope*; whoever waits for it gives the turn back meanwhile."""
+    """Hold the lock on the reservations of *scope*. A call that waits for the lock gives its turn back."""
     if scope.covering.locked():
         async with resting():
             await scope.covering.acquire()

@@ -164,7 +164,7 @@ class PaidCalls(Asker):
             return await self._pay(call, children, scope)
 
     async def _pay(self, call: Call, children: Children, scope: CallScope) -> Answered | Skip:
-        """Reserve what *call* may cost, make it, and settle it."""
+        """Reserve the cost of *call*, make the call, and settle it."""
         subject = scope.subject
         with holding(SCOPE, scope):
             projected = self._run.caller.estimate(call, subject)
@@ -193,7 +193,7 @@ class PaidCalls(Asker):
         return await self._fallback(call, children, scope, Skip(found.throttled_reason, projected))
 
     def _break_off(self, call: Call, scope: CallScope, error: BaseException) -> None:
-        """Settle a call that was refused access or given up; what did not come back may have been paid, too.
+        """Settle a call that was refused access or given up. Requests without a reply may have been paid, too.
 
         A call that waits for a batch keeps its reservation: a process that resumes the run takes the reply.
         """

@@ -107,7 +107,7 @@ class MetricSet:
         return None if isinstance(output, Failure) else await self._roll(rollout, output, ask)
 
     async def _answers(self, asked: list[Answer | Awaitable[Answer]]) -> Sequence[Answer | Awaitable[Answer]]:
-        """Return what was *asked*, with the answers that are awaited at once, if they are."""
+        """Return the *asked* metrics with their answers, which are awaited together if any needs it."""
         waits = [at for at, given in enumerate(asked) if isinstance(given, Awaitable)] if self._at_once else ()
         if len(waits) < 2:
             return asked

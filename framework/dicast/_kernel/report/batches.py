@@ -12,7 +12,7 @@ from ..values import Entry, Event, Query
 
 @define
 class Batches:
-    """Batches by their keys, in the order in which they were intended: those that are *open*, and how many have *ended*."""
+    """Batches by their keys, in the order of their intents: the *open* batches, and the number of *ended* ones."""
 
     open: dict[str, dict[str, Any]] = field(factory=dict)
     ended: int = 0

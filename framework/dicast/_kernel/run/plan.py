@@ -152,7 +152,7 @@ def run_started(
 
 
 def _assumed(pipeline: Pipeline) -> dict[str, Any]:
-    """Return what the components of *pipeline* assume, each text once; nothing without any."""
+    """Return the distinct assumptions of the components of *pipeline*."""
     slots = [*pipeline.metrics, *pipeline.judges, *((pipeline.task,) if pipeline.task else ())]
     found = [getattr(part, "assumptions", None) for slot in slots for part in parts(slot.component)]
     texts = dict.fromkeys(str(text) for assumptions in found if callable(assumptions) for text in assumptions())

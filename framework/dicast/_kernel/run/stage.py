@@ -1,4 +1,4 @@
-"""Sending what chat models have collected, once nothing else of the run can go on."""
+"""Sending of the calls that chat models have collected, as soon as the rest of the run waits for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 from ..timing.turns import Permits
 
 QUIET_SECONDS = 0.1
-"""How long nothing may go on before a stage counts as complete: what was just answered takes a moment to ask again."""
+"""Seconds without progress after which a stage counts as complete. A judge needs a moment between a reply and its next call."""
 
 HELD = 50_000
 """Subjects under way at most in a run whose chat models collect calls; the largest batches of current endpoints have as many items."""
@@ -48,7 +48,7 @@ class Stage:
             self._blocked.clear()
 
     def check(self) -> None:
-        """Raise what a model raised instead of answering its calls."""
+        """Raise the exception with which a model ended instead of answering its calls."""
         if self._error is not None:
             raise self._error
 

@@ -245,7 +245,7 @@ class Window:
             stopping.cancel()
 
     async def _drain(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        """Wait for what is being bought, so that it is kept and settled, unless the user asks to stop; but not for batches."""
+        """Wait for paid calls in progress, so that they are recorded and settled, unless the user asks to stop. Batches are not awaited."""
         done = asyncio.gather(*tasks, return_exceptions=True)
         ends: set[asyncio.Future[Any]] = {done, asyncio.ensure_future(self._stop.interrupted.wait())}
         if self._stage is not None:

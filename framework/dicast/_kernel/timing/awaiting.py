@@ -21,7 +21,7 @@ LATE_SECONDS = 0.05
 
 
 _LIMITS: ContextVar[tuple[Limit, ...]] = ContextVar("dicast_limits", default=())
-"""The limits of the components around what is under way, the outermost first."""
+"""The limits of the components around the active call, the outermost first."""
 
 
 class TimeUp(Exception):
@@ -85,7 +85,7 @@ class Limit:
             self._timer.cancel()
 
     def go_on(self) -> None:
-        """Let the time run on with what was left of it."""
+        """Continue with the remaining time."""
         self._pauses -= 1
         if not self._pauses:
             self.until = time.monotonic() + self._left

@@ -1,4 +1,4 @@
-"""What this system lacks, and which promises do not hold without it."""
+"""Facilities that this system lacks, and promises that do not hold without them."""
 
 from __future__ import annotations
 

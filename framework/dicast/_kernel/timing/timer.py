@@ -165,7 +165,7 @@ class Ticker:
 
     @classmethod
     def current(cls) -> Ticker | None:
-        """Return the one that ticks, or a new one.
+        """Return the running timer, or a new timer.
 
         None outside the main thread, and where C code has a handler that would be lost.
         """

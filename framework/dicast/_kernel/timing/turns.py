@@ -174,7 +174,7 @@ async def subject_turn(free: asyncio.Semaphore) -> AsyncIterator[None]:
 
 
 async def together(calls: Sequence[Awaitable[T]]) -> list[T]:
-    """Return what *calls* return, in their order; all are awaited at the same time, each in a turn of its own.
+    """Return the results of *calls* in order. All calls are awaited at the same time, each in a separate turn.
 
     When one of them raises, the others are cancelled and waited for, and its exception is raised.
     """

@@ -289,7 +289,7 @@ class Price:
         return Cost(amount, "usd", version or f"{self.input_per_mtok:f}/{self.output_per_mtok:f} usd per Mtok")
 
     def most(self, usage: Usage) -> Cost:
-        """Return the highest cost of *usage*, of which any part of the input may be written to a prompt cache."""
+        """Return the highest cost of *usage*, if any part of the input may be written to a prompt cache."""
         is_higher = self._or_full(self.cache_write_per_mtok) > self.input_per_mtok
         return self.cost(attrs.evolve(usage, cache_written_tokens=usage.input_tokens) if is_higher else usage)
 

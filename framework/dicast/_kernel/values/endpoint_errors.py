@@ -32,7 +32,7 @@ class AccessRefused(DicastError):
 
 
 class UnsupportedByModel(AccessRefused):
-    """A model cannot do what an option of the pipeline asks, which its first reply showed: the message names the option.
+    """A model lacks an ability that an option of the pipeline needs, by its first reply. The message names the option.
 
     The run ends with exit code 2 if nothing was judged, also where that reply was paid for: the pipeline is wrong.
     """

@@ -240,7 +240,7 @@ def _not_live(events: Sequence[TraceEvent], position: Mapping[str, object] | Non
 
 @frozen
 class BatchLog:
-    """What a run offers to chat models that collect calls and send them in batches.
+    """Services of a run for chat models that collect calls and send them in batches.
 
     *record* appends an event of the types ``batch.*`` to the ledger: once it returns, the event survives a kill of the process. *cancel* says that the
     user wants the batches of the run cancelled, and no new one made.

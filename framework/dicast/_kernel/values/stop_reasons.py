@@ -8,7 +8,7 @@ from typing import Any
 END_TURN, STOP_SEQUENCE, MAX_TOKENS, REFUSAL = "end_turn", "stop_sequence", "max_tokens", "refusal"
 
 COMPLETE = (None, END_TURN, STOP_SEQUENCE, "stop")
-"""The stop reasons of a reply that is whole; None where the endpoint does not say. ``stop`` is what some call ``end_turn``."""
+"""The stop reasons of a whole reply. None means that the endpoint gives no reason; ``stop`` is another word for ``end_turn``."""
 
 _WORDS = {
     END_TURN: "stop end_turn endturn eos eos_token eos_found end_of_text complete completed finish finished done end normal",

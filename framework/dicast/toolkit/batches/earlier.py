@@ -62,7 +62,7 @@ class EarlierBatches(Generic[T]):
         self._items: dict[tuple[str, bool], deque[EarlierItem[T]]] = {}
 
     def load(self, run: RunContext, identity: str) -> None:
-        """Note what the ledger has of *run* for the model with *identity*."""
+        """Read the batches of *run* for the model with *identity* from the ledger."""
         for entry in run.read(Query(run.run_id, BATCH_EVENTS)):
             self._note(entry, identity)
         self._drop(self._finished(run))

@@ -1,4 +1,4 @@
-"""What a plugin says of a provider's batches: the requests, and the values that they return."""
+"""A provider's batch API, as a plugin describes it: the requests and the values that they return."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ class BatchEndpoint(Protocol):
         ...
 
     def completed(self, request: ChatRequest, reply: Reply) -> Reply:
-        """Return *reply* to *request* with what its item does not say: the cost where it has no usage, the adapted parameters."""
+        """Return *reply* to *request* with the cost, if its item has no usage, and the adapted parameters."""
         ...
 
     async def upload(self, key: str, lines: Sequence[bytes]) -> Any:
-        """Send what creates nothing that is paid for; the result is passed to :meth:`create`."""
+        """Send the requests that cost nothing, such as an upload. The result is passed to :meth:`create`."""
         ...
 
     async def create(self, key: str, uploaded: Any) -> EndpointBatch:

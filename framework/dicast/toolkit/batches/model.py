@@ -85,7 +85,7 @@ class BatchModel:
         return 2 * (self._window + SLACK_SECONDS)
 
     def identity(self) -> Mapping[str, object]:
-        """Return what decides a reply beside the request."""
+        """Return the options that decide a reply, next to the request."""
         return self._identity
 
     def estimate(self, request: ChatRequest) -> Cost:
@@ -270,7 +270,7 @@ class BatchModel:
                 return found[0]
 
     async def _outcomes(self, key: str, batch: EndpointBatch, until: datetime) -> dict[str, Reply | ItemFault]:
-        """Wait for the end of *batch*, and return what came of its items."""
+        """Wait for the end of *batch*, and return the results of its items."""
         self._open[key] = batch.id
         while not batch.is_ended:
             if datetime.now(UTC) > until + timedelta(seconds=SLACK_SECONDS):
@@ -324,7 +324,7 @@ class BatchModel:
         return attrs.evolve(reply, text=text, cost=cost, metrics=metrics)
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]], until: datetime) -> T:
-        """Return what *ask* returns, which is repeated while the endpoint gives no usable response: the batch goes on meanwhile."""
+        """Return the result of *ask*, which is repeated until the endpoint gives a usable response. The batch continues meanwhile."""
         while True:
             try:
                 return await ask()

@@ -1,4 +1,4 @@
-"""Requests of batch APIs: those that may be repeated, and those that create or cancel a batch."""
+"""Requests of batch APIs: requests that may be repeated, and requests that create or cancel a batch."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ class Client:
         return answer
 
     async def _send(self, call: Exchange, answer: Awaitable[Answer]) -> Answer:
-        """Return *answer*, or raise the CallFault of its error; what may have reached the endpoint may have been billed."""
+        """Return *answer*, or raise the CallFault of its error. A request that may have reached the endpoint may have been billed."""
         try:
             result = await answer
         except ReplyRefused as error:

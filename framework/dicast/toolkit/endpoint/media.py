@@ -1,4 +1,4 @@
-"""Media in requests: those that the endpoint reads, and the refusals from which that is learned."""
+"""Media in requests: the kinds that the endpoint reads, and the refusals that show it."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def refused_kinds(answer: Answer, sent: ChatRequest) -> set[str]:
 
 
 def refused_among(answer: Answer, candidates: set[str]) -> set[str]:
-    """Return which kinds of media *answer* says that the model does not read, of those that were sent."""
+    """Return the kinds of the sent media that the model does not read, by the error in *answer*."""
     if not candidates or answer.status not in _STATUSES:
         return set()
     complaint = answer.complaint()

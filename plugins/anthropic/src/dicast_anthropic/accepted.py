@@ -18,7 +18,7 @@ LEAST_BUDGET = 1_024
 """The least ``budget_tokens`` that the API takes."""
 
 _THINKS = re.compile(r"claude-(opus|sonnet|haiku|fable|mythos)-(?:[5-9]|[1-9]\d)(?:\b|-)")
-"""The models that think unless they are told not to: generation 5 and later."""
+"""Models that think by default: generation 5 and later."""
 
 _FORMS = {"auto": ("json_schema", "tool", "text")}
 _MOST = re.compile(r"max_tokens: \d+ > (\d+)")
@@ -72,7 +72,7 @@ class Room:
 
 @attrs.frozen
 class Accepted:
-    """What this run has learned about the model.
+    """The parameters that the model accepts, as this run has learned them.
 
     :param refused: the names of parameters that are left out.
     :param translated: the kind of ``thinking`` that is sent in place of the option's.
@@ -150,7 +150,7 @@ class Accepted:
         return forms[min(self.forms, len(forms) - 1)]
 
     def merged(self, other: Accepted) -> Accepted:
-        """Return what this and *other* have learned, without the doublings of a single call."""
+        """Return the union of this and *other*, without the doublings of a single call."""
         most = [limit for limit in (self.most, other.most) if limit is not None]
         return Accepted(
             self.refused | other.refused,
@@ -211,5 +211,5 @@ def is_about_form(complaint: Complaint, chat: ChatOptions, request: ChatRequest,
 
 
 def does_think(model: str) -> bool:
-    """Return whether *model* thinks unless it is told not to, by its name."""
+    """Return whether *model* thinks by default, by its name."""
     return _THINKS.search(model.lower()) is not None

@@ -24,7 +24,7 @@ _COLD: float | None = 0.0
 _NOT_COUNTED = {"counts": False}
 
 SHARE = Decimal("0.5")
-"""What a call in a batch costs, as a share of the list price."""
+"""Price of a call in a batch, as a share of the list price."""
 
 WINDOW = 24 * 3600.0
 """Seconds in which the API processes a batch."""

@@ -63,7 +63,7 @@ def _message(answer: Answer) -> Mapping[str, Any]:
 
 
 def _text(content: list[Any], usage: Usage | None) -> str:
-    """Return the text of the blocks, or the input of the tool that stands for the reply's form."""
+    """Return the text of the blocks, or the input of the tool that has the reply's form."""
     blocks = [block for block in content if isinstance(block, Mapping)]
     for block in blocks:
         if block.get("type") == "tool_use":

@@ -1,4 +1,4 @@
-"""Verdicts of a comparison: what each order answered, and what both orders amount to."""
+"""Verdicts of a comparison: the answer of each order, and the result of both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .reasoning import call_signals
 Winner = Literal["output", "opponent", "tie"]
 
 FLIP = 0.5
-"""What a flip leaves of the confidence: of two verdicts that contradict each other, at most one is right."""
+"""The confidence after a flip: of two contradictory verdicts at most one is right."""
 
 SCORES: dict[Winner, float] = {"output": 1.0, "opponent": 0.0, "tie": 0.5}
 

@@ -31,7 +31,7 @@ def short_marks() -> Marks:
 
 @attrs.frozen
 class Shot:
-    """An example: what the model is shown, and the word that answers."""
+    """An example: the evidence for the model, and the answering word."""
 
     sections: tuple[Fenced, ...]
     answer: str

@@ -23,7 +23,7 @@ _CHAT = attrs.fields(Chat)
 _COLD: float | None = 0.0
 
 SHARE = Decimal("0.5")
-"""What a call in a batch costs, as a share of the list price."""
+"""Price of a call in a batch, as a share of the list price."""
 
 MAX_ITEMS = 50_000
 
@@ -107,7 +107,7 @@ class Batch:
 
     @property
     def address(self) -> str:
-        """The endpoint: ``base_url``, else what the environment says, else OpenAI's own."""
+        """The endpoint: ``base_url``, else the environment's address, else OpenAI's."""
         return Chat.address.fget(self)  # type: ignore[attr-defined,no-any-return]
 
     @property

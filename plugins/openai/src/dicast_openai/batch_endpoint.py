@@ -250,7 +250,7 @@ def is_sealed(request: ChatRequest) -> bool:
 
 
 def _first_form(options: Batch) -> RequestForm:
-    """Return the form of the first batch. A refused parameter costs a whole window, so what OpenAI refuses is not sent there."""
+    """Return the form of the first batch. A refused parameter costs a whole window, so parameters that OpenAI refuses are not sent to OpenAI."""
     form = RequestForm.of(options.chat)
     if options.address != OPENAI:
         return form

@@ -68,7 +68,7 @@ def hosts_of(host: str, port: int, names: Sequence[str]) -> list[str]:
 
 
 def without_answers_to_nobody(app: ASGIApp) -> ASGIApp:
-    """Return *app*, whose answer is dropped where the client sent what is no HTTP meanwhile, and was told so."""
+    """Return *app*, whose answer is dropped if the client has sent invalid HTTP meanwhile and got an error for it."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         is_over = False
