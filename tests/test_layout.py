@@ -33,7 +33,7 @@ FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 FOLDERS = {
     "_init": 1480,
     "_promptfoo": 1500,
-    "_kernel/asking": 1850,
+    "_kernel/asking": 1890,
     "_kernel/cli": 2100,
     "_kernel/contract": 800,
     "_kernel/leases": 200,
@@ -53,7 +53,7 @@ FOLDERS = {
 """Bars in lines of code for each folder of the kernel (docs/adr/0081, 0085, 0101)."""
 CORE = ("values", "contract", "stream", "asking", "run")
 """The folders of the small kernel, in the order to read them."""
-CORE_LINES = 5_250
+CORE_LINES = 5_310
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "base"}
 
 

@@ -80,6 +80,43 @@ def test_a_folder_as_path_is_named_in_words(attack, path):
     assert f"the file '{path}' is not a file" in ended.errors
 
 
+SINKS = ["csv/rows", "github/summary", "jsonl/events", "jsonl/rows", "junit/xml", "outcome/labels", "parquet/rows"]
+SINKS += ["report/badge", "report/html", "report/markdown"]
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_a_sink_reads_no_file_of_the_system_before_it_writes(attack, sink):
+    attack.write("rows.jsonl", '{"id": "1", "output": "a"}\n')
+    options = "path: /proc/kmsg" + {
+        "report/badge": ", on: proxy/format",
+        "outcome/labels": ", metric: proxy/format",
+    }.get(sink, "")
+    ended = attack.bounded("run", attack.rows(more=f"sinks: [{sink}: {{{options}}}]\n"), gib=4, seconds=10)
+    assert ended.code == 2
+    assert "/proc/kmsg: it is not a regular file" in ended.errors
+
+
+WRITERS = {
+    "ledger": "ledger: {ledger/sqlite: {path: PLACE}}",
+    "recording": "judges: [evaluator/judge: {objective: good, model: {replay/chat: {path: PLACE, record: MODEL}}}]",
+    "cache": "judges: [evaluator/judge: {objective: good, model: {cache/chat: {path: PLACE, model: MODEL}}}]",
+}
+
+
+@pytest.mark.parametrize("place", ["/proc/kmsg", "fifo"])
+@pytest.mark.parametrize("name", WRITERS)
+def test_no_other_writer_waits_for_a_path_that_is_no_file(attack, name, place):
+    attack.write("rows.jsonl", '{"id": "1", "output": "a"}\n')
+    os.mkfifo(attack.folder / "fifo")
+    model = '{openai/chat: {base_url: "http://127.0.0.1:9/v1", model: m, price: free}}'
+    text = WRITERS[name].replace("PLACE", place).replace("MODEL", model)
+    metrics = "metrics: [proxy/format]\n"
+    attack.write("pipeline.yaml", f"source: {{rows/jsonl: {{path: rows.jsonl}}}}\n{metrics}{text}\n")
+    ended = attack.bounded("run", "pipeline.yaml", gib=4, seconds=10)
+    assert ended.code == 2, ended
+    assert place in ended.errors
+
+
 @pytest.mark.parametrize("sink", ["csv/rows", "jsonl/events"])
 def test_a_sink_does_not_wait_for_a_reader_of_a_fifo(attack, sink):
     attack.write("rows.jsonl", '{"id": "1", "output": "a"}\n')

@@ -398,7 +398,7 @@ def test_a_kept_reply_says_how_long_it_took_when_it_was_asked_for():
 
 
 def test_rollouts_of_a_row_that_has_failed_are_not_bought():
-    model = FakeChatModel(lambda request: Failure("timeout", "late", cost=Cost("0.01")))
+    model = FakeChatModel(lambda request: Failure("timeout", "late", cost=Cost("0.01")), cost=Cost("0.01"))
     done = run("task: ask\nmetrics: [metric]\nscoring: {rollouts: 3}", ask=Ask(model, ("only",)), metric=FakeMetric([]))
     assert len(model.asked) == 4
     assert done.document["failures"] == {"timeout": 4}

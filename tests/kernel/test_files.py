@@ -85,10 +85,17 @@ def test_a_file_that_came_meanwhile_is_kept_too(tmp_path):
     assert (tmp_path / "file").read_bytes() == b"mine"
 
 
-@pytest.mark.parametrize("path", ["/dev/null", "."])
+@pytest.mark.parametrize("path", ["/dev/null", ".", "/proc/kmsg", "/sys/kernel/mm/ksm/run", "/proc/self/new"])
 def test_what_is_no_regular_file_is_refused(path):
     with pytest.raises(ConfigError, match="not a regular file"):
         AtomicFile(Path(path))
+
+
+def test_a_pipe_that_takes_the_place_of_the_file_is_not_waited_for(tmp_path):
+    with AtomicFile(tmp_path / "file") as file:
+        os.mkfifo(tmp_path / "file")
+        with pytest.raises(FileExistsError, match="not a regular file"):
+            file.commit()
 
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path):

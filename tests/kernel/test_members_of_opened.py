@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 from decimal import Decimal
 
 import attrs
 import pytest
 
-from dicast import ChatModel, ChatRequest, Cost, Failure, Judge, Judgment, Reply, Score, Subject
+from dicast import Answered, ChatModel, ChatRequest, ConfigError, Cost, Failure, Judge, Judgment, Reply, Score, Subject
 from dicast.testing import run_pipeline, sample
 
 PRICE = Cost("0.002")
@@ -241,3 +242,151 @@ def test_a_judges_own_price_and_its_replies_are_both_booked_once(judge):
     assert Decimal(done.document["cost"]["usd"]) == Decimal("0.220")
     assert {verdict.judge_cost_usd for verdict in done.verdicts} == {Decimal("0.022")}
     assert done.document["overruns"] == 0
+
+
+@attrs.frozen
+class AskingTask:
+    """A task that asks a chat model."""
+
+    model: ChatModel = attrs.field(factory=OpenedModel)
+
+    async def produce(self, subject):
+        reply = await self.model.complete(ChatRequest("", subject.id))
+        return reply if isinstance(reply, Failure) else attrs.evolve(subject, output=reply.text)
+
+
+@attrs.frozen
+class PayingTask:
+    """A task that pays by itself, and may estimate that on the class or on the live object."""
+
+    answer: object
+    live: type | None = None
+
+    async def produce(self, subject):
+        await asyncio.sleep(0.01)
+        return self.answer(subject)
+
+    @asynccontextmanager
+    async def open(self, run):
+        yield self if self.live is None else self.live(self.answer)
+
+
+class PricedTask(PayingTask):
+    """A task that estimates what it pays by itself."""
+
+    def estimate(self, subject):
+        return PRICE
+
+
+def paid_failure(subject):
+    return Failure("refused", "no", cost=PRICE)
+
+
+def paid_response(subject):
+    return Answered.of(subject, {"": {"content": "a", "metrics": {"cost": 0.002}}})
+
+
+def run_section(section, component, **more):
+    text = {section: "c" if section in ("task", "executor") else ["c"], "budget": {"run": "0.005 usd"}, **more}
+    return run_pipeline(json.dumps(text), subjects=rows(30), components={"c": component})
+
+
+@pytest.mark.parametrize(
+    "task",
+    [AskingTask(), PricedTask(paid_failure), PricedTask(paid_response), PayingTask(paid_failure, PricedTask),
+     PricedTask(paid_failure, PayingTask)],
+    ids=["of a model", "of a failure", "of a response", "of the live object", "of the class"],
+)  # fmt: skip
+def test_a_cap_holds_for_a_task_with_an_estimate(task):
+    done = run_section("task", task)
+    assert Decimal(done.document["cost"]["usd"]) == Decimal("0.004")
+    assert (done.document["overruns"], done.document["throttled"]) == (0, {"run_cap": 28})
+    assert len(done.of("spend.settled")) == 2
+
+
+@pytest.mark.parametrize("task", [AskingTask(LiveModel(0.02)), PayingTask(paid_failure)], ids=["of a model", "its own"])
+def test_a_task_that_pays_without_an_estimate_is_refused(task):
+    done = run_section("task", task)
+    assert done.document["cost"]["usd"] == "0.002"
+    assert done.document["throttled"] == {"no_estimate": 29}
+    messages = {failed["error_message"] for failed in done.document["failed_subjects"]}
+    assert any("c reports a cost of 0.002 usd and estimates nothing" in message for message in messages)
+
+
+def test_the_failure_of_a_tasks_model_is_paid_once():
+    @attrs.frozen
+    class Broken:
+        def estimate(self, request):
+            return PRICE
+
+        async def complete(self, request):
+            return Failure("refused", "no", cost=PRICE)
+
+    done = run_section("task", AskingTask(Broken()), budget={"run": "1 usd"})
+    assert Decimal(done.document["cost"]["usd"]) == Decimal("0.060")
+
+
+@attrs.frozen
+class PayingExtractor:
+    """An extractor that reports a cost."""
+
+    writes = ("score",)
+
+    async def extract(self, record):
+        await asyncio.sleep(0.01)
+        return paid_failure(record)
+
+
+def test_an_extractor_that_pays_is_refused():
+    done = run_section("extractors", PayingExtractor())
+    assert done.document["cost"]["usd"] == "0.002"
+    assert done.document["throttled"] == {"no_estimate": 29}
+    messages = {failed["error_message"] for failed in done.document["failed_subjects"]}
+    assert any("Pay in a task, a metric or a judge" in message for message in messages)
+
+
+@attrs.frozen
+class Asks:
+    """A component of any kind that no cap covers, with a chat model inside."""
+
+    model: ChatModel = attrs.field(factory=LiveModel)
+    concurrency: int = 4
+    writes = ("score",)
+
+    def extract(self, record):
+        return {}
+
+    def add(self, record):
+        pass
+
+    def finish(self):
+        return {}
+
+    def observe(self, record):
+        return None
+
+
+@pytest.mark.parametrize("section", ["extractors", "aggregates", "early_stop", "executor"])
+def test_a_chat_model_in_a_component_that_no_cap_covers_is_refused(section):
+    with pytest.raises(
+        ConfigError, match="no cap covers the calls of an .*Ask the model in a task, a metric or a judge"
+    ):
+        run_section(section, Asks(), metrics=["diff/match"])
+
+
+@attrs.frozen
+class PricedAggregate:
+    """An aggregate that returns a score with a cost in place of JSON data."""
+
+    def add(self, record):
+        pass
+
+    def finish(self):
+        return Score(1.0, cost=PRICE)
+
+
+def test_an_aggregate_cannot_report_a_cost():
+    done = run_section("aggregates", PricedAggregate(), metrics=["diff/match"])
+    assert done.document["aggregates"] == {"c": None}
+    assert done.document["cost"]["usd"] == "0"
+    assert "not a mapping" in done.of("run.completed")[0].payload["broken"]["aggregates[0]"]

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from .._kernel.values.errors import ConfigError
+from .user_files import is_of_system, open_file
 
 _BLOCK = 1 << 16
 _DATABASE = b"SQLite format 3\x00"
@@ -134,12 +135,12 @@ class AtomicFile:
     def _refuse_to_replace(self) -> None:
         if self.path.is_symlink():  # it is resolved
             raise FileExistsError(0, "it is a link that leads to itself")
-        if self.path.exists() and not self.path.is_file():
+        if (self.path.exists() and not self.path.is_file()) or is_of_system(self.path):
             raise FileExistsError(0, "it is not a regular file")
         if self.path.exists() and not self._overwrite:
             raise FileExistsError(0, "it exists, and overwrite is false")
         if self.path.exists():
-            with self.path.open("rb") as file:
+            with open_file(self.path) as file:
                 begins = file.read(max(len(_DATABASE), len(self._replaces)))
             if begins.startswith(_DATABASE):
                 raise FileExistsError(0, "it is a SQLite database, such as a ledger; name another file")

@@ -151,8 +151,13 @@ def check_regular(path: Path) -> None:
     _check_kind(path, mode)
     if not stat.S_ISREG(mode):
         raise UnreadableFile(path, _READ_AGAIN)
-    if os.path.realpath(path).startswith(_SYSTEM):
+    if is_of_system(path):
         raise UnreadableFile(path, _NO_DATA)
+
+
+def is_of_system(path: Path) -> bool:
+    """Return whether *path* leads below ``/proc`` or ``/sys``, where a regular file may have no end."""
+    return os.path.realpath(path).startswith(_SYSTEM)
 
 
 def copy_input(path: Path | None, target: Path) -> None:

@@ -14,6 +14,7 @@ from .._kernel.values import Cost, Failure, Record, Results, Subject
 from .._kernel.values.endpoint_errors import AccessRefused
 from .._kernel.values.errors import Interrupted
 from .conformance import Conformance
+from .judging import excess
 from .pipeline import Bench
 from .subjects import GOLDEN
 
@@ -63,6 +64,14 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _cost(answer: object) -> Cost:
+    """Return what the *answer* of a task reports to have cost."""
+    if isinstance(answer, Failure):
+        return answer.cost
+    figures = (response["metrics"].get("cost") or 0 for response in getattr(answer, "responses", {}).values())
+    return sum((Cost(str(figure)) for figure in figures), Cost.zero())
 
 
 class TaskConformance(Conformance):
@@ -117,9 +126,31 @@ class TaskConformance(Conformance):
         """What one subject may cost is known before it is asked about."""
 
         async def ask(live: Any) -> list[object]:
-            return [estimate(live, subject) for subject in self.subjects]
+            priced = live if hasattr(live, "estimate") else component
+            return [estimate(priced, subject) for subject in self.subjects]
 
-        assert all(isinstance(cost, Cost) for cost in self.opened(component, bench.folder, ask))
+        wrong = [found for found in self.opened(component, bench.folder, ask) if not isinstance(found, Cost)]
+        assert not wrong, f"estimate must return a dicast.Cost, not {wrong[0]!r}"
+
+    def test_costs_no_more_than_the_estimate(self, component: Any, bench: Bench) -> None:
+        """A paid call without an estimate, or with one that is too low, breaks every cap. Runs refuse it."""
+
+        async def excesses(live: Any) -> list[str]:
+            priced = live if hasattr(live, "estimate") else component
+            found = []
+            for subject in self.subjects:
+                try:
+                    answer = await maybe_await(live.produce(subject))
+                except Interrupted:
+                    raise
+                except Exception:  # noqa: S112  # another check looks at exceptions
+                    continue
+                if fault := excess(_cost(answer), estimate(priced, subject)):
+                    found.append(f"{self.named} about {subject.id}: {fault}")
+            return found
+
+        found = self.opened(component, bench.folder, excesses)
+        assert not found, found[0]
 
 
 class ExtractorConformance(Conformance):
@@ -143,6 +174,12 @@ class ExtractorConformance(Conformance):
             assert isinstance(found, Mapping), f"{self.named} returned {found!r:.200}, not a mapping"
             wrong = list(faults(found, component.writes, record.get("responses", {})))
             assert not wrong, f"{self.named}: {wrong[0]}"
+
+    def test_costs_nothing(self, component: Any, bench: Bench) -> None:
+        """An extractor has no estimate, so runs refuse it after a cost. A task, a metric or a judge may pay."""
+        costs = [found.cost for found in self.extracted(component, bench) if isinstance(found, Failure)]
+        paid = [cost for cost in costs if not cost.is_zero]
+        assert not paid, f"{self.named} costs {paid[0]}; pay in a task, a metric or a judge"
 
     def test_leaves_the_record_as_it_is(self, component: Any, bench: Bench) -> None:
         """What it returns is merged by the kernel."""

@@ -20,6 +20,7 @@ from ..values.clock import Clock
 POLL_SECONDS = 0.2
 """How often a reservation that waits for others looks again, for those of other processes."""
 
+ESTIMATE_ADVICE = "Give it estimate(subject), which returns the highest cost of one call"
 NO_ESTIMATE = "no_estimate"
 """Why a call is refused whose component costs money and estimates nothing."""
 
@@ -233,7 +234,9 @@ class BudgetGate:
         finally:
             first.set_result(None)
 
-    def refuse_unannounced(self, component: str, label: str, subject: Subject) -> Failure | None:
+    def refuse_unannounced(
+        self, component: str, label: str, subject: Subject, advice: str = ESTIMATE_ADVICE
+    ) -> Failure | None:
         """Return a Failure where *component* costs money, has no estimate, and a cap is to hold in this unit; None elsewhere."""
         if (cost := self.dearest.get(component)) is None:
             return None
@@ -243,10 +246,7 @@ class BudgetGate:
         if cap is None:
             return None
         self._throttled(subject, Refusal(cap, wait=False), cost)
-        message = (
-            f"{label} reports a cost of {cost} and estimates nothing, so no cap can hold. Give it estimate(subject), which returns the"
-            " highest cost of one call"
-        )
+        message = f"{label} reports a cost of {cost} and estimates nothing, so no cap can hold. {advice}"
         return Failure("throttled_no_heuristic", message, throttled_reason=NO_ESTIMATE)
 
     def settle(

@@ -266,7 +266,7 @@ def _kept(answer: Answered, scope: CallScope) -> Payload:
     return {"model": model, "reply": reply, **also}
 
 
-_UNHEARD = ("timeout", "crashed", "invalid_score")
+UNHEARD = ("timeout", "crashed", "invalid_score")
 """Failures that the kernel finds: what such a call did cost, nobody has said."""
 
 
@@ -275,7 +275,7 @@ def _is_unheard(answer: Answered, scope: CallScope) -> bool:
     if not isinstance(answer, Failure) or not (answer.cost.is_zero or scope.again):  # what came before was settled then
         return False
     known = scope.calls or (scope.queued and answer.kind == "timeout")
-    return scope.cut or (answer.kind in _UNHEARD and not known)
+    return scope.cut or (answer.kind in UNHEARD and not known)
 
 
 def _without_text(answer: Answered) -> Answered:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import orjson
@@ -28,7 +29,7 @@ from ..values.endpoint_errors import AccessRefused
 from .call import Call, Caller, no_output
 from .call_scope import SCOPE, Asker, CallScope
 from .metering import awaited_reply, completed, written
-from .paid_calls import RunServices
+from .paid_calls import UNHEARD, RunServices
 
 
 @frozen
@@ -59,12 +60,66 @@ class TaskReplies(Asker):
         self._run, self._stream, self._rollout = run, stream, rollout
         self._budget, self._eval_id = run.budget, None
         self._bought: dict[str, Reply] = {}
+        self._failed: list[Cost] = []  # the costs of requests without a reply
         self._asked: Counter[str] = Counter()
 
     def begin(self) -> CallScope:
         """A new try: what was bought in those before it is at hand."""
         self._asked.clear()
         return self._scope()
+
+    async def produce(self, caller: Caller) -> Subject | Failure:
+        """Ask the task once. What it pays by itself is reserved before the call and settled after it."""
+        if self.call.nests or not self.call.is_unproven:
+            return await self._produce(caller)
+        async with self._budget.first_alone(self.call.slot.path):
+            return await self._produce(caller)
+
+    async def _produce(self, caller: Caller) -> Subject | Failure:
+        with holding(SCOPE, scope := self.begin()):
+            if (refused := await self._announce(caller, scope)) is not None:
+                return refused
+            try:
+                answer: Subject | Failure = await caller.call(self.call, self.subject)
+            except BaseException:
+                self._budget.forfeit(*scope.held.values())
+                raise
+            self._settle_own(scope, answer)
+            return answer
+
+    async def _announce(self, caller: Caller, scope: CallScope) -> Failure | None:
+        """Reserve the estimate of a task without chat models; return a Failure where a paid call has none, or there is no room."""
+        projected = Cost.zero() if self.call.nests else caller.estimate(self.call, self.subject)
+        if isinstance(projected, Failure):
+            return projected
+        if projected.is_zero:
+            return self._budget.refuse_unannounced(self.call.slot.path, self.call.slot.label, self.subject)
+        return await self.cover(scope, self._budget.projected(self.call.slot.path, projected))
+
+    def _settle_own(self, scope: CallScope, answer: Subject | Failure) -> None:
+        cost = self._own_cost(answer)
+        if not cost.is_zero or (scope.held and isinstance(answer, Subject)):
+            self.settle(scope, {**nothing(), cost.unit: cost})
+        elif isinstance(answer, Failure) and answer.kind in UNHEARD:
+            self._budget.forfeit(*scope.held.values())
+        else:
+            self._budget.release(*scope.held.values())
+
+    def _own_cost(self, answer: Subject | Failure) -> Cost:
+        """Return what the task reports to have paid next to the replies that it bought."""
+        if isinstance(answer, Failure):
+            same = [cost for cost in self._costs() if cost.unit == answer.cost.unit]
+            paid = sum(same, Cost.zero(answer.cost.unit)).amount
+            if answer.cost.amount is None or paid is None or not same:
+                return answer.cost if not same else Cost.zero(answer.cost.unit)
+            return evolve(answer.cost, amount=max(answer.cost.amount - paid, paid - paid))
+        if self.call.nests or self.call.estimate is None or not isinstance(answer, Answered):
+            return Cost.zero()
+        figures = (_figures(response).get("cost", 0) for response in answer.responses.values())
+        return sum((Cost(str(figure)) for figure in figures), Cost.zero())
+
+    def _costs(self) -> list[Cost]:
+        return [*(reply.cost for reply in self._bought.values()), *self._failed]
 
     async def buy(self, model: ChatModel, request: ChatRequest, component: ChatModel) -> Reply | Failure:
         """Return the reply of *model* to *request*, unless it was bought before. *model* was opened from *component*."""
@@ -80,14 +135,21 @@ class TaskReplies(Asker):
         async with call_turn():
             projected = estimate(model if hasattr(model, "estimate") else component, request)
             details = {"criterion": request.label, "request_digest": digest, "number": number}
-            return await self._buy(model, request, key, details, projected)
+            if not self.call.is_unproven:
+                return await self._buy(model, request, key, details, projected)
+            async with self._budget.first_alone(self.call.slot.path):
+                return await self._buy(model, request, key, details, projected)
 
     async def _buy(
         self, model: ChatModel, request: ChatRequest, key: str, asked: Mapping[str, object], projected: Cost
     ) -> Reply | Failure:
         scope = self._scope(request.label)
-        if projected.is_zero:
-            projected = self._budget.dearest.get(self.call.slot.path, projected)
+        path = self.call.slot.path
+        if projected.is_zero and (
+            unannounced := self._budget.refuse_unannounced(path, self.call.slot.label, self.subject)
+        ):
+            return unannounced
+        projected = self._budget.projected(path, projected)
         if (refused := await self.cover(scope, projected)) is not None:
             return refused
         began = time.monotonic()
@@ -151,6 +213,8 @@ class TaskReplies(Asker):
 
     def _close(self, scope: CallScope, answer: Reply | Failure) -> None:
         """Settle what the request cost, in place of what was reserved."""
+        if isinstance(answer, Failure):
+            self._failed.append(answer.cost)
         if scope.held and isinstance(answer, Failure) and answer.cost.is_zero:
             (self._budget.forfeit if scope.cut else self._budget.release)(*scope.held.values())
         elif scope.held or scope.calls or not answer.cost.is_zero:
@@ -192,7 +256,7 @@ class Producer:
         purchase = None if self.task is None else TaskReplies(self.run, self.stream, self.task, subject, 0)
         first = _given(subject) if purchase is None else await self._produce(purchase)
         row = columns(subject)
-        record = first if isinstance(first, Failure) else await self._record(row, first)
+        record = first if isinstance(first, Failure) else await self._record(row, first, subject)
         excused = self.task is not None and self.task.slot.on_failure == "zero"
         if isinstance(record, Failure) and not (record is first and excused):
             event = self._failed(row, record, subject, _requests(first, record, purchase))
@@ -226,20 +290,39 @@ class Producer:
     def _event(self, type_: str, payload: Mapping[str, object], subject: Subject) -> Event:
         return self.stream.event(type_, payload, subject, "user_controlled")
 
-    async def _record(self, row: Mapping[str, object], made: Subject) -> dict[str, Any] | Failure:
+    async def _record(self, row: Mapping[str, object], made: Subject, subject: Subject) -> dict[str, Any] | Failure:
         try:
             record = new_record(row, made, self.levels)
         except TypeError as error:
             return Failure("crashed", f"{self.task and self.task.slot.label}: {error}")
-        return await _extract(record, self.extractors, self.run.caller) or record
+        for call in self.extractors:
+            answer = await self._extract(call, record, subject)
+            if not isinstance(answer, Failure):
+                wrong = put_metrics(record, answer, call.slot.component.writes)
+                answer = wrong and Failure("crashed", wrong)
+            if isinstance(answer, Failure):
+                return Failure(
+                    answer.kind, f"{call.slot.label}: {answer.message}", throttled_reason=answer.throttled_reason
+                )
+        return record
+
+    async def _extract(self, call: Call, record: Mapping[str, object], subject: Subject) -> Any:
+        """Return what an extractor reads out of *record*. One that reports a cost is refused from then on: it has no estimate."""
+        path, budget = call.slot.path, self.run.budget
+        async with budget.first_alone(path) if call.is_unproven else nullcontext():
+            refused = budget.refuse_unannounced(path, call.slot.label, subject, "Pay in a task, a metric or a judge")
+            answer = refused or await self.run.caller.call(call, record)
+            if isinstance(answer, Failure) and not answer.cost.is_zero:
+                bought = {"model": None, "calls": 1, "tokens": None, "judge": RECORD, "metric": call.slot.label}
+                budget.charge(subject, None, answer.cost, {**bought, "rollout": 0, "reply": None}, path)
+        return answer
 
     async def _produce(self, purchase: TaskReplies) -> Subject | Failure:
         """Ask the task of *purchase*, again while its failure is retryable and its slot has retries left."""
         task, subject, history = purchase.call, purchase.subject, list[dict[str, object]]()
         most = task.slot.retries + 1
         while True:
-            with holding(SCOPE, purchase.begin()):
-                answer: Subject | Failure = await self.run.caller.call(task, subject)
+            answer = await purchase.produce(self.run.caller)
             if isinstance(answer, Subject):
                 return _same(answer, subject, task)
             history.append({"attempt": len(history) + 1, "error": answer.message})
@@ -302,15 +385,3 @@ def _same(made: Subject, subject: Subject, task: Call) -> Subject | Failure:
         made = evolve(made, columns=subject.columns)
     seal(made)
     return made
-
-
-async def _extract(record: dict[str, Any], extractors: Sequence[Call], caller: Caller) -> Failure | None:
-    """Let each of *extractors* add to the metrics of *record*; the Failure of the first that cannot."""
-    for call in extractors:
-        answer = await caller.call(call, record)
-        if not isinstance(answer, Failure):
-            wrong = put_metrics(record, answer, call.slot.component.writes)
-            answer = wrong and Failure("crashed", wrong)
-        if isinstance(answer, Failure):
-            return Failure(answer.kind, f"{call.slot.label}: {answer.message}")
-    return None

@@ -18,7 +18,7 @@ from .faults import Path as Address
 from .read import Document, dotted
 from .rubrics import load_rubric
 from .sections import Label, Slot
-from .slots import judges_inside, make_slot
+from .slots import judges_inside, make_slot, unpaid_model
 
 Placed = tuple[Address, Slot]
 
@@ -83,6 +83,8 @@ class SectionBuilder:
         return made if self.faults else attrs.evolve(made, inside=self._inside(path, made))
 
     def _alone(self, path: Address, built: Built, **slot: Any) -> Slot:
+        if (message := unpaid_model(built)) is not None:
+            self._fault(path, message)
         names, written = self._builder.names, self._builder.written
         (options,) = describe(built.live, names, written).values()  # by the component's name
         (counting,) = describe(built.live, names, written, counting=True).values()

@@ -12,7 +12,7 @@ import orjson
 
 from ..._toolkit.json_values import MISSING
 from ..contract.kinds import parts
-from ..contract.protocols import Extractor, Judge, estimate
+from ..contract.protocols import ChatModel, Extractor, Judge, estimate
 from ..values import KINDS, PARENTS, Rubric, Subject
 from .builder import Built
 from .default_ledger import sqlite_ledger
@@ -22,6 +22,9 @@ from .plain_values import unstructure
 from .sections import Pipeline, Scoring, Slot, SlotOptions
 
 _SCORES = "scores"
+_PAYING = ("metric", "judge", "task", "model")
+"""The kinds of components whose calls are reserved and settled."""
+
 _COUNTS = ("name", "distribution", "version", "options", "tier", "weight", "on", "range", "on_failure")
 
 
@@ -57,6 +60,18 @@ def make_slot(
     counts |= {"rubrics": rubrics} | ({"reads": reads} if reads else {})
     order = {} if made.shuffle is None else {"shuffle": made.shuffle}  # which changes no number of a subject
     return attrs.evolve(made, setup=digest(counts | order), fingerprint=digest(counts | {"options": counting}))
+
+
+def unpaid_model(built: Built) -> str | None:
+    """Return why *built* is refused that has a chat model or a judge inside and is of a kind that no cap covers; None if it is not."""
+    kind = built.component.kind
+    if kind in _PAYING or not any(isinstance(part, ChatModel | Judge) for part in parts(built.live)):
+        return None
+    article = "an" if kind[0] in "aeiou" else "a"
+    return (
+        f"{built.component.name} has a chat model or a judge inside, and no cap covers the calls of {article} {kind.replace('_', ' ')}. "
+        "Ask the model in a task, a metric or a judge"
+    )
 
 
 def judges_inside(component: Any) -> Iterator[tuple[str, Judge]]:
