@@ -31,7 +31,7 @@ HOOKS = KERNEL / "_kernel" / "contract" / "hooks.py"
 MODULE_LINES = 400
 FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 FOLDERS = {
-    "_init": 1480,
+    "_init": 1490,
     "_promptfoo": 1500,
     "_kernel/asking": 1890,
     "_kernel/cli": 2100,
@@ -47,7 +47,7 @@ FOLDERS = {
     "_kernel/timing": 600,
     "_kernel/values": 1350,
     "_processes": 550,
-    "_toolkit": 2950,
+    "_toolkit": 2960,
     "toolkit": 4000,
 }
 """Bars in lines of code for each folder of the kernel (docs/adr/0081, 0085, 0101)."""

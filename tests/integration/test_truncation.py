@@ -58,7 +58,8 @@ def test_cut_and_refused_outputs_of_a_task_are_counted_and_shown(shop, model):
     done = shop.run(MODEL % model.url + TASK + SINKS)
     (cut,), (refused,) = warnings(done, "cut_outputs"), warnings(done, "refused_outputs")
     assert (cut["subjects"], refused["subjects"]) == ({"row": 1}, {"row": 1})
-    assert cut["message"] == "the token limit cut the output of 1 row; max_output_tokens of prompt/chat raises it"
+    advice = "raise max_output_tokens of prompt/chat, or max_reasoning_tokens of its model"
+    assert cut["message"] == f"the token limit cut the output of 1 row; {advice}"
     assert [row["finish_reason"] for row in rows_of(shop)] == ["stop", "length", "refusal"]
     assert [row["score"] for row in rows_of(shop)] == ["1.0", "0.0", "1.0"]
     assert [case.get("finish_reason") for case in properties(shop)] == ["stop", "length", "refusal"]

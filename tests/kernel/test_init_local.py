@@ -58,10 +58,36 @@ def test_what_is_written_is_a_pipeline_that_check_accepts(init, capsys):
     assert main(["check", "pipeline.yaml"]) == 0, capsys.readouterr().err
 
 
-def test_a_package_may_be_named(init):
-    code, _, err, pipeline = init(FACTS, "--gguf", "pluggy")
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Install the distribution ``tiny-model``, which has a GGUF file."""
+    about = tmp_path / "site" / "tiny_model-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n")
+    (about / "RECORD").write_text("tiny_model/weights.gguf,,\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    return "tiny-model"
+
+
+def test_a_package_may_be_named(init, package):
+    code, _, err, pipeline = init(FACTS, "--gguf", package)
     assert code == 0, err
-    assert pipeline["define"] == {"asked": {"llamacpp/chat": {"package": "pluggy"}}}
+    assert pipeline["define"] == {"asked": {"llamacpp/chat": {"package": package}}}
+
+
+def test_off_a_terminal_the_error_has_its_own_line_and_names_installed_packages(init, package):
+    code, _, err, _ = init(FACTS, json_output=False)
+    assert code == 2
+    error = next(line for line in err.splitlines() if "--model local needs a model" in line)
+    assert "GGUF file, or installed package" not in error
+    assert f"{package}" in error.partition("installed packages with a GGUF file: ")[2]
+
+
+def test_the_file_says_how_far_to_trust_a_base_model(init, tmp_path):
+    init(FACTS, "--gguf", "model.gguf")
+    assert (
+        "may decide by chance and fail an output that equals its reference" in (tmp_path / "pipeline.yaml").read_text()
+    )
 
 
 def test_the_path_is_relative_to_the_pipeline(init, tmp_path):
@@ -94,6 +120,7 @@ def test_two_outputs_are_compared_by_letter(init):
         (("--gguf", "none.gguf"), "", "there is no such file"),
         (("--gguf", "rows.csv"), "", "is no GGUF file: it begins with b'ques'"),
         (("--gguf", "no-such-package"), "", "is neither a file nor an installed package"),
+        (("--gguf", "pluggy"), "", "--gguf 'pluggy': the package 'pluggy' has no GGUF file"),
         (("--gguf", ""), "", "is neither a file nor an installed package"),
     ],
 )

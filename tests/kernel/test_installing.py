@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from dicast import how_to_install
+from dicast._kernel.cli import main
+from dicast._kernel.contract.registry import Registry
+from dicast._toolkit.installing import with_one_command
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -73,3 +76,55 @@ def test_the_extra_of_a_plugin_is_added_to_its_folder(installed):
     installed(ROOT)
     assert how_to_install("schemas").endswith(f"pip install '{ROOT}/plugins/proxy[schemas]'  # dicast[schemas]")
     assert how_to_install("llamacpp").endswith(f"pip install {ROOT}/contrib/llamacpp  # dicast[llamacpp]")
+
+
+def test_several_extras_are_one_command(installed, monkeypatch):
+    installed()
+    assert how_to_install("replay", "llm").endswith("pip install 'dicast[replay,llm]'")
+    installed(ROOT, ROOT / ".venv")
+    monkeypatch.chdir(ROOT)
+    assert how_to_install("replay", "llm") == "uv sync --inexact --extra replay --extra llm  # dicast[replay,llm]"
+    installed(ROOT, ROOT / ".venv", "pip")
+    _, _, places = how_to_install("openai", "llm").partition("pip install ")
+    assert (
+        places == " ".join(f"{ROOT}/plugins/{name}" for name in ("openai", "hybrid", "llm")) + "  # dicast[openai,llm]"
+    )
+
+
+PIPELINE = """\
+define:
+  grader: {replay/chat: {path: replies.jsonl}}
+source: {rows/jsonl: {path: rows.jsonl}}
+judges:
+  - llm/judge: {model: grader}
+"""
+
+
+def test_several_missing_extras_are_one_error_with_one_command(tmp_path, monkeypatch, capsys):
+    missing, scan = {"replay", "llm"}, Registry.scan
+    monkeypatch.setattr(
+        Registry, "scan", lambda self: {name: plugin for name, plugin in scan(self).items() if name not in missing}
+    )
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pipeline.yaml").write_text(PIPELINE)
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "output": "a"}\n')
+    assert main(["check", "pipeline.yaml"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if "pipeline.yaml:" in line] == [
+        "pipeline.yaml:2:12: the plugin 'replay' is an extra that is not installed (define.grader)",
+        "pipeline.yaml:5:5: the plugin 'llm' is an extra that is not installed (judges[0])",
+    ]
+    assert lines[-1].endswith(how_to_install("replay", "llm"))
+    assert sum("--extra" in line or "pip install" in line for line in lines) == 1
+
+
+def test_one_missing_extra_has_its_command_in_its_message(monkeypatch):
+    assert with_one_command([f"a; {how_to_install('llm')}", f"b; {how_to_install('llm')}", "c"])[1] is None
+
+
+def test_commands_of_components_are_joined_too():
+    messages = [f"diff/similarity needs rapidfuzz: {how_to_install('similarity')}", f"x; {how_to_install('llm')}"]
+    assert with_one_command(messages) == (
+        ["diff/similarity needs rapidfuzz", "x"],
+        how_to_install("similarity", "llm"),
+    )

@@ -14,6 +14,7 @@ import pytest
 
 from dicast import ChatRequest, ConfigError, Cost, Failure, Message, RunContext, estimate
 from dicast_llamacpp import Chat
+from dicast_llamacpp import file as file_module
 from dicast_llamacpp.file import model_file as gguf_of
 
 pytestmark = pytest.mark.slow
@@ -196,12 +197,17 @@ def test_package_with_several_files_asks_for_a_path(tmp_path, monkeypatch):
     distribution(tmp_path, "two-gguf", "two_gguf/a.gguf", "two_gguf/b.gguf")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ConfigError, match=r"several GGUF files \(a.gguf, b.gguf\); name one of them by path"):
-        ask(Chat(package="two-gguf"))
+        Chat(package="two-gguf")
 
 
-def test_package_without_a_file_says_so():
+def test_package_without_a_file_is_refused_before_the_run():
     with pytest.raises(ConfigError, match="'pluggy' has no GGUF file; name a file by path"):
-        ask(Chat(package="pluggy"))
+        Chat(package="pluggy")
+
+
+def test_package_that_ships_a_model_in_parts_is_not_imported_by_the_check(monkeypatch):
+    monkeypatch.setattr(file_module, "import_module", None)
+    Chat(package=PACKAGE)
 
 
 def test_package_that_is_not_installed_is_named():
@@ -273,6 +279,7 @@ import asyncio, signal, sys
 from pathlib import Path
 from dicast import ChatRequest, Message, RunContext
 from dicast_llamacpp import Chat
+from dicast_llamacpp import file as file_module
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is started to ignore it
 

@@ -174,6 +174,12 @@ def _compared(output: Column | None, reference: Column, model: Model | None) -> 
 _MODEL_HINT = ("dicast init DATA --model NAME has a model judge instead, which is asked for each row and paid for.",)
 
 
+_WEAK = [
+    "A base model, one that was not trained to follow instructions, may decide by chance and fail an output that equals its reference.",
+    "Compare its verdicts with labels of yours before you rely on them: dicast label, then dicast agreement.",
+]
+"""What a user has to know of a small judge before its first verdict."""
+
 _AGREES = ["The output says what the reference says.", "It adds nothing that contradicts the reference."]
 
 
@@ -184,6 +190,8 @@ def _asked(guesses: Guesses | None, criteria: list[str], how: str, model: Model)
             "The model is asked for one word, yes or no; the probability of yes is the score. Give it examples of your own data:",
             "four to eight, as many yes as no. A small model checks outputs against a reference; it is no open judge.",
         ]
+        if guesses is None:
+            comments += _WEAK
         judge = short_judge(criteria, context, has_reference=guesses is None)
         return _Judged(["proxy/format", judge], how, comments, 0.5, asks=True)
     return _asked_for_numbers(guesses, criteria, how)

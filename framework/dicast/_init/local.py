@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, distributions
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,10 @@ def local_model(gguf: str | None, out: Path) -> Local:
             f"--gguf {name!r} is neither a file nor an installed package. Name a GGUF file, or install the package"
         )
         raise ConfigError(message) from error
+    try:
+        Registry().find("llamacpp/chat", ("model",)).cls(package=name)
+    except ConfigError as error:
+        raise ConfigError(f"--gguf {name!r}: {error}") from error
     return Local({"package": name})
 
 
@@ -80,7 +84,22 @@ def _asked() -> str:
     try:
         return str(click.prompt(_QUESTION, err=True)).strip()
     except click.Abort as error:
-        raise ConfigError("--model local needs a model: name it with --gguf FILE.gguf or --gguf PACKAGE") from error
+        click.echo(err=True)  # the error has its own line, below the question
+        packages = gguf_packages()
+        listed = f"; installed packages with a GGUF file: {', '.join(packages)}" if packages else ""
+        message = f"--model local needs a model: name it with --gguf FILE.gguf or --gguf PACKAGE{listed}"
+        raise ConfigError(message) from error
+
+
+def gguf_packages() -> list[str]:
+    """Return the names of installed distributions that have a GGUF file, or whose names end in ``gguf``."""
+    return sorted(
+        {
+            found.name
+            for found in distributions()
+            if found.name.casefold().endswith("gguf") or any(file.suffix == ".gguf" for file in found.files or ())
+        }
+    )
 
 
 def _check(path: Path) -> None:

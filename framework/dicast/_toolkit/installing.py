@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,25 +13,47 @@ from urllib.parse import unquote, urlsplit
 
 import orjson
 
+_EXTRA = re.compile(r"dicast\[([\w-]+)\]")
 
-def how_to_install(extra: str) -> str:
-    """The command that installs *extra* of dicast: ``pip install 'dicast[openai]'``.
 
-    In a clone it is the command that takes the extra from there, of uv where uv keeps the environment, else of pip, with
-    the extra's name behind it as a comment of the shell.
+def how_to_install(*names: str) -> str:
+    """Return the command that installs the extras *names* of dicast: ``pip install 'dicast[openai]'``.
+
+    In a clone it is the command that installs them from the clone: of uv where uv manages the environment, else of pip. The names of the
+    extras follow as a comment of the shell.
     """
-    pip = "pip" if find_spec("pip") else "uv pip"
+    pip, listed = "pip" if find_spec("pip") else "uv pip", ",".join(names)
     clone = _clone()
     if clone is None:
-        return f"{pip} install 'dicast[{extra}]'"
+        return f"{pip} install 'dicast[{listed}]'"
     if Path(sys.prefix) == clone / ".venv" and _said("INSTALLER").strip() == "uv":
         elsewhere = "" if Path.cwd().is_relative_to(clone) else f" --project {quote(str(clone))}"
-        command = f"uv sync --inexact --extra {extra}{elsewhere}"
-    elif extra == "all":
+        command = f"uv sync --inexact{''.join(f' --extra {name}' for name in names)}{elsewhere}"
+    elif "all" in names:
         command = f"{pip} install {quote(str(clone))}/plugins/* {quote(str(clone))}/contrib/*"
     else:
-        command = f"{pip} install " + " ".join(quote(place) for place in _places(clone, extra))
-    return f"{command}  # dicast[{extra}]"
+        places = dict.fromkeys(place for name in names for place in _places(clone, name))
+        command = f"{pip} install " + " ".join(map(quote, places))
+    return f"{command}  # dicast[{listed}]"
+
+
+def with_one_command(messages: Sequence[str]) -> tuple[list[str], str | None]:
+    """Return *messages* without their install commands, and one command for all their extras.
+
+    The messages are unchanged, and the command is None, if they install fewer than two extras.
+    """
+    named = [name for message in messages for name in _EXTRA.findall(message)]
+    commands = {name: how_to_install(name) for name in dict.fromkeys(named)}
+    missing = [name for name, command in commands.items() if any(command in message for message in messages)]
+    if len(missing) < 2:
+        return [*messages], None
+    return [_without(message, [commands[name] for name in missing]) for message in messages], how_to_install(*missing)
+
+
+def _without(message: str, commands: Iterable[str]) -> str:
+    for command in commands:
+        message = message.replace(f"; {command}", "").replace(f": {command}", "")
+    return message
 
 
 def extras() -> set[str]:

@@ -87,7 +87,7 @@ def test_without_either_letter_the_failure_has_the_tokens(top):
     answer, _ = ask(both(letter(1.0), token(*top)))
     assert isinstance(answer, Failure)
     assert (answer.kind, answer.cost) == ("judge_output_invalid", CENT + CENT)
-    assert f"neither A nor B begins with one of the tokens that came: {top[0][0]!r} 0.90" in answer.message
+    assert f"the model did not begin with A or B. Most probable tokens: {top[0][0]!r} 0.90" in answer.message
 
 
 def test_a_model_without_probabilities_ends_the_run_and_names_the_option():

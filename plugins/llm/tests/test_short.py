@@ -186,14 +186,23 @@ def test_without_either_word_the_failure_has_the_tokens():
     assert isinstance(answer, Failure)
     assert (answer.kind, answer.cost, len(asked)) == ("judge_output_invalid", CENT, 1)
     assert answer.message == (
-        "the reply is no verdict: none of yes, no begins with one of the tokens that came: 'The' 0.50, '<think>' 0.30, 'Sure' 0.10"
+        "the reply is no verdict: the model did not begin with yes or no. Most probable tokens: 'The' 0.50, '<think>' 0.30, 'Sure' 0.10"
     )
 
 
 def test_a_word_that_may_matter_and_is_absent_is_a_failure():
     answer, _ = ask(reply(("Yes", 0.6)))
     assert isinstance(answer, Failure)
-    assert "no is not among the 1 tokens that came, and may have 0.40 of the answer" in answer.message
+    assert "no is not among the 1 reported tokens, and may have up to 0.40 of the answer" in answer.message
+
+
+@pytest.mark.parametrize("tokens", [[("<think>", 0.99), ("Yes", 0.003)], [("<|channel|>", 1.0)]])
+def test_a_model_that_begins_to_reason_is_named(tokens):
+    answer, _ = ask(reply(*tokens))
+    assert isinstance(answer, Failure)
+    assert answer.kind == "judge_output_invalid"
+    assert f"the model began with {tokens[0][0]!r}: it reasons before it answers" in answer.message
+    assert "form: verdict" in answer.message
 
 
 @pytest.mark.parametrize("logprob", [0.5, math.nan])

@@ -14,7 +14,7 @@ import attrs
 
 from dicast import ChatRequest, ConfigError, Cost, InputPath, Problem, RunContext, Within
 
-from .file import assembled, assembled_name, check_digest, check_gguf, installed, model_file, part_of, sample
+from .file import assembled, assembled_name, check_digest, check_gguf, check_package, model_file, part_of, sample
 from .live import LiveChat, Settings, load
 from .waiting import Waiting
 
@@ -67,7 +67,7 @@ class Chat:
         if self.path is not None:
             check_gguf(self.path)
         if self.package is not None:
-            installed(self.package)
+            check_package(self.package)
         if self.packages:
             self._check_parts()
 

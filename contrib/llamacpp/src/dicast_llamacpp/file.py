@@ -61,19 +61,44 @@ def installed(package: str) -> Distribution:
         raise ConfigError(f"the package {package!r} is not installed: pip install {package!r}") from error
 
 
+def check_package(package: str) -> None:
+    """Check that the distribution *package* has a GGUF file, whole or in parts; nothing is put together.
+
+    :raises ConfigError: if it is not installed, or has no such file, or several.
+    """
+    found = installed(package)
+    if _whole_file(package, found) is None and not _assembles(found) and _module(found) is None:
+        raise ConfigError(f"the package {package!r} has no GGUF file; name a file by path")
+
+
 def model_file(package: str) -> Path:
     """The GGUF file of the distribution *package*; one that ships in parts is put together where its module says.
 
     :raises ConfigError: when the distribution has no such file, or several.
     """
     found = installed(package)
-    whole = [Path(str(file.locate())) for file in found.files or () if file.suffix == ".gguf"]
-    if len(whole) > 1:
-        names = ", ".join(sorted(file.name for file in whole))
-        raise ConfigError(f"the package {package!r} has several GGUF files ({names}); name one of them by path")
-    path = whole[0] if whole else _assembled(package, found)
+    path = _whole_file(package, found) or _assembled(package, found)
     check_gguf(path)
     return path
+
+
+def _whole_file(package: str, found: Distribution) -> Path | None:
+    """Return the one GGUF file of *found*; None if it has none.
+
+    :raises ConfigError: if it has several.
+    """
+    files = [Path(str(file.locate())) for file in found.files or () if file.suffix == ".gguf"]
+    if len(files) > 1:
+        names = ", ".join(sorted(file.name for file in files))
+        raise ConfigError(f"the package {package!r} has several GGUF files ({names}); name one of them by path")
+    return files[0] if files else None
+
+
+def _assembles(found: Distribution) -> bool:
+    """Return whether the source of *found* names the functions that put a model together; nothing is imported."""
+    sources = [file for file in found.files or () if len(file.parts) > 1 and file.name == "__init__.py"]
+    texts = (Path(str(file.locate())).read_text(errors="replace") for file in sources)
+    return any("assemble" in text and "default_output_path" in text for text in texts)
 
 
 def _assembled(package: str, found: Distribution) -> Path:

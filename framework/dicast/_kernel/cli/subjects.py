@@ -15,8 +15,11 @@ from ..resume.named_runs import TOOL, run_kind
 from ..resume.reading import Selection, failure, subject, verdict
 from ..values import MAX_TOKENS, REFUSAL, Event, Verdict, normalize_stop_reason
 from ..values.errors import ConfigError
-from ..values.rationale import SCOPE
+from ..values.rationale import RATIONALE, SCOPE
 from .summary import cut, failure_line, reply_line, tree
+
+_SHOWN = {RATIONALE: "reasons"}
+"""Words for names of signals that a reader would misunderstand."""
 
 _NAMED = 3
 """How many runs are named to choose from."""
@@ -142,8 +145,12 @@ def _grounds(verdict: Verdict) -> Iterator[Part]:
         by = " ".join(filter(None, (verdict.judge_kind, verdict.judge_model)))
         signals = [(key, value) for key, value in verdict.signals.items() if key != SCOPE]
         told = sorted(signals, key=lambda signal: len(str(signal[1])))  # a long one is cut, no other
-        yield Line(one_line("    " + cut(", ".join([f"by {by}", *(f"{key}: {value}" for key, value in told)]))))
-        if "rationale_hash" in verdict.signals and "rationale_redacted" not in verdict.signals:
+        yield Line(
+            one_line(
+                "    " + cut(", ".join([f"by {by}", *(f"{_SHOWN.get(key, key)}: {value}" for key, value in told)]))
+            )
+        )
+        if "rationale_hash" in verdict.signals and RATIONALE not in verdict.signals:
             yield "    its reasons were not kept (capture_rationale: false, or a ledger with content: digest)"
 
 

@@ -283,7 +283,8 @@ def _ending_lines(done: Document) -> Iterator[str | Drawing]:
         new = " (with another address or model in the file it is a new run)" if "message" in stopped else ""
         goes_on = "the same command goes on" if "live" in stopped else f"--resume {done['run_id']} judges the rest"
         if stopped["reason"] != "early_stop":  # which is an end like any other
-            yield f"  what was judged is kept; {goes_on}{new}"
+            kept = "verdicts are kept; " if done["scored"] else ""
+            yield f"  {kept}{goes_on}{new}"
     warnings = done.get("warnings", ())  # earlier versions had none
     yield from (f"warning: {one['message']}" for one in warnings if one["kind"] not in READ_WARNINGS)
     yield from gate_parts(done["gate"], done["undecided"])

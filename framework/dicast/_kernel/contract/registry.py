@@ -119,10 +119,12 @@ class Registry:
         raise PluginError(_not_offered(name, kinds, offered))
 
     def _unknown(self, name: str) -> Problem:
+        if _extra(name) in extras():  # a plugin of dicast that is not installed, whatever other name it resembles
+            return Problem(
+                f"the plugin {name!r} is an extra that is not installed; {how_to_install(_extra(name))}", value=name
+            )
         installed = [known for known in self.scan() if known != _KERNEL]
         message = f"unknown plugin {name!r} (installed: {', '.join(installed) or 'none'})"
-        if _extra(name) in extras():  # a plugin of dicast that is not installed, whatever other name it resembles
-            return Problem(f"{message}; {how_to_install(_extra(name))}", value=name)
         hint = nearest(name, self.scan())
         if hint is None and re.fullmatch(r"[a-z][a-z0-9_-]*", name):
             message += "; is the package that offers it installed?"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
+from ..._toolkit.installing import with_one_command
 from ..._toolkit.json_values import MISSING
+from ..classes import evolve
 from ..contract.kinds import parts
 from ..values.errors import ConfigError, PluginError, Problem
 from .faults import Fault, shown
@@ -19,8 +21,18 @@ def refusal(document: Document, faults: Sequence[Fault]) -> ConfigError | Plugin
     problems.sort(
         key=lambda problem: (problem.file != document.file, problem.file or "", problem.line or 0, problem.column or 0)
     )
+    problems = _with_one_command(problems)
     plugins = not document.problems and all(fault.plugin for fault in faults)
     return (PluginError if plugins else ConfigError)(problems)
+
+
+def _with_one_command(problems: list[Problem]) -> list[Problem]:
+    """Return *problems* with one last problem that installs all missing extras, if there are several."""
+    messages, command = with_one_command([problem.message for problem in problems])
+    if command is None:
+        return problems
+    shorter = [evolve(problem, message=message) for problem, message in zip(problems, messages, strict=True)]
+    return [*shorter, Problem(f"to install the missing extras: {command}")]
 
 
 def _follows(fault: Fault, unread: Container[str | None]) -> bool:

@@ -53,7 +53,11 @@ class EndingNotes:
         for reason, (kind, message) in _MESSAGES.items():
             if counts := self._outputs[reason]:
                 listed = " and ".join(f"{n:,} {name}{'s' * (n != 1)}" for name, n in sorted(counts.items()))
-                advice = f"; max_output_tokens of {task} raises it" if task and reason == MAX_TOKENS else ""
+                advice = (
+                    f"; raise max_output_tokens of {task}, or max_reasoning_tokens of its model"
+                    if task and reason == MAX_TOKENS
+                    else ""
+                )
                 text = f"{message.format(listed)}{advice}"
                 warnings.append({"kind": kind, "message": text, "subjects": dict(sorted(counts.items()))})
         for label, count in self._cut.items():

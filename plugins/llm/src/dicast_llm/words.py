@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -29,6 +29,7 @@ UNKNOWN = 0.05
 _ROUNDING = 1e-6  # endpoints round log probabilities, so a rest of 0 is not exact
 _BLANKS = " \t\r\n\u00a0\u2581\u0120\u010a"  # the last three: blanks as tokenizers spell them
 _MARKS = ".,:;!"
+_REASONING = ("<think", "<thought", "<reason", "<|channel", "[think")  # how reasoning begins in the templates of models
 _SHOWN = 5
 
 
@@ -72,16 +73,15 @@ class Distribution:
         """
         highest = max(self.logprobs.values())
         if highest == -math.inf:
-            raise NoAnswer(
-                f"none of {_listed(self.logprobs)} begins with one of the tokens that came: {self.tokens_text}"
-            )
+            raise self._no_answer(f"the model did not begin with {_listed(self.logprobs, 'or')}")
         weights = {word: math.exp(logprob - highest) for word, logprob in self.logprobs.items()}
         total, missing = math.fsum(weights.values()), [word for word, weight in weights.items() if not weight]
         unknown = len(missing) * math.exp(self.bound - highest) if missing else 0.0
         if unknown > UNKNOWN * (total + unknown):
             most = unknown / (total + unknown)
-            raise NoAnswer(
-                f"{_listed(missing)} is not among the {len(self.top)} tokens that came, and may have {most:.2f} of the answer: {self.tokens_text}"
+            listed, verb = _listed(missing, "and"), "is" if len(missing) == 1 else "are"
+            raise self._no_answer(
+                f"{listed} {verb} not among the {len(self.top)} reported tokens, and may have up to {most:.2f} of the answer"
             )
         return {word: weight / total for word, weight in weights.items()}
 
@@ -92,9 +92,19 @@ class Distribution:
         """
         pair = (self.logprobs[word], self.logprobs[rival])
         if max(pair) == -math.inf:
-            raise NoAnswer(f"neither {word} nor {rival} begins with one of the tokens that came: {self.tokens_text}")
+            raise self._no_answer(f"the model did not begin with {word} or {rival}")
         first, second = (self.bound if logprob == -math.inf else logprob for logprob in pair)
         return first - second
+
+    def _no_answer(self, problem: str) -> NoAnswer:
+        """Return the error for *problem*, with the tokens; of a model that began to reason, with the options that help."""
+        token = max(self.top, key=lambda token: token.logprob)
+        if token.text.strip(_BLANKS).casefold().startswith(_REASONING):
+            return NoAnswer(
+                f"the model began with {token.text.strip(_BLANKS)!r}: it reasons before it answers. Switch its reasoning off "
+                "(reasoning_effort: none, or the server's option for it), or set form: verdict"
+            )
+        return NoAnswer(f"{problem}. Most probable tokens: {self.tokens_text}")
 
     @property
     def tokens_text(self) -> str:
@@ -141,8 +151,9 @@ def _logsum(logprobs: Sequence[float]) -> float:
     return highest + math.log(math.fsum(math.exp(logprob - highest) for logprob in logprobs))
 
 
-def _listed(words: Mapping[str, float] | Sequence[str]) -> str:
-    return ", ".join(words)
+def _listed(words: Iterable[str], conjunction: str) -> str:
+    *others, last = words
+    return f"{', '.join(others)} {conjunction} {last}" if others else last
 
 
 @attrs.frozen
