@@ -104,18 +104,20 @@ ENDED = {
 def judged(chat_server, endpoint_modes, tmp_path):
     """Judge rows, one after the other, by a model with the quirk *mode*."""
 
-    def run(mode, judge=(), baseline=None, **options):
+    def run(mode, judge=(), baseline=None, rows=ROWS, budget=None, **options):
         chat_server.answer = endpoint_modes.MODES[mode]
         model = {"base_url": chat_server.url, "model": "m", "price": PRICE, **options}
         pipeline = {
             "judges": [{"llm/judge": {"as": "judge", "model": {"openai/chat": model}, **dict(judge)}}],
-            "executor": {"dicast/async": {"concurrency": 1}},
+            "executor": {"dicast/async": {"concurrency": 1 if rows is ROWS else len(rows)}},
             "ledger": {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}},
         }
+        if budget is not None:
+            pipeline["budget"] = {"run": f"{budget} usd", "day": f"{budget} usd"}
         if baseline is not None:
             pipeline["baseline"] = {"run": baseline}
         with stamina.set_testing(True, attempts=100, cap=True):
-            return dicast.run(pipeline, subjects=ROWS)
+            return dicast.run(pipeline, subjects=rows)
 
     return run
 
@@ -130,10 +132,38 @@ def test_a_verdict_is_read_and_paid(chat_server, judged, mode):
     assert run.adapted == ({"judge": adapted} if adapted else {})
 
 
+MANY = [dicast.Subject("row", str(number), f"q {number}", f"a {number}") for number in range(20)]
+
+
+@pytest.mark.parametrize("mode", ["openai_gpt5", "gemini", "groq_schema", "reasoning"])
+def test_rows_that_are_judged_together_learn_from_the_first_call(chat_server, judged, mode):
+    options, calls, _, adapted = SCORED[mode]
+    run = judged(mode, rows=MANY, budget=100, **options)
+    assert (run.scored, chat_server.count) == (20, calls + 18)
+    assert run.adapted == ({"judge": adapted} if adapted else {})
+
+
+def test_a_slow_first_reply_holds_the_others_back_for_a_while_only(chat_server, judged, monkeypatch):
+    monkeypatch.setattr("dicast.toolkit.endpoint.first_call.FIRST_SECONDS", 0.1)
+    chat_server.gathers = 20
+    assert judged("plain", rows=MANY).scored == 20
+    assert chat_server.peak == 20
+
+
+@pytest.mark.parametrize("judge", [{}, {"reasoning": "before"}])
+def test_a_model_that_turns_out_to_reason_stays_within_the_cap(judged, judge):
+    """A call is reserved without room for reasoning; the cap has to hold when its reply shows that the model needs it."""
+    run = judged("reasoning", judge, rows=MANY, budget=1.2)
+    assert Decimal(run.cost["usd"]) <= Decimal("1.2")
+    assert run.overruns == 0
+    assert run.scored > 0
+    assert run.failures == {"throttled_no_heuristic": 20 - run.scored}
+
+
 @pytest.mark.parametrize("mode", FAILED)
 def test_a_failure_is_paid_and_explained(chat_server, judged, mode):
     calls, cost, kind, words = FAILED[mode]
-    run = judged(mode)
+    run = judged(mode, budget=10)
     assert run.failures == {kind: 2}
     assert words in run.failed_subjects[0]["error_message"]
     assert (chat_server.count, Decimal(run.cost["usd"])) == (calls, cost)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TypeVar
@@ -21,7 +21,8 @@ class RequestTrace:
     """What became of the requests that one call of a chat model sent: *paced* by a limiter, and *cut* off unanswered.
 
     *spent* is what those of no use did cost. *waits* says that it is part of a batch, whose reply outlives the process; *waited* is how many
-    seconds the call waited for batches.
+    seconds the call waited for batches. *reserve* makes room for a try that turns out to cost more than was reserved for it, next
+    to the expense of earlier tries; it returns a Failure where a cap leaves none.
     """
 
     paced: bool = False
@@ -29,6 +30,7 @@ class RequestTrace:
     spent: Cost = Cost.zero()
     waits: bool = False
     waited: float = 0.0
+    reserve: Callable[[Cost, Cost], Awaitable[Failure | None]] | None = None
 
 
 WIRE: ContextVar[RequestTrace | None] = ContextVar("dicast_wire", default=None)

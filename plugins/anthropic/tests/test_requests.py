@@ -230,6 +230,19 @@ def test_no_room_for_thinking_is_doubled_to_that_of_the_answer(chat_server, ask,
 
 
 def test_many_calls_at_once_adapt_together(chat_server, claude, model, question):
+    chat = model(model="claude-opus-4-7", thinking="enabled", reasoning_effort="low")
+
+    async def work():
+        async with chat.open(RunContext("run", "test", Path())) as live:
+            return await asyncio.gather(*(live.complete(question(f"{number}?")) for number in range(20)))
+
+    replies = asyncio.run(work())
+    assert {(reply.text, reply.adapted) for reply in replies} == {("Yes.", ("temperature", "thinking"))}
+    assert chat_server.count == 21
+
+
+def test_calls_that_start_before_the_first_answer_adapt_together(chat_server, claude, model, question, monkeypatch):
+    monkeypatch.setattr("dicast.toolkit.endpoint.first_call.FIRST_SECONDS", 0.1)
     chat_server.gathers = 20
     chat = model(model="claude-opus-4-7", thinking="enabled", reasoning_effort="low")
 
@@ -240,6 +253,29 @@ def test_many_calls_at_once_adapt_together(chat_server, claude, model, question)
     replies = asyncio.run(work())
     assert {(reply.text, reply.adapted) for reply in replies} == {("Yes.", ("temperature", "thinking"))}
     assert chat_server.count <= 40
+
+
+def test_a_block_of_thinking_without_an_answer_shows_that_the_model_reasons(chat_server, model, question):
+    """Gateways in the format of the API report no tokens of thinking."""
+
+    def answer(asked):
+        thinking = {"type": "thinking", "thinking": "Hm.", "signature": "x"}
+        is_cut = asked.body["max_tokens"] < 1000
+        content = [thinking] if is_cut else [thinking, {"type": "text", "text": "Yes."}]
+        usage = {"input_tokens": 100, "output_tokens": asked.body["max_tokens"] if is_cut else 500}
+        stop = "max_tokens" if is_cut else "end_turn"
+        return chat_server.Answer(body={"type": "message", "content": content, "stop_reason": stop, "usage": usage})
+
+    chat = model(model="of-a-gateway", price=PRICE)
+    chat_server.answer = answer
+
+    async def work():
+        async with chat.open(RunContext("run", "test", Path())) as live:
+            return await live.complete(question())
+
+    reply = asyncio.run(work())
+    assert (reply.text, [asked.body["max_tokens"] for asked in chat_server.requests]) == ("Yes.", [64, 64 + 8192])
+    assert reply.cost.amount * 1_000_000 == (100 + 64) + (100 + 500)
 
 
 def test_thinking_that_uses_up_both_tries_fails_with_the_option(chat_server, ask, claude):

@@ -290,7 +290,8 @@ def test_content_policy_is_a_refusal(chat_server):
 
 
 @pytest.mark.slow
-def test_many_calls_at_once_are_not_held_back(chat_server):
+def test_many_calls_at_once_are_not_held_back(chat_server, monkeypatch):
+    monkeypatch.setattr("dicast.toolkit.endpoint.first_call.FIRST_SECONDS", 0.1)
     chat_server.gathers = 120
     replies = together(chat(chat_server), *[asking() for _ in range(120)])
     assert all(reply.usage for reply in replies)

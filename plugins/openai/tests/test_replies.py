@@ -404,7 +404,8 @@ def test_retries_are_not_told_on_stderr_or_in_the_log(chat_server, ask, caplog, 
     assert (caplog.text, *capfd.readouterr()) == ("", "", "")
 
 
-def test_fewer_calls_at_once_after_the_endpoint_had_too_much(chat_server, model):
+def test_fewer_calls_at_once_after_the_endpoint_had_too_much(chat_server, model, monkeypatch):
+    monkeypatch.setattr("dicast.toolkit.endpoint.first_call.FIRST_SECONDS", 0.1)
     chat_server.latency, chat_server.gathers = 0.1, 40
 
     async def run():

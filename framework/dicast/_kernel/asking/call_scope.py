@@ -6,13 +6,15 @@ import asyncio
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from decimal import Decimal
 from typing import Any
 
 from ..._toolkit.rate_limit import RequestTrace
 from ..classes import define, evolve, field
 from ..report.tally import nothing
+from ..timing.turns import holding
 from ..values import Cost, Failure, Refusal, Reply, Subject, Verdict
 from .budget import BudgetGate, Reservation, exceeds
 from .call import Call
@@ -41,14 +43,46 @@ class Asker(ABC):
             return None
         if cost.amount is None:
             return throttled(Skip("unknown_price", cost))
-        seconds = max(0.0, scope.until - time.monotonic(), scope.lasting)
-        alone = not scope.held and (scope.around is None or not scope.around.held)
-        held = await self._budget.reserve(
-            scope.subject, self._eval_id, cost, seconds, patient=alone, lasting=scope.lasting > 0
-        )
+        held = await self._reserve(scope, cost)
         if isinstance(held, Refusal):
             return throttled(Skip(held.cap.reason, cost))
         scope.held[cost.unit] = held
+        return None
+
+    async def _reserve(self, scope: CallScope, cost: Cost) -> Reservation | Refusal:
+        """Reserve *cost*; a call that holds room, or is inside one that does, does not wait for others."""
+        seconds = max(0.0, scope.until - time.monotonic(), scope.lasting)
+        alone = not scope.held and (scope.around is None or not scope.around.held)
+        return await self._budget.reserve(
+            scope.subject, self._eval_id, cost, seconds, patient=alone, lasting=scope.lasting > 0
+        )
+
+    async def cover_more(self, scope: CallScope, cost: Cost, spent: Cost) -> Failure | None:
+        """Reserve *cost* and *spent* for each request of *scope* that is under way, in place of what is held and is too little.
+
+        :param spent: the expense of failed tries.
+
+        A Failure when there is no room. A call for which nothing is reserved stays so.
+        """
+        held = scope.held.get(cost.unit)
+        if held is None or cost.amount is None:
+            return None
+        if scope.received[cost.unit].is_zero and spent.is_zero:
+            needed = max(sum([cost] * len(scope.asking), Cost.zero(cost.unit)), scope.projected(cost.unit), key=_amount)
+            if not exceeds(needed, held.projected):
+                return None
+            self._budget.release(scope.held.pop(cost.unit))  # calls that wait for each other hold nothing
+            return await self.cover(scope, needed)
+        if spent.is_zero and len(scope.asking) == 1:
+            return await self.cover_again(scope, cost)
+        needed = sum([cost + spent] * len(scope.asking), scope.received[cost.unit])
+        if not exceeds(needed, held.projected):
+            return None
+        more = await self._reserve(scope, needed)
+        if isinstance(more, Refusal):
+            return throttled(Skip(more.cap.reason, needed))
+        self._budget.release(held)
+        scope.held[cost.unit] = more
         return None
 
     def settle(self, scope: CallScope, owed: Mapping[str, Cost], **answered: Any) -> None:
@@ -80,6 +114,10 @@ class Asker(ABC):
         return await self.cover(scope, cost)
 
 
+def _amount(cost: Cost) -> Decimal:
+    return cost.amount or Decimal(0)
+
+
 def throttled(skip: Skip) -> Failure:
     """What a judge's subject ends in when there is no room for its call."""
     upto = "" if skip.cost.amount is None else f", which may cost up to {skip.cost},"
@@ -92,7 +130,7 @@ class CallScope:
     """One call of a component, and what the chat models and judges inside it have cost.
 
     *received* is what the replies of its own chat models cost, which is still to be settled; *settled* is what judges inside it
-    have settled by themselves; *spent* is what all of it came to once it has ended, in each unit; *until* is when the call's time is over, by the monotonic clock; *held* is what was reserved
+    have settled by themselves; *spent* is what all of it came to once it has ended, in each unit; *until* is when the call's time is over, by the monotonic clock; *estimate* returns its projected cost; *held* is what was reserved
     for it, under the lock *covering*. These three have an amount for each unit of money. *cut* says that a request ended unheard,
     *queued* that one was given up; without *cut*, before it was sent. *path*, *judge* and *metric* say what is asked, and for what;
     *asking* is how many requests are under way, *again* that one was put again. *adapted* has the parameters that endpoints refused. *lasting* is how many seconds the replies take at most, where
@@ -118,6 +156,7 @@ class CallScope:
     calls: int = 0
     tokens: int | None = None
     until: float = math.inf
+    estimate: Callable[[], Cost | Failure] | None = None
     asking: set[asyncio.Future[None]] = field(factory=set)
     again: bool = False
     adapted: set[str] = field(factory=set)
@@ -131,6 +170,14 @@ class CallScope:
         of = {"judge": self.judge, "metric": self.metric, "rollout": self.rollout}
         items = {"batch_items": self.items} if self.items else {}
         return {"model": self.model, "calls": self.calls, "tokens": self.tokens, **of, "reply": None, **items}
+
+    def projected(self, unit: str) -> Cost:
+        """Return what the whole call is estimated to cost by now, in *unit*; nothing if it has no estimate."""
+        if self.estimate is None:
+            return Cost.zero(unit)
+        with holding(SCOPE, self):
+            cost = self.estimate()
+        return cost if isinstance(cost, Cost) and cost.unit == unit and cost.amount is not None else Cost.zero(unit)
 
     @property
     def seconds_inside(self) -> float:

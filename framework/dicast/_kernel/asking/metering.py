@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import orjson
@@ -106,13 +107,19 @@ async def covering(scope: CallScope) -> AsyncIterator[None]:
         scope.covering.release()
 
 
+async def _cover_more(scope: CallScope, cost: Cost, spent: Cost) -> Failure | None:
+    """Make room for a request of *scope* that turns out to cost up to *cost*, after *spent*; a Failure where a cap leaves none."""
+    async with covering(scope):
+        return await scope.asker.cover_more(scope, cost, spent)
+
+
 async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) -> Reply | Failure:
     """What *model* answers for the call *scope*, whatever it raises.
 
     *scope* notes what came back and what it cost, what was given up, and what ended without an answer.
     """
     scope.asking.add(ended := asyncio.get_running_loop().create_future())
-    with holding(WIRE, wire := RequestTrace()), holding(SCOPE, None):
+    with holding(WIRE, wire := RequestTrace(reserve=partial(_cover_more, scope))), holding(SCOPE, None):
         try:
             answer: object = await awaited_reply(model, request)
         except asyncio.CancelledError:

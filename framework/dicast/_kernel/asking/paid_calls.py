@@ -166,8 +166,9 @@ class PaidCalls(Asker):
     async def _pay(self, call: Call, children: Children, scope: CallScope) -> Answered | Skip:
         """Reserve the cost of *call*, make the call, and settle it."""
         subject = scope.subject
+        scope.estimate = partial(self._run.caller.estimate, call, subject)
         with holding(SCOPE, scope):
-            projected = self._run.caller.estimate(call, subject)
+            projected = scope.estimate()
         if isinstance(projected, Failure):
             return projected
         scope.until = time.monotonic() + call.seconds

@@ -13,6 +13,7 @@ from .answers import Answer
 from .chat_form import ChatOptions, RequestForm, adapted, parameters, request_body
 from .chat_parts import is_carried
 from .client import OK, Client, Exchange
+from .first_call import FirstCall
 from .media import MediaReader, count_media
 from .parameters import SYSTEM_ROLE, is_about_length, named_parameter
 
@@ -43,6 +44,10 @@ class ReadReply:
 
 class Sender(Protocol[S]):
     """The way of a request to the endpoint and back."""
+
+    async def prepare(self) -> None:
+        """Do what has to be done once before the first request, such as imports."""
+        ...
 
     async def send(self, call: Exchange, body: dict[str, Any]) -> S | Answer:
         """Return the response to *body*; an :class:`~.answers.Answer` for each status other than 200.
@@ -77,6 +82,7 @@ class ChatLoop(Generic[S]):
         self._options, self._client, self._sender = options, client, sender
         self._form = RequestForm.of(options)
         self._media = MediaReader(is_carried)
+        self._first = FirstCall()
         self._reasons = False
 
     def estimate(self, request: ChatRequest) -> Cost:
@@ -103,7 +109,8 @@ class ChatLoop(Generic[S]):
         return await self._client.call(call, lambda: self._attempt(call, request))
 
     async def _attempt(self, call: Exchange, request: ChatRequest) -> Reply:
-        sent = await self._ask(call, request, self._room)
+        await self._sender.prepare()
+        sent = await self._first.before(lambda: self._ask(call, request, self._room))
         reply, cost = self._read(call, sent)
         if not _ended_before_text(reply):
             return call.paid(reply, cost)
@@ -125,6 +132,8 @@ class ChatLoop(Generic[S]):
         guess: RequestForm | None = None
         for _ in range(_MOST_FORMS):
             form, asked = guess or self._form, self._media.sent(request)
+            if room > self._options.reasoning_room():
+                await self._client.reserve(call, self._options.estimate(asked, room))
             answer = await self._sender.send(call, request_body(self._options, asked, form, room))
             sent = _Sent(answer, asked, form, room)
             if not isinstance(answer, Answer) or answer.status == OK:

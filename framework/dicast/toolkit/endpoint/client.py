@@ -13,7 +13,7 @@ import httpx
 from ..._kernel.values import Cost, Failure, Reply
 from ..._kernel.values.endpoint_errors import AccessRefused
 from ..._toolkit.http_reply import IDENTITY, ReplyReader, ReplyRefused, retry_after
-from ..._toolkit.rate_limit import RateLimiter, Reachability
+from ..._toolkit.rate_limit import WIRE, RateLimiter, Reachability, RequestTrace
 from .answers import Answer, joined_line
 from .faults import LONGEST_WAIT, CallFault, ConnectionFault, backoff, quiet_retries
 from .options import Address, ClientLimits
@@ -173,6 +173,16 @@ class Client:
         call.spent += fault.cost
         self.limiter.spent(fault.cost)
         call.history.append({"attempt": call.tries, "error": str(fault)})
+
+    async def reserve(self, call: Exchange, cost: Cost) -> None:
+        """Reserve *cost* for the next try of *call*, whose estimate was lower when the call began.
+
+        :raises CallFault: if a cap leaves no room for it.
+        """
+        reserve = (WIRE.get() or RequestTrace()).reserve
+        failure = None if reserve is None or cost.is_zero else await reserve(cost, call.spent)
+        if failure is not None:
+            raise CallFault(failure.message, again=False, kind=failure.kind, throttled_reason=failure.throttled_reason)
 
     async def send(
         self,

@@ -26,6 +26,7 @@ class CallFault(Exception):
     :param cost: the cost of the try, or its upper bound if the endpoint may have billed it.
     :param kind: the kind of the Failure.
     :param finish_reason: the endpoint's word for the end of a reply that cannot be used.
+    :param throttled_reason: the cap that leaves no room for the try.
     """
 
     def __init__(
@@ -37,17 +38,24 @@ class CallFault(Exception):
         cost: Cost | None = None,
         kind: str = "judge_call_failed",
         finish_reason: str | None = None,
+        throttled_reason: str | None = None,
     ) -> None:
         super().__init__(message)
         self.again, self.wait, self.cost, self.kind = again, wait, cost or Cost.zero(), kind
-        self.finish_reason = finish_reason
+        self.finish_reason, self.throttled_reason = finish_reason, throttled_reason
 
     def failure(self, cost: Cost, retry: Mapping[str, Any]) -> Failure:
         """Return the Failure of a call that ended with this fault."""
         message = f"{self} ({retry['attempts']} tries)" if retry["attempts"] > 1 else str(self)
         is_retryable = self.again or self.wait is not None or self.kind == "timeout"
         return Failure(
-            self.kind, message, retryable=is_retryable, cost=cost, retry=retry, finish_reason=self.finish_reason
+            self.kind,
+            message,
+            retryable=is_retryable,
+            cost=cost,
+            retry=retry,
+            finish_reason=self.finish_reason,
+            throttled_reason=self.throttled_reason,
         )
 
 

@@ -11,6 +11,7 @@ import orjson
 from dicast import AccessRefused, ChatRequest, Cost, Failure, Reply
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
 from dicast.toolkit.endpoint.client import OK, Client, Exchange, connect
+from dicast.toolkit.endpoint.first_call import FirstCall
 from dicast.toolkit.endpoint.media import MediaReader, count_media
 from dicast.toolkit.media_tokens import most_input_tokens
 
@@ -62,6 +63,7 @@ class Live:
     def __init__(self, chat: Chat, client: Client) -> None:
         self._chat, self._client = chat, client
         self._accepted = Accepted()
+        self._first = FirstCall()
         self._media = MediaReader(lambda media: media_block(media) is not None)
 
     def estimate(self, request: ChatRequest) -> Cost:
@@ -87,7 +89,7 @@ class Live:
     async def _attempt(self, call: Exchange, request: ChatRequest) -> Reply:
         if request.logprobs:
             raise AccessRefused(self._client.message(NO_LOGPROBS, self._chat.path), call.spent)
-        sent = await self._ask(call, request, self._accepted)
+        sent = await self._first.before(lambda: self._ask(call, request, self._accepted))
         if not sent.is_used_up(self._chat):
             return call.paid(*self._finished(call, sent))
         self._note_used_up(call, sent.reply)
@@ -109,6 +111,8 @@ class Live:
         doublings = accepted.doublings
         while True:
             marked = self._media.sent(request)
+            if accepted.room(self._chat, request).total > Accepted().room(self._chat, request).total:
+                await self._client.reserve(call, self._chat.estimate_for(marked, accepted))
             data = orjson.dumps(body(self._chat, marked, accepted))
             answer = await self._client.send(call, "POST", self._chat.path, data)
             if answer.status == OK:

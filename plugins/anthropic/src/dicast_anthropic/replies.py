@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
 import orjson
 
 from dicast import Reply, Usage
@@ -36,8 +37,11 @@ def read_reply(answer: Answer) -> Reply:
     usage = read_usage(body)
     reason, model = body.get("stop_reason"), body.get("model")
     reason = reason if isinstance(reason, str) else None
+    text = _text(body["content"], usage)
+    if usage is not None and not text and _has_thinking(body["content"]):  # no token was for the answer
+        usage = attrs.evolve(usage, reasoning_tokens=usage.output_tokens)
     return Reply(
-        _text(body["content"], usage),
+        text,
         model=model if isinstance(model, str) else None,
         stop_reason=_STOP_REASONS.get(reason, reason) if reason else None,
         finish_reason=reason,
@@ -72,6 +76,11 @@ def _text(content: list[Any], usage: Usage | None) -> str:
     if not all(isinstance(text, str) for text in texts):
         raise Unreadable("a text block of the reply has no text", usage)
     return "".join(map(str, texts))
+
+
+def _has_thinking(content: list[Any]) -> bool:
+    blocks = (block for block in content if isinstance(block, Mapping))
+    return any(block.get("type") in ("thinking", "redacted_thinking") for block in blocks)
 
 
 def read_usage(body: object) -> Usage | None:

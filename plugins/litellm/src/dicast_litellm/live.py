@@ -91,10 +91,13 @@ class Library:
         if self._session is not None:
             await self._session.close()
 
-    async def send(self, call: Exchange, body: dict[str, Any]) -> Completion | Answer:
-        """Return the reply to *body*, or the response that refuses it."""
+    async def prepare(self) -> None:
+        """Import litellm, which takes seconds."""
         if self._litellm is None:
             await self._load()
+
+    async def send(self, call: Exchange, body: dict[str, Any]) -> Completion | Answer:
+        """Return the reply to *body*, or the response that refuses it."""
         return await self._client.paced(call, lambda: self._send(call, body))
 
     async def _load(self) -> None:

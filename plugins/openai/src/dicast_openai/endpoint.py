@@ -42,6 +42,9 @@ class Endpoint:
     def __init__(self, options: Chat, client: Client) -> None:
         self._options, self._client = options, client
 
+    async def prepare(self) -> None:
+        """Do nothing: the client is open."""
+
     async def send(self, call: Exchange, body: dict[str, Any]) -> Answer:
         """Return the response to *body*, of any status."""
         return await self._client.send(call, "POST", _PATH, orjson.dumps(body))
