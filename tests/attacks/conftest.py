@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -67,3 +69,53 @@ def attack(tmp_path, monkeypatch, capfd):
     for name in [name for name in os.environ if name.startswith("DICAST_")]:
         monkeypatch.delenv(name)
     return Attack(tmp_path, capfd)
+
+
+class Disk:
+    """A small file system in memory at ``disk``. Calling it leaves so much room in kB."""
+
+    step = int(os.environ.get("DICAST_DISK_STEP", "16"))
+    """kB between two rooms that are left."""
+    room = 4 * 1024
+    """kB that are enough for every command."""
+
+    def __init__(self, folder: Path, capfd) -> None:
+        self.folder, self._capfd = folder, capfd
+        rows = (
+            {"id": str(n), "input": os.urandom(1500).hex(), "output": "ab"[n % 2], "reference": "a"} for n in range(40)
+        )
+        (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def __call__(self, room: int) -> None:
+        used = os.statvfs(self.folder / "disk")
+        kilobytes = (used.f_blocks - used.f_bfree) * used.f_frsize // 1024 + room
+        subprocess.run(["mount", "-o", f"remount,size={kilobytes}k", "disk"], cwd=self.folder, check=True)
+
+    def empty(self) -> None:
+        """Make room, and remove what a command left."""
+        self(self.room)
+        for path in (self.folder / "disk").iterdir():
+            if path.name != ".filler":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def dicast(self, *arguments: str) -> tuple[int, str]:
+        """Return the exit code and all that is printed."""
+        self._capfd.readouterr()
+        code = main(list(arguments))
+        return code, "".join(self._capfd.readouterr())
+
+
+@pytest.fixture
+def disk(tmp_path, monkeypatch, capfd):
+    """Mount a small file system at ``disk``, below the current folder, which has 40 rows."""
+    if os.geteuid() != 0:
+        pytest.skip("a small file system is mounted, which needs root")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DICAST_LEDGER", raising=False)
+    (tmp_path / "disk").mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", "disk"]
+    if subprocess.run(words, cwd=tmp_path, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    (tmp_path / "disk/.filler").write_bytes(bytes(8192))  # a size of 0 would be no limit
+    yield Disk(tmp_path, capfd)
+    subprocess.run(["umount", tmp_path / "disk"], check=True)

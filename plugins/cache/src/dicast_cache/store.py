@@ -132,12 +132,14 @@ def _make(path: Path) -> None:
     os.close(os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         with closing(sqlite3.connect(hidden, isolation_level=None)) as connection:
-            connection.executescript(f"PRAGMA journal_mode = WAL; {_SCHEMA}")
+            # The schema is in the file itself before there is a log: a log that a full disk keeps would lose its name.
+            connection.executescript(f"BEGIN; {_SCHEMA} COMMIT; PRAGMA journal_mode = WAL")
         os.link(hidden, path)
     except FileExistsError:
         return
     finally:
-        hidden.unlink()
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            hidden.with_name(hidden.name + suffix).unlink(missing_ok=True)
 
 
 def _connected(path: Path, *, write: bool) -> sqlite3.Connection:

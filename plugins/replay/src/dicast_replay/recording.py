@@ -66,7 +66,10 @@ class Recording:
         written = os.write(self._file, line)
         start = os.lseek(self._file, 0, os.SEEK_CUR) - written
         if written < len(line):
-            os.ftruncate(self._file, start)
+            try:
+                os.write(self._file, line[written:])  # which says why, such as a full disk
+            finally:
+                os.ftruncate(self._file, start)
             raise OSError(0, f"only {written} of {len(line)} bytes were written")
         self._places[bytes.fromhex(digest)] = start, len(line)
 
@@ -126,7 +129,12 @@ def _opened(path: Path, *, write: bool) -> int:
 
 def _created(path: Path) -> int:
     file = os.open(path, os.O_RDWR | _BINARY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
-    os.write(file, orjson.dumps({"dicast_replay": FORMAT}, option=orjson.OPT_APPEND_NEWLINE))
+    try:
+        os.write(file, orjson.dumps({"dicast_replay": FORMAT}, option=orjson.OPT_APPEND_NEWLINE))
+    except BaseException:  # such as a full disk
+        os.close(file)
+        path.unlink()
+        raise
     return file
 
 
