@@ -375,6 +375,23 @@ def test_a_chat_model_in_a_component_that_no_cap_covers_is_refused(section):
 
 
 @attrs.frozen
+class NamesAJudge:
+    """An aggregate with an option called like the method of a judge."""
+
+    judge: str | None = None
+
+    def add(self, record):
+        pass
+
+    def finish(self):
+        return {}
+
+
+def test_an_option_called_judge_is_no_judge():
+    assert run_section("aggregates", NamesAJudge(), metrics=["diff/match"]).document["aggregates"] == {"c": {}}
+
+
+@attrs.frozen
 class PricedAggregate:
     """An aggregate that returns a score with a cost in place of JSON data."""
 

@@ -65,13 +65,19 @@ def make_slot(
 def unpaid_model(built: Built) -> str | None:
     """Return why *built* is refused that has a chat model or a judge inside and is of a kind that no cap covers; None if it is not."""
     kind = built.component.kind
-    if kind in _PAYING or not any(isinstance(part, ChatModel | Judge) for part in parts(built.live)):
+    if kind in _PAYING or not any(_asks(part) for part in parts(built.live) if part is not built.live):
         return None
     article = "an" if kind[0] in "aeiou" else "a"
     return (
         f"{built.component.name} has a chat model or a judge inside, and no cap covers the calls of {article} {kind.replace('_', ' ')}. "
         "Ask the model in a task, a metric or a judge"
     )
+
+
+def _asks(part: object) -> bool:
+    """Return whether *part* is a chat model or a judge; an option called ``judge`` makes no judge."""
+    is_judge = isinstance(part, Judge) and callable(part.judge)
+    return not isinstance(part, type) and (is_judge or (isinstance(part, ChatModel) and callable(part.complete)))
 
 
 def judges_inside(component: Any) -> Iterator[tuple[str, Judge]]:
