@@ -76,7 +76,7 @@ FAILED = {
         4,
         usd(100, 256) + 2 * usd(100, 4352) + usd(100, 8448),
         "judge_output_invalid",
-        "4,352 reasoning tokens, with room for 4,096; raise max_reasoning_tokens",
+        "4,352 reasoning tokens; the limit had 256 tokens for the answer and 4,096 for reasoning; raise max_reasoning_tokens",
     ),
     "azure_policy": (2, Decimal(0), "refused", "content management policy"),
     "qwen_inspection": (2, Decimal(0), "refused", "inappropriate content"),

@@ -33,13 +33,13 @@ FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 FOLDERS = {
     "_init": 1490,
     "_promptfoo": 1500,
-    "_kernel/asking": 1890,
+    "_kernel/asking": 1940,
     "_kernel/cli": 2100,
     "_kernel/contract": 800,
     "_kernel/leases": 200,
     "_kernel/pipeline": 2650,
     "_kernel/records": 880,
-    "_kernel/report": 1470,
+    "_kernel/report": 1490,
     "_kernel/resume": 450,
     "_kernel/run": 1200,
     "_kernel/source": 400,
@@ -53,7 +53,7 @@ FOLDERS = {
 """Bars in lines of code for each folder of the kernel (docs/adr/0081, 0085, 0101)."""
 CORE = ("values", "contract", "stream", "asking", "run")
 """The folders of the small kernel, in the order to read them."""
-CORE_LINES = 5_340
+CORE_LINES = 5_355
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "base"}
 
 

@@ -119,6 +119,8 @@ EVAL_FAILED = "eval.failed"
 :param error_message: the reason in words.
 :param reply?: the model's reply that was no verdict, where judges record it (``capture_rationale``).
 :param finish_reason?: why the model's last text ended, in the endpoint's word, such as ``length``.
+:param origin?: ``task`` if the task made no output, so that nothing was judged.
+:param adapted?: as in ``eval.completed``.
 :param rationale_scope?: ``ledger``: sinks get the reply only where they ask for content.
 :param skipped?: the cap that left no room, where the subject was skipped.
 :param throttled_reason?: the cap that left no room for a judge's call.
@@ -160,6 +162,7 @@ RECORD_FAILED = "record.failed"
 :param timestamp: when that was.
 :param retry?: how it was tried.
 :param requests?: the figures of each request of the task that was made: ``prompt_tokens``, ``completion_tokens`` and ``cost`` in usd.
+:param adapted?: the parameters that the endpoint of the task's model refused and that were left out or translated.
 """
 
 SPEND_RESERVED = "spend.reserved"

@@ -339,3 +339,13 @@ def test_the_estimate_counts_an_image_by_the_pixels_of_the_family():
     text, shown = Message("user", "[image/png]"), Message.of_parts("user", [link])
     costs = [chat.estimate(ChatRequest((message,), max_output_tokens=1)).amount for message in (text, shown)]
     assert costs[1] - costs[0] == Decimal(4784) / 10**6
+
+
+def test_a_failure_has_the_parameters_that_were_adapted(chat_server, ask, question, claude):
+    chat_server.script(
+        claude.error("top_p: Extra inputs are not permitted", 400, "invalid_request_error"),
+        claude.error("messages: too long for this model", 413, "request_too_large"),
+    )
+    answer = ask(question(), model="claude-haiku-4-5", top_p=0.5)
+    assert isinstance(answer, Failure)
+    assert answer.adapted == ("top_p",)

@@ -237,3 +237,14 @@ def test_content_in_parts_is_read(chat_server, ask):
 def test_a_page_in_place_of_a_reply_is_named(chat_server, ask):
     chat_server.answer = chat_server.raw(b"<html>Gateway login</html>", content_type="text/html")
     assert "the reply is text/html, not JSON" in ask(retries=0).message
+
+
+def test_a_failure_has_the_parameters_that_were_adapted(chat_server, ask):
+    error = {"message": "Unrecognized request argument supplied: seed", "type": "invalid_request_error"}
+    too_long = {"message": "This model's maximum context length is 10 tokens.", "type": "invalid_request_error"}
+    chat_server.answer = lambda asked: chat_server.raw(
+        {"error": error if "seed" in asked.body else too_long}, status=400
+    )
+    answer = ask(seed=1)
+    assert isinstance(answer, Failure)
+    assert answer.adapted == ("seed",)

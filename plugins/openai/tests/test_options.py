@@ -134,7 +134,8 @@ def test_an_empty_reply_is_asked_for_again_once_with_twice_the_room(chat_server,
     assert [request.body["max_tokens"] for request in chat_server.requests] == [164, 264]
     assert failure.kind == "judge_output_invalid"
     assert failure.message.endswith(
-        "the reply is empty: its limit ended it after 264 reasoning tokens, with room for 200; raise max_reasoning_tokens (100) (2 tries)"
+        "the reply is empty: its limit ended it after 264 reasoning tokens; the limit had 64 tokens for the answer and 200 for "
+        "reasoning, twice max_reasoning_tokens; raise max_reasoning_tokens (100) (2 tries)"
     )
     assert failure.cost == PRICE.cost(Usage(200, 164 + 264))
 

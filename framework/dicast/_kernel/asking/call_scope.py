@@ -187,11 +187,11 @@ class CallScope:
     def receive(self, answer: Reply | Failure) -> None:
         """Count what a chat model answered."""
         self.received[answer.cost.unit] += answer.cost
+        self.adapted.update(answer.adapted)
         if isinstance(answer, Failure):
             self.calls += not answer.cost.is_zero
             return
         self.model = answer.model or self.model
-        self.adapted.update(answer.adapted)
         if answer.metrics.get("cached") is True:
             return
         self.calls += 1

@@ -61,6 +61,7 @@ class TaskReplies(Asker):
         self._budget, self._eval_id = run.budget, None
         self._bought: dict[str, Reply] = {}
         self._failed: list[Cost] = []  # the costs of requests without a reply
+        self.adapted: set[str] = set()
         self._asked: Counter[str] = Counter()
 
     def begin(self) -> CallScope:
@@ -131,6 +132,7 @@ class TaskReplies(Asker):
         key = f"{asked}:{number}"
         if (kept := self._kept(key)) is not None:
             self._bought[key] = kept
+            self.adapted.update(kept.adapted)
             return kept
         async with call_turn():
             projected = estimate(model if hasattr(model, "estimate") else component, request)
@@ -159,6 +161,7 @@ class TaskReplies(Asker):
             self._break_off(scope, error)
             raise
         self._close(scope, answer)
+        self.adapted.update(answer.adapted)
         if isinstance(answer, Reply):
             seconds = {"latency_seconds": round(time.monotonic() - began, 6)}  # one that is kept comes at once
             answer = self._bought[key] = evolve(answer, metrics={**seconds, **answer.metrics})
@@ -221,6 +224,7 @@ class TaskReplies(Asker):
             self.settle(scope, {**nothing(), answer.cost.unit: answer.cost})
 
 
+_TASK = "task"
 FIGURES = ("prompt_tokens", "completion_tokens", "cost")
 """The figures of a request that count for a row that failed."""
 
@@ -229,12 +233,13 @@ FIGURES = ("prompt_tokens", "completion_tokens", "cost")
 class Made:
     """What became of a subject: an output for each rollout, or why there is none, and the *event* of its record, if records are made.
 
-    *excused* says that a missing output counts as 0.
+    *excused* says that a missing output counts as 0; *origin* is ``task`` if the task did not make it, else None.
     """
 
     outputs: Sequence[Subject | Failure]
     event: Event | None = None
     excused: bool = False
+    origin: str | None = None
 
 
 @frozen
@@ -258,17 +263,19 @@ class Producer:
         row = columns(subject)
         record = first if isinstance(first, Failure) else await self._record(row, first, subject)
         excused = self.task is not None and self.task.slot.on_failure == "zero"
+        origin = None if self.task is None else _TASK
         if isinstance(record, Failure) and not (record is first and excused):
             event = self._failed(row, record, subject, _requests(first, record, purchase))
-            return Made([record], event)  # the other rollouts could not save it
+            origin = origin if record is first else None
+            return Made([record], event, origin=origin)  # the other rollouts could not save it
         outputs = [first]
         if self.task is not None:
             others = (TaskReplies(self.run, self.stream, self.task, subject, n) for n in range(1, self.rollouts))
             outputs += [await self._produce(other) for other in others]
         if isinstance(record, Failure):
             event = self._failed(row, record, subject, _requests(first, record, purchase))
-            return Made(outputs, event, excused)
-        return Made(outputs, self._event(RECORD_COMPLETED, record, subject), excused)
+            return Made(outputs, event, excused, origin)
+        return Made(outputs, self._event(RECORD_COMPLETED, record, subject), excused, origin)
 
     def _failed(
         self,
@@ -285,6 +292,7 @@ class Producer:
         }
         more: dict[str, object] = {} if failure.retry is None else {"retry": failure.retry}
         more |= {"requests": requests} if requests else {}
+        more |= {"adapted": list(failure.adapted)} if failure.adapted else {}
         return self._event(RECORD_FAILED, payload | more, subject)
 
     def _event(self, type_: str, payload: Mapping[str, object], subject: Subject) -> Event:
@@ -328,7 +336,8 @@ class Producer:
             history.append({"attempt": len(history) + 1, "error": answer.message})
             if not answer.retryable or len(history) == most:
                 own = {"attempts": len(history), "max_attempts": most, "history": history} if most > 1 else None
-                return _told(evolve(answer, retry=answer.retry or own), task.slot.label)
+                adapted = tuple(sorted(purchase.adapted.union(answer.adapted)))
+                return _told(evolve(answer, retry=answer.retry or own, adapted=adapted), task.slot.label)
 
 
 def _requests(

@@ -75,7 +75,8 @@ class Unit:
             message = f"not judged: its metrics may cost up to {outcome.cost}, more than is left ({outcome.reason})"
             outcome = Failure("throttled_no_heuristic", message)
         if isinstance(outcome, Failure):
-            return EVAL_FAILED, payload | _failure_payload(outcome)
+            origin = made.origin if made is not None and outcome is missing else None
+            return EVAL_FAILED, payload | _failure_payload(outcome, origin, paid.adapted)
         found = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome, subject.kind)
         if isinstance(outcome, Combined) and (spared := self._spared(run, subject, outcome)):
             payload["spared"] = spared
@@ -88,7 +89,7 @@ class Unit:
         if paid.answered:
             payload["models"] = {label: sorted(models) for label, models in paid.answered.items()}
         if paid.adapted:
-            payload["adapted"] = {label: sorted(names) for label, names in sorted(paid.adapted.items())}
+            payload["adapted"] = _sorted(paid.adapted)
         payload["judge_pricing_version"] = None if paid.bill == UNPAID else _pricing_version(paid.bill)
         payload["parent_eval_id"] = parent_eval_id
         payload |= found
@@ -187,18 +188,30 @@ class Unit:
         return known
 
 
-def _failure_payload(failure: Failure) -> Payload:
-    """Return the members of ``eval.failed`` that describe *failure*."""
+def _failure_payload(failure: Failure, origin: str | None, adapted: Mapping[str, Iterable[str]]) -> Payload:
+    """Return the members of ``eval.failed`` that describe *failure*.
+
+    :param origin: ``task`` if the task made no output.
+    :param adapted: the parameters that endpoints refused, by label.
+    """
+    if origin is not None and failure.adapted:
+        adapted = {origin: failure.adapted}
     payload: Payload = {"failure_mode": failure.kind, "error_message": failure.message}
     for name, value in (
         ("throttled_reason", failure.throttled_reason),
         ("reply", failure.reply),
         (SCOPE, None if failure.reply is None else failure.reply_scope),
         ("finish_reason", failure.finish_reason),
+        ("origin", origin),
+        ("adapted", _sorted(adapted) or None),
     ):
         if value is not None:
             payload[name] = value
     return payload
+
+
+def _sorted(adapted: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    return {label: sorted(names) for label, names in sorted(adapted.items())}
 
 
 def _pricing_version(bill: Mapping[str, Cost]) -> str | None:

@@ -87,7 +87,7 @@ def _print(ledger: Ledger, wanted: Selection, *, failed: bool, as_json: bool) ->
 
 def _failed(told: Mapping[str, Any]) -> dict[str, Any]:
     """Return a failure as JSON data; a reply only where one was kept."""
-    more = {key: told[key] for key in ("reply", "finish_reason") if told.get(key)}
+    more = {key: told[key] for key in ("reply", "finish_reason", "origin", "adapted") if told.get(key)}
     return {key: told.get(key) for key in FAILURE_FIELDS} | more
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..._toolkit.printable import one_line, short_name
@@ -69,6 +69,7 @@ class FoundSubject:
             yield Line(failure_line(failed))
             if (line := reply_line(failed)) is not None:
                 yield Line(line)
+            yield from _adapted(failed.get("adapted", {}))
 
 
 @frozen
@@ -139,8 +140,7 @@ def _grounds(verdict: Verdict) -> Iterator[Part]:
         yield from lines
     elif rows:
         yield Drawing(TextTable(("    metric", "score", "basis", ""), rows, right=("score",)), lines)
-    for label, names in verdict.adapted.items():
-        yield Line(one_line(f"    adapted: [{', '.join(names)}] (refused by the endpoint of {label})"))
+    yield from _adapted(verdict.adapted)
     if not verdict.scores:
         by = " ".join(filter(None, (verdict.judge_kind, verdict.judge_model)))
         signals = [(key, value) for key, value in verdict.signals.items() if key != SCOPE]
@@ -152,6 +152,12 @@ def _grounds(verdict: Verdict) -> Iterator[Part]:
         )
         if "rationale_hash" in verdict.signals and RATIONALE not in verdict.signals:
             yield "    its reasons were not kept (capture_rationale: false, or a ledger with content: digest)"
+
+
+def _adapted(by_label: Mapping[str, Iterable[str]]) -> Iterator[Line]:
+    """Yield the parameters that endpoints refused, a line for each label."""
+    for label, names in by_label.items():
+        yield Line(one_line(f"    adapted: [{', '.join(names)}] (refused by the endpoint of {label})"))
 
 
 def _figure(score: Mapping[str, Any]) -> str:

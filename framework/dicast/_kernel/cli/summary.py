@@ -167,7 +167,9 @@ def _failed_table(failures: Sequence[Document]) -> Drawing:
     alike: dict[tuple[str, str, str], list[Document]] = {}
     for one in failures:
         message = str(one["error_message"]).replace(repr(one["subject_id"]), "it")
-        alike.setdefault((one["judge"], one["failure_mode"], message), []).append(one)
+        same = alike.setdefault((one.get("origin") or one["judge"], one["failure_mode"], message), [])
+        if "origin" not in one or not same or _subject(same[-1]) != _subject(one):
+            same.append(one)  # all labels of a subject fail with its task
     rows = [
         (f"  {_named(those)}", label, mode, those[0]["error_message"] if len(those) == 1 else message)
         for (label, mode, message), those in alike.items()
@@ -175,6 +177,10 @@ def _failed_table(failures: Sequence[Document]) -> Drawing:
     heads = ("  subject", "label", "failure", "message")
     lines = [one_line(f"{who}  {label}: {mode}: {message}") for who, label, mode, message in rows]
     return _drawing(heads, rows, lines, marked="failure")
+
+
+def _subject(failure: Document) -> tuple[str, str]:
+    return failure["subject_kind"], failure["subject_id"]
 
 
 def _named(subjects: Sequence[Document]) -> str:
@@ -305,7 +311,8 @@ def cut(text: str) -> str:
 def failure_line(failure: Mapping[str, Any]) -> str:
     """One failure in one line."""
     subject = f"{failure['subject_kind']} {short_name(failure['subject_id'])}"
-    return one_line(f"{subject}  {failure['judge']}: {failure['failure_mode']}: {failure['error_message']}")
+    label = failure.get("origin") or failure["judge"]
+    return one_line(f"{subject}  {label}: {failure['failure_mode']}: {failure['error_message']}")
 
 
 def reply_line(failure: Mapping[str, Any]) -> str | None:

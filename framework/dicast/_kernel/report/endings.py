@@ -25,6 +25,8 @@ class EndingNotes:
         self._cut: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
         self._unknown: dict[str, Counter[str]] = {}
+        self._unmade: Counter[str] = Counter()
+        self._newest: tuple[str | None, str | None] | None = None
 
     def note_output(self, event: Event, ending: str | None) -> None:
         """Count the output of the subject of *event*, whose text ended for the reason *ending*."""
@@ -40,10 +42,15 @@ class EndingNotes:
         if isinstance(reason, str):
             self._unknown.setdefault(label, Counter())[reason] += 1
 
-    def note_failure(self, label: str, payload: Mapping[str, Any]) -> None:
-        """Count a failure whose last reply was cut."""
-        reason = payload.get("finish_reason")
+    def note_failure(self, label: str, event: Event) -> None:
+        """Count a failure whose last reply was cut; that of a task once for a subject, whose labels all fail with it."""
+        reason = event.payload.get("finish_reason")
         is_cut = isinstance(reason, str) and normalize_stop_reason(reason) == MAX_TOKENS
+        if event.payload.get("origin") == "task":
+            subject = (event.subject_kind, event.subject_id)
+            self._unmade[str(event.subject_kind)] += is_cut and subject != self._newest
+            self._newest = subject
+            return
         self._cut[label] += is_cut
         self._failed[label] += is_cut
 
@@ -52,7 +59,7 @@ class EndingNotes:
         warnings: list[dict[str, Any]] = []
         for reason, (kind, message) in _MESSAGES.items():
             if counts := self._outputs[reason]:
-                listed = " and ".join(f"{n:,} {name}{'s' * (n != 1)}" for name, n in sorted(counts.items()))
+                listed = _listed(counts)
                 advice = (
                     f"; raise max_output_tokens of {task}, or max_reasoning_tokens of its model"
                     if task and reason == MAX_TOKENS
@@ -60,6 +67,14 @@ class EndingNotes:
                 )
                 text = f"{message.format(listed)}{advice}"
                 warnings.append({"kind": kind, "message": text, "subjects": dict(sorted(counts.items()))})
+        if count := self._unmade.total():
+            message = (
+                f"the token limit cut replies of the task's model: no output of {_listed(self._unmade)}; "
+                f"raise max_output_tokens of {task}, or max_reasoning_tokens of its model"
+            )
+            warnings.append(
+                {"kind": "cut_replies", "label": "task", "message": message, "judgments": count, "failed": count}
+            )
         for label, count in self._cut.items():
             if count:
                 message = (
@@ -82,3 +97,8 @@ class EndingNotes:
                 {"kind": "unknown_finish_reason", "label": label, "message": message, "verdicts": reasons.total()}
             )
         return warnings
+
+
+def _listed(counts: Counter[str]) -> str:
+    """Return the numbers of subjects with their kinds, such as ``2 rows and 1 turn``."""
+    return " and ".join(f"{n:,} {kind}{'s' * (n != 1)}" for kind, n in sorted(counts.items()) if n)

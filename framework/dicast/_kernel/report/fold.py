@@ -282,7 +282,8 @@ class Report:
         if "skipped" in payload:
             group.skipped = group.skipped or label in self._counted
             return
-        self.endings.note_failure(label, payload)
+        _add_names(self.adapted, payload.get("adapted", {}))
+        self.endings.note_failure(label, event)
         self._show_failed(event, label, str(payload["failure_mode"]), payload["error_message"])
         if label in self._counted:
             group.counted = True
@@ -308,6 +309,7 @@ class Report:
 
     def _fail_record(self, event: Event) -> None:
         self.rows.fail(event)
+        _add_names(self.adapted, {"task": event.payload["adapted"]} if "adapted" in event.payload else {})
         mode = str(event.payload["failure_mode"])
         for label in self.criteria:
             self.watched[label].add_record(event.session_id, {}, label)
@@ -330,7 +332,8 @@ class Report:
     def _show_failed(self, event: Event, label: str, mode: str, message: object) -> None:
         if len(self.failed_shown) < FAILED_SHOWN:
             subject = {"subject_kind": event.subject_kind, "subject_id": event.subject_id, "judge": label}
-            self.failed_shown.append({**subject, "failure_mode": mode, "error_message": message})
+            origin = {"origin": event.payload["origin"]} if "origin" in event.payload else {}
+            self.failed_shown.append({**subject, "failure_mode": mode, "error_message": message, **origin})
 
     def _grouped(self, event: Event, label: str) -> Group:
         key = (event.subject_kind, event.subject_id)

@@ -110,7 +110,10 @@ def failure(event: Event) -> dict[str, Any]:
         "subject_id": event.subject_id,
         "judge": _RECORD,
     }
-    return {**told, "error_message": event.payload.get("error"), **event.payload}
+    found = {**told, "error_message": event.payload.get("error"), **event.payload}
+    if event.type == RECORD_FAILED and "adapted" in event.payload:
+        found["adapted"] = {"task": event.payload["adapted"]}
+    return found
 
 
 def _latest(events: Iterable[Event]) -> Iterable[Event]:

@@ -188,7 +188,8 @@ class Failure:
     *kind* is one of :data:`FAILURE_KINDS`; *retryable* says that asking again may help; *cost* is what was spent on it;
     *throttled_reason* is the cap that left no room, where that is why; *retry* is how a task or a chat model tried, as JSON
     data, as in :class:`Reply`; *reply* is the model's reply that could not be used, and *reply_scope* ``ledger`` where it is for the ledger alone;
-    *finish_reason* is why the model's last text ended, in the endpoint's word.
+    *finish_reason* is why the model's last text ended, in the endpoint's word; *adapted* has the names of the request's parameters
+    that the endpoint of a chat model refused and that were left out or translated, as in :class:`Reply`.
 
     :raises ScoringError: for an unknown kind.
     """
@@ -202,6 +203,7 @@ class Failure:
     reply: str | None = None
     reply_scope: str | None = None
     finish_reason: str | None = None
+    adapted: tuple[str, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         _check_type("message", self.message, str)

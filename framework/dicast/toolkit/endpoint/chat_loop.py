@@ -134,6 +134,7 @@ class ChatLoop(Generic[S]):
             form, asked = guess or self._form, self._media.sent(request)
             if room > self._options.reasoning_room():
                 await self._client.reserve(call, self._options.estimate(asked, room))
+            call.adapted = adapted(self._options, asked, self._form)
             answer = await self._sender.send(call, request_body(self._options, asked, form, room))
             sent = _Sent(answer, asked, form, room)
             if not isinstance(answer, Answer) or answer.status == OK:
@@ -234,5 +235,10 @@ def _empty(reply: Reply, sent: _Sent[Any], options: ChatOptions) -> str:
     usage = reply.usage or Usage(0, 0)
     spent = usage.reasoning_tokens or usage.output_tokens
     reasoning = f" after {spent:,} {'reasoning' if usage.reasoning_tokens else 'output'} tokens" if spent else ""
-    option = f"{options.reasoning_room(shown=True):,}{' by default' if options.max_reasoning_tokens is None else ''}"
-    return f"the reply is empty: its limit ended it{reasoning}, with room for {sent.room:,}; raise max_reasoning_tokens ({option})"
+    most = options.reasoning_room(shown=True)
+    option = f"{most:,}{' by default' if options.max_reasoning_tokens is None else ''}"
+    room = f"{sent.room:,} for reasoning" + (", twice max_reasoning_tokens" if sent.room == 2 * most else "")
+    return (
+        f"the reply is empty: its limit ended it{reasoning}; the limit had {sent.request.max_output_tokens:,} tokens for the answer and "
+        f"{room}; raise max_reasoning_tokens ({option})"
+    )

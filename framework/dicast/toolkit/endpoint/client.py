@@ -53,6 +53,7 @@ class Exchange:
     :param history: the failed tries.
     :param connected: whether a try got a connection.
     :param path: the path of the last request.
+    :param adapted: the parameters that the last request left out or translated.
     """
 
     bound: Callable[[], Cost]
@@ -63,6 +64,7 @@ class Exchange:
     history: list[Mapping[str, object]] = attrs.field(factory=list)
     connected: bool = False
     path: str = ""
+    adapted: tuple[str, ...] = ()
 
     @property
     def most(self) -> Cost:
@@ -143,7 +145,8 @@ class Client:
         try:
             return await self._try_again(call, attempt, first), True
         except CallFault as fault:
-            return fault.failure(call.spent, call.retry()), call.connected
+            failure = fault.failure(call.spent, call.retry())
+            return attrs.evolve(failure, adapted=call.adapted), call.connected
 
     async def _try_again(self, call: Exchange, attempt: Callable[[], Awaitable[T]], fault: CallFault | None) -> T:
         """Continue after *fault*, that of the first try. Most calls have none, and stamina takes as long as a request."""

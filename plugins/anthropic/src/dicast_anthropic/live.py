@@ -113,6 +113,7 @@ class Live:
             marked = self._media.sent(request)
             if accepted.room(self._chat, request).total > Accepted().room(self._chat, request).total:
                 await self._client.reserve(call, self._chat.estimate_for(marked, accepted))
+            call.adapted = accepted.adapted_for(self._chat, marked)
             data = orjson.dumps(body(self._chat, marked, accepted))
             answer = await self._client.send(call, "POST", self._chat.path, data)
             if answer.status == OK:
@@ -162,8 +163,7 @@ class Live:
         return call.most if reply.usage is None else self._chat.cost(reply.usage)
 
     def _finished(self, call: Exchange, sent: _Sent) -> tuple[Reply, Cost]:
-        adapted = sent.accepted.adapted_for(self._chat, sent.request)
-        reply = attrs.evolve(sent.reply, adapted=adapted, media=dict(count_media(sent.request)))
+        reply = attrs.evolve(sent.reply, adapted=call.adapted, media=dict(count_media(sent.request)))
         return reply, self._cost(call, reply)
 
     def _used_up(self, call: Exchange, sent: _Sent) -> CallFault:
