@@ -91,16 +91,19 @@ def judge_a_cascade(disk, tmp_path, chat_server):
     assert code == 0, said
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SINKS)
+def quickly(names, quick):
+    """Return *names* as parameters; all but *quick* are slow."""
+    return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("name", quickly(SINKS, ("badge", "annotations")))
 def test_a_sink_on_a_full_disk_leaves_the_older_file(disk, tmp_path, name):
     (tmp_path / "p.yaml").write_text(PIPELINE.format(more=f"sinks: [{SINKS[name]}]\n{MORE.get(name, '')}"))
     assert write_until_there_is_room(disk, tmp_path, ["run", "p.yaml"], {4}) > 0
     assert disk.dicast("ledger", "verify", "--ledger", "ledger.db")[0] == 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", quickly(COMMANDS, ("baseline", "labels", "init")))
 def test_a_command_on_a_full_disk_leaves_the_older_file(disk, tmp_path, chat_server, name):
     (tmp_path / "p.yaml").write_text(PIPELINE.format(more=""))
     assert disk.dicast("run", "p.yaml")[0] == 0

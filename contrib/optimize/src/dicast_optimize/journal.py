@@ -38,11 +38,18 @@ class Journal:
         self.replayed = 0
         if resume:
             self._take_up(setup)
-        else:
+        try:
             folder.mkdir(parents=True, exist_ok=True)
-        self._file = self._path.open("ab")
-        if not resume:
-            self._write({"what": "setup", "setup": dict(setup)})
+            self._file = self._path.open("ab", buffering=0)
+        except OSError as error:
+            raise ConfigError(f"{self._path} cannot be written: {error.strerror}") from error
+        try:
+            if not resume:
+                self._write({"what": "setup", "setup": dict(setup)})
+        except BaseException:
+            self.close()
+            self._path.unlink()  # it is empty, and there is nothing to resume
+            raise
 
     def close(self) -> None:
         """Write no more."""
@@ -93,8 +100,19 @@ class Journal:
         _cut_torn_end(self._path)
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        self._file.write(orjson.dumps(line, default=str) + b"\n")
-        self._file.flush()
+        """Append *line*, whole or not at all.
+
+        :raises ConfigError: if it cannot be written, for example on a full disk.
+        """
+        data = orjson.dumps(line, default=str) + b"\n"
+        size = os.fstat(self._file.fileno()).st_size
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except OSError as error:
+            self._file.truncate(size)
+            more = "Make room, then add --resume." if size else "Make room."
+            raise ConfigError(f"{self._path} cannot be written: {error.strerror}. {more}") from error
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

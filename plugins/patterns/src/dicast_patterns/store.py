@@ -51,8 +51,8 @@ class Outcome:
 class Store:
     """An open file of outcomes; see :meth:`opened`."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._database = connection
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._database, self._path = connection, path
 
     @classmethod
     def opened(cls, path: Path) -> Store:
@@ -71,7 +71,7 @@ class Store:
         except BaseException:
             connection.close()
             raise
-        return cls(connection)
+        return cls(connection, path)
 
     def close(self) -> None:
         """Close the file."""
@@ -80,13 +80,20 @@ class Store:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Run the block in a transaction that an error rolls back. Other writers wait for its end."""
-        self._database.execute("BEGIN IMMEDIATE")
         try:
+            self._database.execute("BEGIN IMMEDIATE")
             yield
+            self._database.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            raise type(error)(f"cannot write {self._path}: {error}") from error
         except BaseException:
-            self._database.execute("ROLLBACK")
+            self._roll_back()
             raise
-        self._database.execute("COMMIT")
+
+    def _roll_back(self) -> None:
+        if self._database.in_transaction:  # a full disk has ended it
+            self._database.execute("ROLLBACK")
 
     def note_route(self, turn_id: str, event_id: str, model: str) -> None:
         """Store the *model* of *turn_id*, unless the file has a newer event. *event_id* is a ULID, so newer events have greater ids."""
