@@ -86,7 +86,7 @@ def index(plugins: Sequence[Mapping[str, Any]]) -> str:
     ]
     for kind in dict.fromkeys(one["kind"] for plugin in plugins for one in plugin["components"]):
         lines += ["", f"## {kind.capitalize()}s", "", *table(("name", "tier", "cost", ""), rows(plugins, kind))]
-    return NOTE.format("what the plugins' classes say") + "\n" + "\n".join(lines) + "\n"
+    return NOTE.format("the plugins' docstrings") + "\n" + "\n".join(lines) + "\n"
 
 
 def events() -> str:
@@ -213,7 +213,7 @@ def page(plugin: Mapping[str, Any]) -> str:
     title, _, text = WHERE.sub("\n", (folder / "README.md").read_text(encoding="utf-8")).partition("\n")
     text = re.sub(r"\]\(\.\./\.\./docs/([^)]+)\)", r"](../\1)", text)
     text = re.sub(r"\]\(\.\./(\w+)/README\.md\)", r"](\1.md)", text)
-    sources = f"{(folder / 'README.md').relative_to(ROOT)} and what the plugin's classes say"
+    sources = f"{(folder / 'README.md').relative_to(ROOT)} and the plugin's docstrings"
     parts = [NOTE.format(sources), f"{title}\n", f"{installed(folder)}\n", f"{text.strip()}\n"]
     parts += [section(component) for component in plugin["components"]]
     return "\n".join(parts)

@@ -36,9 +36,8 @@ MAX_ITEMS = 100_000
 class Batch:
     """Asks a model by Anthropic's Message Batches API: half the price, and replies within a day.
 
-    Calls are collected, sent, taken up and cancelled as with ``openai/batch``. The API keeps no key next to a batch. Where it does not
-    confirm that it created one, and where a run was killed at that moment, the run waits for the batches that were created since, and
-    reads in their results whose they are.
+    Collecting, resuming and cancelling work as with ``openai/batch``. The API stores no key with a batch. If it did not confirm a batch, or the
+    run was killed before the confirmation, the run waits for all batches created since that moment. It finds its batch by the results.
 
     :param model: the model's name, such as ``claude-haiku-4-5``.
     :param base_url: the address of the API, as in ``anthropic/chat``.
@@ -46,7 +45,7 @@ class Batch:
         sent the environment's key.
     :param price: ``free``, or ``{input_per_mtok, output_per_mtok, cached_input_per_mtok, cache_write_per_mtok}`` in usd per million tokens, as
         batches are billed. By default half of the price that genai-prices lists for the model.
-    :param poll: seconds between two looks at a batch.
+    :param poll: seconds between two requests for the state of a batch.
     :param max_items: the most calls in one batch; more become several batches.
     :param temperature: 0 by default; ``null`` leaves it to the model.
     :param top_p: not sent by default.
@@ -57,7 +56,7 @@ class Batch:
     :param response_format: how a schema is sent, as in ``anthropic/chat``.
     :param cache_control: whether the part that is equal in every request is marked for the prompt cache.
     :param timeout: seconds for one request, such as a look at a batch; not for a batch.
-    :param retries: how often a request of which nothing is paid is tried again.
+    :param retries: the number of further tries of a request without costs.
     :param extra_headers: further headers, such as ``anthropic-beta``; values may be secrets.
     :param extra_body: further fields of each request.
     :param proxy: the address of an HTTP proxy, with its password if it has one; none by default.

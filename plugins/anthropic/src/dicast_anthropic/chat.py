@@ -51,15 +51,15 @@ def _check_extra_body(chat: Chat, attribute: attrs.Attribute[Any], body: Mapping
 class Chat:
     """Asks a model behind Anthropic's Messages API.
 
-    Where ``ANTHROPIC_API_KEY`` is in the environment, ``model`` is the only option that it needs. Requests go to ``base_url`` and nowhere
-    else: redirects are not followed, and no proxy is taken from the environment.
+    With ``ANTHROPIC_API_KEY`` in the environment, ``model`` is the only required option. Requests go only to ``base_url``: redirects are
+    not followed, and proxies of the environment are not used.
 
-    Retries, waits and the end of the run are as with ``openai/chat``; 529 (overloaded) is retried like any 5xx. An account without
+    Retries, waits and the end of the run work as with ``openai/chat``; 529 (overloaded) is retried like any 5xx. An account without
     credit, or at its spend limit, ends the run.
 
-    A parameter that the model refuses is left out or sent in another way for the rest of the run, and is listed as ``adapted``:
-    ``temperature`` and ``top_p`` of models that take none, ``reasoning_effort`` of models without it, ``thinking`` of the
-    other kind, a form of ``response_format``, and a token limit above that of the model.
+    If the model refuses a parameter, the rest of the run leaves it out or sends it in another form, and lists it as ``adapted``. Such
+    parameters are ``temperature``, ``top_p``, ``reasoning_effort``, ``thinking``, ``response_format``, and a token limit above the
+    model's maximum.
 
     :param model: the model's name, such as ``claude-haiku-4-5``.
     :param base_url: the address of the API; ``/v1/messages`` is appended, or ``/messages`` if it ends in ``/v1``.
@@ -74,7 +74,7 @@ class Chat:
     :param thinking: ``auto`` leaves it to the model; ``adaptive`` lets the model decide how long it thinks, ``enabled`` sets a budget of
         ``max_reasoning_tokens``, ``disabled`` switches it off.
     :param reasoning_effort: sent as ``output_config.effort``: ``low``, ``medium``, ``high``, ``xhigh`` or ``max``.
-    :param max_reasoning_tokens: the tokens for thinking, next to those of the answer; the limit that is sent is both together. By
+    :param max_reasoning_tokens: the tokens for thinking, added to the limit of the answer. By
         default 4,096 for a model that thinks (generation 5 and later, one with ``thinking``, or one whose replies report
         thinking), else 0. A reply that thinking used up is asked for again once, with twice the room.
     :param response_format: how a schema is sent. ``json_schema`` sends it as ``output_config.format``, ``tool`` as the only tool, which the
@@ -82,11 +82,11 @@ class Chat:
     :param cache_control: whether the part that is equal in every request is marked for the prompt cache.
     :param timeout: seconds for one try, from connecting to the end of the reply.
     :param requests_per_minute: spaces the tries evenly; no limit by default.
-    :param tokens_per_minute: likewise, by the most tokens that a try can take; no limit by default.
-    :param retries: how often a call is tried again.
-    :param unreachable_at_start: how many calls in a row without a connection end the run while none has had one; at least as many
-        as the run makes at once.
-    :param unreachable_later: how many end it once the endpoint was reached.
+    :param tokens_per_minute: spaces the tries by the highest number of tokens of each try; no limit by default.
+    :param retries: the number of further tries of a call.
+    :param unreachable_at_start: the number of calls in a row without a connection that ends the run, before the first connection; at
+        least the number of calls at the same time.
+    :param unreachable_later: the same number after the first connection.
     :param max_reply_bytes: the most bytes of a reply, decoded. A longer one fails the call as ``judge_output_invalid``.
     :param extra_headers: further headers, such as ``anthropic-beta``; values may be secrets.
     :param extra_body: further fields of the request.

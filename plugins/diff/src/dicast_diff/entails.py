@@ -37,12 +37,12 @@ class Entails:
     network is used. The score is the lower of two probabilities: that the output follows from the reference, and that the reference follows from the
     output. Needs the extra ``dicast[entails]``.
 
-    :param model: the folder of the model.
+    :param model: the folder of the model, relative to the folder of the pipeline file.
     :param threshold: the least score that passes; required, because the probabilities of such models are not calibrated and .5 has no meaning. Choose it
         on labeled pairs of your own. ``pass_at`` of the metric overrides it.
     :param direction: ``both``, the lower probability counts; ``from_reference``, the output follows from the reference: it adds nothing and may
         leave something out; ``to_reference``, the reference follows from the output: the output has all of it and may add something.
-    :param labels: the names of the model's outputs in their order, one of them ``entailment``; by default ``id2label`` of ``config.json``.
+    :param labels: the names of the model's outputs in the order of the model's card, one of them ``entailment``; by default ``id2label`` of ``config.json``.
     :param max_tokens: the number of tokens of a pair, special tokens included; by default as many as the model reads. The rest of the longer text is cut,
         counted in ``signals.evidence.cut``, and the run has a warning.
     :param field: compare only this place in the output, a dotted path (``steps.0.text``) or a JSON pointer

@@ -19,6 +19,7 @@ ENTAILMENT = "entailment"
 _ENTAILMENT_NAMES = frozenset(("entailment", "entail", "entails", "entailed"))
 _OFFSETS = {"roberta": 2, "xlm-roberta": 2, "camembert": 2, "mpnet": 2}
 """Positions that models of these types do not use for tokens."""
+_NAME_LABELS = "write its labels in the order of the model's card, such as labels: [contradiction, entailment, neutral]"
 _DEFAULT_LENGTH = 512
 _BATCH = 16
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -66,7 +67,7 @@ class Described:
         if not _ENTAILMENT_NAMES & {name.lower() for name in names}:
             raise ConfigError(
                 f"diff/entails: the model in {str(folder)!r} has the labels {', '.join(names)}, and none is 'entailment'. "
-                "Take a model of natural language inference, or name its outputs in order: labels: [contradiction, entailment, neutral]"
+                f"Take a model of natural language inference, or {_NAME_LABELS}"
             )
         limit = _length(config, folder)
         if max_tokens is not None and max_tokens > limit:
@@ -226,7 +227,7 @@ def _labels(config: Mapping[str, Any], folder: Path) -> tuple[str, ...]:
         return tuple(str(named[str(number)]) for number in range(len(named)))
     raise ConfigError(
         f"diff/entails: {str(folder / 'config.json')!r} has no id2label with the numbers from 0. "
-        "Name the model's outputs in order: labels: [contradiction, entailment, neutral]"
+        f"To read the model, {_NAME_LABELS}"
     )
 
 

@@ -36,14 +36,15 @@ def _check_window(batch: Batch, attribute: attrs.Attribute[str], window: str) ->
 class Batch:
     """Asks a model by the batch API of any endpoint that speaks the OpenAI format: half the price, and replies within a day.
 
-    The calls of a run are collected until nothing else of the run can go on. Then they are uploaded as one file and become one batch; the run
-    waits, and goes on with the replies. A second stage, such as the calls to which a cascade escalates or replies that have to be asked for again,
-    becomes a second batch. Waiting calls count neither for ``concurrency`` nor for a ``timeout`` of a judge.
+    The run collects its calls until all of them wait for replies. It then uploads them as one file, which becomes one batch, waits, and
+    continues with the replies. Calls of a cascade's next stage, and repeated calls after invalid replies, become a second batch.
+    Waiting calls count neither for ``concurrency`` nor for the ``timeout`` of a judge.
 
-    A run that was killed or interrupted leaves its batch running: ``dicast run FILE --resume`` takes it up, and buys nothing twice.
-    ``--cancel-batches`` cancels it. The budget keeps what was reserved for it until the window ends.
+    If the run is killed or interrupted, its batch continues at the endpoint. ``dicast run FILE --resume`` reads its replies, and pays for no call
+    twice. ``--cancel-batches`` cancels the batch. Its reservation in the budget stays open until the
+    replies are booked, or until twice the window has passed.
 
-    Items without a reply, by an error or because the window ended, are sent again once, in a new batch.
+    Items without a reply, because of an error or the end of the window, are sent again once, in a new batch.
     Only ``dicast run`` waits for a batch: watch mode, re-evaluation, servers and rewards refuse this model.
 
     :param base_url: the endpoint, mostly ending in ``/v1``; it needs ``/files`` and ``/batches``. By default ``$OPENAI_BASE_URL``, or OpenAI's own.
@@ -51,9 +52,9 @@ class Batch:
     :param api_key: sent as a bearer token. Without a ``base_url`` it is ``$OPENAI_API_KEY`` by default; an address that the file
         names is never sent the environment's key.
     :param price: ``free``, or ``{input_per_mtok, output_per_mtok}`` in usd per million tokens, as batches are billed. By default half of the price that
-        genai-prices lists for the model at this endpoint; it has to be given where that knows none.
+        genai-prices lists for the model at this endpoint; it is required where genai-prices lists none.
     :param window: the time in which the endpoint is to process a batch, such as ``24h``; sent as ``completion_window``.
-    :param poll: seconds between two looks at a batch.
+    :param poll: seconds between two requests for the state of a batch.
     :param max_items: the most calls in one batch; more become several batches.
     :param temperature: 0 by default; ``null`` leaves it to the endpoint, as some models want.
     :param top_p: the share of probability that tokens are sampled from; left to the endpoint by default.
@@ -66,7 +67,7 @@ class Batch:
     :param response_format: how a schema is sent, as in ``openai/chat``.
     :param cache_control: mark the messages that are to be cached, for endpoints that do not cache by themselves.
     :param timeout: seconds for one request, such as an upload or a look at a batch; not for a batch.
-    :param retries: how often a request of which nothing is paid is tried again.
+    :param retries: the number of further tries of a request without costs.
     :param extra_body: further fields of each request, such as ``{top_k: 1}``.
     :param extra_headers: further headers; their values are secrets.
     :param proxy: the address of an HTTP proxy, with its password if it has one; none by default.

@@ -78,24 +78,25 @@ def _check_extra_body(chat: Chat, attribute: attrs.Attribute[Any], body: Mapping
 class Chat:
     """Asks a model behind any endpoint that speaks the OpenAI chat format.
 
-    Where ``OPENAI_API_KEY`` is in the environment, ``model`` is all that it needs. Requests go to ``base_url`` and nowhere else: redirects are not followed, and no proxy is taken from the environment.
+    With ``OPENAI_API_KEY`` in the environment, ``model`` is the only required option. Requests go only to ``base_url``: redirects are
+    not followed, and proxies of the environment are not used.
 
-    A parameter that the endpoint refuses (``temperature``, ``seed``, ``response_format`` …) is left out or translated once, and remembered
-    for the run; the summary, the document and each verdict list it under ``adapted``. Parameters that a confidence or the form of the
-    reply depends on (``logprobs``, ``response_format`` without a seal) are never left out: such a refusal ends the run.
+    If the endpoint refuses a parameter (``temperature``, ``seed``, ``response_format`` …), the rest of the run leaves it out or sends it in another
+    form. The summary, the document and each verdict list it under ``adapted``. Some parameters are never left out, because a confidence or
+    the form of the reply depends on them (``logprobs``, ``response_format`` without a seal): such a refusal ends the run.
 
-    A model that reasons spends output tokens before it answers: the limit that is sent is the judge's ``max_output_tokens`` and
-    ``max_reasoning_tokens`` together, and the projection covers both. An empty reply that ended by this limit is asked for again once, with
-    twice the room for reasoning.
+    A model that reasons spends output tokens before it answers. The request's limit is the sum of the judge's ``max_output_tokens`` and
+    ``max_reasoning_tokens``, and the projection covers the sum. If the limit ended an empty reply, the call is repeated once, with twice the
+    ``max_reasoning_tokens``.
 
-    Refused connections, broken ones, 408, 409, 429, 5xx and replies that cannot be read are asked again, after waits that
-    double from about 0.25 s to 20 s; a ``Retry-After`` of up to 300 s is kept, and a longer one fails the call. A call that
-    ran into ``timeout`` is not asked again: it may have been paid for. 401, 402, 403 and 404 end the run, and so do an account
-    without quota and an endpoint that many calls in a row cannot connect to.
+    A call is tried again after a refused or broken connection, 408, 409, 429, 5xx or an unreadable reply. The waits double from
+    about 0.25 s to 20 s. A ``Retry-After`` of up to 300 s is kept, and a longer one fails the call. A call that exceeded ``timeout``
+    is not tried again: it may have been paid for. 401, 402, 403 and 404 end the run. So do an account without quota, and
+    many calls in a row without a connection.
 
-    A call costs what the endpoint counted. A try whose end is not known (a timeout, a broken connection) and a reply without
-    ``usage``, or with one of no input tokens, are taken to have cost as much as the estimate, which is for one try: a call
-    that was retried after such a try may cost more than its estimate.
+    The cost of a call comes from the endpoint's ``usage``. If a try has no ``usage``, or one without input tokens, its cost is the
+    estimate for one try. So is the cost of a try with an unknown end (a timeout, a broken connection), and a call that is retried after
+    such a try may cost more than its estimate.
 
     :param base_url: the endpoint, mostly ending in ``/v1``; ``/chat/completions`` is appended to its path. By default
         ``$OPENAI_BASE_URL``, or OpenAI's own.
@@ -116,15 +117,15 @@ class Chat:
         its usage, shows that it reasons.
     :param timeout: seconds for one try, from connecting to the end of the reply.
     :param requests_per_minute: spaces the tries evenly; no limit by default.
-    :param tokens_per_minute: likewise, by the most tokens that a try can take; no limit by default.
-    :param retries: how often a call is tried again. Only after a 429 or a 5xx the number of calls at once is limited too.
-    :param response_format: how a schema is sent. ``auto`` sends it as ``json_schema`` and, where the endpoint refuses that
-        with 400 or 422, asks for a ``json_object``, then for nothing (``text``); what was taken is kept for the run.
-    :param cache_control: mark the messages that are to be cached, for endpoints that do not cache by themselves.
-    :param unreachable_at_start: how many calls in a row without a connection end the run while none has had one; at least as many
-        as the run makes at once.
-    :param unreachable_later: how many end it once the endpoint was reached.
-    :param max_reply_bytes: how long a reply may be, decoded. A longer one fails the call as ``judge_output_invalid``.
+    :param tokens_per_minute: spaces the tries by the highest number of tokens of each try; no limit by default.
+    :param retries: the number of further tries of a call. After a 429 or a 5xx, fewer calls are made at the same time.
+    :param response_format: the form of a schema in the request. ``auto`` sends it as ``json_schema``. If the endpoint refuses that
+        with 400 or 422, it asks for a ``json_object``, then sends no schema (``text``). The accepted form is used for the rest of the run.
+    :param cache_control: mark the messages for the prompt cache, for endpoints that cache only marked text.
+    :param unreachable_at_start: the number of calls in a row without a connection that ends the run, before the first connection; at
+        least the number of calls at the same time.
+    :param unreachable_later: the same number after the first connection.
+    :param max_reply_bytes: the most bytes of a reply, decoded. A longer one fails the call as ``judge_output_invalid``.
     :param extra_body: further fields of the request, such as ``{top_k: 1}``; they are never left out.
     :param extra_headers: further headers; their values are secrets.
     :param headers: the older name of ``extra_headers``.
