@@ -21,7 +21,7 @@ _MAY_BE_FORMAT = (400, 422)
 """Statuses after which another form of the schema is tried although the error does not name it."""
 _MOST_FORMS = 16
 _NEEDED = {
-    "logprobs": "the judge needs log probabilities (such as confidence: logprob); use a model that has them, or another option of the judge",
+    "logprobs": "the judge needs log probabilities (confidence: logprob, or a form that asks for one token); use a model that has them, or another option of the judge",
     "response_format": "the reply has no seal, so its form depends on response_format; write seal: true, or use another model",
 }
 

@@ -25,8 +25,8 @@ _COST_HEADER = "x-litellm-response-cost"
 
 
 NO_LOGPROBS = (
-    "the Messages API has no log probabilities, and the judge needs them (such as confidence: logprob); use another option of the "
-    "judge, or a model that has them"
+    "the Messages API has no log probabilities, and the judge needs them (confidence: logprob, or a form that asks for one token); "
+    "use another option of the judge, or a model that has them"
 )
 _NO_FORM = "the reply has no seal, so its form depends on response_format; write seal: true, or use another model"
 
