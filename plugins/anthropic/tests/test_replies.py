@@ -72,7 +72,15 @@ def test_the_tokens_of_thinking_are_counted_and_billed(ask, claude):
 
 
 @pytest.mark.parametrize(
-    "usage", [None, {}, {"input_tokens": 0, "output_tokens": 0}, {"input_tokens": True, "output_tokens": 1}]
+    "usage",
+    [
+        None,
+        {},
+        {"input_tokens": 0, "output_tokens": 0},
+        {"input_tokens": True, "output_tokens": 1},
+        {"input_tokens": 1e300, "output_tokens": 1},
+    ],
+    ids=str,
 )
 def test_a_reply_without_usage_costs_the_estimate(ask, claude, model, question, usage):
     claude.more = {"usage": usage}

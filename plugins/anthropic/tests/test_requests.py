@@ -349,3 +349,26 @@ def test_a_failure_has_the_parameters_that_were_adapted(chat_server, ask, questi
     answer = ask(question(), model="claude-haiku-4-5", top_p=0.5)
     assert isinstance(answer, Failure)
     assert answer.adapted == ("top_p",)
+
+
+def test_a_limit_that_falls_with_every_request_is_asked_for_only_so_often(chat_server, ask, claude):
+    def lower(asked):
+        return claude.error(
+            f"max_tokens: {asked.body['max_tokens']} > {10**6 - len(chat_server.requests)}, which is the maximum",
+            400,
+            "invalid_request_error",
+        )
+
+    claude.broken = lower
+    failed = ask()
+    assert failed.kind == "judge_call_failed"
+    assert len(chat_server.requests) == 16
+
+
+@pytest.mark.parametrize("limit", ["0", "9" * 5000])
+def test_a_limit_that_no_model_has_changes_nothing(chat_server, ask, claude, limit):
+    claude.broken = lambda asked: claude.error(
+        f"max_tokens: 64 > {limit}, which is the maximum", 400, "invalid_request_error"
+    )
+    assert "HTTP 400: max_tokens: 64 >" in ask().message
+    assert len(chat_server.requests) == 1

@@ -331,6 +331,19 @@ def test_without_log_probabilities_there_is_no_confidence(logprobs, reason):
     assert failure.message.endswith(reason)
 
 
+@pytest.mark.parametrize("values", [(1e26, 1e26), (math.inf, -math.inf), (math.nan, -0.1), (2.0, -9.0)])
+def test_log_probabilities_that_are_none_give_no_confidence(values):
+    def reply(request):
+        text = told(score=0.8)(request)
+        at = text.index("0.8")
+        tokens = (Token(text[:at], 0.0), Token("0.", values[0]), Token("8", values[1]), Token(text[at + 3 :], 0.0))
+        return Reply(text, logprobs=tokens)
+
+    failure = refused(reply, confidence="logprob")
+    assert failure.kind == "judge_output_invalid"
+    assert failure.message.endswith("are above 0")
+
+
 @pytest.mark.parametrize("halves", [("\\xf0\\x9f\\x98", "\\x80"), ("\ufffd", "\ufffd"), ("", "")])
 @pytest.mark.parametrize("before", [True, False])
 def test_tokens_that_split_a_character_still_tell_the_scores_probability(halves, before):

@@ -98,6 +98,8 @@ def test_without_usage_a_reply_costs_the_estimate(chat_server, ask, model):
     [
         {"prompt_tokens": 5},
         {"prompt_tokens": -1, "completion_tokens": 1},
+        {"prompt_tokens": 10**30, "completion_tokens": 1},
+        {"prompt_tokens": 5, "completion_tokens": 10**18},
         {"prompt_tokens": True, "completion_tokens": 1},
         {"prompt_tokens": 5, "completion_tokens": False},
         {},
@@ -275,6 +277,18 @@ BAD = {
     "content is a number": ({"choices": [{"message": {"content": 1}}]}, "application/json", "no text", MOST),
     "an error in a 200": ({"error": {"message": "busy"}}, "application/json", "an error: busy", Cost.zero()),
     "another type": (b'{"choices": [{"message": {"content": "x"}}]}', "text/html", "text/html, not JSON", MOST),
+    "an error nested deeply": (
+        b'{"error": ' + b"[" * 900 + b"]" * 900 + b"}",
+        "application/json",
+        "nested",
+        Cost.zero(),
+    ),
+    "a code of many digits": (
+        b'{"error": {"message": "busy", "code": "' + b"9" * 5000 + b'"}}',
+        "application/json",
+        "busy",
+        Cost.zero(),
+    ),
     "with usage": ({"usage": {"prompt_tokens": 100, "completion_tokens": 20}}, "application/json", "no", COUNTED),
 }
 
@@ -328,6 +342,14 @@ def test_another_refusal_fails_the_call_alone(chat_server, ask, status):
 def test_the_endpoints_words_are_passed_on(chat_server, ask, body, said):
     chat_server.answer = chat_server.raw(body, status=413)
     assert ask().message.endswith(f"HTTP 413: {said}".rstrip())
+
+
+@pytest.mark.parametrize(
+    "error", [b"[" * 1000 + b"]" * 1000, b'{"error": {"message": "no", "code": %s}}' % (b"[" * 900 + b"]" * 900)]
+)
+def test_a_complaint_that_is_nested_deeply_is_one(chat_server, ask, error):
+    chat_server.answer = chat_server.raw(error, status=413)
+    assert "HTTP 413" in ask().message
 
 
 def test_long_complaints_are_cut(chat_server, ask):

@@ -86,7 +86,7 @@ class Answer:
 def complaint(body: object) -> Complaint:
     """Return the error in *body*, the JSON value of a response."""
     if isinstance(body, list) and len(body) == 1:  # the form of Gemini's endpoint
-        return complaint(body[0])
+        body = body[0]
     match body:
         case {"error": {"message": str(message)} as error}:
             raw = _raw(error)
@@ -94,10 +94,16 @@ def complaint(body: object) -> Complaint:
         case {"error": str(message)} | {"message": str(message)} | {"detail": str(message)}:
             return Complaint(joined_line(message), _codes(body), _parameter(body))
         case {"detail": [{"loc": [*place]}, *_] as details}:
-            return Complaint(
-                joined_line(orjson.dumps(details).decode()), _codes(body), str(place[-1]) if place else None
-            )
-    return Complaint(joined_line(orjson.dumps(body).decode()))
+            return Complaint(joined_line(json_bytes(details).decode()), _codes(body), str(place[-1]) if place else None)
+    return Complaint(joined_line(json_bytes(body).decode()))
+
+
+def json_bytes(value: object) -> bytes:
+    """Return *value*, a part of a response, as JSON; a text that says so if it is nested too deeply to be written."""
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return b'"JSON that is nested too deeply"'
 
 
 def _raw(error: Mapping[str, Any]) -> str:
@@ -112,7 +118,7 @@ def _codes(error: Any) -> frozenset[str]:
     inner = error.get("innererror") if isinstance(error.get("innererror"), Mapping) else {}
     details = error.get("details") if isinstance(error.get("details"), Mapping) else {}
     given = [error.get(name) for name in ("code", "type", "status")] + [inner.get("code"), details.get("error_code")]
-    return frozenset(str(code).lower() for code in given if code is not None)
+    return frozenset(str(code).lower() for code in given if isinstance(code, str | int))
 
 
 def _parameter(error: Any) -> str | None:

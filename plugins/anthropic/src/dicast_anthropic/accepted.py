@@ -21,7 +21,7 @@ _THINKS = re.compile(r"claude-(opus|sonnet|haiku|fable|mythos)-(?:[5-9]|[1-9]\d)
 """Models that think by default: generation 5 and later."""
 
 _FORMS = {"auto": ("json_schema", "tool", "text")}
-_MOST = re.compile(r"max_tokens: \d+ > (\d+)")
+_MOST = re.compile(r"max_tokens: \d+ > ([1-9]\d{0,8})(?!\d)")
 _DROPPED = (
     ("reasoning_effort", re.compile(r"\beffort\b")),
     ("top_p", re.compile(r"\btop_p\b")),

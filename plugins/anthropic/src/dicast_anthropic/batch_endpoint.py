@@ -17,6 +17,7 @@ from dicast import AccessRefused, BatchLog, ChatRequest, Cost, Reply, RunContext
 from dicast.toolkit.batches import BatchModel, EndpointBatch, ItemFault, Unconfirmed, open_batches
 from dicast.toolkit.batches.requests import BatchClient, json_object
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
+from dicast.toolkit.endpoint.answers import json_bytes
 from dicast.toolkit.endpoint.client import Client, connect
 from dicast.toolkit.endpoint.media import MediaReader, count_media
 
@@ -153,9 +154,9 @@ class MessageBatches:
         for item in await self._lines(batch):
             match item:
                 case {"custom_id": str(item_id), "result": {"type": "succeeded", "message": message}}:
-                    yield item_id, self._outcome(Answer(200, {}, orjson.dumps(message)))
+                    yield item_id, self._outcome(Answer(200, {}, json_bytes(message)))
                 case {"custom_id": str(item_id), "result": {"type": "errored", "error": error}}:
-                    yield item_id, self._fault(Answer(400, {}, orjson.dumps(error)))
+                    yield item_id, self._fault(Answer(400, {}, json_bytes(error)))
                 case {"custom_id": str(item_id), "result": {"type": str(kind)}}:
                     yield item_id, ItemFault(f"the item is {kind}")
 
@@ -211,4 +212,4 @@ def _batch(one: Mapping[str, Any]) -> EndpointBatch:
     match one:
         case {"id": str(id_), "processing_status": str(status)}:
             return EndpointBatch(id_, status, status == "ended", None, one)
-    raise CallFault(f"the API's answer is no batch: {orjson.dumps(one)[:200].decode()}")
+    raise CallFault(f"the API's answer is no batch: {json_bytes(one)[:200].decode(errors='replace')}")

@@ -21,6 +21,7 @@ from .replies import Unreadable, read_reply
 from .requests import body, media_block
 
 _REFUSED = (400, 422)
+_MOST_FORMS = 16
 _COST_HEADER = "x-litellm-response-cost"
 
 
@@ -107,9 +108,9 @@ class Live:
         call.tries += 1
 
     async def _ask(self, call: Exchange, request: ChatRequest, accepted: Accepted) -> _Sent:
-        """Ask until no parameter is refused."""
+        """Ask until no parameter is refused, or too many were."""
         doublings = accepted.doublings
-        while True:
+        for _ in range(_MOST_FORMS):
             marked = self._media.sent(request)
             if accepted.room(self._chat, request).total > Accepted().room(self._chat, request).total:
                 await self._client.reserve(call, self._chat.estimate_for(marked, accepted))
@@ -123,6 +124,7 @@ class Live:
             if not self._media.learn(answer, marked):
                 self._accepted = self._accepted.merged(self._adapted(call, marked, accepted, answer))
                 accepted = attrs.evolve(self._accepted, doublings=doublings)
+        raise self._client.refusal(call, answer)
 
     def _adapted(self, call: Exchange, request: ChatRequest, accepted: Accepted, answer: Answer) -> Accepted:
         """Return *accepted* without the parameter that *answer* refuses.

@@ -10,10 +10,12 @@ import orjson
 
 from dicast import Reply, Usage
 from dicast.toolkit.endpoint import Answer
-from dicast.toolkit.endpoint.answers import complaint
+from dicast.toolkit.endpoint.answers import complaint, json_bytes
 
 _STOP_REASONS: Mapping[str, str] = {"tool_use": "end_turn", "model_context_window_exceeded": "max_tokens"}
 """The words of the API that dicast has another word for; the only tool of a request is the form of its reply."""
+
+_MOST_TOKENS = 10**12
 
 
 class Unreadable(Exception):
@@ -71,7 +73,7 @@ def _text(content: list[Any], usage: Usage | None) -> str:
     blocks = [block for block in content if isinstance(block, Mapping)]
     for block in blocks:
         if block.get("type") == "tool_use":
-            return orjson.dumps(block.get("input")).decode()
+            return json_bytes(block.get("input")).decode()
     texts = [block.get("text") for block in blocks if block.get("type") == "text"]
     if not all(isinstance(text, str) for text in texts):
         raise Unreadable("a text block of the reply has no text", usage)
@@ -101,7 +103,7 @@ def read_usage(body: object) -> Usage | None:
 
 
 def _count(value: object) -> int | None:
-    """Return a number of tokens; a truth value is an int to Python, and some gateways write 12.0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value != int(value):
+    """Return a number of tokens; a truth value is an int to Python, and some gateways write 12.0. None for a number that no request takes."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_TOKENS:
         return None
-    return int(value)
+    return int(value) if value == int(value) else None

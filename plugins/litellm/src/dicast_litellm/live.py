@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -204,7 +205,7 @@ class Library:
             return self._client.fault(call, message, cost=call.most if usage is None else self._chat.cost(usage))
         cost = Cost.zero() if usage is None else self._chat.cost(usage)
         code = str(error.get("code")) if isinstance(error, dict) else ""
-        if code.isdecimal() and _BAD_REQUEST <= int(code) < 600:
+        if code.isdecimal() and len(code) == 3 and _BAD_REQUEST <= int(code) < 600:
             refusal = self._client.refusal(call, Answer(int(code), answer.headers, answer.data))
             if isinstance(refusal, CallFault):
                 refusal.cost = cost
@@ -216,7 +217,7 @@ class Library:
 def _reported_cost(completion: Any) -> Decimal:
     """Return the cost in usd that the endpoint reports; 0 if it reports none."""
     cost = getattr(getattr(completion, "usage", None), "cost", None)
-    is_amount = isinstance(cost, int | float) and not isinstance(cost, bool) and cost > 0
+    is_amount = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 < cost < math.inf
     return Decimal(str(cost)) if is_amount else Decimal(0)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from dicast import Reply, Token, Usage, normalize_stop_reason
 
+_MOST_TOKENS = 10**12
+
 
 def read_usage(completion: Any) -> Usage | None:
     """Return the tokens that the provider counted; None if it counted none, which litellm shows as zeros.
@@ -33,8 +35,9 @@ def _member(value: Any, name: str) -> Any:
 
 
 def _count(value: object) -> int:
-    """Return *value* as a number of tokens, 0 if it is none."""
-    is_count = isinstance(value, int | float) and not isinstance(value, bool) and value > 0 and value == int(value)
+    """Return *value* as a number of tokens, 0 if it is none, or more than any request takes."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_count = is_number and 0 < value <= _MOST_TOKENS and value == int(value)  # type: ignore[operator,call-overload]
     return int(value) if is_count else 0  # type: ignore[call-overload]  # a number
 
 

@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from dicast import Reply, Token
 from dicast.judging import Found
 
+_ABOVE = 1.0
+"""A log probability that rounding cannot explain; some endpoints report values just above 0."""
+
 
 class NoLikelihood(ValueError):
     """A reply's tokens do not say how likely its verdict was; the message says why."""
@@ -26,8 +29,10 @@ def likelihood(reply: Reply, verdict: Found, keys: Sequence[str]) -> float:
     numbers = [verdict.member(key) for key in keys]
     spelled = "".join(token.text for token in tokens)
     shift = _shift(spelled, reply.text, min(one.start for one in numbers), max(one.end for one in numbers))
-    sums = [math.fsum(_logprobs(tokens, one.start + shift, one.end + shift)) for one in numbers]
-    found = math.exp(math.fsum(sums) / len(sums))
+    parts = [[*_logprobs(tokens, one.start + shift, one.end + shift)] for one in numbers]
+    if not all(logprob < _ABOVE for logprobs in parts for logprob in logprobs):
+        raise NoLikelihood("those that the model told are above 0")
+    found = math.exp(math.fsum(map(math.fsum, parts)) / len(parts))
     if not found <= 1.0:
         raise NoLikelihood("those that the model told are above 0")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import orjson
 
 from dicast import Reply, Token, Usage, normalize_stop_reason
 from dicast.toolkit.endpoint import Answer
-from dicast.toolkit.endpoint.answers import complaint
+from dicast.toolkit.endpoint.answers import complaint, json_bytes
 
 from .streams import read_stream
 from .usage import read_usage
@@ -68,9 +69,9 @@ def _error_inside(answer: Answer, body: Mapping[str, Any], usage: Usage | None) 
     message = f"the reply has no choices but an error: {complaint(body).message}"
     error = body["error"]
     code = error.get("code") if isinstance(error, Mapping) else None
-    status = int(code) if isinstance(code, int | str) and str(code).isdecimal() else 0
+    status = int(code) if isinstance(code, int | str) and re.fullmatch(r"[0-9]{3}", str(code)) else 0
     has_status = 400 <= status < 600
-    inside = Answer(status, answer.headers, orjson.dumps(body)) if has_status else None
+    inside = Answer(status, answer.headers, json_bytes(body)) if has_status else None
     return ErrorInside(message, usage, inside)
 
 

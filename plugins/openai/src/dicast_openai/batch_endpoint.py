@@ -17,6 +17,7 @@ from dicast import ChatRequest, Cost, Reply, RunContext
 from dicast.toolkit.batches import BatchModel, EndpointBatch, ItemFault, Unconfirmed, open_batches, seconds_of
 from dicast.toolkit.batches.requests import FINE, BatchClient, json_object
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
+from dicast.toolkit.endpoint.answers import json_bytes
 from dicast.toolkit.endpoint.chat_form import RequestForm, adapted, request_body
 from dicast.toolkit.endpoint.chat_parts import is_carried
 from dicast.toolkit.endpoint.client import Client, connect
@@ -180,11 +181,13 @@ class BatchRequests:
             case {"custom_id": str(item_id), "response": {"status_code": int(status), "body": body}} if not item.get(
                 "error"
             ):
-                return item_id, self._outcome(Answer(status, {}, orjson.dumps(body)))
+                return item_id, self._outcome(Answer(status, {}, json_bytes(body)))
             case {"custom_id": str(item_id), "error": {"message": str(message), **more}}:
                 return item_id, ItemFault(f"{more.get('code') or 'error'}: {message}")
             case {"custom_id": str(item_id)}:
-                return item_id, ItemFault(f"an item without a response: {orjson.dumps(item)[:200].decode()}")
+                return item_id, ItemFault(
+                    f"an item without a response: {json_bytes(item)[:200].decode(errors='replace')}"
+                )
         return None
 
     def _outcome(self, answer: Answer) -> Reply | ItemFault:
@@ -233,7 +236,7 @@ def _batch(body: Mapping[str, Any]) -> EndpointBatch:
         case {"id": str(id_), "status": str(status)}:
             fault = _faults(body) if status == "failed" else None
             return EndpointBatch(id_, status, status in _ENDED, fault, body)
-    raise CallFault(f"the endpoint's answer is no batch: {orjson.dumps(body)[:200].decode()}")
+    raise CallFault(f"the endpoint's answer is no batch: {json_bytes(body)[:200].decode(errors='replace')}")
 
 
 def _faults(body: Mapping[str, Any]) -> str:

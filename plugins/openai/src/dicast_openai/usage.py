@@ -9,6 +9,7 @@ from typing import Any
 from dicast import Usage
 
 _COST_HEADER = "x-litellm-response-cost"
+_MOST_TOKENS = 10**12
 
 
 def read_usage(body: object) -> Usage | None:
@@ -50,8 +51,8 @@ def reported_cost(body: Mapping[str, Any], headers: Mapping[str, str]) -> Decima
 
 
 def _count(value: object) -> int | None:
-    """Return *value* as a count, which some endpoints write as ``1000.0``."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+    """Return *value* as a count, which some endpoints write as ``1000.0``; None for a number that no request takes."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_TOKENS:
         return None
     return int(value) if float(value).is_integer() else None
 
