@@ -26,6 +26,7 @@ class Run:
     of subjects that every accepting label scored. *gate* is None where the file has none, ``gate["passed"]`` where it is undecided;
     *undecided* has the reasons, with or without a gate. *read_counts* is the document's ``read``. Amounts of money are decimal strings,
     None when unknown; *exit_code* is what ``dicast run`` would return.
+    *batches* are those that the endpoint has not returned.
 
     Of a suite *experiments* has the run of each experiment by its name, in the order in which they ran. Its counts and costs are
     the sums of theirs, its gate passed where all of theirs did, *baseline* names the experiment that others are compared with,
@@ -71,6 +72,7 @@ class Run:
     models: Mapping[str, Sequence[str]] = field(factory=dict)
     adapted: Mapping[str, Sequence[str]] = field(factory=dict)
     assumed: Sequence[str] = ()
+    batches: Sequence[Mapping[str, Any]] = ()
     read_counts: Mapping[str, Any] = field(factory=dict, alias="read")
     experiments: Mapping[str, Run] = field(factory=dict)
     _open_ledger: Slot | None = field(default=None, repr=False, eq=False)

@@ -53,6 +53,7 @@ _SVG = re.compile(
     re.DOTALL,
 )
 _HEAD = 1024
+_ESCAPED = 3  # characters of %41
 _SAME = {"image/jpg": "image/jpeg", "audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/mp3": "audio/mpeg"}
 _OWN = frozenset(("type", "media_type", "url", "data", "file_id", "name", "bytes", "transcript"))
 
@@ -172,7 +173,15 @@ def is_allowed(url: str, urls: Urls) -> bool:
         return False
     if isinstance(urls, str):
         return urls == "allow"
+    if _ODD.search(
+        _AUTHORITY.split(url.partition("://")[2], maxsplit=1)[0]
+    ):  # other readers may find another host in it
+        return False
     return any(_is_host(parts.hostname.lower(), host.lower()) for host in urls)
+
+
+_AUTHORITY = re.compile(r"[/?#]")
+_ODD = re.compile(r"[\\@\s\x00-\x20\x7f]")
 
 
 def _is_host(host: str, allowed: str) -> bool:
@@ -262,6 +271,8 @@ def _data_url(url: str) -> tuple[bytes, str | None]:
     type_ = head[5:].partition(";")[0].strip().lower() or None
     if head.lower().rstrip().endswith(";base64"):
         return _decoded(data), type_
+    if len(data) > _ESCAPED * MAX_MEDIA_BYTES:
+        raise BadMedia(_too_large(len(data) // _ESCAPED))
     return unquote_to_bytes(data), type_
 
 

@@ -19,12 +19,13 @@ _DICTIONARY = 400  # bytes of a stream's dictionary
 
 
 def image_size(media: Media) -> tuple[int, int] | None:
-    """Return width and height of an image in pixels; None if they are unknown, as of an address."""
+    """Return width and height of an image in pixels; None if they are unknown, as of an address, or 0."""
     data = b"" if media.data is None else base64.b64decode(media.data[:_HEAD])
     try:
-        return _size(data)
+        size = _size(data)
     except (struct.error, IndexError):
         return None
+    return size if size is not None and min(size) > 0 else None
 
 
 def _size(data: bytes) -> tuple[int, int] | None:

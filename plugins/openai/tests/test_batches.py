@@ -12,6 +12,10 @@ from decimal import Decimal
 import pytest
 
 import dicast
+from dicast.toolkit.batches import model as batches
+from dicast.toolkit.batches.requests import BatchClient
+from dicast.toolkit.endpoint import Answer, CallFault
+from dicast_openai.batch_endpoint import BatchRequests
 
 PRICE = {"input_per_mtok": 1, "output_per_mtok": 2}
 COST = Decimal("0.0014")
@@ -291,6 +295,63 @@ def test_a_parameter_that_items_are_refused_for_is_left_out_of_the_next_batch(ju
     batch_server.outcome = outcome
     done = judged(count=3)
     assert (done.scored, sizes(batch_server)) == (3, [3, 3])
+
+
+NESTED = json.loads("[" * 900 + "]" * 900)
+
+
+@pytest.mark.parametrize("body", ["no completion", {"choices": NESTED}, NESTED], ids=["text", "choices", "list"])
+def test_an_item_that_came_back_unreadable_is_paid_by_its_bound(judged, batch_server, body):
+    batch_server.reply = lambda asked: body
+    done = judged(count=1)
+    assert (done.failures, sizes(batch_server)) == ({"judge_call_failed": 1}, [1, 1])
+    assert Decimal(done.cost["usd"]) > 2 * Decimal("0.0005")
+
+
+def test_results_that_cannot_be_read_are_paid_by_their_bounds(judged, monkeypatch):
+    async def refuse(self, batch):
+        raise CallFault("no file of results", again=False)
+        yield
+
+    monkeypatch.setattr(BatchRequests, "results", refuse)
+    done = judged(count=3)
+    assert done.failures == {"judge_call_failed": 3}
+    assert "no file of results" in done.failed_subjects[0]["error_message"]
+    assert [batch["calls"] for batch in done.batches] == [3]
+    assert Decimal(done.cost["usd"]) > 3 * Decimal("0.0005")
+
+
+def test_messages_of_items_are_cut(judged, batch_server):
+    batch_server.outcome = lambda item: (413, "x" * 100_000)
+    assert len(judged(count=1).failed_subjects[0]["error_message"]) < 400
+
+
+@pytest.mark.parametrize(
+    ("page", "problem"),
+    [
+        ({"data": [{"id": "a", "created_at": 4e9}], "has_more": True}, "goes on after 1,000 pages"),
+        ({"data": {"a": 1}}, "list of batches is none"),
+        ({"data": [1]}, "list of batches is none"),
+    ],
+)
+def test_a_batch_that_no_list_shows_is_paid_by_its_bounds(judged, batch_server, monkeypatch, page, problem):
+    batch_server.hook = lambda step, detail: 500 if step == "created" else None
+    listed(monkeypatch, page)
+    done = judged(count=2, window="0.1s")
+    assert problem in done.failed_subjects[0]["error_message"]
+    assert Decimal(done.cost["usd"]) > 2 * Decimal("0.0005")
+
+
+def listed(monkeypatch, page):
+    """Answer each request for a list with *page*; nobody waits long for a better one."""
+    ask = BatchClient.ask
+
+    async def answer(self, method, path, *rest):
+        is_list = method == "GET" and path.startswith("/batches?")
+        return Answer(200, {}, json.dumps(page).encode()) if is_list else await ask(self, method, path, *rest)
+
+    monkeypatch.setattr(BatchClient, "ask", answer)
+    monkeypatch.setattr(batches, "SLACK_SECONDS", 0.1)
 
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEklEQVR4nGP4z8CAFWEXHbQSACj/P8Fu7N9hAAAAAElFTkSuQmCC"

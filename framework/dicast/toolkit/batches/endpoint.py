@@ -24,12 +24,14 @@ class ItemFault:
 
     :param again: whether the call may be sent again in a new batch.
     :param cost: what the item cost all the same.
+    :param is_uncounted: whether the item may have been billed, and does not say how many tokens; it then costs its upper bound.
     """
 
     message: str
     kind: str = "judge_call_failed"
     again: bool = True
     cost: Cost = Cost.zero()
+    is_uncounted: bool = False
 
 
 @attrs.frozen

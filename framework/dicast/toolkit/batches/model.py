@@ -28,6 +28,7 @@ SLACK_SECONDS = 600.0
 """How long after its window a batch may take to be ended by the endpoint."""
 
 _DIGEST_CHARS = 32
+_SHOWN_CHARS = 300
 _WORD = re.compile(r"[0-9A-Za-z]{8,}")
 
 
@@ -163,7 +164,7 @@ class BatchModel:
                 self._ended(batch.key, None, "not_created", 0, 0)
                 self._earlier.forget(batch)
         except Exception as error:
-            _raise_in((call for _, call in batch.waiting), error)
+            self._fail([call for _, call in batch.waiting], error)
             batch.waiting = []
             return False
         waiting, batch.waiting = batch.waiting, []
@@ -203,7 +204,7 @@ class BatchModel:
                 item = f"{batch.key}-{number}"
                 self._answer(call, item, batch.outcomes.pop(item, None), is_last=False)
         except Exception as error:
-            _raise_in((call for _, call in waiting), error)
+            self._fail([call for _, call in waiting], error)
 
     def _parts(self, calls: list[_Call]) -> list[list[_Call]]:
         """Return *calls* in parts that the endpoint takes as one batch."""
@@ -236,18 +237,33 @@ class BatchModel:
             for call in calls:
                 call.wire.waits = True
             batch = await self._create(key, calls, now, until)
+        except _Uncertain as error:
+            self._fail(calls, error.reason)
+            return
+        except Exception as error:
+            _raise_in(calls, error)
+            return
+        try:
             outcomes = await self._outcomes(key, batch, until)
             for number, call in enumerate(calls):
                 item = f"{key}-{number}"
                 self._answer(call, item, outcomes.pop(item, None), is_last=call.is_again)
         except Exception as error:
-            _raise_in(calls, error)
+            self._fail(calls, error)
+
+    def _fail(self, calls: list[_Call], error: Exception) -> None:
+        """Give *error* to the *calls*, whose batch may have been processed: they may have cost their upper bounds."""
+        for call in calls if not isinstance(error, BatchRefused) else ():
+            call.spent += self._endpoint.bound(call.request)
+        _raise_in(calls, error)
 
     async def _create(self, key: str, calls: list[_Call], since: datetime, until: datetime) -> EndpointBatch:
         try:
             lines = [self._endpoint.line(f"{key}-{number}", call.request) for number, call in enumerate(calls)]
             uploaded = await self._endpoint.upload(key, lines)
             batch = await self._created(key, len(calls), uploaded, since, until)
+        except _Uncertain:  # a resumed run looks for it again
+            raise
         except Exception:
             for call in calls:
                 call.wire.waits = False
@@ -258,13 +274,19 @@ class BatchModel:
         return batch
 
     async def _created(self, key: str, size: int, uploaded: Any, since: datetime, until: datetime) -> EndpointBatch:
-        """Create the batch; where that is not confirmed, again only once a listing shows that there is none."""
+        """Create the batch; where that is not confirmed, again only once a listing shows that there is none.
+
+        :raises _Uncertain: if there is no listing.
+        """
         while True:
             try:
                 return await self._endpoint.create(key, uploaded)
             except Unconfirmed:
                 await asyncio.sleep(self._poll)
-            found = await self._patiently(lambda: self._endpoint.find(key, since, size), until)
+            try:
+                found = await self._patiently(lambda: self._endpoint.find(key, since, size), until)
+            except Exception as error:
+                raise _Uncertain(error) from error
             if found:
                 await self._cancel(found[1:])
                 return found[0]
@@ -282,7 +304,7 @@ class BatchModel:
         self._ended(key, batch.id, batch.status, replies, len(outcomes) - replies)
         self._open.pop(key, None)
         if batch.fault is not None:
-            raise BatchRefused(f"batch {batch.id} was refused: {batch.fault}")
+            raise BatchRefused(f"batch {batch.id} was refused: {_cut(batch.fault)}")
         return outcomes
 
     async def _read(self, batch: EndpointBatch) -> dict[str, Reply | ItemFault]:
@@ -304,10 +326,10 @@ class BatchModel:
             call.answer.set_result(self._reply(call, item, outcome))
             return
         fault = outcome or ItemFault("the batch came back without a reply for this call")
-        call.spent += fault.cost
+        call.spent += self._endpoint.bound(call.request) if fault.is_uncounted else fault.cost
         if is_last or not fault.again:
             tries = " (sent in two batches)" if is_last else ""
-            call.fail(fault.message + tries, fault.kind, retryable=fault.again)
+            call.fail(_cut(fault.message) + tries, fault.kind, retryable=fault.again)
         else:
             call.is_again = True
             self._queue(call)
@@ -338,6 +360,18 @@ class BatchRefused(Exception):
     """The endpoint has refused all items of a batch."""
 
 
+class _Uncertain(Exception):
+    """A batch may have been created, and for *reason* no listing shows whether it was."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= _SHOWN_CHARS else f"{message[:_SHOWN_CHARS]}…"
+
+
 def _raise_in(calls: Iterable[_Call], error: Exception) -> None:
     """Give *error* to the *calls*; of a CallFault its Failure."""
     for call in calls:
@@ -345,6 +379,8 @@ def _raise_in(calls: Iterable[_Call], error: Exception) -> None:
             call.fail(str(error), error.kind, retryable=True)
         elif isinstance(error, BatchRefused):
             call.fail(str(error), retryable=True)
+        elif isinstance(error, TimeoutError):
+            call.fail(str(error), "timeout", retryable=True)
         elif not call.answer.done():
             call.answer.set_exception(error)
 

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from ..._kernel.values import Failure
-from ..endpoint.answers import Answer
+from ..endpoint.answers import Answer, json_bytes
 from ..endpoint.client import Client, Exchange
 from ..endpoint.faults import CallFault
 from .endpoint import Unconfirmed
@@ -19,6 +19,9 @@ _UNCERTAIN = (408, 409)
 _TRY_LATER = 429
 _SERVER_FAULT = 500
 _HAS_ENDED = (400, 409)
+
+MOST_PAGES = 1_000
+"""Pages of a list of batches; an endpoint may say without end that there are more."""
 
 
 class BatchClient:
@@ -91,6 +94,22 @@ async def _pause(refusal: Exception) -> None:
     if not isinstance(refusal, CallFault) or not refusal.again:
         raise refusal
     await asyncio.sleep(refusal.wait or 1.0)
+
+
+def listed(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the batches on a *page* of a list.
+
+    :raises CallFault: if it has no list of objects.
+    """
+    data = page.get("data") or []
+    if not isinstance(data, list) or not all(isinstance(one, dict) for one in data):
+        raise CallFault(f"the endpoint's list of batches is none: {json_bytes(page)[:100]!r}")
+    return data
+
+
+def endless_list() -> CallFault:
+    """Return the fault of a list of batches that has no end."""
+    return CallFault(f"the endpoint's list of batches goes on after {MOST_PAGES:,} pages", again=False)
 
 
 def json_object(answer: Answer) -> Mapping[str, Any]:

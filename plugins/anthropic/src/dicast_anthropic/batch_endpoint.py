@@ -15,7 +15,7 @@ import orjson
 
 from dicast import AccessRefused, BatchLog, ChatRequest, Cost, Reply, RunContext
 from dicast.toolkit.batches import BatchModel, EndpointBatch, ItemFault, Unconfirmed, open_batches
-from dicast.toolkit.batches.requests import BatchClient, json_object
+from dicast.toolkit.batches.requests import MOST_PAGES, BatchClient, endless_list, json_object, listed
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
 from dicast.toolkit.endpoint.answers import json_bytes
 from dicast.toolkit.endpoint.client import Client, connect
@@ -118,7 +118,7 @@ class MessageBatches:
         """Return the batches of *size* items since *since* whose items have *key*; one that goes on is waited for."""
         found = []
         for batch in await self._listed(since):
-            if sum((batch.data.get("request_counts") or {}).values()) != size:
+            if _size(batch) != size:
                 continue
             while not batch.is_ended:
                 await asyncio.sleep(self._options.poll)
@@ -132,14 +132,15 @@ class MessageBatches:
         """Return the batches that were created since *since*; the newest come first."""
         found: list[EndpointBatch] = []
         after = ""
-        while True:
+        for _ in range(MOST_PAGES):
             page = json_object(await self._client.ask("GET", f"{self._path}?limit={_PAGE}{after}"))
-            batches = [_batch(one) for one in page.get("data") or []]
+            batches = [_batch(one) for one in listed(page)]
             newer = [one for one in batches if _created_at(one) >= since - _CLOCKS]
             found += newer
             if len(newer) < len(batches) or not page.get("has_more") or not batches:
                 return found
             after = f"&after_id={quote(batches[-1].id, safe='')}"
+        raise endless_list()
 
     async def status(self, batch_id: str) -> EndpointBatch:
         """Return the batch as it is now."""
@@ -175,7 +176,7 @@ class MessageBatches:
             reply = read_reply(answer)
         except Unreadable as error:
             cost = Cost.zero() if error.usage is None else self._options.cost(error.usage)
-            return ItemFault(str(error), cost=cost)
+            return ItemFault(str(error), cost=cost, is_uncounted=error.usage is None and not error.is_error)
         usage = reply.usage
         cost = Cost.zero() if usage is None else self._options.cost(usage)
         if reply.stop_reason == "max_tokens" and not reply.text.strip():
@@ -196,10 +197,17 @@ class MessageBatches:
         return ItemFault(complaint.message)
 
 
+def _size(batch: EndpointBatch) -> int:
+    """Return the number of items of *batch*."""
+    counts = batch.data.get("request_counts")
+    return sum(count for count in counts.values() if isinstance(count, int)) if isinstance(counts, Mapping) else 0
+
+
 def _created_at(batch: EndpointBatch) -> datetime:
     """Return when *batch* was created; now if the API does not say."""
     try:
-        return datetime.fromisoformat(str(batch.data.get("created_at")))
+        created = datetime.fromisoformat(str(batch.data.get("created_at")))
+        return created if created.tzinfo else created.replace(tzinfo=UTC)
     except ValueError:
         return datetime.now(UTC)
 

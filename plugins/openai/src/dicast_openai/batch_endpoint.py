@@ -15,7 +15,7 @@ import orjson
 
 from dicast import ChatRequest, Cost, Reply, RunContext
 from dicast.toolkit.batches import BatchModel, EndpointBatch, ItemFault, Unconfirmed, open_batches, seconds_of
-from dicast.toolkit.batches.requests import FINE, BatchClient, json_object
+from dicast.toolkit.batches.requests import FINE, MOST_PAGES, BatchClient, endless_list, json_object, listed
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
 from dicast.toolkit.endpoint.answers import json_bytes
 from dicast.toolkit.endpoint.chat_form import RequestForm, adapted, request_body
@@ -144,15 +144,16 @@ class BatchRequests:
         """Return the batches whose metadata has *key*; the newest are listed first."""
         found: list[EndpointBatch] = []
         after = ""
-        while True:
+        for _ in range(MOST_PAGES):
             page = json_object(await self._client.ask("GET", f"/batches?limit={_PAGE}{after}"))
-            batches = page.get("data") or []
-            found += [_batch(one) for one in batches if (one.get("metadata") or {}).get("key") == key]
+            batches = listed(page)
+            found += [_batch(one) for one in batches if _key(one) == key]
             oldest = batches[-1].get("created_at") if batches else None
             is_before = isinstance(oldest, int | float) and oldest < (since - _CLOCKS).timestamp()
             if not batches or not page.get("has_more") or is_before:
                 return found
-            after = f"&after={quote(str(batches[-1]['id']), safe='')}"
+            after = f"&after={quote(str(batches[-1].get('id')), safe='')}"
+        raise endless_list()
 
     async def status(self, batch_id: str) -> EndpointBatch:
         """Return the batch as it is now."""
@@ -202,7 +203,7 @@ class BatchRequests:
             reply = read_reply(read_body(answer))
         except Unreadable as error:
             cost = Cost.zero() if error.usage is None else self._options.cost(error.usage)
-            return ItemFault(str(error), cost=cost)
+            return ItemFault(str(error), cost=cost, is_uncounted=error.usage is None and not error.is_free)
         cost = Cost.zero() if reply.usage is None else self._options.cost(reply.usage)
         if reply.stop_reason == "max_tokens" and not reply.text.strip():
             self._room = max(self._room, 2 * self._options.chat.reasoning_room(shown=True))
@@ -237,6 +238,12 @@ def _batch(body: Mapping[str, Any]) -> EndpointBatch:
             fault = _faults(body) if status == "failed" else None
             return EndpointBatch(id_, status, status in _ENDED, fault, body)
     raise CallFault(f"the endpoint's answer is no batch: {json_bytes(body)[:200].decode(errors='replace')}")
+
+
+def _key(batch: Mapping[str, Any]) -> object:
+    """Return the key in the metadata of a listed batch."""
+    metadata = batch.get("metadata")
+    return metadata.get("key") if isinstance(metadata, dict) else None
 
 
 def _faults(body: Mapping[str, Any]) -> str:
