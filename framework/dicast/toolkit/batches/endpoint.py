@@ -11,11 +11,24 @@ import attrs
 
 from ..._kernel.values import ChatRequest, Cost, Reply
 
+_SHOWN_CHARS = 300
 _SPANS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class Unconfirmed(Exception):
     """The endpoint may have created the batch, or not: the connection broke, or it reports an error of its own."""
+
+
+class Uncertain(Exception):
+    """A batch may have been created, and for *reason* no listing shows whether it was."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= _SHOWN_CHARS else f"{message[:_SHOWN_CHARS]}…"
 
 
 @attrs.frozen
@@ -27,7 +40,7 @@ class ItemFault:
     :param is_uncounted: whether the item may have been billed, and does not say how many tokens; it then costs its upper bound.
     """
 
-    message: str
+    message: str = attrs.field(converter=_cut)
     kind: str = "judge_call_failed"
     again: bool = True
     cost: Cost = Cost.zero()
@@ -47,7 +60,7 @@ class EndpointBatch:
     id: str
     status: str
     is_ended: bool
-    fault: str | None = None
+    fault: str | None = attrs.field(default=None, converter=attrs.converters.optional(_cut))
     data: Mapping[str, Any] = attrs.field(factory=dict)
 
 

@@ -20,7 +20,7 @@ from ..._kernel.values.errors import ConfigError
 from ..._toolkit.rate_limit import WIRE, RequestTrace
 from ..endpoint.faults import CallFault
 from .earlier import EarlierBatch, EarlierBatches
-from .endpoint import BatchEndpoint, EndpointBatch, ItemFault, Unconfirmed
+from .endpoint import BatchEndpoint, EndpointBatch, ItemFault, Uncertain, Unconfirmed
 
 T = TypeVar("T")
 
@@ -28,7 +28,6 @@ SLACK_SECONDS = 600.0
 """How long after its window a batch may take to be ended by the endpoint."""
 
 _DIGEST_CHARS = 32
-_SHOWN_CHARS = 300
 _WORD = re.compile(r"[0-9A-Za-z]{8,}")
 
 
@@ -237,7 +236,7 @@ class BatchModel:
             for call in calls:
                 call.wire.waits = True
             batch = await self._create(key, calls, now, until)
-        except _Uncertain as error:
+        except Uncertain as error:
             self._fail(calls, error.reason)
             return
         except Exception as error:
@@ -262,7 +261,7 @@ class BatchModel:
             lines = [self._endpoint.line(f"{key}-{number}", call.request) for number, call in enumerate(calls)]
             uploaded = await self._endpoint.upload(key, lines)
             batch = await self._created(key, len(calls), uploaded, since, until)
-        except _Uncertain:  # a resumed run looks for it again
+        except Uncertain:  # a resumed run looks for it again
             raise
         except Exception:
             for call in calls:
@@ -276,7 +275,7 @@ class BatchModel:
     async def _created(self, key: str, size: int, uploaded: Any, since: datetime, until: datetime) -> EndpointBatch:
         """Create the batch; where that is not confirmed, again only once a listing shows that there is none.
 
-        :raises _Uncertain: if there is no listing.
+        :raises Uncertain: if there is no listing.
         """
         while True:
             try:
@@ -286,7 +285,7 @@ class BatchModel:
             try:
                 found = await self._patiently(lambda: self._endpoint.find(key, since, size), until)
             except Exception as error:
-                raise _Uncertain(error) from error
+                raise Uncertain(error) from error
             if found:
                 await self._cancel(found[1:])
                 return found[0]
@@ -304,7 +303,7 @@ class BatchModel:
         self._ended(key, batch.id, batch.status, replies, len(outcomes) - replies)
         self._open.pop(key, None)
         if batch.fault is not None:
-            raise BatchRefused(f"batch {batch.id} was refused: {_cut(batch.fault)}")
+            raise BatchRefused(f"batch {batch.id} was refused: {batch.fault}")
         return outcomes
 
     async def _read(self, batch: EndpointBatch) -> dict[str, Reply | ItemFault]:
@@ -329,7 +328,7 @@ class BatchModel:
         call.spent += self._endpoint.bound(call.request) if fault.is_uncounted else fault.cost
         if is_last or not fault.again:
             tries = " (sent in two batches)" if is_last else ""
-            call.fail(_cut(fault.message) + tries, fault.kind, retryable=fault.again)
+            call.fail(fault.message + tries, fault.kind, retryable=fault.again)
         else:
             call.is_again = True
             self._queue(call)
@@ -358,18 +357,6 @@ class BatchModel:
 
 class BatchRefused(Exception):
     """The endpoint has refused all items of a batch."""
-
-
-class _Uncertain(Exception):
-    """A batch may have been created, and for *reason* no listing shows whether it was."""
-
-    def __init__(self, reason: Exception) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
-
-
-def _cut(message: str) -> str:
-    return message if len(message) <= _SHOWN_CHARS else f"{message[:_SHOWN_CHARS]}…"
 
 
 def _raise_in(calls: Iterable[_Call], error: Exception) -> None:

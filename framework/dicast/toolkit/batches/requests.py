@@ -96,7 +96,7 @@ async def _pause(refusal: Exception) -> None:
     await asyncio.sleep(refusal.wait or 1.0)
 
 
-def listed(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def batches_on(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the batches on a *page* of a list.
 
     :raises CallFault: if it has no list of objects.

@@ -15,7 +15,7 @@ import orjson
 
 from dicast import AccessRefused, BatchLog, ChatRequest, Cost, Reply, RunContext
 from dicast.toolkit.batches import BatchModel, EndpointBatch, ItemFault, Unconfirmed, open_batches
-from dicast.toolkit.batches.requests import MOST_PAGES, BatchClient, endless_list, json_object, listed
+from dicast.toolkit.batches.requests import MOST_PAGES, BatchClient, batches_on, endless_list, json_object
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
 from dicast.toolkit.endpoint.answers import json_bytes
 from dicast.toolkit.endpoint.client import Client, connect
@@ -134,7 +134,7 @@ class MessageBatches:
         after = ""
         for _ in range(MOST_PAGES):
             page = json_object(await self._client.ask("GET", f"{self._path}?limit={_PAGE}{after}"))
-            batches = [_batch(one) for one in listed(page)]
+            batches = [_batch(one) for one in batches_on(page)]
             newer = [one for one in batches if _created_at(one) >= since - _CLOCKS]
             found += newer
             if len(newer) < len(batches) or not page.get("has_more") or not batches:

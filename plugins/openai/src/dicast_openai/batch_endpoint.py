@@ -15,7 +15,7 @@ import orjson
 
 from dicast import ChatRequest, Cost, Reply, RunContext
 from dicast.toolkit.batches import BatchModel, EndpointBatch, ItemFault, Unconfirmed, open_batches, seconds_of
-from dicast.toolkit.batches.requests import FINE, MOST_PAGES, BatchClient, endless_list, json_object, listed
+from dicast.toolkit.batches.requests import FINE, MOST_PAGES, BatchClient, batches_on, endless_list, json_object
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
 from dicast.toolkit.endpoint.answers import json_bytes
 from dicast.toolkit.endpoint.chat_form import RequestForm, adapted, request_body
@@ -146,7 +146,7 @@ class BatchRequests:
         after = ""
         for _ in range(MOST_PAGES):
             page = json_object(await self._client.ask("GET", f"/batches?limit={_PAGE}{after}"))
-            batches = listed(page)
+            batches = batches_on(page)
             found += [_batch(one) for one in batches if _key(one) == key]
             oldest = batches[-1].get("created_at") if batches else None
             is_before = isinstance(oldest, int | float) and oldest < (since - _CLOCKS).timestamp()
