@@ -72,7 +72,7 @@ def read_sample(path: Path, kind: str | None, reading: Mapping[str, Any], *, is_
     try:
         check_regular(path)
     except UnreadableFile as error:
-        raise DataError(Problem(error.strerror, str(path))) from error
+        raise DataError(Problem(str(error.strerror), str(path))) from error
     encoding = text_encoding(path, reading.get("encoding"), is_asked=is_asked)
     beginning = read_beginning(path, encoding)
     if kind != "rows":

@@ -333,6 +333,11 @@ class Truth:
 
         return Score(float(subject.output.split()[1]), cost=Cost("0.01"))
 
+    def estimate(self, subject):
+        from dicast import Cost
+
+        return Cost("0.01")
+
 
 BUDGET = "budget: {session: 100 usd, day: 100 usd}\n"
 
