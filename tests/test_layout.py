@@ -40,7 +40,7 @@ FOLDERS = {
     "_kernel/pipeline": 2650,
     "_kernel/records": 880,
     "_kernel/report": 1490,
-    "_kernel/resume": 450,
+    "_kernel/resume": 480,
     "_kernel/run": 1200,
     "_kernel/source": 400,
     "_kernel/stream": 400,
@@ -53,7 +53,7 @@ FOLDERS = {
 """Bars in lines of code for each folder of the kernel (docs/adr/0081, 0085, 0101)."""
 CORE = ("values", "contract", "stream", "asking", "run")
 """The folders of the small kernel, in the order to read them."""
-CORE_LINES = 5_355
+CORE_LINES = 5_390
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "base"}
 
 

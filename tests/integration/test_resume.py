@@ -103,6 +103,56 @@ def test_the_newest_unfinished_run_of_this_file_is_taken_up(shop, unfinished):
     assert shop.run(TEXT, "--resume").json["run_id"] == first
 
 
+def test_the_newest_unfinished_run_of_this_name_is_taken_up(shop, unfinished):
+    one, other = ("--set", "name=one"), ("--set", "name=the other")
+    first, second = unfinished(arguments=one), unfinished(arguments=other)
+    done = shop.run(TEXT, *one, "--resume")
+    assert (done.code, done.json["run_id"], done.json["name"]) == (0, first, "one")
+    done = shop.run(TEXT, *other, "--resume")
+    assert (done.code, done.json["run_id"], done.json["name"]) == (0, second, "the other")
+
+
+@pytest.mark.parametrize("flags", [[], ["--retry-failed"], ["--cancel-batches"]])
+def test_open_runs_under_other_names_are_2_and_named(shop, unfinished, flags):
+    first, second = unfinished(), unfinished(arguments=("--set", "name=the other"))
+    done = shop.run(TEXT, "--set", "name=third", "--set", "budget.run=5 usd", "--resume", *flags)
+    assert done.code == 2
+    said = done.json["error"]["message"]
+    kept = "".join(f" {flag}" for flag in flags)
+    for shown, run_id in (("name=nightly", first), ("'name=the other'", second)):
+        assert f"dicast run p.yaml --set 'budget.run=5 usd' --set {shown} --resume {run_id}{kept}" in said
+    assert "run named 'third'" in said
+    assert len(shop.events("run.completed")) == 0
+    named = shop.run(TEXT, "--set", "name=third", "--resume", first)
+    assert (named.code, named.json["run_id"]) == (0, first)
+
+
+SUITE = "name: trial\nmetrics: [fake/act: {journal: calls}]\nexperiments: {a: {}, b: {set: {gate.min_coverage: 0}}}\n"
+
+
+def test_a_suite_is_taken_up_under_its_name_or_by_the_id_of_a_run(shop, unfinished):
+    one, other = ("--set", "name=one"), ("--set", "name=other")
+    first, second = unfinished(SUITE, arguments=one), unfinished(SUITE, arguments=other)
+    refused = shop.run(SUITE, "--resume")
+    assert refused.code == 2
+    said = refused.json["error"]["message"]
+    assert "p.yaml has no open suite named 'trial'" in said
+    for name, run_id in (("one", first), ("other", second)):
+        assert f"'{name}', with run {run_id}: dicast run p.yaml --set name={name} --resume" in said
+    done = shop.run(SUITE, *one, "--resume").json["experiments"]
+    assert (done["a"]["run_id"], done["a"]["name"], done["b"]["name"]) == (first, "one/a", "one/b")
+    done = shop.run(SUITE, "--resume", second[-6:]).json["experiments"]
+    assert (done["a"]["run_id"], done["a"]["scored"], done["b"]["scored"]) == (second, 10, 10)
+    assert shop.run(SUITE, *other, "--resume").code == 2
+
+
+def test_a_suite_is_not_resumed_by_the_id_of_another_run(shop, unfinished):
+    run_id = unfinished()
+    refused = shop.run(SUITE, "--resume", run_id)
+    assert refused.code == 2
+    assert f"run {run_id} is of no suite of this file: name a run of a, b" in refused.json["error"]["message"]
+
+
 def test_a_run_is_resumed_by_its_id(shop, unfinished):
     first = unfinished()
     unfinished()
@@ -143,7 +193,8 @@ def test_a_changed_pipeline_is_2_and_says_what_changed(shop, unfinished, change,
 
 def test_a_metric_that_was_added_or_removed_is_not_called_changed(shop, unfinished):
     run_id = unfinished()
-    done = shop.run("metrics: [fake/act: {journal: calls, as: renamed}]\nscoring: {threshold: 0.6}\n", "--resume")
+    text = "name: nightly\nmetrics: [fake/act: {journal: calls, as: renamed}]\nscoring: {threshold: 0.6}\n"
+    done = shop.run(text, "--resume")
     said = {problem["path"]: problem["message"] for problem in done.json["error"]["errors"]}
     begun = f"run {run_id} cannot be resumed: "
     assert said == {
@@ -174,7 +225,7 @@ def test_changed_data_is_2_and_says_so(shop, unfinished):
 def test_what_changes_no_number_may_change(shop, unfinished, change):
     run_id = unfinished()
     text = TEXT.replace("name: nightly\n", "") if "name" in change else TEXT
-    done = shop.run(text + change, "--resume")
+    done = shop.run(text + change, "--resume", run_id)
     assert (done.code, done.json["run_id"], done.json["scored"]) == (0, run_id, 10)
     if "csv" in change:
         assert len((shop / "new.csv").read_text().splitlines()) == 11

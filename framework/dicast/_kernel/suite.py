@@ -25,7 +25,8 @@ from .report.document import document as decide
 from .report.document import exit_code, stopped_document
 from .report.gate import all_passed
 from .report.read_counts import read_sum
-from .resume.named_runs import started_runs
+from .resume.named_runs import known_run, started_runs
+from .resume.open_runs import SHOWN, RunCommand
 from .resume.reading import document
 from .resume.resume import EarlierRun, refuse_changes, standing
 from .run.end import ledger_json
@@ -49,12 +50,16 @@ ENDS = (130, 2, 70)
 
 @frozen
 class Suite:
-    """What the experiments of *file* came to, by name; *baseline* is what others are compared with; *error* ended it early."""
+    """What the experiments of *file* came to, by name; *baseline* is what others are compared with; *error* ended it early.
+
+    *command* is the command that the user gave, without secrets.
+    """
 
     file: str
     baseline: str | None
     outcomes: Mapping[str, RunOutcome]
     error: RequestError | None = None
+    command: RunCommand | None = None
 
     @property
     def exit_code(self) -> int:
@@ -108,10 +113,11 @@ async def run_suite(read: PipelineFile, request: Request, run: RunOne) -> Suite:
     compared = {name: one.baseline.run for name, one in pipelines.items() if one.baseline is not None}
     order = _order(file, pipelines, {name: run for name, run in compared.items() if run in pipelines and run != name})
     setups = await _preflights(pipelines)
-    earlier = {} if request.resume is None else await _earlier(pipelines, setups, retry=request.retry_failed)
+    earlier = {} if request.resume is None else await _earlier(file, pipelines, setups, request)
     first = next((one.payload["suite"] for one in earlier.values()), None)
     request = evolve(request, suite=first or {"id": Clock().id(), "experiments": order})
     outcomes: dict[str, RunOutcome] = {}
+    command = request.command and request.command.masked(*pipelines.values())
     baseline = next((run for run in compared.values() if run in pipelines), None)
     for name in order:
         try:
@@ -119,10 +125,10 @@ async def run_suite(read: PipelineFile, request: Request, run: RunOne) -> Suite:
         except RequestError as error:
             if not outcomes:
                 raise
-            return Suite(file, baseline, outcomes, error)
+            return Suite(file, baseline, outcomes, error, command)
         if outcomes[name].exit_code in ENDS:
             break
-    return Suite(file, baseline, outcomes)
+    return Suite(file, baseline, outcomes, command=command)
 
 
 def _order(file: str, names: Iterable[str], compared: Mapping[str, str]) -> list[str]:
@@ -238,38 +244,72 @@ def _ended(ledger: Ledger, earlier: EarlierRun, pipeline: Pipeline) -> RunOutcom
 
 
 async def _earlier(
-    pipelines: Mapping[str, Pipeline], setups: Mapping[str, Mapping[str, str]], *, retry: bool
+    file: str, pipelines: Mapping[str, Pipeline], setups: Mapping[str, Mapping[str, str]], request: Request
 ) -> dict[str, EarlierRun]:
-    """The runs of the newest suite of these experiments, those that have ended, too.
+    """Return the runs of the newest suite of these experiments, or of the suite of the run *request.resume*; ended runs too.
 
     Where failures are retried all are taken up, since a baseline whose failures are retried is another one for those compared with it.
 
     :raises ConfigError: when nothing of the suite is left to resume, or an experiment has changed since.
     """
-    files = {file_identity(pipeline): name for name, pipeline in pipelines.items()}
     async with ledger_slot(next(iter(pipelines.values()))).component.open(None, create=False) as ledger:
-        found = _newest(ledger, files)
-    if not found or (not retry and len(found) == len(files) and all(one.finished for one in found.values())):
+        found, others = _newest(ledger, pipelines, request.resume or "")
+    is_over = len(found) == len(pipelines) and all(one.finished for one in found.values())
+    if not found or (not request.retry_failed and is_over):
+        if others and not request.resume:
+            raise ConfigError(_only_others(file, pipelines, others, request))
         raise ConfigError("there is no unfinished run of this suite in the ledger; leave --resume out to begin")
     for name, one in found.items():
         refuse_changes(one, setups[name])
     return found
 
 
-def _newest(ledger: Ledger, files: Mapping[str, str]) -> dict[str, EarlierRun]:
-    """The runs of the newest suite in *ledger*, by the names that its *files* have."""
-    found: dict[str, EarlierRun] = {}
-    suite = None
-    for entry in started_runs(ledger.read):
-        said: Mapping[str, Any] = entry.event.payload
-        name = files.get(str(said["file"]))
-        if name is None or said.get("preview") or not said.get("suite"):
-            continue
-        suite = suite or said["suite"]
-        if said["suite"] == suite and name not in found:
-            ended = Query(run_id=entry.event.run_id, types=(RUN_COMPLETED,), limit=1)
-            found[name] = EarlierRun(entry, any(ledger.read(ended)))
-    return found
+def _newest(
+    ledger: Ledger, pipelines: Mapping[str, Pipeline], run_id: str
+) -> tuple[dict[str, EarlierRun], dict[str, EarlierRun]]:
+    """Return the runs of the newest suite of *pipelines* by experiment, and an open run of each suite under another name.
+
+    :param run_id: a run whose suite is meant, under whichever name; empty for the newest suite with a run of the same name.
+    """
+    files = {file_identity(pipeline): name for name, pipeline in pipelines.items()}
+    runs = [
+        (name, entry)
+        for entry in started_runs(ledger.read)
+        if (name := files.get(str(entry.event.payload["file"]))) is not None
+        and entry.event.payload.get("suite")
+        and not entry.event.payload.get("preview")
+    ]
+    known = known_run(ledger, run_id) if run_id else None
+    meant = (
+        entry.event.payload["suite"]
+        for name, entry in runs
+        if (entry.event.run_id == known if known else entry.event.payload["name"] == pipelines[name].name)
+    )
+    suite = next(meant, None)
+    if known and suite is None:
+        raise ConfigError(f"run {known} is of no suite of this file: name a run of {', '.join(pipelines)}")
+    found, others = dict[str, EarlierRun](), dict[str, EarlierRun]()
+    for name, entry in runs:
+        ended = Query(run_id=entry.event.run_id, types=(RUN_COMPLETED,), limit=1)
+        if entry.event.payload["suite"] == suite:
+            found.setdefault(name, EarlierRun(entry, any(ledger.read(ended))))
+        elif entry.event.payload["name"] != pipelines[name].name and not any(ledger.read(ended)):
+            run = EarlierRun(entry, finished=False)
+            others.setdefault(str(entry.event.payload["name"]).removesuffix(f"/{name}"), run)
+    return found, others
+
+
+def _only_others(
+    file: str, pipelines: Mapping[str, Pipeline], others: Mapping[str, EarlierRun], request: Request
+) -> str:
+    """Return the error that names the open suites of *file* under other names."""
+    own = next(one.name.removesuffix(f"/{experiment}") for experiment, one in pipelines.items())
+    command = (request.command or RunCommand(file)).masked(*pipelines.values())
+    listed = "; ".join(
+        f"{name!r}, with run {run.run_id}: {command.resuming(None, *request.flags, name=name)}"
+        for name, run in [*others.items()][:SHOWN]
+    )
+    return f"{file} has no open suite named {own!r}. Resume a suite of another name: {listed}"
 
 
 async def _preflight(pipeline: Pipeline, ledger: Slot, later: Collection[str]) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -404,6 +405,7 @@ class Started:
         if number is not None:
             self.process.send_signal(number)
         out, err = self.process.communicate(timeout=60)
+        self.err = err.decode()
         return json.loads(out) if out else err
 
 
@@ -436,6 +438,12 @@ def test_ctrl_c_leaves_the_batch_and_its_reservations(started, batch_server, fol
     )
     assert (done["cost"]["usd"], done["spend_lost"]["usd"]) == ("0", "0")
     assert done["batches"][0]["batch_id"] == batch["id"]
+    assert Decimal(done["reserved"]["usd"]) > 5 * COST / 2
+    assert f"waiting for batch {batch['id']}: 5 calls to m;" in running.err
+    shown = printed(folder, "show", "last")
+    assert f"reserved for calls in batches: {done['reserved']['usd']} usd" in shown
+    for flags in ("", " --cancel-batches"):
+        assert f"    dicast run FILE --resume {done['run_id']}{flags}\n" in shown
     (listed,) = json.loads(printed(folder, "runs", "--json"))["runs"]
     assert (listed["state"], listed["batches"][0]["calls"]) == ("waiting", 5)
     assert "waiting" in printed(folder, "runs")
@@ -455,8 +463,9 @@ def test_cancel_batches_cancels_at_ctrl_c_and_a_resumed_run_buys_the_rest(starte
     batch_server.seconds = 1e9
     running = started("--cancel-batches", count=6)
     running.wait_for(batch_server, "poll")
-    running.end(signal.SIGINT)
+    done = running.end(signal.SIGINT)
     assert batch_server.steps.count("cancel") == 1
+    assert [one["batch_id"] for one in done["cancelled_batches"]] == [*batch_server.batches]
     batch_server.seconds = 0.1
     done = started("--resume", count=6).end()
     assert (done["scored"], sizes(batch_server), sum(batch_server.billed.values())) == (6, [6, 3], 6)
@@ -471,6 +480,48 @@ def test_a_resumed_run_with_cancel_batches_makes_no_new_batch(started, batch_ser
     done = started("--resume", "--cancel-batches", count=6).end()
     assert (done["scored"], done["failures"], sizes(batch_server)) == (3, {"judge_call_failed": 3}, [6])
     assert (Decimal(done["cost"]["usd"]), done["spend_lost"]["usd"]) == (3 * COST, "0")
+    (batch,) = batch_server.batches.values()
+    assert [(one["batch_id"], one["model"]) for one in done["cancelled_batches"]] == [(batch["id"], "m")]
+    message = done["failed_subjects"][0]["error_message"]
+    assert f"batch {batch['id']} was cancelled before it replied to this call" in message
+    assert "--resume --retry-failed" in message
+
+
+def test_cancel_batches_takes_up_the_run_of_the_same_name_alone(started, batch_server, folder):
+    batch_server.seconds = 1e9
+    names = [("--set", f"name={name}") for name in ("one", "other")]
+    for name in names:
+        batch_server.steps.clear()
+        running = started(*name)
+        running.wait_for(batch_server, "poll")
+        running.end(signal.SIGKILL)
+    first, second = batch_server.batches.values()
+    done = started(*names[0], "--resume", "--cancel-batches").end()
+    assert [one["batch_id"] for one in done["cancelled_batches"]] == [first["id"]]
+    assert (done["name"], second["status"], batch_server.steps.count("cancel")) == ("one", "in_progress", 1)
+
+
+def test_the_summary_names_whole_commands_and_cancelled_batches(started, batch_server, folder):
+    batch_server.seconds = 1e9
+    command = ["run", "p.json", "--set", "name=n"]
+    started(count=2).end(signal.SIGKILL)  # it has written the file
+    batch_server.steps.clear()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dicast", *command], cwd=folder, stdout=subprocess.PIPE, text=True
+    )
+    Started.wait_for(None, batch_server, "poll")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    (run_id,) = re.findall("run (\\w{26})", out)
+    for flags in ("", " --cancel-batches"):
+        assert f"    dicast run p.json --set name=n --resume {run_id}{flags}\n" in out
+    batch = [*batch_server.batches.values()][-1]
+    resumed = [*command, "--resume", "--cancel-batches"]
+    done = subprocess.run(
+        [sys.executable, "-m", "dicast", *resumed], check=False, cwd=folder, capture_output=True, text=True
+    )
+    assert f"  cancelled: batch {batch['id']} of calls to m" in done.stdout
+    assert f"batch {batch['id']} has ended" in done.stderr
 
 
 @pytest.mark.parametrize("how", ["error", "reply"])

@@ -105,14 +105,14 @@ def _basis(score: Listed) -> str | None:
     return max(bases, key=BASES.index, default=None)
 
 
-_COLUMNS = ("began (UTC)", "run", "name", "kind", "gate", "scored", "score", "basis", "usd")
+_COLUMNS = ("began (UTC)", "run", "name", "kind", "result", "scored", "score", "basis", "usd")
 _WHOLE = frozenset(_COLUMNS) - {"name"}
 
 
 def runs_table(found: Sequence[Listed]) -> TextTable:
     """Return the runs of :func:`past_runs` as a table for 80 columns.
 
-    The gate of a run that was not completed is its state. The column ``kind`` is left out where every run is one of a pipeline.
+    The result is the gate's answer; of a run that was not completed, its state. The column ``kind`` is left out where every run is one of a pipeline.
     """
     newest = max((one["started_at"] for one in found), default="")
     rows = [row for one in found for row in _rows(one, newest[:4])]

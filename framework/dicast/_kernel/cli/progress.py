@@ -59,12 +59,16 @@ class Pace:
 
 
 class Progress:
-    """One line that is written over: subjects of all, failures, rate, spend, time left."""
+    """One line that is written over: subjects of all, failures, rate, spend, time left.
+
+    Where stderr is no terminal it has a line for each batch that is sent or has ended, and no others.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = terminal(sys.stderr)
         self._clock, self._pace = clock, Pace()
         self._next = clock() + EVERY_SECONDS
+        self._batches: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -76,6 +80,8 @@ class Progress:
     def update(self, report: Report) -> None:
         """Show how far *report* is."""
         if self._stream is None:
+            for line in self._batch_lines(report):
+                print(line, file=sys.stderr, flush=True)
             return
         now = self._clock()
         self._pace.look(report.judged, now)
@@ -83,6 +89,16 @@ class Progress:
             return
         self._next = now + EVERY_SECONDS
         self._stream.write_over(_drawn(report, self._pace, now, width_of(self._stream.stream) - 1))
+
+    def _batch_lines(self, report: Report) -> Iterator[str]:
+        waiting = {one["key"]: one for one in report.batches.documents() if one["batch_id"] is not None}
+        for key, batch in waiting.items():
+            if key not in self._batches:
+                name = self._batches[key] = batch["batch_id"]
+                calls = f"{batch['calls']:,} calls to {batch['model']}"
+                yield f"waiting for batch {name}: {calls}; the endpoint ends it until {batch['until']}"
+        for key in [key for key in self._batches if key not in waiting]:
+            yield f"batch {self._batches.pop(key)} has ended"
 
 
 def _drawn(report: Report, pace: Pace, now: float, width: int) -> str:

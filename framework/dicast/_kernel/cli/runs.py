@@ -15,6 +15,7 @@ from ..pipeline.build import build_pipeline
 from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.sections import Budget, Pipeline
 from ..pipeline.slots import ledger_slot
+from ..resume.open_runs import RunCommand
 from ..run.run import Request, RunOutcome
 from ..timing.event_loop import in_loop
 from .head import Row, head_rows
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     is_flag=False,
     flag_value="",
     metavar="[RUN_ID]",
-    help="Take up the newest unfinished run of this file, or this one.",
+    help="Take up the newest open run of this file and name, or the run with this id.",
 )
 @click.option("--retry-failed", is_flag=True, help="With --resume: judge the failed subjects again.")
 @click.option(
@@ -80,9 +81,9 @@ def run(
         raise click.UsageError("--metric-lines prints METRIC lines alone: leave --json and --head out")
     if primary is not None and not metric_lines:
         raise click.UsageError("--primary is for METRIC lines: add --metric-lines")
-    request = Request(
-        limit if head is None else head, resume, retry_failed, trusts_all=yes, cancel_batches=cancel_batches
-    )
+    number = limit if head is None else head
+    command = RunCommand(str(file), overrides, ["--yes"] if yes else [])
+    request = Request(number, resume, retry_failed, trusts_all=yes, cancel_batches=cancel_batches, command=command)
     pipeline = file if switched_off() else read_pipeline(file, overrides)
     if isinstance(pipeline, PipelineFile) and pipeline.experiments:
         if metric_lines:
@@ -116,6 +117,7 @@ def run_and_print(
 ) -> int:
     """Run *file*, read already or not, as *ask* says, print what came of it, with *head* its rows, too, or as *lines*; return the exit code."""
     details: list[Figure] = []
+    command: RunCommand | None = None
     with only_document(as_json or lines is not None), Progress() as progress:
         if not isinstance(file, PipelineFile) and switched_off():
             outcome = not_run(file)
@@ -127,6 +129,7 @@ def run_and_print(
             if lines is not None:
                 lines.check(pipeline)
             request = attrs.evolve(ask(pipeline), signals=True, progress=progress.update)
+            command = request.command and request.command.masked(pipeline)
             outcome = in_loop((try_rows if head else run_unless_disabled)(pipeline, request))
             details = [] if lines is None else in_loop(_details(pipeline, outcome.document["run_id"]))
     if as_json:
@@ -134,7 +137,7 @@ def run_and_print(
     elif lines is not None:
         click.echo(lines.text(outcome.document, details), nl=False)
     else:
-        print_lines(run_parts(outcome.document))
+        print_lines(run_parts(outcome.document, command))
     return outcome.exit_code
 
 

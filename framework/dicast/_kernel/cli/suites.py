@@ -23,10 +23,10 @@ def suite_json(suite: Suite) -> dict[str, Any]:
 
 
 def suite_parts(suite: Suite) -> Iterator[Part]:
-    """The summary of each experiment, and a table of all."""
+    """Yield the summary of each experiment, and a table of all."""
     documents = {name: outcome.document for name, outcome in suite.outcomes.items()}
     for done in documents.values():
-        yield from run_parts(done)
+        yield from run_parts(done, suite.command)
         yield ""
     yield _table(documents, suite.baseline)
     if suite.error is not None:

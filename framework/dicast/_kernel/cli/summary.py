@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -13,6 +13,7 @@ from ..._toolkit.printable import one_line, short_name
 from ..._toolkit.terminal import Drawing, Line, Part, folded
 from ..._toolkit.text_table import TextTable
 from ..report.read_counts import READ_WARNINGS
+from ..resume.open_runs import RunCommand
 from .gate_summary import gate_parts
 from .head import head_table
 from .read_lines import read_lines
@@ -26,27 +27,33 @@ CUT = 300
 _FIRST = 3
 """How many subjects of one failure are named."""
 
+_COMMAND = "    dicast run"
+"""How a line begins that is a command: it is not wrapped, so that it can be copied."""
+
 RUN = 6
 """How many characters of a run's id are shown where runs are listed: the last ones, as the first are those of the time."""
 
 
-def run_parts(done: Document) -> Iterator[Part]:
-    """The summary of a run's document."""
+def run_parts(done: Document, command: RunCommand | None = None) -> Iterator[Part]:
+    """Yield the summary of a run's document.
+
+    :param command: the command that started the run, for the next step.
+    """
     if done.get("disabled"):
         yield f"{done['name']}: disabled; nothing was read and nothing judged"
     elif done["run_id"] is None:
         yield f"{done['name']}: {done['stopped']['reason']} before anything was judged"
     else:
-        yield from map(_wrapped, _parts(done))
+        yield from map(_wrapped, _parts(done, command))
 
 
 def _wrapped(part: str | Drawing) -> Part:
     if isinstance(part, str):
-        return Line(one_line(part))
+        return one_line(part) if part.startswith(_COMMAND) else Line(one_line(part))
     return attrs.evolve(part, lines=[folded(one_line(line)) for line in part.lines])
 
 
-def _parts(done: Document) -> Iterator[str | Drawing]:
+def _parts(done: Document, command: RunCommand | None) -> Iterator[str | Drawing]:
     if done.get("head"):
         table, beside = head_table(done["head"])
         yield Drawing(table, [*table.lines()])
@@ -67,7 +74,7 @@ def _parts(done: Document) -> Iterator[str | Drawing]:
     yield from _findings_lines(done)
     yield from _model_lines(done)
     yield from _money_lines(done)
-    yield from _ending_lines(done)
+    yield from _ending_lines(done, command)
 
 
 def _headline(done: Document) -> str:
@@ -264,7 +271,14 @@ def _money_lines(done: Document) -> Iterator[str]:
     yield f"spent: {amounts_text(done['cost']) or 'nothing'}"
     if lost := amounts_text(done["spend_lost"]):
         yield f"  lost, reserved for calls that ended unheard: {lost}"
+    if reserved := amounts_text(done.get("reserved", {})):  # only where batches wait
+        yield f"  reserved for calls in batches: {reserved}"
+    cancelled = {batch["batch_id"] for batch in done.get("cancelled_batches", ())}
+    for batch in done.get("cancelled_batches", ()):
+        yield f"  cancelled: batch {batch['batch_id']} of calls to {batch['model']}"
     for batch in done.get("batches", ()):
+        if batch["batch_id"] in cancelled:
+            continue
         name = batch["batch_id"] or "not confirmed by the endpoint"
         yield f"  waiting: a batch of {batch['calls']:,} calls to {batch['model']} ({name}) goes on until {batch['until']} at the latest"
     if done.get("plan"):
@@ -279,7 +293,7 @@ def _money_lines(done: Document) -> Iterator[str]:
         yield f"  calls not made because of the {reason}: {count:,}"
 
 
-def _ending_lines(done: Document) -> Iterator[str | Drawing]:
+def _ending_lines(done: Document, command: RunCommand | None) -> Iterator[str | Drawing]:
     for label, sink in done["sinks"].items():
         if sink["lost"]:
             yield f"sink {label} LOST {sink['lost']:,} events: {sink.get('error')}"
@@ -287,15 +301,27 @@ def _ending_lines(done: Document) -> Iterator[str | Drawing]:
         more = ", ".join(f"{key}: {value}" for key, value in stopped.items() if key not in ("reason", "live"))
         yield f"stopped: {stopped['reason']}" + (f" ({more})" if more else "")
         new = " (with another address or model in the file it is a new run)" if "message" in stopped else ""
-        goes_on = "the same command goes on" if "live" in stopped else f"--resume {done['run_id']} judges the rest"
         if stopped["reason"] != "early_stop":  # which is an end like any other
-            kept = "verdicts are kept; " if done["scored"] else ""
-            yield f"  {kept}{goes_on}{new}"
+            yield from _next_lines(done, new, (command or RunCommand("FILE")).resuming)
     warnings = done.get("warnings", ())  # earlier versions had none
     yield from (f"warning: {one['message']}" for one in warnings if one["kind"] not in READ_WARNINGS)
     yield from gate_parts(done["gate"], done["undecided"])
     if (ledger := done["ledger"]) and ledger["head"]:
         yield f"ledger: {ledger['path']}, row {ledger['head']['seq']:,}, {ledger['head']['digest']}"
+
+
+def _next_lines(done: Document, new: str, resuming: Callable[..., str]) -> Iterator[str]:
+    """Return the commands that go on with a run that has stopped."""
+    kept = "verdicts are kept; " if done["scored"] else ""
+    if "live" in done["stopped"]:
+        yield f"  {kept}the same command goes on{new}"
+        return
+    yield f"  {kept}to judge the rest{new}:"
+    yield f"    {resuming(done['run_id'])}"
+    cancelled = {batch["batch_id"] for batch in done.get("cancelled_batches", ())}
+    if any(batch["batch_id"] not in cancelled for batch in done.get("batches", ())):
+        yield "  The batches go on, and are billed. To cancel them:"
+        yield f"    {resuming(done['run_id'], '--cancel-batches')}"
 
 
 def short_run(run_id: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -14,7 +14,6 @@ from ..pipeline.sections import RECORD
 from ..report.fold import Report
 from ..values import Entry, Event, Query, Subject
 from ..values.errors import ConfigError, Problem
-from .named_runs import TOOL, by_part, run_kind
 from .units import EarlierUnits, ReplyKey, UnitState
 
 STATES = {
@@ -47,46 +46,6 @@ class EarlierRun:
     def payload(self) -> Mapping[str, Any]:
         """What ``run.started`` said."""
         return self.entry.event.payload
-
-
-def find(ledger: Ledger, file: str, run_id: str | None, *, finished_too: bool) -> EarlierRun:
-    """The newest unfinished run of *file*, or the run *run_id*, of which the first or last characters are enough.
-
-    :raises ConfigError: when there is none.
-    """
-    if run_id:
-        begun = ledger.read(Query(types=(events.RUN_STARTED,)))
-        run_id = by_part(run_id, (entry.event.run_id for entry in begun)) or run_id
-    found = _newest(ledger, lambda event: event.run_id == run_id if run_id else _is_of(event, file), finished_too)
-    if found is not None:
-        return found
-    if not finished_too:
-        ended = find(ledger, file, run_id, finished_too=True).run_id
-        raise ConfigError(f"run {ended} has ended; add --retry-failed for its failures, or begin anew without --resume")
-    named = f"run {run_id}" if run_id else f"run of {file}"
-    raise ConfigError(f"there is no {named} in this ledger to resume; leave --resume out to begin a new run")
-
-
-def find_live(ledger: Ledger, file: str) -> EarlierRun | None:
-    """The newest unfinished run of *file* that watched a live source; None where there is none."""
-    return _newest(ledger, lambda event: _is_of(event, file, live=True), finished_too=False)
-
-
-def _is_of(event: Event, file: str, *, live: bool = False) -> bool:
-    said = event.payload
-    is_own = not said.get("preview") and run_kind(said) != TOOL
-    return bool(said["file"] == file and said.get("live", False) == live and is_own)
-
-
-def _newest(ledger: Ledger, is_meant: Callable[[Event], bool], finished_too: bool) -> EarlierRun | None:
-    finished = set()
-    for entry in ledger.read(Query(types=(events.RUN_STARTED, events.RUN_COMPLETED), newest_first=True)):
-        event = entry.event
-        if event.type == events.RUN_COMPLETED:
-            finished.add(event.run_id)
-        elif (finished_too or event.run_id not in finished) and is_meant(event):
-            return EarlierRun(entry, event.run_id in finished)
-    return None
 
 
 def known_outputs(ledger: Ledger, run_id: str) -> set[str]:

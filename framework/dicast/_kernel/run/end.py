@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -103,6 +104,18 @@ def counted(source: Source | None, name: str, report: Report) -> tuple[ReadCount
 def sinks_json(stream: Stream, *, ahead: int) -> dict[str, dict[str, object]]:
     """What became of the sinks' events; *ahead* counts those that the sinks still open are about to write."""
     return {feed.label: feed.status(ahead) for feed in stream.feeds}
+
+
+def reserved_json(ledger: Ledger, run_id: str, stopped: Stopped) -> dict[str, Any]:
+    """Return the sums that stay reserved for the batches of a run, by unit, for its document; nothing where the ledger cannot say."""
+    if stopped is not None and stopped["reason"] == "ledger_failed":
+        return {}
+    sums: dict[str, Decimal] = {}
+    for entry in ledger.reservations(run_id):
+        held: Mapping[str, Any] = entry.event.payload
+        if held.get("outlives_run"):
+            sums[held["unit"]] = sums.get(held["unit"], Decimal(0)) + Decimal(held["amount"])
+    return {"reserved": {unit: f"{total:f}" for unit, total in sums.items()}} if sums else {}
 
 
 def ledger_json(ledger: Ledger) -> dict[str, object]:

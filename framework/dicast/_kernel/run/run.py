@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -25,6 +26,7 @@ from ..report.fold import Report
 from ..report.gate import as_it_ended
 from ..resume import resume
 from ..resume.named_runs import run_kind
+from ..resume.open_runs import Origin, RunCommand, find, find_live
 from ..resume.units import EarlierUnits
 from ..source.shuffle import in_its_order
 from ..source.source import GivenSubjects, data_digest, is_live, peeked, read
@@ -38,7 +40,7 @@ from ..timing.timer import Timer
 from ..values import BatchLog, Due, Results, RunContext, TraceEvent
 from ..values.clock import Clock
 from ..values.errors import ConfigError, DicastError, Interrupted, LedgerError
-from .end import EARLY_STOP, Stopped, conclude, counted, failed, ledger_json, sinks_json, stopped_after
+from .end import EARLY_STOP, Stopped, conclude, counted, failed, ledger_json, reserved_json, sinks_json, stopped_after
 from .live_window import LiveWindow
 from .plan import Plan, file_identity, lookahead, make_plan, producer, refuse_experiment, run_started, unchanged_rubrics
 from .window import Window
@@ -53,7 +55,7 @@ class Request:
     the file's; *live* says that it is a live one, and takes up an unfinished run of it unless *new*; *suite* says to which suite it
     belongs; a *preview* is nothing to take up or to compare with; *kind* is recorded, one of ``RUN_KINDS``, by default as the other members
     say; *trusts_all* is the consent to run code that the section ``trust`` does not name; *pause_after* so many subjects the run pauses, and can be taken up; *signals* lets Ctrl-C and SIGTERM end the run in order; *progress* is called now and then;
-    *cancel_batches* cancels the batches of the run that are open, and sends no new ones.
+    *cancel_batches* cancels the batches of the run that are open, and sends no new ones; *command* is the command that the user gave, for messages.
     """
 
     limit: int | None = None
@@ -71,6 +73,13 @@ class Request:
     signals: bool = False
     progress: Callable[[Report], None] | None = None
     cancel_batches: bool = False
+    command: RunCommand | None = None
+
+    @property
+    def flags(self) -> list[str]:
+        """The options that go with ``--resume``."""
+        given = {"--retry-failed": self.retry_failed, "--cancel-batches": self.cancel_batches}
+        return [flag for flag, is_given in given.items() if is_given]
 
 
 @frozen
@@ -124,13 +133,18 @@ async def _execute(pipeline: Pipeline, ledger: Slot, request: Request, mask: Sec
 
 def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.EarlierRun | None:
     if request.live:
-        return None if request.new else resume.find_live(ledger, file_identity(pipeline))
+        return None if request.new else find_live(ledger, _origin(pipeline, request))
     if request.resume is None:
         if request.retry_failed:
             raise ConfigError("--retry-failed needs --resume: it judges the failed subjects of an earlier run again")
         return None
     ended = request.retry_failed or request.ended
-    return resume.find(ledger, file_identity(pipeline), request.resume or None, finished_too=ended)
+    return find(ledger, _origin(pipeline, request), request.resume or None, finished_too=ended)
+
+
+def _origin(pipeline: Pipeline, request: Request) -> Origin:
+    command = request.command or RunCommand(pipeline.file)
+    return Origin(file_identity(pipeline), pipeline.name, command, request.flags)
 
 
 class _Run:
@@ -150,9 +164,11 @@ class _Run:
         self._mask = mask
         self.pipeline, self.ledger, self.clock, self.stop = pipeline, ledger, clock, stop
         self.earlier, self.request, self.report = earlier, request, Report()
-        batches = None if request.live else BatchLog(self._record_batch, request.cancel_batches)
+        self._batches = BatchLog(self._record_batch, request.cancel_batches)
+        batches = None if request.live else self._batches
         self.context = evolve(context, lookahead=lookahead(pipeline), record=self._record, batches=batches)
         self._stream: Stream | None = None
+        self._passing: set[asyncio.Future[None]] = set()
         self._source: Source | None = None
         self.baseline: Results | None = None
         self._observers: RecordObservers | None = None
@@ -222,6 +238,11 @@ class _Run:
             raise RuntimeError(f"{type_} is recorded while subjects are judged, and only events of batches are")
         stream.emit([stream.event(type_, payload)])
         stream.commit()
+        passing = asyncio.ensure_future(
+            stream.pass_on()
+        )  # every subject may wait for the batch: nothing else passes it on
+        self._passing.add(passing)
+        passing.add_done_callback(self._passing.discard)
 
     async def _open_source(self, parts: ComponentStack) -> Source:
         slot = self.pipeline.source
@@ -316,6 +337,7 @@ class _Run:
         done = document(report, how, pipeline.gate, stopped=stopped, intervals=known, counts=counts) | concluded
         done["broken"] |= uncounted
         done |= plan_and_truth(self.ledger, report.started, done) if over else {}
+        done |= reserved_json(self.ledger, stream.run_id, stopped) if done.get("batches") else {}
         done = self._mask.data(done)
         last = RUN_COMPLETED if over else RUN_STOPPED
         await stream.close_sinks(lambda feed: last not in feed.wants and bool(feed.wants))
@@ -326,6 +348,7 @@ class _Run:
         stopped = stopped_after(stopped, lambda: self.ledger.append([event]))
         done["ledger"] = ledger_json(self.ledger)
         await parts.aclose()
+        done |= {"cancelled_batches": [*self._batches.cancelled.values()]} if self._batches.cancelled else {}
         if fault := (faults := parts.faults).pop("ledger", None):
             stopped = failed(stopped, LedgerError(fault))
         for slot, feed in zip(pipeline.sinks, stream.feeds, strict=True):

@@ -243,11 +243,13 @@ class BatchLog:
     """Services of a run for chat models that collect calls and send them in batches.
 
     *record* appends an event of the types ``batch.*`` to the ledger: once it returns, the event survives a kill of the process. *cancel* says that the
-    user wants the batches of the run cancelled, and no new one made.
+    user wants the batches of the run cancelled, and no new one made. *cancelled* has a document ``{batch_id, model, endpoint}`` for each batch that was
+    cancelled so, by its id; the run's summary lists them.
     """
 
     record: Callable[[str, Mapping[str, object]], None]
     cancel: bool = False
+    cancelled: dict[str, Mapping[str, str]] = attrs.field(factory=dict)
 
 
 @frozen

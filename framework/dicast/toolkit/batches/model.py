@@ -27,6 +27,7 @@ T = TypeVar("T")
 SLACK_SECONDS = 600.0
 """How long after its window a batch may take to be ended by the endpoint."""
 
+_NEXT = "dicast run FILE --resume --retry-failed judges it in a new batch"
 _DIGEST_CHARS = 32
 _WORD = re.compile(r"[0-9A-Za-z]{8,}")
 
@@ -125,7 +126,11 @@ class BatchModel:
     async def close(self) -> None:
         """Cancel the open batches if the user wants that; else they go on."""
         for batch_id in self._open.values() if self._log.cancel else ():
-            await self._endpoint.cancel(batch_id)
+            await self._cancel_by_user(batch_id)
+
+    async def _cancel_by_user(self, batch_id: str) -> None:
+        await self._endpoint.cancel(batch_id)
+        self._log.cancelled[batch_id] = {"batch_id": batch_id, "model": self._model, "endpoint": self._shown}
 
     def _digest(self, request: ChatRequest) -> str:
         """Return the digest of *request*; random words that replies have quoted count as one and the same."""
@@ -146,7 +151,7 @@ class BatchModel:
             call.sent, call.wire.waits = item.words, True
             item.batch.waiting.append((item.number, call))
         elif self._is_ending:
-            call.fail("no new batch is made under --cancel-batches")
+            call.fail(f"no new batch is made under --cancel-batches; {_NEXT}")
         else:
             call.sent = call.request.nonces
             self._collected[call] = None
@@ -196,12 +201,12 @@ class BatchModel:
             async with batch.lock:
                 if batch.outcomes is None:
                     assert batch.batch is not None  # it was located
-                    if self._is_ending:
-                        await self._cancel([batch.batch])
+                    if self._is_ending and not batch.batch.is_ended:
+                        await self._cancel_by_user(batch.batch.id)
                     batch.outcomes = await self._outcomes(batch.key, batch.batch, batch.until)
             for number, call in waiting:
                 item = f"{batch.key}-{number}"
-                self._answer(call, item, batch.outcomes.pop(item, None), is_last=False)
+                self._answer(call, item, batch.outcomes.pop(item, None), batch.batch)
         except Exception as error:
             self._fail([call for _, call in waiting], error)
 
@@ -246,7 +251,7 @@ class BatchModel:
             outcomes = await self._outcomes(key, batch, until)
             for number, call in enumerate(calls):
                 item = f"{key}-{number}"
-                self._answer(call, item, outcomes.pop(item, None), is_last=call.is_again)
+                self._answer(call, item, outcomes.pop(item, None), batch, is_last=call.is_again)
         except Exception as error:
             self._fail(calls, error)
 
@@ -317,7 +322,15 @@ class BatchModel:
         payload = {"key": key, "batch_id": batch_id, "status": status, "replied": replied, "failed": failed}
         self._log.record(BATCH_ENDED, payload)
 
-    def _answer(self, call: _Call, item: str, outcome: Reply | ItemFault | None, *, is_last: bool) -> None:
+    def _answer(
+        self,
+        call: _Call,
+        item: str,
+        outcome: Reply | ItemFault | None,
+        batch: EndpointBatch | None,
+        *,
+        is_last: bool = False,
+    ) -> None:
         """Answer *call* with the *outcome* of its item, or send it again if that was not the last try."""
         if call.answer.done():
             return
@@ -329,6 +342,8 @@ class BatchModel:
         if is_last or not fault.again:
             tries = " (sent in two batches)" if is_last else ""
             call.fail(fault.message + tries, fault.kind, retryable=fault.again)
+        elif batch is not None and batch.id in self._log.cancelled:
+            call.fail(f"batch {batch.id} was cancelled before it replied to this call; {_NEXT}")
         else:
             call.is_again = True
             self._queue(call)
