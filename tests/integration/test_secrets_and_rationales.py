@@ -237,6 +237,8 @@ def test_reasons_and_failed_replies_are_kept_in_the_ledger_and_given_to_no_sink(
     assert {event["sensitivity"] for event in failed.values() if "reply" in event["payload"]} == {"user_controlled"}
     printed = dict(zip(COMMANDS, said[2:], strict=True))
     assert REASONS in printed["show", "good"].out
+    assert "reasons: " in printed["show", "good"].out
+    assert "rationale_redacted" not in printed["show", "good"].out
     assert f"reply: '{REASONS} So: 0.9'" in printed["verdicts", "--failed"].out
     replies = [one for one in printed["verdicts", "--failed", "--json"].json["failures"] if one.get("reply")]
     assert {one["subject_id"] for one in replies} >= {"no-verdict", "too-high", "cut"}

@@ -100,7 +100,7 @@ class Distribution:
         """Return the error for *problem*, with the tokens; of a model that began to reason, with the options that help."""
         token = max(self.top, key=lambda token: token.logprob)
         if token.text.strip(_BLANKS).casefold().startswith(_REASONING):
-            return NoAnswer(
+            problem = (
                 f"the model began with {token.text.strip(_BLANKS)!r}: it reasons before it answers. Switch its reasoning off "
                 "(reasoning_effort: none, or the server's option for it), or set form: verdict"
             )
