@@ -13,7 +13,11 @@ from dicast._kernel.cli import EXTRAS
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
     ROOT / "README.md",
-    *(page for folder in ("start", "how-to", "concepts") for page in sorted((ROOT / "docs" / folder).glob("*.md"))),
+    *(
+        page
+        for folder in ("start", "how-to", "concepts", "reference")
+        for page in sorted((ROOT / "docs" / folder).glob("*.md"))
+    ),
 ]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 OPTIONAL = PROJECT["optional-dependencies"]
@@ -21,7 +25,7 @@ PLAIN = set(re.findall(r"dicast-([\w-]+)", " ".join(PROJECT["dependencies"])))
 """Plugins of a plain install."""
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SYNC = re.compile(r"uv\s+sync((?:\s+--(?:inexact|extra\s+[\w-]+))+)")
-COMPONENT = re.compile(r"(?<![\w/.])([a-z_]+)/[a-z_]+(?![\w/.])")
+COMPONENT = re.compile(r"(?<![\w/.])([a-z_]+)/[a-z_]+(?![\w/.-])")
 
 
 def plugins_of(extra: str) -> set[str]:
