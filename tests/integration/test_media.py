@@ -132,7 +132,28 @@ def test_model_without_vision_gets_markers_and_the_document_warns(photos, blind,
     assert (warning["kind"], warning["hidden"]) == ("hidden_media", {"image": 2})
     assert "image: [image/png, red.png, 75 B]" in blind().requests[-2].body["messages"][-1]["content"]
     assert blind().count == 3  # one refusal, which is remembered
-    assert "saw markers in place of 2 images" in photos.dicast("run", "p.yaml").out
+    summary = photos.dicast("run", "p.yaml").out
+    assert "saw markers in place of 2 images" in summary
+    assert "evidence: {media: show}" in " ".join(summary.split())
+    assert "not shown to llm/judge: 1 image" in photos.dicast("show", "a").out
+
+
+def test_a_list_in_a_text_cell_is_an_error_that_names_json(photos, vision):
+    photos.write("rows.csv", 'answer,photo\nred,"[""photos/red.png"", ""photos/blue.png""]"\n')
+    source = "{rows/csv: {path: rows.csv, fields: {output: answer, image: {column: photo, media: image}}}}"
+    done = photos.run(judge(vision.url, source=source))
+    assert done.code == 2
+    assert "write {column: photo, media: image, json: true} in fields" in done.json["error"]["message"]
+
+
+@pytest.mark.parametrize("media", ["auto", "show"])
+def test_blank_cells_are_counted_in_the_summary(photos, vision, media):
+    photos.write(
+        "rows.jsonl", [{"question": "?", "answer": "red", "photo": photo} for photo in ("", None, "photos/red.png")]
+    )
+    done = photos.run(judge(vision.url, f", evidence: {{media: {media}}}"))
+    assert done.json["read"]["notes"] == ["2 of 3 rows without image"]
+    assert "2 of 3 rows without image" in photos.dicast("run", "p.yaml").out
 
 
 def test_mark_never_sends_an_image(photos, vision):

@@ -300,7 +300,7 @@ def test_price_that_is_not_known_is_an_error_with_its_place(shop, chat_server, j
     text = 'define:\n  grader: {openai/chat: {base_url: "${JUDGE_URL}", model: m-1, api_key: none' + price + "}}\n"
     done = judge(f"source: {{rows/jsonl: {{path: data.jsonl}}}}\n{text}judges: [llm/judge: {{model: grader}}]\n")
     assert (done.code, chat_server.count) == (2, 0)
-    assert "the price of 'm-1' is not known; write price: free" in done.json["error"]["message"]
+    assert f"no price is listed for 'm-1' at {chat_server.url}; write price: free" in done.json["error"]["message"]
     (error,) = done.json["error"]["errors"]
     assert (error["file"], error["line"]) == ("p.yaml", 3)
     assert error["column"] == (text.index("price: null") - text.index("\n") + len("price: ") if price else 25)

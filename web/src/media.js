@@ -1,24 +1,55 @@
 // Images, sounds and files: a thumbnail that a click enlarges; anything else, and every address, is shown as its marker.
 import { html, useState } from "./html.js";
+import { plain } from "./figures.js";
 
 const SHOWN = /^image\/(png|jpeg|gif|webp)$/;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 const DRAWN = "img"; // its address is always a data URL; the page's text holds no tag that could load one
 const KINDS = ["image", "audio", "file"];
 
-/** `items` are `{marker, name?, src?}`; `src` is a data URL of a picture, and null for all that is not drawn. */
-export function Media({ items }) {
+/**
+ * `items` are `{marker, name?, src?}`; `src` is a data URL of a picture, and null for all that is not drawn. `unseen` is what `unseenOf`
+ * returns: the labels that saw markers.
+ */
+export function Media({ items, unseen = [] }) {
   if (!items?.length) return null;
-  return html`<ul class="media">${items.map((item) => html`<${One} item=${item} />`)}</ul>`;
+  return html`<ul class="media">${items.map((item) => html`<${One} item=${item} unseen=${unseen.filter(({ counts }) => kindOf(item) in counts)} />`)}</ul>`;
 }
 
-function One({ item }) {
+const kindOf = ({ marker }) => /^\[(image|audio)\b/.exec(marker)?.[1] ?? "file";
+
+/**
+ * The labels that saw markers in place of media: `{label, counts, whole}` with the numbers by kind. `said` are pairs of a label and its signals;
+ * `items` are all media of the row, and `whole` are the kinds of which the label saw none.
+ */
+export function unseenOf(said, items) {
+  const all = items.map(kindOf);
+  return said.map(([label, signals]) => {
+    const counts = hiddenIn(signals);
+    return { label, counts, whole: Object.keys(counts).filter((kind) => Number(counts[kind]) >= all.filter((one) => one === kind).length) };
+  }).filter(({ counts }) => Object.keys(counts).length);
+}
+
+/** Numbers with the names of the kinds, such as "2 images". */
+export const listed = (counts) => Object.entries(counts).map(([kind, count]) => `${plain(count)} ${Number(count) === 1 ? kind : NAMES[kind] ?? kind}`).join(", ");
+
+const NAMES = { image: "images", audio: "sounds", file: "files" };
+
+/** The numbers of hidden media in a verdict's evidence, or in that of the judges that its signals list. */
+function hiddenIn(signals) {
+  const inside = Object.values(signals ?? {}).filter(Array.isArray).flat().map((each) => each?.evidence);
+  return Object.assign({}, ...[signals?.evidence, ...inside].map((evidence) => evidence?.hidden ?? {}));
+}
+
+function One({ item, unseen }) {
+  const kind = kindOf(item);
+  const notes = unseen.map(({ label, counts, whole }) => html`<span class="unseen small" dir="auto">${whole.includes(kind) ? `not shown to ${label}` : `${label} did not see ${listed({ [kind]: counts[kind] })} of this row`}</span>`);
   const [large, setLarge] = useState(false);
   const [broken, setBroken] = useState(false);
   const name = item.name ? html`<span class="name" dir="auto">${item.name}</span>` : null;
-  if (!item.src || broken) return html`<li class="marker">${name}<span dir="auto">${item.marker}</span></li>`;
+  if (!item.src || broken) return html`<li class="marker">${name}<span dir="auto">${item.marker}</span>${notes}</li>`;
   return html`<li><button type="button" class=${large ? "picture large" : "picture"} aria-expanded=${large ? "true" : "false"} title=${large ? "Make it small" : "Enlarge it"} onClick=${() => setLarge(!large)}>
-    <${DRAWN} ...${{ src: item.src, alt: item.marker, decoding: "async", onError: () => setBroken(true) }} /></button>${name}<span class="soft small" dir="auto">${item.marker}</span></li>`;
+    <${DRAWN} ...${{ src: item.src, alt: item.marker, decoding: "async", onError: () => setBroken(true) }} /></button>${name}<span class="soft small" dir="auto">${item.marker}</span>${notes}</li>`;
 }
 
 /** A JSON value with markers in place of its media, and the media. */

@@ -181,5 +181,5 @@ def test_a_loopback_address_is_free_unless_a_reply_has_a_cost(chat_server, ask, 
     assert ask(**unkeyed).cost == Cost.zero()
     with pytest.raises(AccessRefused, match="reports a cost of 0.002 usd"):
         ask(**unkeyed)
-    with pytest.raises(ValueError, match="price of 'claude-haiku-4-5' is not known"):
+    with pytest.raises(ValueError, match="no price is listed for 'claude-haiku-4-5' at http"):
         ask(**unkeyed | {"model": "claude-haiku-4-5"})

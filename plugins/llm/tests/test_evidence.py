@@ -411,7 +411,10 @@ def test_document_warns_once_a_label_of_hidden_media_and_cut_evidence():
     done = run_pipeline("judges: [a, b]", subjects=subjects, components=judges).document
     found = {(each["kind"], each["label"]): each for each in done["warnings"]}
     assert found["hidden_media", "a"]["hidden"] == {"image": 4}
-    assert found["hidden_media", "a"]["message"] == "a saw markers in place of 4 images"
+    assert found["hidden_media", "a"]["message"] == (
+        "a saw markers in place of 4 images: a text with type and size, because the model reads no such content or an option of the file "
+        "leaves it out; use a model that reads it, or evidence: {media: show}, which fails these subjects"
+    )
     assert ("cut_evidence", "a") not in found
     assert found["cut_evidence", "b"]["verdicts"] == 2
 

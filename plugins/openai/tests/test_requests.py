@@ -221,8 +221,9 @@ def test_refuses_an_address_that_is_none(model, url):
         ("base_url: 'http://h:port', model: m, price: free", "expected an http:// or https:// address, got"),
         (
             "base_url: 'http://host/v1', model: gpt",
-            "the price of 'gpt' is not known; write price: free or price: {input",
+            "no price is listed for 'gpt' at http://host/v1; write price: free or price: {input",
         ),
+        ("base_url: 'http://me:w0rd@host/v1?k=w0rd', model: gpt", "no price is listed for 'gpt'; write price"),
         ("base_url: 'http://host/v1', model: m, price: cheap", "price"),
         ('base_url: "http://host/v1", model: m, price: free, api_key: "w0rd\\n"', "api_key holds a line break"),
         ('base_url: "http://host/v1", model: m, price: free, headers: {"a b": c}', "'a b' cannot be the name of a"),

@@ -9,6 +9,8 @@ import zlib
 
 import pytest
 
+from dicast import Judgment, Subject
+from dicast.testing import FakeJudge, run_pipeline
 from dicast_report.media import Pictures, without_media
 
 RED = (255, 0, 0)
@@ -102,3 +104,17 @@ def test_only_raster_images_in_base64_are_drawn(value):
     items = []
     assert json.dumps(without_media(value, items))
     assert items[0]["src"] is None
+
+
+@pytest.mark.slow
+def test_a_picture_that_a_judge_did_not_see_is_labelled(open_page, tmp_path):
+    value = {"type": "image", "media_type": "image/png", "data": base64.b64encode(png()).decode(), "bytes": 75}
+    row = Subject("row", "a", "Which color?", "Red.", context={"photo": value})
+    blind = FakeJudge([Judgment(0.9, signals={"evidence": {"hidden": {"image": 1}}})])
+    page_file = tmp_path / "report.html"
+    sinks = f"judges: [blind]\nsinks: [{{report/html: {{path: {page_file}}}}}]\n"
+    run_pipeline(sinks, subjects=[row], components={"blind": blind})
+    with open_page(page_file, hash="#row=row%2Fa") as page:
+        page.wait_for_selector("dialog[open] .picture img")
+        assert page.locator(".media .unseen").all_text_contents() == ["not shown to blind"]
+        assert "blind saw markers in place of 1 image." in page.locator("dialog[open]").inner_text()

@@ -2,7 +2,7 @@
 import { html, useState } from "../html.js";
 import { Figure, milliseconds, Num, plain, score } from "../figures.js";
 import { Conversation } from "../conversation.js";
-import { Media, withoutMedia } from "../media.js";
+import { Media, unseenOf, withoutMedia } from "../media.js";
 import { Mark } from "../marks.js";
 import { address, useAnswer } from "./api.js";
 import { LabelForm } from "./label_form.js";
@@ -19,22 +19,23 @@ export function Subject({ kind, id, live, mayLabel, query }) {
   const answer = useAnswer(subjectAddress(kind, id, query.run ?? null), live.tick + given);
   const [blind, setBlind] = useState(query.blind === "1");
   return html`<${Answer} answer=${answer}>${({ data }) => html`<div class="top"><div><p class="small">${kind.replaceAll("_", " ")}${data.session_id === null ? "" : html` of session <code dir="auto">${data.session_id}</code>`}</p><h1 class="id" dir="auto">${id}</h1><p class="small">as run <a href=${ofRun(data.run_id)}><code>${data.run_id}</code></a> judged it</p></div></div>
-    <div class="story"><div class="what"><h2>What was judged</h2><${Evidence} data=${data} id=${id} kind=${kind} /></div>
+    <div class="story"><div class="what"><h2>What was judged</h2><${Evidence} data=${data} id=${id} kind=${kind} blind=${blind} /></div>
     <div class="said-of"><h2>What was said of it</h2>
       ${mayLabel ? html`<${LabelForm} kind=${kind} id=${id} run=${data.run_id} blind=${blind} onBlind=${setBlind} onGiven=${() => { setBlind(false); give(given + 1); live.again(); }} />` : null}
       ${blind ? html`<p class="note">The verdicts are hidden until yours is given.</p>` : html`<${Verdicts} data=${data} at=${answer.at} eval_=${query.eval} />`}</div></div>`}</${Answer}>`;
 }
 
-/** The conversation where there is one, with what was judged beside it where that has more. */
-export function Evidence({ data, id, kind }) {
+/** The conversation where there is one, with what was judged beside it where that has more; no labels of judges where *blind*. */
+export function Evidence({ data, id, kind, blind = true }) {
   const turns = data.conversation;
   const content = data.content ?? {};
   const inside = turns !== null && kind !== "workload";
+  const unseen = blind ? [] : unseenOf((data.evaluations ?? []).flatMap((one) => [[one.judge, one.signals], ...(one.scores ?? []).map((score) => [score.metric, score.signals])]), withoutMedia(content)[1]);
   if (!inside && Object.keys(content).length === 0) return html`<p class="note">The ledger does not hold what was judged: its <code>content</code> is not stored, or the run did not read this subject.</p>`;
-  return html`${inside && !data.made ? html`<${Conversation} turns=${turns} own=${kind === "session" ? null : id} follow=${isFar(turns, id)} />` : html`<${Material} name="Input" value=${content.input} /><${Material} name=${data.made ? "Output (the task made it)" : "Output"} value=${content.output} />`}
+  return html`${inside && !data.made ? html`<${Conversation} turns=${turns} own=${kind === "session" ? null : id} follow=${isFar(turns, id)} />` : html`<${Material} name="Input" value=${content.input} unseen=${unseen} /><${Material} name=${data.made ? "Output (the task made it)" : "Output"} value=${content.output} unseen=${unseen} />`}
     ${CUT.test(data.finish_reason ?? "") ? html`<p class="warnings" dir="auto">The output ended before it was whole: <code>${data.finish_reason}</code></p>` : null}
-    <${Material} name="Reference" value=${content.reference} />
-    <${Context} context=${content.context ?? {}} />`;
+    <${Material} name="Reference" value=${content.reference} unseen=${unseen} />
+    <${Context} context=${content.context ?? {}} unseen=${unseen} />`;
 }
 
 /** Whether what was judged stands so far down in its conversation that a reader would have to look for it. */
@@ -42,17 +43,17 @@ const isFar = (turns, id) => turns.findIndex((turn) => turn.id === id || turn.me
 
 const written = (value) => (typeof value === "string" ? value : value instanceof Num ? value.token : JSON.stringify(value, (_, each) => (each instanceof Num ? each.value : each), 2));
 
-function Material({ name, value }) {
+function Material({ name, value, unseen }) {
   if (value === null || value === undefined || value === "") return null;
   const [plain, media] = withoutMedia(value);
-  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${written(plain)}</div><${Media} items=${media} /></section>`;
+  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${written(plain)}</div><${Media} items=${media} unseen=${unseen} /></section>`;
 }
 
 /** The context, folded, with its media before it. */
-function Context({ context }) {
+function Context({ context, unseen }) {
   if (!Object.keys(context).length) return null;
   const [plain, media] = withoutMedia(context);
-  return html`${media.length ? html`<section class="material"><h3>Media</h3><${Media} items=${media} /></section>` : null}
+  return html`${media.length ? html`<section class="material"><h3>Media</h3><${Media} items=${media} unseen=${unseen} /></section>` : null}
     <details class="material"><summary>Context</summary><pre dir="auto" tabindex="0">${written(plain)}</pre></details>`;
 }
 
@@ -60,7 +61,7 @@ function Verdicts({ data, at, eval_ }) {
   const said = data.evaluations.map((one, number) => [one, number]).reverse();
   return html`${said.length + data.failures.length === 0 ? html`<p class="empty">Nobody has judged it yet.</p>` : null}
     ${said.map(([one, number]) => html`<${Verdict} one=${one} shown=${data} at=${(path) => at(`data.evaluations[${number}].${path}`)} chosen=${eval_ === String(one.chain.seq)} only=${said.length === 1} key=${one.eval_id} />`)}
-    ${data.failures.map((one, number) => html`<article class="card"><h3><span dir="auto">${one.judge}</span> <${Mark} outcome="none" word="failed" /></h3><p dir="auto"><code>${one.failure_mode}</code> ${one.error_message}</p>${one.finish_reason ? html`<p class="small" dir="auto">the last reply ended with <code>${one.finish_reason}</code></p>` : null}${one.reply ? html`<details><summary>The reply</summary><pre dir="auto" tabindex="0">${one.reply}</pre></details>` : null}<${Other} one=${one} shown=${data} /><${Chain} chain=${one.chain} at=${(path) => at(`data.failures[${number}].${path}`)} run=${one.run_id} /></article>`)}`;
+    ${data.failures.map((one, number) => html`<article class="card"><h3><span dir="auto">${one.judge}</span> <${Mark} outcome="none" word="failed" /></h3><p dir="auto">${one.origin === "task" ? "no output of the task: " : null}<code>${one.failure_mode}</code> ${one.error_message}</p>${one.finish_reason ? html`<p class="small" dir="auto">the last reply ended with <code>${one.finish_reason}</code></p>` : null}${one.reply ? html`<details><summary>The reply</summary><pre dir="auto" tabindex="0">${one.reply}</pre></details>` : null}<${Other} one=${one} shown=${data} /><${Chain} chain=${one.chain} at=${(path) => at(`data.failures[${number}].${path}`)} run=${one.run_id} /></article>`)}`;
 }
 
 /** One verdict: its score, why, what it rests on, what it cost, and where it stands. */

@@ -5,7 +5,7 @@ import { Conversation } from "../conversation.js";
 import { Drawer } from "../drawer.js";
 import { MANY, useFirst } from "./first_of.js";
 import { Mark } from "../marks.js";
-import { Media } from "../media.js";
+import { listed, Media, unseenOf } from "../media.js";
 
 export function SubjectDrawer({ subject, report, onClose, onStep }) {
   const rows = subject.rows.map((row, number) => [row, report.runs[number]]).filter(([row]) => row !== null);
@@ -23,12 +23,14 @@ function OneRow({ row, run, shared, subject }) {
   const ended = row.ended;
   const turns = row.turns;
   const outside = turns === null || subject.kind === "workload";
+  const unseen = unseenOf(saidBy(ended), [INPUT, OUTPUT, REFERENCE, CONTEXT].flatMap((where) => row.media(where)));
   return html`<p class="lead"><${Mark} outcome=${row.outcome} /> ${row.score === null ? null : html`<span>score <strong><${Figure} value=${row.score} path=${`${row.path}.score`} form=${score} /></strong></span>`}
       ${row.was === null ? null : html`<span class="soft"> (baseline <${Figure} value=${row.was} form=${score} />)</span>`}</p>
-    ${shared ? html`<${Material} name="Output" text=${row.text("outputs")} media=${row.media(OUTPUT)} />` : null}
+    ${shared ? html`<${Material} name="Output" text=${row.text("outputs")} media=${row.media(OUTPUT)} unseen=${unseen} />` : null}
     <${Verdicts} ended=${ended} row=${row} />
+    ${unseen.map(({ label, counts }) => html`<p class="note" dir="auto">${label} saw markers in place of ${listed(counts)}.</p>`)}
     ${turns === null ? null : html`<${Conversation} turns=${turns} own=${subject.kind === "session" ? null : subject.id} verdict=${verdictOf(row, subject)} />`}
-    ${outside && !shared ? html`<${Given} row=${row} output />` : null}
+    ${outside && !shared ? html`<${Given} row=${row} output unseen=${unseen} />` : null}
     <${Record} record=${row.record} row=${row} />
     <${Material} name="Context" text=${row.text("contexts")} folded />
     <${Evidence} ended=${ended} row=${row} />`;
@@ -37,12 +39,12 @@ function OneRow({ row, run, shared, subject }) {
 const [INPUT, OUTPUT, REFERENCE, CONTEXT] = [0, 1, 2, 3];
 
 /** The media of a row, its input and reference, and its output if that is wanted. */
-function Given({ row, output = false }) {
+function Given({ row, output = false, unseen = [] }) {
   const media = row.media(CONTEXT);
-  return html`${media.length ? html`<section class="material"><h3>Media</h3><${Media} items=${media} /></section>` : null}
-    <${Material} name="Input" text=${row.text("inputs")} media=${row.media(INPUT)} />
-    ${output ? html`<${Material} name="Output" text=${row.text("outputs")} media=${row.media(OUTPUT)} />` : null}
-    <${Material} name="Reference" text=${row.text("references")} media=${row.media(REFERENCE)} />`;
+  return html`${media.length ? html`<section class="material"><h3>Media</h3><${Media} items=${media} unseen=${unseen} /></section>` : null}
+    <${Material} name="Input" text=${row.text("inputs")} media=${row.media(INPUT)} unseen=${unseen} />
+    ${output ? html`<${Material} name="Output" text=${row.text("outputs")} media=${row.media(OUTPUT)} unseen=${unseen} />` : null}
+    <${Material} name="Reference" text=${row.text("references")} media=${row.media(REFERENCE)} unseen=${unseen} />`;
 }
 
 /** In the conversation of a session: what was said of each of its turns, where the page has that. */
@@ -54,10 +56,13 @@ function verdictOf(row, subject) {
   };
 }
 
-function Material({ name, text, folded = false, media = null }) {
+/** Pairs of a label and its signals: of each verdict, and of each metric's score. */
+const saidBy = (ended) => Object.entries(ended).flatMap(([label, payload]) => [[label, payload.signals], ...(payload.scores ?? []).map((one) => [one.metric, one.signals])]);
+
+function Material({ name, text, folded = false, media = null, unseen = [] }) {
   if (text === null || text === undefined || text === "") return null;
   if (folded) return html`<details class="material"><summary>${name}</summary><pre dir="auto" tabindex="0">${text}</pre></details>`;
-  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${text}</div><${Media} items=${media} /></section>`;
+  return html`<section class="material"><h3>${name}</h3><div class="text" dir="auto">${text}</div><${Media} items=${media} unseen=${unseen} /></section>`;
 }
 
 const text = (value) => (typeof value === "string" ? value : value instanceof Num ? value.token : JSON.stringify(value, null, 2));
@@ -75,7 +80,7 @@ function Verdicts({ ended, row }) {
 }
 
 function failed(label, payload) {
-  return { label, value: html`<${Mark} outcome="none" word="failed" />`, basis: "–", reason: html`<code>${payload.failure_mode}</code> ${payload.error_message}` };
+  return { label, value: html`<${Mark} outcome="none" word="failed" />`, basis: "–", reason: html`${payload.origin === "task" ? "no output of the task: " : null}<code>${payload.failure_mode}</code> ${payload.error_message}` };
 }
 
 function said(label, payload, row) {

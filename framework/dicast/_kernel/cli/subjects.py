@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..._toolkit.text_table import TextTable
 from ..classes import frozen
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
+from ..report.evidence import hidden_media, listed_media
 from ..resume.named_runs import TOOL, run_kind
 from ..resume.reading import Selection, failure, subject, verdict
 from ..values import MAX_TOKENS, REFUSAL, Event, Verdict, normalize_stop_reason
@@ -141,6 +143,7 @@ def _grounds(verdict: Verdict) -> Iterator[Part]:
     elif rows:
         yield Drawing(TextTable(("    metric", "score", "basis", ""), rows, right=("score",)), lines)
     yield from _adapted(verdict.adapted)
+    yield from _unseen(verdict)
     if not verdict.scores:
         by = " ".join(filter(None, (verdict.judge_kind, verdict.judge_model)))
         signals = [(key, value) for key, value in verdict.signals.items() if key != SCOPE]
@@ -152,6 +155,17 @@ def _grounds(verdict: Verdict) -> Iterator[Part]:
         )
         if "rationale_hash" in verdict.signals and RATIONALE not in verdict.signals:
             yield "    its reasons were not kept (capture_rationale: false, or a ledger with content: digest)"
+
+
+def _unseen(verdict: Verdict) -> Iterator[Line]:
+    """Yield the media that a judge or a metric saw as markers, a line for each label."""
+    scores: Sequence[Mapping[str, Any]] = verdict.scores
+    by_label = {verdict.judge: hidden_media(verdict.signals)}
+    for score in scores:
+        by_label[score["metric"]] = by_label.get(score["metric"], Counter()) | hidden_media(score.get("signals") or {})
+    for label, counts in by_label.items():
+        if counts:
+            yield Line(one_line(f"    not shown to {label}: {listed_media(counts)} (it saw markers)"))
 
 
 def _adapted(by_label: Mapping[str, Iterable[str]]) -> Iterator[Line]:

@@ -11,6 +11,29 @@ from ..values.payloads import evidence_of
 _PLURALS = {"image": "images", "audio": "sounds", "file": "files"}
 
 
+_TASK = "the task's model"
+_WHY = "a text with type and size, because the model reads no such content or an option of the file leaves it out"
+_ADVICE = (
+    "use a model that reads it, or evidence: {media: show}, which fails these subjects",
+    "use a model that reads it, or media: show at the task, which fails these rows",
+)
+
+
+def hidden_media(signals: Mapping[str, Any]) -> Counter[str]:
+    """Return the numbers of media, by kind, that a judge saw as markers; judges of a jury see the same media."""
+    hidden: Counter[str] = Counter()
+    for evidence in evidence_of(signals):
+        counts = evidence.get("hidden")
+        if isinstance(counts, Mapping):
+            hidden |= Counter({str(kind): count for kind, count in counts.items() if type(count) is int})
+    return hidden
+
+
+def listed_media(counts: Mapping[str, int]) -> str:
+    """Return numbers with the names of the kinds, such as ``1 file, 2 images``."""
+    return ", ".join(f"{count:,} {_name(kind, count)}" for kind, count in sorted(counts.items()))
+
+
 class EvidenceNotes:
     """Counts by label the media that judges saw as markers, and the verdicts whose evidence was cut."""
 
@@ -27,12 +50,9 @@ class EvidenceNotes:
                 self._note(item["metric"], item["signals"])
 
     def _note(self, label: str, signals: Mapping[str, Any]) -> None:
-        hidden: Counter[str] = Counter()
+        hidden = hidden_media(signals)
         is_cut = False
         for evidence in evidence_of(signals):
-            counts = evidence.get("hidden")
-            if isinstance(counts, Mapping):  # judges of a jury see the same media
-                hidden |= Counter({str(kind): count for kind, count in counts.items() if type(count) is int})
             is_cut = is_cut or (type(evidence.get("cut")) is int and evidence["cut"] > 0)
             if isinstance(evidence.get("limit"), str):
                 self._limits[label] = evidence["limit"]
@@ -48,14 +68,13 @@ class EvidenceNotes:
             if isinstance(counts, Mapping):  # each criterion is asked about the same media
                 hidden |= Counter({str(kind): count for kind, count in counts.items() if type(count) is int})
         if hidden:
-            self._hidden.setdefault("the task's model", Counter()).update(hidden)
+            self._hidden.setdefault(_TASK, Counter()).update(hidden)
 
     def warnings(self) -> list[dict[str, Any]]:
         """Return one warning for each label and kind of loss."""
         warnings: list[dict[str, Any]] = []
         for label, counts in self._hidden.items():
-            media = ", ".join(f"{count:,} {_name(kind, count)}" for kind, count in sorted(counts.items()))
-            message = f"{label} saw markers in place of {media}"
+            message = f"{label} saw markers in place of {listed_media(counts)}: {_WHY}; {_ADVICE[label == _TASK]}"
             warnings.append(
                 {"kind": "hidden_media", "label": label, "message": message, "hidden": dict(sorted(counts.items()))}
             )

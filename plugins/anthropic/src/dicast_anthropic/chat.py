@@ -33,10 +33,15 @@ def _check_url(chat: Chat, attribute: attrs.Attribute[str], url: str) -> None:
         raise ValueError(f"invalid value for base_url, expected an http:// or https:// address, got {url!r}")
 
 
+def _at(url: str) -> str:
+    """Return the words for the address *url*; none for one with a password."""
+    return "" if options.has_password(url) else f" at {url.partition('?')[0]}"
+
+
 def _check_price(chat: Chat, attribute: attrs.Attribute[Any], price: object) -> None:
     if price is None and not chat.is_assumed_free and chat.listed is None:
         raise ValueError(
-            f"the price of {chat.model!r} is not known; write price: free or "
+            f"no price is listed for {chat.model!r}{_at(chat.base_url)}; write price: free or "
             "price: {input_per_mtok: ..., output_per_mtok: ...} (usd per million tokens)"
         )
 

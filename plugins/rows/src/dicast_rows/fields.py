@@ -164,10 +164,21 @@ def example_taker(kind: str, fields: Fields, folder: Path | None = None) -> Take
 def media_in(parts: Parts, fields: Fields) -> Iterator[str]:
     """Yield the content of each of the media in *parts*, in base64."""
     for name in media_columns(fields):
-        value = parts[PARTS.index(name) + 1] if name in PARTS else parts[_CONTEXT].get(name)
+        value = _media_value(parts, name)
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, Mapping) and isinstance(data := item.get("data"), str):
                 yield data
+
+
+def blank_media(parts: Parts, fields: Fields) -> Iterator[str]:
+    """Yield the fields of media that have no value in *parts*."""
+    for name in media_columns(fields):
+        if _media_value(parts, name) in (None, [], ()):
+            yield name
+
+
+def _media_value(parts: Parts, name: str) -> Any:
+    return parts[PARTS.index(name) + 1] if name in PARTS else parts[_CONTEXT].get(name)
 
 
 def _with_media(take: Take, media: Mapping[str, Column], others: Collection[str], folder: Path | None) -> Take:

@@ -38,7 +38,23 @@ class MediaColumn:
             return None
         if isinstance(cell, list):
             return [read_media(item, self.kind, self.folder) for item in cell]
-        return read_media(cell, self.kind, self.folder)
+        try:
+            return read_media(cell, self.kind, self.folder)
+        except BadMedia as error:
+            if self.json or not _is_list(cell):
+                raise
+            column = f"{{column: {self.path}, media: {self.kind}, json: true}}"
+            raise BadMedia(f"{error}; to read the cell as a list, write {column} in fields") from error
+
+
+def _is_list(cell: object) -> bool:
+    """Return whether *cell* is the text of a list in JSON."""
+    if not isinstance(cell, str) or not cell.lstrip().startswith("["):
+        return False
+    try:
+        return isinstance(read_json(cell), list)
+    except orjson.JSONDecodeError:
+        return False
 
 
 def read_columns(columns: Mapping[str, MediaColumn], row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -15,7 +15,7 @@ from dicast import DataError, Due, Failure, InputCheck, InputFile, Problem, Read
 from dicast.toolkit.parts import split_reasoning, visible_text
 
 from .failed import WhyFailed, output_ending, why_failed
-from .fields import Fields, Parts, Take, example_taker, json_failure, media_in, paths_of, taker
+from .fields import Fields, Parts, Take, blank_media, example_taker, json_failure, media_in, paths_of, taker
 from .unknown import Marker
 
 KEPT = 100
@@ -82,6 +82,7 @@ class Rows:
     _records: int = 0
     _failed: int = 0
     _stripped: int = 0
+    _blank: Counter[str] = attrs.field(factory=Counter)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -123,6 +124,7 @@ class Rows:
         """
         self._records = self._failed = self._stripped = 0
         self.marked.clear()
+        self._blank.clear()
         take, output = self._taker([]), paths_of(self.fields).get("output", "output")
         for number, row in self.read(None, take.failures):
             try:
@@ -133,6 +135,7 @@ class Rows:
             self._records += 1
             if self.strip_reasoning:
                 parts = self._without_reasoning(parts)
+            self._blank.update(blank_media(parts, self.fields))
             if failure is None:
                 ending = None if parts[_OUTPUT] is None else output_ending(row, output)
                 yield Subject(*parts) if ending is None else Due(Subject(*parts), finish_reason=ending)
@@ -143,7 +146,9 @@ class Rows:
     def read_counts(self) -> ReadCounts:
         """Return the number of rows in the newest pass, of failed ones among them, and of values that were marked."""
         details = {"contents": {"stripped_reasoning": self._stripped}} if self._stripped else {}
-        return ReadCounts(self._records, dict(self.marked), failed=self._failed, details=details)
+        rows = f"{self._records:,} row{'s' * (self._records != 1)}"
+        notes = tuple(f"{count:,} of {rows} without {name}" for name, count in sorted(self._blank.items()))
+        return ReadCounts(self._records, dict(self.marked), failed=self._failed, details=details, notes=notes)
 
     def _without_reasoning(self, parts: Parts) -> Parts:
         """Return *parts* with an output that has no reasoning; an output without any is left as it is."""
