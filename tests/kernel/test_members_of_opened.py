@@ -313,6 +313,24 @@ def test_a_task_that_pays_without_an_estimate_is_refused(task):
     assert any("c reports a cost of 0.002 usd and estimates nothing" in message for message in messages)
 
 
+@pytest.mark.parametrize("cost", ["dear", -1, float("nan"), float("inf"), True, [1]], ids=str)
+def test_a_cost_that_is_no_number_fails_the_row_and_counts_as_the_estimate(cost):
+    task = PricedTask(lambda subject: Answered.of(subject, {"": {"content": "a", "metrics": {"cost": cost}}}))
+    done = run_section("task", task)
+    assert len(done.of("spend.lost")) == 2
+    assert done.document["failures"] == {"crashed": 2, "throttled_no_heuristic": 28}
+    assert "metrics.cost of a response" in str(done.document["failed_subjects"])
+
+
+@pytest.mark.parametrize("responses", [[1], {"": 1}, {"": {}}], ids=str)
+def test_responses_that_are_none_break_no_run(responses):
+    def answer(subject):
+        return attrs.evolve(Answered.of(subject, {"": {"content": "a", "metrics": {}}}), responses=responses)
+
+    done = run_section("task", PricedTask(answer))
+    assert done.document["stopped"] is None
+
+
 def test_the_failure_of_a_tasks_model_is_paid_once():
     @attrs.frozen
     class Broken:

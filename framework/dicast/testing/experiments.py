@@ -70,7 +70,7 @@ def _cost(answer: object) -> Cost:
     """Return what the *answer* of a task reports to have cost."""
     if isinstance(answer, Failure):
         return answer.cost
-    figures = (response["metrics"].get("cost") or 0 for response in getattr(answer, "responses", {}).values())
+    figures = (response.get("metrics", {}).get("cost") or 0 for response in getattr(answer, "responses", {}).values())
     return sum((Cost(str(figure)) for figure in figures), Cost.zero())
 
 

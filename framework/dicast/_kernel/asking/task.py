@@ -26,6 +26,7 @@ from ..stream.stream import Stream
 from ..timing.turns import call_turn, holding
 from ..values import Answered, ChatRequest, Cost, Event, Failure, Reply, Subject
 from ..values.endpoint_errors import AccessRefused
+from ..values.errors import InvalidCost
 from .call import Call, Caller, no_output
 from .call_scope import SCOPE, Asker, CallScope
 from .metering import awaited_reply, completed, written
@@ -85,7 +86,11 @@ class TaskReplies(Asker):
             except BaseException:
                 self._budget.forfeit(*scope.held.values())
                 raise
-            self._settle_own(scope, answer)
+            try:
+                self._settle_own(scope, answer)
+            except InvalidCost as error:
+                self._budget.forfeit(*scope.held.values())
+                return Failure("crashed", f"metrics.cost of a response: {error}")
             return answer
 
     async def _announce(self, caller: Caller, scope: CallScope) -> Failure | None:
@@ -116,8 +121,9 @@ class TaskReplies(Asker):
             return evolve(answer.cost, amount=max(answer.cost.amount - paid, paid - paid))
         if self.call.nests or self.call.estimate is None or not isinstance(answer, Answered):
             return Cost.zero()
-        figures = (_figures(response).get("cost", 0) for response in answer.responses.values())
-        return sum((Cost(str(figure)) for figure in figures), Cost.zero())
+        responses: object = answer.responses  # a task may return anything
+        values = responses.values() if isinstance(responses, Mapping) else ()
+        return sum((Cost(str(_figures(value).get("cost", 0))) for value in values), Cost.zero())
 
     def _costs(self) -> list[Cost]:
         return [*(reply.cost for reply in self._bought.values()), *self._failed]
