@@ -29,6 +29,7 @@ from ..values.endpoint_errors import AccessRefused
 from ..values.errors import InvalidCost
 from .call import Call, Caller, no_output
 from .call_scope import SCOPE, Asker, CallScope
+from .figures import reply_figures, response_figures
 from .metering import awaited_reply, completed, written
 from .paid_calls import UNHEARD, RunServices
 
@@ -123,7 +124,7 @@ class TaskReplies(Asker):
             return Cost.zero()
         responses: object = answer.responses  # a task may return anything
         values = responses.values() if isinstance(responses, Mapping) else ()
-        return sum((Cost(str(_figures(value).get("cost", 0))) for value in values), Cost.zero())
+        return sum((Cost(str(response_figures(value).get("cost", 0))) for value in values), Cost.zero())
 
     def _costs(self) -> list[Cost]:
         return [*(reply.cost for reply in self._bought.values()), *self._failed]
@@ -231,8 +232,6 @@ class TaskReplies(Asker):
 
 
 _TASK = "task"
-FIGURES = ("prompt_tokens", "completion_tokens", "cost")
-"""The figures of a request that count for a row that failed."""
 
 
 @frozen
@@ -353,26 +352,8 @@ def _requests(
     if isinstance(made, Answered):
         responses: object = made.responses  # a task may return anything
         values = responses.values() if isinstance(responses, Mapping) else ()
-        return [figures for response in values if (figures := _figures(response))]
+        return [figures for response in values if (figures := response_figures(response))]
     return [] if purchase is None else purchase.requests(failure)
-
-
-def _figures(response: object) -> Mapping[str, object]:
-    """Return the figures that *response* reports; none where it has no metrics."""
-    metrics = response.get("metrics") if isinstance(response, Mapping) else None
-    if not isinstance(metrics, Mapping):
-        return {}
-    return {name: value for name in FIGURES if (value := metrics.get(name)) is not None}
-
-
-def reply_figures(reply: Reply) -> dict[str, float]:
-    """Return the tokens and the cost in usd of *reply*, by the names that a record's metrics have."""
-    figures: dict[str, float] = {}
-    if reply.usage is not None:
-        figures = {"prompt_tokens": reply.usage.input_tokens, "completion_tokens": reply.usage.output_tokens}
-    if reply.cost.unit == "usd" and reply.cost.amount is not None:
-        figures["cost"] = float(reply.cost.amount)
-    return figures
 
 
 def _given(subject: Subject) -> Subject | Failure:
