@@ -81,6 +81,9 @@ def test_a_list_that_is_nested_without_end_is_refused():
 class Grader:
     """Scores .8 where the output has the criterion or is the reference, else .2."""
 
+    def estimate(self, subject):
+        return Cost("0.01")
+
     def judge(self, subject, children):
         if subject.output == "broken":
             return Failure("judge_output_invalid", "no JSON", cost=Cost("0.01"))
@@ -127,6 +130,36 @@ def test_each_item_asks_about_a_subject_of_its_own_also_inside_of_sets():
     sets = [{"check": "assert-set", "assert": [item, item]}, {"check": "assert-set", "assert": [item]}, item]
     run_pipeline(PIPELINE, subjects=[row("a", *sets)], components={"grader": Noting()})
     assert len(set(ids)) == len(ids) == 4
+
+
+@attrs.frozen
+class Estimating(Grader):
+    """A grader that is reserved for, in *unit*."""
+
+    unit: str = "usd"
+
+    def estimate(self, subject):
+        return Cost("0.01" if self.unit == "usd" else "10", self.unit)
+
+    def judge(self, subject, children):
+        return attrs.evolve(super().judge(subject, children), cost=self.estimate(subject))
+
+
+def test_a_cap_that_has_room_for_the_judges_has_room_for_the_list():
+    item = {"check": "llm_rubric", "value": "a"}
+    text = PIPELINE.replace("session: 1 usd", "run: 0.01 usd")
+    done = run_pipeline(text, subjects=[row("a", item)], components={"grader": Estimating()})
+    assert done.document["scored"] == 1
+    assert [event.payload["amount"] for event in done.of("spend.reserved")] == ["0.01"]
+
+
+def test_judges_in_two_units_are_paid_in_both():
+    items = [{"check": "llm_rubric", "value": "a"}, {"check": "factuality", "value": "a"}]
+    text = PIPELINE.replace("factuality: grader", "factuality: other").replace("1 usd", "[1 usd, 100 msat]")
+    graders = {"grader": Estimating(), "other": Estimating("msat")}
+    done = run_pipeline(text, subjects=[row("a", *items)], components=graders)
+    assert done.document["cost"] == {"usd": "0.01", "msat": "10"}
+    assert done.document["overruns"] == 0
 
 
 def test_a_row_without_items_for_a_judge_rests_on_truth():

@@ -56,7 +56,8 @@ class Call:
     again; *elsewhere* is asked in place of *function* where the call is made together with others or in another process, and
     keeps its time by itself; *is_unproven* that only its first answer shows whether it costs more than it says; *needs_output*
     that there is nothing to ask about a subject without one: see :class:`~dicast.Metric`; *lasting* how many seconds a reply takes
-    at most where all its chat models answer in batches, else 0.
+    at most where all its chat models answer in batches, else 0; *reserves_inside* that the judges inside, for which the kernel reserves,
+    are all that the estimate is about.
     """
 
     slot: Slot
@@ -72,6 +73,7 @@ class Call:
     is_unproven: bool = False
     needs_output: NeedsOutput = False
     lasting: float = 0.0
+    reserves_inside: bool = False
 
     @classmethod
     def of(
@@ -99,6 +101,7 @@ class Call:
             fallback,
             is_unproven=waits and not (nests and is_priced),
             needs_output=expects in (Score, Judgment) and member(live, component, "needs_output", True),
+            reserves_inside=nests and member(live, component, "estimates_judges", False),
         )
 
     def lacks_output(self, subject: Subject, children: Children = ()) -> bool:
@@ -194,8 +197,8 @@ class Caller:
         return within(self._timer, answer, seconds)
 
     def estimate(self, call: Call, subject: Subject) -> Cost | Failure:
-        """What *call* may cost at most; nothing where it does not say."""
-        if call.estimate is None:
+        """Return what *call* may cost at most, without the judges inside; nothing if it has no estimate."""
+        if call.estimate is None or call.reserves_inside:
             return Cost.zero()
         try:
             cost = self.timed(call.estimate, (subject,), call.seconds)

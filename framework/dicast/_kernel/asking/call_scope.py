@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from ..._toolkit.rate_limit import RequestTrace
 from ..classes import define, evolve, field
@@ -171,7 +171,7 @@ class CallScope:
         items = {"batch_items": self.items} if self.items else {}
         return {"model": self.model, "calls": self.calls, "tokens": self.tokens, **of, "reply": None, **items}
 
-    def projected(self, unit: str) -> Cost:
+    def projected(self, unit: Literal["usd", "msat"]) -> Cost:
         """Return what the whole call is estimated to cost by now, in *unit*; nothing if it has no estimate."""
         if self.estimate is None:
             return Cost.zero(unit)

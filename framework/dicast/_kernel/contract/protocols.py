@@ -132,7 +132,8 @@ class Metric(Protocol):
     judges something else, its input perhaps, has ``needs_output = False``. One that reads nothing but the output has
     ``needs_output = "always"``: trace events do not stand in for it. So with judges.
 
-    A metric may also have ``estimate(subject) -> Cost``: what one call may cost at most; without it, nothing. A metric that
+    A metric may also have ``estimate(subject) -> Cost``: what one call may cost at most; without it, nothing. The kernel reserves for judges
+    inside by itself. If the estimate is about them alone, for projections, the metric has ``estimates_judges = True``. A metric that
     costs nothing may have ``score_batch(subjects) -> Sequence[Score | Failure]``, an answer for each in their order: it is asked
     about the subjects that are under way at the same time together. When it raises, or takes longer than one call may,
     each of them is asked about alone, with ``score``.

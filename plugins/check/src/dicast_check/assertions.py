@@ -222,6 +222,8 @@ class LiveAssertions:
 class JudgedAssertions(LiveAssertions):
     """A row's own checks in a run, with judges for some."""
 
+    estimates_judges = True
+
     def estimate(self, subject: Subject) -> Cost:
         """Return the cost of all judges that the row asks, at most; nothing for a list that cannot be read."""
         try:
