@@ -53,7 +53,7 @@ FOLDERS = {
 """Bars in lines of code for each folder of the kernel (docs/adr/0081, 0085, 0101)."""
 CORE = ("values", "contract", "stream", "asking", "run")
 """The folders of the small kernel, in the order to read them."""
-CORE_LINES = 5_390
+CORE_LINES = 5_400
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "base"}
 
 
