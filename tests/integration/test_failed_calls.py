@@ -56,3 +56,19 @@ def test_a_warning_about_cut_replies_of_a_task_names_the_task(shop, model):
     summary = " ".join(shop.dicast("run", "p.yaml").out.split())
     assert summary.count("task: judge_output_invalid") in (1, 2)  # the second call may have more room
     assert "metrics: judge_output_invalid" not in summary + " ".join(shop.dicast("show", "r0").out.split())
+
+
+def test_a_model_that_reasons_unannounced_names_the_option_that_projects_it(shop, chat_server):
+    chat_server.answer = lambda _: chat_server.reply(
+        "Lima",
+        usage={
+            "prompt_tokens": 10,
+            "completion_tokens": 9000,
+            "completion_tokens_details": {"reasoning_tokens": 8990},
+        },
+    )
+    shop.rows("a")
+    text = MODEL.replace("price: free", "price: {input_per_mtok: 1, output_per_mtok: 1}") % chat_server.url + TASK
+    shop.run(text + "metrics: [check/contains: {value: Lima}]\nbudget: {run: 1.00 usd}\n")
+    summary = " ".join(shop.dicast("run", "p.yaml").out.split())
+    assert "calls that cost more than was projected: 1 (if their model reasons, set max_reasoning_tokens" in summary

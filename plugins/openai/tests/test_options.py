@@ -210,5 +210,5 @@ def test_a_loopback_address_is_free_by_default(url, is_free):
     if is_free:
         assert Chat(model="m", base_url=url).is_free
     else:
-        with pytest.raises((ValueError, ConfigError), match="price of 'm' is not known"):
+        with pytest.raises((ValueError, ConfigError), match="no price is listed for 'm' at"):
             Chat(model="m", base_url=url)
