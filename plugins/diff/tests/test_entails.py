@@ -195,6 +195,7 @@ def test_a_folder_that_is_not_there_is_refused_with_its_place_and_what_it_needs(
         (lambda m: (m / "model.onnx").write_bytes(b"no model"), "model.onnx' cannot be loaded"),
         (lambda m: (m / "tokenizer.json").write_text("{}"), "tokenizer.json' cannot be loaded"),
         (lambda m: (m / "config.json").write_text("{"), "config.json' is not readable JSON"),
+        (lambda m: (m / "config.json").write_text("[" * 100_000), "config.json' is not readable JSON"),
         (lambda m: (m / "config.json").write_text("[]"), "is not a JSON object"),
         (lambda m: (m / "config.json").write_text("{}"), "has no id2label.*in the order of the model's card"),
         (lambda m: (m / "config.json").write_text('{"id2label": {"1": "entailment"}}'), "has no id2label"),

@@ -213,7 +213,7 @@ def _check(path: Path) -> None:
 def _read_json(path: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(read_text(path, MAX_DATA_BYTES))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"diff/entails: {str(path)!r} is not readable JSON: {error}") from error
     if not isinstance(found, dict):
         raise ConfigError(f"diff/entails: {str(path)!r} is not a JSON object")

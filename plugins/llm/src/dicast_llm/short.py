@@ -13,7 +13,7 @@ from dicast import ChatModel, ChatRequest, ConfigError, Cost, Message, Problem, 
 from dicast.judging import Fenced, Marks, Question
 
 from .evidence import Evidence
-from .words import TOP
+from .words import TOP, bare_word
 
 ShortForm = Literal["yes_no", "choice", "letter"]
 
@@ -109,7 +109,8 @@ def closing(rubric: Rubric, scores: Mapping[str, float]) -> str:
 def check_choice(form: str, choice: Mapping[str, float] | None) -> None:
     """Check the option ``choice`` of *form*.
 
-    :raises ConfigError: if it is missing or has no use, has fewer than two words, a score outside [0, 1], or a word that begins another one.
+    :raises ConfigError: if it is missing or has no use, has fewer than two words, a score outside [0, 1], a word with blanks or marks around it, or one
+        that begins another one.
     """
     if form != "choice":
         if choice is not None:
@@ -124,12 +125,15 @@ def check_choice(form: str, choice: Mapping[str, float] | None) -> None:
                 path="choice",
             )
         )
-    words = {word: word.strip().casefold() for word in choice}
+    words = {word: bare_word(word).casefold() for word in choice}
     for word, score in choice.items():
         if not words[word] or not math.isfinite(score) or not 0 <= score <= 1:
             raise ConfigError(
                 Problem(f"choice: {word!r}: {score:g}: a word has letters, and a score from 0 to 1", path="choice")
             )
+        if word != (bare := bare_word(word)):
+            message = f"choice: {word!r} has blanks or marks around it, which are left out of tokens. Write {bare!r}"
+            raise ConfigError(Problem(message, path="choice"))
         longer = next((label for label in choice if label != word and words[label].startswith(words[word])), None)
         if longer is not None:
             message = f"choice: {word!r} begins {longer!r}, so a first token could mean both. Choose words with different beginnings"

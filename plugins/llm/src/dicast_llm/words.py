@@ -139,9 +139,14 @@ def _first(tokens: Sequence[Token]) -> Token:
 
 def _word(token: str, words: Sequence[str]) -> str | None:
     """Return the only word that *token* begins; None if there is none, or several."""
-    text = token.strip(_BLANKS).rstrip(_MARKS).casefold()
+    text = bare_word(token).casefold()
     matches = [word for word in words if text and word.casefold().startswith(text)]
     return matches[0] if len(matches) == 1 else None
+
+
+def bare_word(text: str) -> str:
+    """Return *text* without the blanks around it and the marks behind it."""
+    return text.strip(_BLANKS).rstrip(_MARKS)
 
 
 def _logsum(logprobs: Sequence[float]) -> float:
