@@ -23,6 +23,7 @@ from .earlier import EarlierBatch, EarlierBatches
 from .endpoint import BatchEndpoint, EndpointBatch, ItemFault, Uncertain, Unconfirmed
 
 T = TypeVar("T")
+Outcome = Reply | ItemFault | None
 
 SLACK_SECONDS = 600.0
 """How long after its window a batch may take to be ended by the endpoint."""
@@ -206,7 +207,7 @@ class BatchModel:
                     batch.outcomes = await self._outcomes(batch.key, batch.batch, batch.until)
             for number, call in waiting:
                 item = f"{batch.key}-{number}"
-                self._answer(call, item, batch.outcomes.pop(item, None), batch.batch)
+                self._answer(call, item, batch.outcomes.pop(item, None), batch.batch, is_last=False)
         except Exception as error:
             self._fail([call for _, call in waiting], error)
 
@@ -322,15 +323,7 @@ class BatchModel:
         payload = {"key": key, "batch_id": batch_id, "status": status, "replied": replied, "failed": failed}
         self._log.record(BATCH_ENDED, payload)
 
-    def _answer(
-        self,
-        call: _Call,
-        item: str,
-        outcome: Reply | ItemFault | None,
-        batch: EndpointBatch | None,
-        *,
-        is_last: bool = False,
-    ) -> None:
+    def _answer(self, call: _Call, item: str, outcome: Outcome, batch: EndpointBatch | None, *, is_last: bool) -> None:
         """Answer *call* with the *outcome* of its item, or send it again if that was not the last try."""
         if call.answer.done():
             return
