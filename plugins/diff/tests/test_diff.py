@@ -38,6 +38,15 @@ def test_exact_says_where_the_texts_part():
     assert judged("abc", "abcd", strictness="exact").details == "differs from character 4: the end, not 'd'"
 
 
+@pytest.mark.parametrize("strictness", ["normalized_whitespace", "exact"])
+def test_an_output_without_text_is_called_empty(strictness):
+    options = {"strictness": strictness}
+    assert judged("", "Yes, it is", **options).details == "the output is empty, not 'Yes, it is'"
+    assert judged("  ", "Yes", **options).details == "the output is blank, not 'Yes'"
+    assert judged({"a": ""}, "Yes", field="a", **options).details == "the output's field 'a' is empty, not 'Yes'"
+    assert judged("Yes", "Yes it is").details == "differs from word 2: the end, not 'it is'"
+
+
 def test_signals_say_what_a_credit_was_made_of():
     assert judged("a", "a").signals == {}
     assert judged("a b c", "a c").signals == {

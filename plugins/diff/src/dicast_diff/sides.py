@@ -13,11 +13,19 @@ from dicast.toolkit.references import ReferenceList, References, compare_referen
 
 @attrs.frozen
 class Sides:
-    """An *output* and its *reference*, neither of which is None; *whose* is what messages call the subject."""
+    """An *output* and its *reference*, neither of which is None; *whose* is what messages call the subject, and *place* what they call the output."""
 
     output: object
     reference: object
     whose: str
+    place: str = "the output"
+
+    @property
+    def emptiness(self) -> str | None:
+        """The words for an output without any text; None for another output."""
+        if not isinstance(self.output, str) or self.output.strip():
+            return None
+        return f"{self.place} is {'blank' if self.output else 'empty'}"
 
     def unusable(self, why: str) -> Failure:
         """The failure of a reference that nothing can be compared with."""
@@ -42,7 +50,8 @@ def sides(subject: Subject, field: str | None, metric: str) -> Sides | Score | F
         return Score(0.0, details=f"the output has no field {field!r}", signals={"found": False})
     if output is None:
         return Score(0.0, details=f"the output's field {field!r} is null", signals={"found": False})
-    return Sides(output, subject.reference, repr(subject.id))
+    place = "the output" if field is None else f"the output's field {field!r}"
+    return Sides(output, subject.reference, repr(subject.id), place)
 
 
 def text_sides(subject: Subject, field: str | None, metric: str, references: References) -> Sides | Score | Failure:

@@ -68,7 +68,7 @@ class Json:
         try:
             output = _value(found.output)
         except orjson.JSONDecodeError as error:
-            return Score(0.0, details=f"not JSON: {error}", signals={"is_json": False})
+            return Score(0.0, details=f"not JSON: {found.emptiness or error}", signals={"is_json": False})
         return self._compare(output, reference)
 
     def _compare(self, output: object, reference: object) -> Score:

@@ -56,7 +56,7 @@ def compare_exactly(sides: Sides) -> Score | Failure:
             return EQUAL
         at = first_difference(output, reference)
         found, wanted = _shown(output[at : at + LONGEST + 1]), _shown(reference[at : at + LONGEST + 1])
-        return unequal(f"differs from character {at + 1}: {found}, not {wanted}")
+        return unequal(f"{_start(sides, f'differs from character {at + 1}: {found}')}, not {wanted}")
     difference = next(differences(output, reference), None)
     return EQUAL if difference is None else unequal(f"differs at {difference}")
 
@@ -73,10 +73,10 @@ def compare_words(sides: Sides) -> Score | Failure:
             why = f"nested too deep, or not JSON, so that its words cannot be counted; it differs at {difference}"
             return Failure("missing_input", f"the output or the reference of {sides.whose} is {why}")
         output, reference = texts
-    return _credit(str(output).split(), str(reference).split(), sides.whose)
+    return _credit(str(output).split(), str(reference).split(), sides)
 
 
-def _credit(left: list[str], right: list[str], whose: str) -> Score | Failure:
+def _credit(left: list[str], right: list[str], sides: Sides) -> Score | Failure:
     if left == right:
         return EQUAL
     at = first_difference(left, right)
@@ -84,12 +84,17 @@ def _credit(left: list[str], right: list[str], whose: str) -> Score | Failure:
     if work > MOST_WORK:
         sizes = f"{len(left):,} words against {len(right):,}"
         advice = "are too many to align; use strictness: exact, or field"
-        return Failure("timeout", f"diff/match: output and reference of {whose}, {sizes}, {advice}")
+        return Failure("timeout", f"diff/match: output and reference of {sides.whose}, {sizes}, {advice}")
     found, wanted = (_shown(" ".join(words[at : at + LONGEST])) for words in (left, right))
     common = at + lcs_length(left[at:], right[at:])  # what both begin with is in every longest common subsequence
     counts = {"common_words": common, "output_words": len(left), "reference_words": len(right)}
     credit = 2 * common / (len(left) + len(right))
-    return unequal(f"differs from word {at + 1}: {found}, not {wanted}", credit, counts)
+    return unequal(f"{_start(sides, f'differs from word {at + 1}: {found}')}, not {wanted}", credit, counts)
+
+
+def _start(sides: Sides, difference: str) -> str:
+    """Return how details begin: with the words for an output without text, else with *difference*."""
+    return sides.emptiness or difference
 
 
 def unequal(details: str, value: float = 0.0, signals: Mapping[str, object] | None = None) -> Score:
