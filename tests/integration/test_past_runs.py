@@ -153,6 +153,48 @@ def test_a_run_is_meant_by_the_last_or_first_characters_of_its_id(shop, two):
     assert nightly[-6:] in shop.dicast("runs").out
 
 
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        (["verdicts", "--run"], lambda found: found["verdicts"][0]["run_id"]),
+        (["show", "r0", "--run"], lambda found: found["verdicts"][0]["run_id"]),
+        (["ledger", "export", "--run"], lambda found: found["events"][0]["run_id"]),
+        (["show"], lambda found: found["run_id"]),
+        (["report", "--out", "made.html"], lambda found: found["runs"][0]["run_id"]),
+        (["baseline", "save", "best"], lambda found: found["run_id"]),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_run_is_meant_by_its_id_the_end_of_it_and_its_name(shop, two, command, place):
+    nightly, _ = two
+    for name in (nightly, nightly[-6:], "nightly"):
+        done = shop.dicast(*command, name, "--json")
+        assert (done.code, place(done.json)) == (0, nightly)
+
+
+@pytest.mark.parametrize("command", [["cost"], ["quality", "--subject-kind", "row", "--to", "2100-01-01"]])
+def test_figures_of_a_run_are_chosen_by_its_name(shop, two, command):
+    nightly, _ = two
+    of_id, of_name = (shop.dicast(*command, "--run", name, "--json") for name in (nightly, "nightly"))
+    assert (of_id.code, of_id.out) == (0, of_name.out)
+
+
+@pytest.mark.parametrize("command", ["agreement", "calibrate", "label", "workloads"])
+def test_an_unknown_name_of_a_run_names_the_nearest(shop, two, command):
+    shop.write("gold.jsonl", [{"subject_id": f"r{number}", "score": number % 2} for number in range(60)])
+    shop.pipeline("judges: [fake/opinion]\n", "judged.yaml")
+    arguments = {
+        "agreement": ["--run", "nightlx", "--run", "weekly"],
+        "calibrate": ["judged.yaml", "--gold", "gold.jsonl", "--run", "nightlx"],
+        "label": ["nightlx", "--labeller", "ada"],
+        "workloads": ["--run", "nightlx"],
+    }[command]
+    refused = shop.dicast(command, *arguments)
+    assert refused.code == 2
+    assert "nightly" in refused.err
+    assert "nightlx" in refused.err
+
+
 def test_a_run_is_taken_up_by_the_end_of_its_id(shop, monkeypatch):
     shop.rows("a", "b")
     break_off(shop, monkeypatch, NIGHTLY)

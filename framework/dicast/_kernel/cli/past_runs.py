@@ -42,7 +42,7 @@ Listed = dict[str, Any]
 @ledger_path
 @as_json
 def runs(name: str | None, since: str | None, limit: int, ledger: Path | None, as_json: bool) -> None:
-    """List the runs of the ledger, the one that began last first. --run takes the first or last characters of an id."""
+    """List the runs of the ledger, the one that began last first. Commands take a run by its id, the first or last characters of it, or its name."""
     least = None if since is None else utc(since, "--since", time.min)
     found = read_ledger(ledger, lambda live: list(islice(past_runs(live, name, least), limit)))
     if as_json:

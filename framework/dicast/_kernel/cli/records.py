@@ -16,7 +16,7 @@ from ..._toolkit.printable import one_line
 from ..api import read_ledger
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
-from ..resume.named_runs import known_run
+from ..resume.named_runs import named_run
 from ..resume.reading import Selection, failure, verdict
 from ..values import Query, Verification
 from ..values.errors import ConfigError
@@ -37,7 +37,7 @@ FAILURE_FIELDS = (
 
 
 @click.command()
-@click.option("--run", "run_id", metavar="ID|last", help="Only this run's.")
+@click.option("--run", "run_id", metavar="RUN", help="Only this run's.")
 @click.option("--subject", metavar="ID", help="Only this subject's.")
 @click.option("--kind", help="Only subjects of this kind.")
 @click.option("--judge", metavar="LABEL", help="Only this judge's.")
@@ -68,7 +68,7 @@ def verdicts(
 
 def _print(ledger: Ledger, wanted: Selection, *, failed: bool, as_json: bool) -> None:
     if wanted.run_id is not None:
-        wanted = attrs.evolve(wanted, run_id=known_run(ledger, wanted.run_id))
+        wanted = attrs.evolve(wanted, run_id=named_run(ledger, wanted.run_id))
     if failed:
         failures = map(failure, wanted.events(ledger, EVAL_FAILED, RECORD_FAILED))
         items = [(_failed(told), told["run_id"]) for told in failures]
@@ -149,7 +149,7 @@ def _verification(found: Verification) -> dict[str, object]:
 
 
 @ledger.command()
-@click.option("--run", "run_id", metavar="ID|last", help="Only this run's events.")
+@click.option("--run", "run_id", metavar="RUN", help="Only this run's events.")
 @ledger_path
 @as_json
 def export(run_id: str | None, ledger: Path | None, as_json: bool) -> None:
@@ -158,7 +158,7 @@ def export(run_id: str | None, ledger: Path | None, as_json: bool) -> None:
 
 
 def _export(ledger: Ledger, run_id: str | None, *, as_json: bool) -> None:
-    entries = ledger.read(Query(run_id=None if run_id is None else known_run(ledger, run_id)))
+    entries = ledger.read(Query(run_id=None if run_id is None else named_run(ledger, run_id)))
     rows = (
         {"seq": entry.seq, **attrs.asdict(entry.event, recurse=False), "prev": entry.prev, "digest": entry.digest}
         for entry in entries

@@ -10,7 +10,7 @@ import click
 from ..._toolkit.terminal import print_lines
 from ..api import read_ledger
 from ..contract.protocols import Ledger
-from ..resume.named_runs import by_part, find_run, known_run, named_run, run_ids, started_runs
+from ..resume.named_runs import by_part, find_run, named_run, run_ids, started_runs
 from ..resume.reading import document, runs_of
 from ..values.errors import ConfigError
 from .options import as_json, ledger_path
@@ -21,7 +21,7 @@ from .summary import run_parts
 
 @click.command()
 @click.argument("name", metavar="RUN|SUBJECT")
-@click.option("--run", "run_id", metavar="ID|last", help="The subject as this run judged it.")
+@click.option("--run", "run_id", metavar="RUN", help="The subject as this run judged it.")
 @click.option("--all", "every", is_flag=True, help="The subject in every run that judged it.")
 @ledger_path
 @as_json
@@ -38,7 +38,7 @@ def show(name: str, run_id: str | None, every: bool, ledger: Path | None, as_jso
 
 def _find(ledger: Ledger, name: str, run_id: str | None, *, every: bool) -> dict[str, Any] | ShownSubject:
     """A run's document, or a subject; of two with one name it is the run where the name is the whole of its id, else the subject."""
-    only = None if run_id is None else known_run(ledger, run_id)
+    only = None if run_id is None else named_run(ledger, run_id)
     of_subject = every or only is not None
     if not of_subject and (run := find_run(ledger, name)) is not None:
         return _run(ledger, run)

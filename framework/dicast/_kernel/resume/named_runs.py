@@ -85,12 +85,14 @@ def known_run(ledger: Ledger, run_id: str) -> str:
 
 
 def named_run(ledger: Ledger, name: str) -> str:
-    """Return the id of the newest run of the pipeline *name*, else of the run that :func:`known_run` finds.
+    """Return the id of the run with the whole id *name*, else of the newest run of the pipeline *name*, else of the run that :func:`known_run` finds.
 
-    Runs of tools and tries on a few rows count only if the pipeline has no others.
+    Every argument of a command that names a run is read so. Runs of tools and tries on a few rows count only if the pipeline has no others.
 
     :raises ConfigError: if the ledger has no such run, or several.
     """
+    if (run_id := find_run(ledger, name)) is not None:
+        return run_id
     lesser = None
     for entry in started_runs(ledger.read, tools=True):
         started = entry.event.payload

@@ -12,7 +12,7 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, Event, Ledger, Query, known_run, one_line, read_ledger
+from dicast import ConfigError, Event, Ledger, Query, named_run, one_line, read_ledger
 from dicast.reading import judged, milliseconds
 
 from .accounts import EVALS, GROUPS, Accounts, Group, Tally
@@ -33,7 +33,7 @@ def moment(_context: click.Context, _option: click.Parameter, text: str | None) 
 @click.command()
 @click.option("--include-eval", is_flag=True, help="Add what judges and metrics have spent to the agent's own calls.")
 @click.option("--group-by", "group", type=click.Choice(GROUPS), default="model", show_default=True)
-@click.option("--run", "run_id", metavar="ID|last", help="Only this run's.")
+@click.option("--run", "run_id", metavar="RUN", help="Only this run's.")
 @click.option("--from", "start", metavar="TIME", callback=moment, help="From this ISO 8601 time on; all by default.")
 @click.option("--to", "end", metavar="TIME", callback=moment, help="Before this time; all by default.")
 @click.option(
@@ -125,14 +125,14 @@ def _written(moment: datetime) -> str:
 
 def _prices(ledger: Ledger, run_id: str | None) -> str | None:
     """Return the price list of the newest verdict that was paid for."""
-    rows = judged(ledger, None if run_id is None else known_run(ledger, run_id))
+    rows = judged(ledger, None if run_id is None else named_run(ledger, run_id))
     priced = {code for code, maker in enumerate(rows.makers) if maker.pricing_version is not None}
     newest = next((code for code in reversed(rows.codes) if code in priced), None) if priced else None
     return None if newest is None else rows.makers[newest].pricing_version
 
 
 def _read(ledger: Ledger, group: Group, run_id: str | None, window: Window, *, include_eval: bool) -> Accounts:
-    run_id = None if run_id is None else known_run(ledger, run_id)
+    run_id = None if run_id is None else named_run(ledger, run_id)
     reads = getattr(ledger, "spent", None) if group != "rubric" else None
     if reads is not None and (spent := reads(run_id, sessions=group == "session")) is not None:
         mine = spent if window.is_open else spent.within(window.first, window.last)

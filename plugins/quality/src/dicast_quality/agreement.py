@@ -10,7 +10,7 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, DataError, Ledger, Problem, known_run, nearest, one_line, read_ledger
+from dicast import ConfigError, DataError, Ledger, Problem, named_run, nearest, one_line, read_ledger
 from dicast.reading import LabeledOutputs, read_gold
 
 from .comparison import Comparison
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Compare labels with verdicts on every output of a subject, also where a task made it.",
 )
-@click.option("--run", "runs", multiple=True, metavar="ID|last", help="Only verdicts of this run; may be repeated.")
+@click.option("--run", "runs", multiple=True, metavar="RUN", help="Only verdicts of this run; may be repeated.")
 @click.option(
     "--between",
     type=click.Choice(BETWEEN),
@@ -51,9 +51,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also correct each judge's rate by the labels, which are of some subjects drawn at random.",
 )
-@click.option(
-    "--of", metavar="ID|last", help="With --prevalence: the rate in this run, which the labels are not about."
-)
+@click.option("--of", metavar="RUN", help="With --prevalence: the rate in this run, which the labels are not about.")
 @ledger_path
 @as_json
 def agreement(
@@ -158,7 +156,7 @@ class Asked:
 
         :raises ConfigError: when the ledger does not have what was asked for, or that is not two raters.
         """
-        runs = list(dict.fromkeys(known_run(ledger, run) for run in self.runs))
+        runs = list(dict.fromkeys(named_run(ledger, run) for run in self.runs))
         between = self.between or self._usual(runs)
         ratings = ratings_of(ledger, Wanted(self.labels, runs, self.kind, between), labels)
         self._check(ratings, between)
@@ -167,7 +165,7 @@ class Asked:
     def _prevalences(self, ledger: Ledger, ratings: Ratings, gold: str | None) -> Prevalences:
         from .prevalence import Prevalences  # it brings what builds components, half a tenth of a second
 
-        of = None if self.of is None else known_run(ledger, self.of)
+        of = None if self.of is None else named_run(ledger, self.of)
         found = Prevalences({number: name for name, number in ratings.raters.items() if name != gold}, of)
         found.read(ledger)
         for place in ratings.places():

@@ -39,7 +39,7 @@ KINDS = ("turn", "tool_cycle", "session", "workload", "row", "candidate")
     "--floor", type=float, callback=share, default=0.6, show_default=True, help="The least that a mean should be."
 )
 @click.option("--judge", "labels", multiple=True, metavar="LABEL", help="Only this judge's; may be repeated.")
-@click.option("--run", "run_id", metavar="ID|last", help="Only this run's.")
+@click.option("--run", "run_id", metavar="RUN", help="Only this run's.")
 @click.option("--without-human", "without_people", is_flag=True, help="Leave verdicts of people out of the figures.")
 @click.option("--latest", is_flag=True, help="Only the newest verdict of each judge on each subject.")
 @ledger_path

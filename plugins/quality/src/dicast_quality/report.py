@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Event, Ledger, Problem, Query, known_run, nearest, run_kind, started_runs
+from dicast import ConfigError, Event, Ledger, Problem, Query, named_run, nearest, run_kind, started_runs
 from dicast.reading import CALLED, FAILED, ROUTED, Judged, begun, judged, milliseconds, told
 
 from .many import verdicts_of
@@ -63,7 +63,7 @@ class Asked:
         """
         if self.start >= self.end:
             raise ConfigError(f"--from {written(self.start)} is not before --to {written(self.end)}")
-        run_id = None if run_id is None else known_run(ledger, run_id)
+        run_id = None if run_id is None else named_run(ledger, run_id)
         rows, first, last = judged(ledger, run_id).unit_scores(), milliseconds(self.start), milliseconds(self.end)
         verdicts = verdicts_of(rows, self.kind, self.group, self.labels, first, last)
         tools = frozenset[str]() if run_id else _runs_of_tools(ledger)

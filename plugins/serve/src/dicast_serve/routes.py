@@ -148,7 +148,7 @@ ROUTES = (
         "/runs/{run_id}",
         "A run, and the document of its end.",
         runs.run,
-        (in_path("run_id", "An id, its first or last characters, or last."),),
+        (in_path("run_id", "An id, its first or last characters, a run's name (its newest run), or last."),),
         ("run", "document"),
         light=True,
         by_clock=True,
@@ -158,7 +158,7 @@ ROUTES = (
         "The verdicts and failures of a run.",
         runs.rows,
         (
-            in_path("run_id", "An id, its first or last characters, or last."),
+            in_path("run_id", "An id, its first or last characters, a run's name (its newest run), or last."),
             text("judge", "Only this judge's."),
             KIND,
             text("subject", "Only about the subject with this id."),

@@ -7,7 +7,7 @@ from itertools import islice
 from math import inf, isnan
 from typing import Any
 
-from dicast import ConfigError, Entry, Ledger, known_run
+from dicast import ConfigError, Entry, Ledger, named_run
 from dicast.reading import (
     FAILED,
     MSAT_UNKNOWN,
@@ -139,6 +139,6 @@ def known(ledger: Ledger, run_id: str) -> str:
     :raises NotFound: when the ledger has none, or several.
     """
     try:
-        return known_run(ledger, run_id)
+        return named_run(ledger, run_id)
     except ConfigError as error:
         raise NotFound(str(error)) from error

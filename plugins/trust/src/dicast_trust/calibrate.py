@@ -10,7 +10,7 @@ import attrs
 import click
 import orjson
 
-from dicast import AtomicFile, Ledger, LedgerRefused, PipelineJudges, Slot, known_run, pipeline_judges, print_lines
+from dicast import AtomicFile, Ledger, LedgerRefused, PipelineJudges, Slot, named_run, pipeline_judges, print_lines
 from dicast.commands import as_json, ledger_path, overrides, print_json
 
 from .calibration import Calibration
@@ -94,7 +94,7 @@ UNDECIDED = 3
     metavar="LABEL",
     help="The cascade, or the judges from cheap to dear, where the file has others.",
 )
-@click.option("--run", "runs", multiple=True, metavar="ID|last", help="Only verdicts of this run; repeatable.")
+@click.option("--run", "runs", multiple=True, metavar="RUN", help="Only verdicts of this run; repeatable.")
 @click.option(
     "--judge-missing",
     "judges_missing",
@@ -205,7 +205,7 @@ class Wanted:
         return stages
 
     def _run_ids(self, live: Ledger) -> list[str]:
-        return [known_run(live, run) for run in dict.fromkeys(self.runs)]
+        return [named_run(live, run) for run in dict.fromkeys(self.runs)]
 
 
 def _write(path: Path, document: dict[str, Any]) -> None:

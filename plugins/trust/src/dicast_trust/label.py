@@ -12,7 +12,7 @@ from typing import Any, Literal
 import attrs
 import click
 
-from dicast import ConfigError, GoldLabel, Ledger, PipelineJudges, known_run, pipeline_judges, read_ledger
+from dicast import ConfigError, GoldLabel, Ledger, PipelineJudges, named_run, pipeline_judges, read_ledger
 from dicast.commands import as_json, ledger_path, print_json
 
 from .calibration import Calibration
@@ -134,7 +134,7 @@ def _work(name: str, ledger: Path | None, labels: Sequence[str], kind: str | Non
     path = Path(name)
     if path.is_file() or path.suffix in (".yaml", ".yml"):
         return Work(ledger, pipeline_judges(path), tuple(labels), kind=kind)
-    run = read_ledger(ledger, lambda live: known_run(live, name))
+    run = read_ledger(ledger, lambda live: named_run(live, name))
     return Work(ledger, None, tuple(labels), run, kind)
 
 

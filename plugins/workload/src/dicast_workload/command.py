@@ -17,7 +17,7 @@ from .report import Report
 @click.option(
     "--run",
     "run_ids",
-    metavar="ID|last",
+    metavar="RUN",
     multiple=True,
     default=("last",),
     help="The run of dicast that judged them; may be given again. The newest without it.",

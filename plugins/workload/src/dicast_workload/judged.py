@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Cost, Entry, Event, InvalidCost, Ledger, Query, nearest, started_runs
+from dicast import ConfigError, Cost, Entry, Event, InvalidCost, Ledger, Query, named_run, nearest, started_runs
 
 KIND = "workload"
 _TERMINAL = ("eval.completed", "eval.failed")
@@ -79,10 +79,8 @@ def _run(ledger: Ledger, run_id: str) -> tuple[str, str]:
         if found is None:
             raise ConfigError("the ledger has no judged workloads; judge some with the source workload/runs")
         run_id = found
-    started = Query(run_id=run_id, types=("run.started",), limit=1)
-    event = next((entry.event for entry in ledger.read(started)), None)
-    if event is None:
-        raise ConfigError(f"the ledger has no run {run_id!r}; leave --run out to see the newest that judged workloads")
+    run_id = named_run(ledger, run_id)
+    event = next(ledger.read(Query(run_id=run_id, types=("run.started",), limit=1))).event
     return run_id, str(event.payload.get("name"))
 
 
