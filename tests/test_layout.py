@@ -33,7 +33,7 @@ FUNCTION_MEDIAN, FUNCTION_P90, FUNCTION_MAX = 8, 25, 60
 FOLDERS = {
     "_init": 1490,
     "_promptfoo": 1500,
-    "_kernel/asking": 1940,
+    "_kernel/asking": 1945,
     "_kernel/cli": 2100,
     "_kernel/contract": 800,
     "_kernel/leases": 200,
