@@ -301,6 +301,17 @@ def test_a_parameter_that_items_are_refused_for_is_left_out_of_the_next_batch(ju
 NESTED = json.loads("[" * 900 + "]" * 900)
 
 
+def test_a_failed_item_has_the_parameters_that_were_adapted(judged, batch_server):
+    def outcome(item):
+        is_sent = "temperature" in item["body"]
+        return (400, "Unsupported parameter: 'temperature'" if is_sent else "The content is too long.")
+
+    batch_server.outcome = outcome
+    done = judged(count=2)
+    assert (done.scored, done.failed) == (0, 2)
+    assert done.adapted == {"llm/judge": ["temperature"]}
+
+
 @pytest.mark.parametrize("body", ["no completion", {"choices": NESTED}, NESTED], ids=["text", "choices", "list"])
 def test_an_item_that_came_back_unreadable_is_paid_by_its_bound(judged, batch_server, body):
     batch_server.reply = lambda asked: body

@@ -45,10 +45,10 @@ class _Call:
     spent: Cost = Cost.zero()
     sent: Sequence[str] = ()
 
-    def fail(self, message: str, kind: str = "judge_call_failed", *, retryable: bool = False) -> None:
-        """Answer with a Failure."""
+    def fail(self, message: str, kind: str = "judge_call_failed", **members: Any) -> None:
+        """Answer with a Failure that has *members*."""
         if not self.answer.done():
-            self.answer.set_result(Failure(kind, message, retryable=retryable, cost=self.spent))
+            self.answer.set_result(Failure(kind, message, cost=self.spent, **members))
 
 
 class BatchModel:
@@ -333,8 +333,10 @@ class BatchModel:
         fault = outcome or ItemFault("the batch came back without a reply for this call")
         call.spent += self._endpoint.bound(call.request) if fault.is_uncounted else fault.cost
         if is_last or not fault.again:
-            tries = " (sent in two batches)" if is_last else ""
-            call.fail(fault.message + tries, fault.kind, retryable=fault.again)
+            adapted = self._endpoint.completed(call.request, Reply("")).adapted
+            call.fail(
+                fault.message + " (sent in two batches)" * is_last, fault.kind, retryable=fault.again, adapted=adapted
+            )
         elif batch is not None and batch.id in self._log.cancelled:
             call.fail(f"batch {batch.id} was cancelled before it replied to this call; {_NEXT}")
         else:
