@@ -333,10 +333,8 @@ class BatchModel:
         fault = outcome or ItemFault("the batch came back without a reply for this call")
         call.spent += self._endpoint.bound(call.request) if fault.is_uncounted else fault.cost
         if is_last or not fault.again:
-            adapted = self._endpoint.completed(call.request, Reply("")).adapted
-            call.fail(
-                fault.message + " (sent in two batches)" * is_last, fault.kind, retryable=fault.again, adapted=adapted
-            )
+            members = {"retryable": fault.again, "adapted": self._endpoint.completed(call.request, Reply("")).adapted}
+            call.fail(fault.message + " (sent in two batches)" * is_last, fault.kind, **members)
         elif batch is not None and batch.id in self._log.cancelled:
             call.fail(f"batch {batch.id} was cancelled before it replied to this call; {_NEXT}")
         else:
