@@ -217,6 +217,22 @@ def test_new_begins_anew(shop):
     assert len(shop.rows(("run.started",))) == 2
 
 
+def test_a_watch_is_not_taken_up_under_another_name(shop):
+    def once(*options):
+        command = shop.command("--once", *options)
+        return subprocess.run(command, cwd=shop.folder, capture_output=True, text=True, check=False)
+
+    shop.write(*turn_of("s", 1))
+    assert once().returncode == 0
+    refused = once("--set", "name=other")
+    assert refused.returncode == 2
+    assert "no open run named 'other'" in refused.stderr
+    assert "--new" in refused.stderr
+    assert once("--set", "name=other", "--new").returncode == 0
+    assert once("--set", "name=other").returncode == 0
+    assert len(shop.rows(("run.started",))) == 2
+
+
 def test_once_judges_what_is_due_and_ends(shop):
     old = [{**each, "time": "2020-01-01T00:00:00Z"} for each in turn_of("old", 0)]
     shop.write(*conversation("over"), *turn_of("open", 0), *old)

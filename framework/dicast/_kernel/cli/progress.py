@@ -96,7 +96,7 @@ class Progress:
             if key not in self._batches:
                 name = self._batches[key] = batch["batch_id"]
                 calls = f"{batch['calls']:,} calls to {batch['model']}"
-                yield f"waiting for batch {name}: {calls}; the endpoint ends it until {batch['until']}"
+                yield f"waiting for batch {name}: {calls}; the endpoint ends it by {batch['until']} at the latest"
         for key in [key for key in self._batches if key not in waiting]:
             yield f"batch {self._batches.pop(key)} has ended"
 
