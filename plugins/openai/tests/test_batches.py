@@ -333,6 +333,15 @@ def test_results_that_cannot_be_read_are_paid_by_their_bounds(judged, monkeypatc
     assert Decimal(done.cost["usd"]) > 3 * Decimal("0.0005")
 
 
+def test_an_answer_about_a_batch_that_is_too_long_is_not_read(judged, batch_server):
+    def pad(step, detail):
+        if step == "poll":
+            next(iter(batch_server.batches.values()))["padding"] = "x" * 9_000_000
+
+    batch_server.hook = pad
+    assert "more than 8,388,608 bytes" in judged(count=1).failed_subjects[0]["error_message"]
+
+
 def test_messages_of_items_are_cut(judged, batch_server):
     batch_server.outcome = lambda item: (413, "x" * 100_000)
     assert len(judged(count=1).failed_subjects[0]["error_message"]) < 400
@@ -358,9 +367,11 @@ def listed(monkeypatch, page):
     """Answer each request for a list with *page*; nobody waits long for a better one."""
     ask = BatchClient.ask
 
-    async def answer(self, method, path, *rest):
+    async def answer(self, method, path, *rest, **options):
         is_list = method == "GET" and path.startswith("/batches?")
-        return Answer(200, {}, json.dumps(page).encode()) if is_list else await ask(self, method, path, *rest)
+        return (
+            Answer(200, {}, json.dumps(page).encode()) if is_list else await ask(self, method, path, *rest, **options)
+        )
 
     monkeypatch.setattr(BatchClient, "ask", answer)
     monkeypatch.setattr(batches, "SLACK_SECONDS", 0.1)

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from ..._kernel.values import Failure
+from ..._toolkit.http_reply import MAX_REPLY_BYTES
 from ..endpoint.answers import Answer, json_bytes
 from ..endpoint.client import Client, Exchange
 from ..endpoint.faults import CallFault
@@ -39,7 +40,7 @@ class BatchClient:
         call = self._client.new_call()
         while True:
             try:
-                answer = await self._client.send(call, "POST", path, content)
+                answer = await self._client.send(call, "POST", path, content, max_bytes=MAX_REPLY_BYTES)
             except CallFault as fault:
                 if call.connected:
                     raise Unconfirmed(str(fault)) from fault
@@ -60,27 +61,39 @@ class BatchClient:
     async def cancel(self, path: str) -> None:
         """Ask the endpoint to end a batch; one that has ended is left alone."""
         call = self._client.new_call()
-        answer = await self._client.send(call, "POST", path, b"{}")
+        answer = await self._client.send(call, "POST", path, b"{}", max_bytes=MAX_REPLY_BYTES)
         if answer.status not in FINE and answer.status not in _HAS_ENDED:
             raise self._client.refusal(call, answer)
 
     async def ask(
-        self, method: str, path: str, content: bytes | None = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        max_bytes: int = MAX_REPLY_BYTES,
     ) -> Answer:
-        """Return the response to a request that may be repeated.
+        """Return the response to a request that may be repeated; only results have more than *max_bytes* by default.
 
         :raises CallFault: if no try has a usable response.
         """
         call = self._client.new_call()
-        answer = await self._client.call(call, lambda: self._attempt(call, method, path, content, headers))
+        answer = await self._client.call(call, lambda: self._attempt(call, method, path, content, headers, max_bytes))
         if isinstance(answer, Failure):
             raise CallFault(answer.message, again=answer.retryable, kind=answer.kind)
         return answer
 
     async def _attempt(
-        self, call: Exchange, method: str, path: str, content: bytes | None, headers: Mapping[str, str] | None
+        self,
+        call: Exchange,
+        method: str,
+        path: str,
+        content: bytes | None,
+        headers: Mapping[str, str] | None,
+        max_bytes: int,
     ) -> Answer:
-        answer = await self._client.send(call, method, path, content, headers=headers)
+        answer = await self._client.send(call, method, path, content, headers=headers, max_bytes=max_bytes)
         if answer.status not in FINE:
             raise self._client.refusal(call, answer)
         return answer

@@ -162,7 +162,9 @@ class MessageBatches:
                     yield item_id, ItemFault(f"the item is {kind}")
 
     async def _lines(self, batch: EndpointBatch) -> list[Mapping[str, Any]]:
-        answer = await self._client.ask("GET", f"{self._path}/{quote(batch.id, safe='')}/results")
+        answer = await self._client.ask(
+            "GET", f"{self._path}/{quote(batch.id, safe='')}/results", max_bytes=_RESULT_BYTES
+        )
         found = []
         for line in filter(bytes.strip, answer.data.splitlines()):
             try:

@@ -167,7 +167,9 @@ class BatchRequests:
         """Yield the items of the batch's files of outputs and of errors."""
         for name in ("output_file_id", "error_file_id"):
             if file := batch.data.get(name):
-                answer = await self._client.ask("GET", f"/files/{quote(str(file), safe='')}/content")
+                answer = await self._client.ask(
+                    "GET", f"/files/{quote(str(file), safe='')}/content", max_bytes=_RESULT_BYTES
+                )
                 for line in answer.data.splitlines():
                     if line.strip() and (item := self._item(line)) is not None:
                         yield item
