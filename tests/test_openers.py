@@ -12,9 +12,9 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = [ROOT / "framework" / "dicast", *sorted(ROOT.glob("plugins/*/src")), *sorted(ROOT.glob("contrib/*/src"))]
 
 ALLOWED = {
+    "contrib/llamacpp/src/dicast_llamacpp/file.py": "reads the source of an installed package",
     "framework/dicast/_toolkit/user_files.py": "the opener",
     "framework/dicast/_toolkit/input_file.py": "unpacks gzip",
-    "framework/dicast/_toolkit/atomic_file.py": "compares its own output, a regular file",
     "framework/dicast/_toolkit/process_tree.py": "files of /proc about processes",
     "framework/dicast/_toolkit/installing.py": "metadata of a distribution",
     "framework/dicast/_kernel/contract/registry.py": "metadata of a distribution",

@@ -265,9 +265,7 @@ def test_reasons_are_told_where_that_was_asked_for_and_nowhere_else(ran, shop):
         assert event["payload"]["signals"].get("rationale_redacted") == (REASONS if asked_for else None)
         assert (REASONS in json.dumps(event)) is asked_for
     for event in shop.events("eval.failed"):
-        assert (REASONS in json.dumps(event)) is (
-            event["payload"]["judge"] == "direct" and event["payload"]["failure_mode"] != "refused"
-        )
+        assert (REASONS in json.dumps(event)) is (event["payload"]["judge"] == "direct")
     for event in shop.events("run.completed"):
         assert REASONS not in json.dumps(event)
     with open(shop / "out/rows.csv", newline="") as file:
