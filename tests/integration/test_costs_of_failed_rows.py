@@ -40,7 +40,7 @@ def run(tmp_path):
     def go(rows="abc"):
         (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"id": row, "input": row}) + "\n" for row in rows))
         text = PIPELINE.format(path=tmp_path / "rows.jsonl", ledger=tmp_path / "l.db")
-        return run_pipeline(text, components={"fake": FakeChatModel(answers)})
+        return run_pipeline(text, components={"fake": FakeChatModel(answers, cost=Cost("0.06"))})
 
     return go
 

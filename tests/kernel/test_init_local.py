@@ -65,6 +65,8 @@ def package(tmp_path, monkeypatch):
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n")
     (about / "RECORD").write_text("tiny_model/weights.gguf,,\n")
+    (tmp_path / "site" / "tiny_model").mkdir()
+    (tmp_path / "site" / "tiny_model" / "weights.gguf").write_bytes(b"GGUF and more")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     return "tiny-model"
 

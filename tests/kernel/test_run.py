@@ -68,6 +68,7 @@ def test_a_run_has_the_fields_of_the_document():
         "disabled",
         "experiments",
         "plan",  # there only where a run was planned
+        "batches",  # there only where a batch is open
     }
     assert fields == set(document)
     same = fields - {"run_id", "ledger"}
