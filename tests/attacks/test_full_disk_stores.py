@@ -250,5 +250,6 @@ def post(address, body):
         with urllib.request.urlopen(request, timeout=30) as answer:
             return answer.status
     except urllib.error.HTTPError as error:
-        error.read()
+        with error:
+            error.read()
         return error.code

@@ -83,7 +83,9 @@ def problems_text(error: RequestError) -> str:
 
 
 def _cut(line: str) -> str:
-    return line if len(line) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]}… ({len(line):,} characters)"
+    """Return *line* without its middle if it is too long. The start names the place, the end the reason."""
+    half = MOST_CHARACTERS // 2
+    return line if len(line) <= 2 * half else f"{line[:half]}… ({len(line):,} characters) …{line[-half:]}"
 
 
 def problems_json(error: BaseException) -> list[dict[str, Any]]:
