@@ -25,7 +25,7 @@ def test_the_options_of_a_client_import_neither_http_libraries_nor_an_event_loop
 
 
 def opened(url, use, **options):
-    """Open a client of *url* and return what the coroutine function *use* makes of it."""
+    """Open a client of *url* and return the result of the coroutine function *use*."""
 
     async def run():
         limits = options.pop("limits", ClientLimits(timeout=5))

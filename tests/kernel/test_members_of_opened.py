@@ -272,7 +272,7 @@ class PayingTask:
 
 
 class PricedTask(PayingTask):
-    """A task that estimates what it pays by itself."""
+    """A task with an estimate of its own payments."""
 
     def estimate(self, subject):
         return PRICE

@@ -67,7 +67,7 @@ def _plain(value: object) -> object:
 
 
 def _cost(answer: object) -> Cost:
-    """Return what the *answer* of a task reports to have cost."""
+    """Return the cost that the *answer* of a task reports."""
     if isinstance(answer, Failure):
         return answer.cost
     figures = (response.get("metrics", {}).get("cost") or 0 for response in getattr(answer, "responses", {}).values())

@@ -1,4 +1,4 @@
-"""Images, sounds and files: what is sent, what a refusal means, and how many tokens they are."""
+"""Images, sounds and files: their requests, refusals and token counts."""
 
 from __future__ import annotations
 

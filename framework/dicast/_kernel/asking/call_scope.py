@@ -172,7 +172,7 @@ class CallScope:
         return {"model": self.model, "calls": self.calls, "tokens": self.tokens, **of, "reply": None, **items}
 
     def projected(self, unit: Literal["usd", "msat"]) -> Cost:
-        """Return what the whole call is estimated to cost by now, in *unit*; nothing if it has no estimate."""
+        """Return the current estimate of the whole call's cost, in *unit*; nothing if it has no estimate."""
         if self.estimate is None:
             return Cost.zero(unit)
         with holding(SCOPE, self):
