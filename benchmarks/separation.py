@@ -149,8 +149,8 @@ def table(found: Sequence[Row]) -> str:
     tasks = len({row["task"] for row in found})
     _, pairs = within(found, "session score")
     lines = [
-        f"{len(found)} conversations of {tasks} tasks, {good} with reward 1 and {len(found) - good} with reward 0;",
-        f"{pairs} pairs of one with reward 1 and one with reward 0 are about the same task.",
+        f"There are {len(found)} conversations of {tasks} tasks, {good} with reward 1 and {len(found) - good} with reward 0.",
+        f"{pairs} pairs of conversations with different rewards are about the same task.",
         "",
         "| signal | AUC | 95 % interval | within a task | values |",
         "|---|---|---|---|---|",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path as FilePath
+from stat import S_ISREG
 from typing import Any
 
 from ..classes import evolve, fields, frozen
@@ -177,11 +178,20 @@ class Builder:
         if text == "-":
             return FilePath("-")
         found = self._file_path(text, path)
-        if self.reads and not found.is_file():
-            there = f"is not a file: {found}" if found.exists() else f"does not exist: {found}"
-            looked = found.parent.is_dir() and not found.exists()
-            near = nearest(found.name, (one.name for one in found.parent.iterdir() if one.is_file()) if looked else ())
+        if not self.reads:
+            return found
+        mode = 0
+        try:
+            mode = found.stat().st_mode
+            reason = f"is not a file: {found}"
+        except (FileNotFoundError, NotADirectoryError):
+            reason = f"does not exist: {found}"
+        except OSError as error:
+            raise Invalid([Fault(path, f"the file {text!r} cannot be opened: {error.strerror}", text)]) from error
+        if not S_ISREG(mode):
+            folder = found.parent if not mode and found.parent.is_dir() else None
+            near = nearest(found.name, (entry.name for entry in folder.iterdir() if entry.is_file()) if folder else ())
             raise Invalid(
-                [Fault(path, f"the file {text!r} {there}", text, near and str(FilePath(text).with_name(near)))]
+                [Fault(path, f"the file {text!r} {reason}", text, near and str(FilePath(text).with_name(near)))]
             )
         return found
