@@ -13,10 +13,10 @@ FOLDERS = [ROOT / "framework" / "dicast", *sorted(ROOT.glob("plugins/*/src")), *
 
 ALLOWED = {
     "contrib/llamacpp/src/dicast_llamacpp/file.py": "reads the source of an installed package",
-    "framework/dicast/_toolkit/user_files.py": "the opener",
-    "framework/dicast/_toolkit/input_file.py": "unpacks gzip",
-    "framework/dicast/_toolkit/process_tree.py": "files of /proc about processes",
-    "framework/dicast/_toolkit/installing.py": "metadata of a distribution",
+    "framework/dicast/toolkit/files.py": "the opener",
+    "framework/dicast/toolkit/input_file.py": "unpacks gzip",
+    "framework/dicast/toolkit/process_tree.py": "files of /proc about processes",
+    "framework/dicast/toolkit/installing.py": "metadata of a distribution",
     "framework/dicast/_kernel/contract/registry.py": "metadata of a distribution",
     "framework/dicast/_kernel/pipeline/rubrics.py": "rubrics inside a distribution",
     "framework/dicast/_kernel/leases/leases.py": "files of /proc about processes",

@@ -23,7 +23,7 @@ import pytest
 
 from dicast import TextTable
 from dicast._kernel.cli import main
-from dicast._toolkit.terminal import drawn as rich_text
+from dicast.toolkit.terminal import drawn as rich_text
 
 GOLDEN = Path(__file__).with_name("golden") / "screens"
 WIDTHS = (80, 120)

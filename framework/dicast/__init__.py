@@ -90,8 +90,8 @@ from ._kernel.values.errors import (
 )
 from ._kernel.values.names import identifier, nearest
 from ._kernel.values.subject import Trail
-from ._toolkit.json_values import MISSING, check_field, inexact, locate, lookup, read_json, too_deep
-from ._toolkit.printable import one_line
+from .toolkit.json_values import MISSING, check_field, inexact, locate, lookup, read_json, too_deep
+from .toolkit.printable import one_line
 
 if TYPE_CHECKING:
     from ._kernel.contract.hooks import hookimpl
@@ -108,43 +108,43 @@ if TYPE_CHECKING:
     from ._kernel.values.raw_score import RawScore
     from ._kernel.values.reply import KeptReply
     from ._kernel.values.sandbox import Execution, Limits, Program
-    from ._toolkit.answers import answered
-    from ._toolkit.atomic_file import AtomicFile, output_path
-    from ._toolkit.command import CommandEnd, OutputTooLong, call_command
-    from ._toolkit.comparison_text import comparison_lines
-    from ._toolkit.dataset import dataset_records, read_dataset
-    from ._toolkit.flat import flat
-    from ._toolkit.function_task import FunctionTask
-    from ._toolkit.gold import GoldLabel, gold_labels
-    from ._toolkit.http_address import check_headers, check_url
-    from ._toolkit.http_reply import IDENTITY, MAX_REPLY_BYTES, ReplyReader, ReplyRefused, retry_after
-    from ._toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
-    from ._toolkit.installing import how_to_install
-    from ._toolkit.metric_lines import Measurements, MetricLines
-    from ._toolkit.process_tree import ProcessTree
-    from ._toolkit.rate_limit import RateLimiter, Reachability
-    from ._toolkit.run_table import RunTable
-    from ._toolkit.scripts import scripts
-    from ._toolkit.terminal import print_lines
-    from ._toolkit.text_table import TextTable
+    from .toolkit.answers import answered
+    from .toolkit.atomic_file import AtomicFile, output_path
+    from .toolkit.command import CommandEnd, OutputTooLong, call_command
+    from .toolkit.comparison_text import comparison_lines
+    from .toolkit.dataset import dataset_records, read_dataset
+    from .toolkit.flat import flat
+    from .toolkit.function_task import FunctionTask
+    from .toolkit.gold import GoldLabel, gold_labels
+    from .toolkit.http_address import check_headers, check_url
+    from .toolkit.http_reply import IDENTITY, MAX_REPLY_BYTES, ReplyReader, ReplyRefused, retry_after
+    from .toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
+    from .toolkit.installing import how_to_install
+    from .toolkit.metric_lines import Measurements, MetricLines
+    from .toolkit.process_tree import ProcessTree
+    from .toolkit.rate_limit import RateLimiter, Reachability
+    from .toolkit.run_table import RunTable
+    from .toolkit.scripts import scripts
+    from .toolkit.terminal import print_lines
+    from .toolkit.text_table import TextTable
 
 _ON_FIRST_USE = {
-    **dict.fromkeys(("AtomicFile", "output_path"), "_toolkit.atomic_file"), **dict.fromkeys(("CommandEnd", "OutputTooLong", "call_command"), "_toolkit.command"),
-    **dict.fromkeys(("GoldLabel", "gold_labels"), "_toolkit.gold"),
-    **dict.fromkeys(("dataset_records", "read_dataset"), "_toolkit.dataset"), **dict.fromkeys(("MAX_LINE_BYTES", "InputCheck", "InputFile"), "_toolkit.input_file"),
-    **dict.fromkeys(("IDENTITY", "MAX_REPLY_BYTES", "ReplyReader", "ReplyRefused", "retry_after"), "_toolkit.http_reply"),
-    **dict.fromkeys(("Measurements", "MetricLines"), "_toolkit.metric_lines"),
-    **dict.fromkeys(("RateLimiter", "Reachability"), "_toolkit.rate_limit"),
+    **dict.fromkeys(("AtomicFile", "output_path"), "toolkit.atomic_file"), **dict.fromkeys(("CommandEnd", "OutputTooLong", "call_command"), "toolkit.command"),
+    **dict.fromkeys(("GoldLabel", "gold_labels"), "toolkit.gold"),
+    **dict.fromkeys(("dataset_records", "read_dataset"), "toolkit.dataset"), **dict.fromkeys(("MAX_LINE_BYTES", "InputCheck", "InputFile"), "toolkit.input_file"),
+    **dict.fromkeys(("IDENTITY", "MAX_REPLY_BYTES", "ReplyReader", "ReplyRefused", "retry_after"), "toolkit.http_reply"),
+    **dict.fromkeys(("Measurements", "MetricLines"), "toolkit.metric_lines"),
+    **dict.fromkeys(("RateLimiter", "Reachability"), "toolkit.rate_limit"),
     **dict.fromkeys(("Reward", "RewardError", "reward"), "_kernel.reward"),
     **dict.fromkeys(("Execution", "Limits", "Program"), "_kernel.values.sandbox"),
     **dict.fromkeys(("as_json", "columns", "responses"), "_kernel.records.record"),
-    **dict.fromkeys(("check_headers", "check_url"), "_toolkit.http_address"),
+    **dict.fromkeys(("check_headers", "check_url"), "toolkit.http_address"),
     **dict.fromkeys(("PipelineJudges", "Slot", "pipeline_judges"), "_kernel.judges"),
-    "FunctionTask": "_toolkit.function_task", "ProcessTree": "_toolkit.process_tree", "answered": "_toolkit.answers",
+    "FunctionTask": "toolkit.function_task", "ProcessTree": "toolkit.process_tree", "answered": "toolkit.answers",
     "component": "_kernel.pipeline.alone", "evaluate": "_kernel.evaluate", "prospect": "_kernel.forecast",
-    "comparison_lines": "_toolkit.comparison_text", "how_to_install": "_toolkit.installing", "RunTable": "_toolkit.run_table",
-    "TextTable": "_toolkit.text_table", "print_lines": "_toolkit.terminal", "scripts": "_toolkit.scripts", "subjects": "_kernel.subjects",
-    "mean": "_kernel.values.aggregation", "Within": "_kernel.values.bounds", "RawScore": "_kernel.values.raw_score", "flat": "_toolkit.flat",
+    "comparison_lines": "toolkit.comparison_text", "how_to_install": "toolkit.installing", "RunTable": "toolkit.run_table",
+    "TextTable": "toolkit.text_table", "print_lines": "toolkit.terminal", "scripts": "toolkit.scripts", "subjects": "_kernel.subjects",
+    "mean": "_kernel.values.aggregation", "Within": "_kernel.values.bounds", "RawScore": "_kernel.values.raw_score", "flat": "toolkit.flat",
     "KeptReply": "_kernel.values.reply", "Run": "_kernel.finished_run", "hookimpl": "_kernel.contract.hooks",
 }  # fmt: skip
 """Names whose module is imported when they are first asked for: it brings asyncio, pluggy or statistics along, or few need it."""

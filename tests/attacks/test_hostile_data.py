@@ -217,7 +217,7 @@ def _special(folder):
     ids=lambda words: "-".join(words[:3]).replace("@", "file"),
 )
 def test_no_command_waits_for_or_fills_memory_with_what_is_no_file(attack, monkeypatch, command, name):
-    monkeypatch.setattr("dicast._toolkit.user_files.WRITER_SECONDS", 0.1)
+    monkeypatch.setattr("dicast.toolkit.files.WRITER_SECONDS", 0.1)
     _special(attack.folder)
     attack.write("rows.jsonl", '{"id": "1", "output": "a"}\n')
     attack.write("spec.toml", '[optimization]\nseed = "a"\n[evaluator]\ncommand = ["true"]\n')

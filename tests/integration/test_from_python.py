@@ -245,6 +245,6 @@ def test_a_run_that_judged_nothing_is_an_empty_frame(monkeypatch):
 
 def test_without_pandas_it_says_what_to_install(monkeypatch):
     run = dicast.evaluate(JUDGED, ["diff/match"])
-    monkeypatch.setattr("dicast._toolkit.run_frame.find_spec", lambda name: None)
+    monkeypatch.setattr("dicast.toolkit.run_frame.find_spec", lambda name: None)
     with pytest.raises(dicast.ConfigError, match="pip install pandas"):
         run.to_pandas()

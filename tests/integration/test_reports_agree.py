@@ -12,7 +12,7 @@ import pytest
 
 from dicast._kernel.cli import main
 from dicast._kernel.cli.summary import run_parts
-from dicast._toolkit.terminal import plain_lines
+from dicast.toolkit.terminal import plain_lines
 
 ANSWER = """
 import json, sys

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dicast._kernel.cli.summary import run_parts
-from dicast._toolkit.terminal import plain_lines
+from dicast.toolkit.terminal import plain_lines
 
 WORDS = """
 source: {rows/jsonl: {path: data.jsonl}}

@@ -213,7 +213,7 @@ def test_no_other_module_reads_yaml():
     }
     assert found == {
         "framework/dicast/_init/written.py",
-        "framework/dicast/_toolkit/yaml_reader.py",
+        "framework/dicast/toolkit/yaml_reader.py",
         "framework/dicast/toolkit/yaml.py",
     }
 

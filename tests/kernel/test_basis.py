@@ -13,8 +13,8 @@ from dicast._kernel.pipeline.clauses import Gate
 from dicast._kernel.pipeline.plain_values import structure, unstructure
 from dicast._kernel.report.document import document
 from dicast._kernel.report.fold import Report
-from dicast._toolkit.terminal import plain_lines
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
+from dicast.toolkit.terminal import plain_lines
 
 OLD = {
     "eval_id": "e", "subject_kind": "turn", "subject_id": "t", "score": 0.5, "confidence": 1.0, "judge_kind": "llm",

@@ -6,8 +6,8 @@ import json
 
 from dicast import Failure, Judgment
 from dicast._kernel.cli.summary import run_parts
-from dicast._toolkit.terminal import plain_lines
 from dicast.testing import FakeJudge, run_pipeline, sample
+from dicast.toolkit.terminal import plain_lines
 
 
 def failed_lines(replies):

@@ -11,7 +11,7 @@ import pytest
 from dicast import how_to_install
 from dicast._kernel.cli import main
 from dicast._kernel.contract.registry import Registry
-from dicast._toolkit.installing import with_one_command
+from dicast.toolkit.installing import with_one_command
 
 ROOT = Path(__file__).resolve().parents[2]
 

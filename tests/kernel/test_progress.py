@@ -14,7 +14,7 @@ from dicast._kernel.cli.progress import EVERY_SECONDS, Pace, Progress
 from dicast._kernel.report.batches import Batches
 from dicast._kernel.report.fold import Report
 from dicast._kernel.values import Cost
-from dicast._toolkit.printable import Printable
+from dicast.toolkit.printable import Printable
 
 
 class Terminal(io.StringIO):

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from dicast import DataError, InputFile
-from dicast._toolkit import user_files
+from dicast.toolkit import files as user_files
 from dicast.toolkit.files import UnreadableFile, check_regular, file_sha256, open_file, read_bytes, read_text
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="FIFOs, sockets and devices are POSIX")

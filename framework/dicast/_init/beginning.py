@@ -13,8 +13,8 @@ import click
 import orjson
 
 from .._kernel.values.errors import ConfigError, DataError, Problem
-from .._toolkit.input_file import InputFile
 from ..toolkit.encodings import UTF_8, fitting_encodings, known_encoding, marked_encoding
+from ..toolkit.input_file import InputFile
 from ..toolkit.scanning import Scanner, TooLong
 
 MOST_RECORDS = 50

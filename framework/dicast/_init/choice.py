@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from .._kernel.contract.registry import Registry
-from .._toolkit.installing import how_to_install
+from ..toolkit.installing import how_to_install
 from .columns import LONG, SHORT, Column
 from .guesses import Guesses
 from .local import Local, short_judge, short_pairwise

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import orjson
 
-from .._toolkit.json_values import MISSING, lookup
+from ..toolkit.json_values import MISSING, lookup
 from ..toolkit.outputs import has_objects
 
 LABELS = 20

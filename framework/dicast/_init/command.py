@@ -19,7 +19,7 @@ from .._kernel.run.run import Request
 from .._kernel.suite import load_experiments
 from .._kernel.timing.event_loop import in_loop
 from .._kernel.values.errors import RequestError
-from .._toolkit.printable import one_line
+from ..toolkit.printable import one_line
 from .draft import Draft, Wishes, drafted
 from .guesses import FIELDS, given_fields
 from .local import LOCAL, local_model

@@ -12,7 +12,7 @@ import attrs
 import click
 
 from .._kernel.values.errors import ConfigError
-from .._toolkit.printable import one_line
+from ..toolkit.printable import one_line
 from .choice import Model, for_rows, for_turns
 from .guesses import FIELDS, MOST_COLUMNS, Guesses, given_fields, guess, listed
 from .ids import checked

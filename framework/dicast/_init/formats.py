@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from .._kernel.values.errors import ConfigError, DataError, Problem
-from .._toolkit.input_file import InputFile
+from ..toolkit.input_file import InputFile
 from ..toolkit.yaml import read_yaml
 from .beginning import Beginning
 

@@ -13,8 +13,8 @@ import click
 
 from .._kernel.contract.registry import Registry
 from .._kernel.values.errors import ConfigError
-from .._toolkit.installing import how_to_install
-from .._toolkit.user_files import open_file
+from ..toolkit.files import open_file
+from ..toolkit.installing import how_to_install
 
 LOCAL = "local"
 """The name of the option ``--model`` for a model in this process."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .._kernel.values.errors import ConfigError
-from .._toolkit.json_values import MISSING, lookup
+from ..toolkit.json_values import MISSING, lookup
 from ..toolkit.outputs import PLACES, text_places
 from .columns import Column
 from .guesses import Guess, Guesses

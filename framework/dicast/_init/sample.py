@@ -14,9 +14,9 @@ import orjson
 from .._kernel.pipeline.build import load_pipeline
 from .._kernel.values import Due, Subject
 from .._kernel.values.errors import ConfigError, DataError, Problem
-from .._toolkit.input_file import InputFile
-from .._toolkit.user_files import UnreadableFile, check_regular
 from ..toolkit.encodings import UTF_8
+from ..toolkit.files import UnreadableFile, check_regular
+from ..toolkit.input_file import InputFile
 from .beginning import Beginning, read_beginning, text_encoding
 from .conversations import are_conversations, id_templates, is_conversation
 from .formats import refuse_other_formats

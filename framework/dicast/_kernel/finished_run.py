@@ -103,8 +103,8 @@ class Run:
 
         :raises ConfigError: when pandas is not installed.
         """
-        from .._toolkit.run_frame import data_frame, joined
-        from .._toolkit.run_table import RunTable
+        from ..toolkit.run_frame import data_frame, joined
+        from ..toolkit.run_table import RunTable
 
         if self.experiments:
             return joined({name: run.to_pandas() for name, run in self.experiments.items()})

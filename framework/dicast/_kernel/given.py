@@ -54,7 +54,7 @@ def with_task(file: PipelineFile, task: Callable[..., Any] | Task, ready: dict[s
     """
     if file.experiments:
         raise ConfigError("a suite's experiments have tasks of their own; name task/python in the file")
-    from .._toolkit.function_task import FunctionTask
+    from ..toolkit.function_task import FunctionTask
 
     name = ready_name(task if isinstance(task, Task) else FunctionTask(task), ready)
     place = Place("task=", None, None, Path.cwd())

@@ -14,8 +14,8 @@ from .._kernel.events import RUN_STARTED
 from .._kernel.resume.named_runs import known_run
 from .._kernel.values import Event, Query
 from .._kernel.values.errors import ConfigError, DataError, Problem
-from .._toolkit.gold import GoldLabel, gold_labels
-from .._toolkit.input_file import InputCheck, InputFile
+from ..toolkit.gold import GoldLabel, gold_labels
+from ..toolkit.input_file import InputCheck, InputFile
 from .outputs import JudgedOutput, JudgedOutputs
 
 LABEL_GIVEN = "label.given"

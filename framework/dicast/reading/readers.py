@@ -9,7 +9,7 @@ from typing import Any
 from .._kernel.contract.registry import readers
 from .._kernel.values.errors import PluginError
 from .._kernel.values.names import nearest
-from .._toolkit.installing import how_to_install
+from ..toolkit.installing import how_to_install
 
 Reader = Callable[..., Mapping[str, Any]]
 """Takes a ledger, and options by their names; returns the document that the command of the same name prints with ``--json``."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from .._toolkit.printable import one_line, printable
+from ..toolkit.printable import one_line, printable
 
 _RUNS = re.compile("`+")
 

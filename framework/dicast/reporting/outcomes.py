@@ -15,7 +15,7 @@ from .._kernel.values import Event, weakest
 from .._kernel.values.passes import TOLERANCE, PassRule
 from .._kernel.values.rationale import RATIONALE, SCOPE
 from .._kernel.values.stop_reasons import output_ending
-from .._toolkit.table_texts import TableTexts
+from ..toolkit.table_texts import TableTexts
 from .figures import figure
 
 ALL_METRICS = "metrics"

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 
 from .._kernel.values import BASES
-from .._toolkit.comparison_text import comparison_lines
-from .._toolkit.terminal import plain_lines
+from ..toolkit.comparison_text import comparison_lines
 from ..toolkit.media import without_content
+from ..toolkit.terminal import plain_lines
 from .criteria import criteria
 from .figures import answer, figure, money, run_answer, share
 from .markdown import code, fenced, table

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .._kernel.values.names import not_finite
-from .._toolkit.json_values import marked_numbers
+from .json_values import marked_numbers
 
 __all__ = ["marked_numbers", "not_finite"]

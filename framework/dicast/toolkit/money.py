@@ -2,6 +2,35 @@
 
 from __future__ import annotations
 
-from .._toolkit.money import UNKNOWN, amount_text, amounts_text
+from collections.abc import Mapping
+from decimal import Decimal
 
-__all__ = ["UNKNOWN", "amount_text", "amounts_text"]
+UNKNOWN = "?"
+_PLACES, _DIGITS = 4, 3
+
+
+def amount_text(amount: Decimal | str | float | None) -> str:
+    """Return *amount* with up to 4 decimal places, a small one with 3 significant digits, without an exponent; ``?`` if it is unknown.
+
+    >>> [amount_text(amount) for amount in ("0.5", "12.34567", "0.00001234", "0", None)]
+    ['0.5', '12.35', '0.0000123', '0', '?']
+    """
+    if amount is None:
+        return UNKNOWN
+    value = Decimal(repr(amount) if isinstance(amount, float) else amount)
+    if value == 0:
+        return "0"
+    places = 2 if abs(value) >= 10 else max(_PLACES, _DIGITS - 1 - value.adjusted())
+    exponent = value.as_tuple().exponent
+    if isinstance(exponent, int) and -exponent > places:
+        value = round(value, places)
+    return f"{value:f}"
+
+
+def amounts_text(amounts: Mapping[str, str | None], units: tuple[str, ...] = ("usd", "msat")) -> str:
+    """Return amounts by unit with all their digits, those of 0 left out; empty if all are 0."""
+    return ", ".join(
+        f"{'unknown' if value is None else value} {unit}"
+        for unit, value in amounts.items()
+        if unit in units and value != "0"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from .._kernel.values import Failure, Subject
-from .._toolkit.json_values import MISSING, lookup
+from .json_values import MISSING, lookup
 
 _REPLIES = (
     "choices.0.message.content",

@@ -1,11 +1,33 @@
-"""Guards against writing over a file that is read.
-
-A command with an option for a file that it writes passes that file to :func:`refuse_overwrite`, with the files that it reads, before it
-does any work.
-"""
+"""Guards against writing over a file that is read."""
 
 from __future__ import annotations
 
-from .._toolkit.overwriting import is_same_file, refuse_overwrite
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
-__all__ = ["is_same_file", "refuse_overwrite"]
+from .._kernel.values.errors import ConfigError
+
+
+def is_same_file(one: Path, other: Path) -> bool:
+    """Return whether both paths lead to one file, links included; neither has to exist."""
+    if os.path.realpath(one) == os.path.realpath(other):  # Path.resolve refuses links in a circle
+        return True
+    try:
+        return one.is_file() and one.samefile(other)
+    except OSError:  # one of them does not exist, so that no hard link joins them
+        return False
+
+
+def refuse_overwrite(output: Path | None, inputs: Mapping[str, Path | str | None] | Iterable[Path | str]) -> None:
+    """Refuse to write *output* over one of *inputs*, the files that the command reads, by name or alone.
+
+    Symbolic and hard links count. An output or input of None is no file.
+
+    :raises ConfigError: naming the output, and the input that it would overwrite.
+    """
+    named = inputs if isinstance(inputs, Mapping) else {str(path): path for path in inputs}
+    for name, path in named.items():
+        if output is not None and path is not None and is_same_file(output, Path(path)):
+            what = f" as {name}" if name != str(path) else ""
+            raise ConfigError(f"{output}: the command reads this file{what}. Name another file to write.")

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from .._kernel.classes import evolve, frozen
 from .._kernel.values import Cost, Failure, Score, Subject, weakest
-from .._toolkit.json_values import read_json
+from .json_values import read_json
 
 References = Literal["any", "all", "whole"]
 """How an output is compared with a list of references: the best score of any, the mean of all, or the list as one value."""

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from decimal import Decimal
 from typing import Any, Literal
 
-from ..._toolkit.rate_limit import RequestTrace
+from ...toolkit.rate_limit import RequestTrace
 from ..classes import define, evolve, field
 from ..report.tally import nothing
 from ..timing.turns import holding

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from ..._toolkit.rate_limit import WIRE, RequestTrace
+from ...toolkit.rate_limit import WIRE, RequestTrace
 from ..classes import evolve, field, frozen
 from ..contract.define import maybe_await
 from ..contract.protocols import ChatModel, Judge, estimate

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..._toolkit.printable import printable_output
-from ..._toolkit.user_files import UnreadableFile
+from ...toolkit.files import UnreadableFile
+from ...toolkit.printable import printable_output
 from ..values import is_text
 from ..values.errors import Interrupted, LedgerError, LedgerRefused, PluginError, RequestError
 from .leaving import end_soon
@@ -110,7 +110,7 @@ class Commands(click.Group):
         if (command := self.get_command(ctx, name)) is not None:
             return name, command, args[1:]
         if not name.startswith("-"):
-            from ..._toolkit.installing import how_to_install
+            from ...toolkit.installing import how_to_install
             from ..values.names import nearest
 
             if name in EXTRAS:

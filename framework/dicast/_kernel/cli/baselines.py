@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from ..._toolkit.atomic_file import AtomicFile
-from ..._toolkit.printable import one_line
-from ..._toolkit.terminal import print_lines
-from ..._toolkit.text_table import TextTable
+from ...toolkit.atomic_file import AtomicFile
+from ...toolkit.printable import one_line
+from ...toolkit.terminal import print_lines
+from ...toolkit.text_table import TextTable
 from ..api import read_ledger
 from ..contract.protocols import Ledger
 from ..records.baseline import find_results

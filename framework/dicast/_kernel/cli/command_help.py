@@ -9,7 +9,7 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from inspect import cleandoc
 
-from ..._toolkit.printable import one_line
+from ...toolkit.printable import one_line
 from ..contract.registry import Offer
 
 _HELP = ("short_help", "help")

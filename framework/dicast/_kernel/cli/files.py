@@ -10,9 +10,9 @@ from typing import Any
 import click
 import orjson
 
-from ..._toolkit.printable import one_line
-from ..._toolkit.terminal import Drawing, Part, print_lines
-from ..._toolkit.text_table import TextTable
+from ...toolkit.printable import one_line
+from ...toolkit.terminal import Drawing, Part, print_lines
+from ...toolkit.text_table import TextTable
 from ..contract.kinds import Component
 from ..contract.protocols import estimate
 from ..contract.registry import Plugin, Registry

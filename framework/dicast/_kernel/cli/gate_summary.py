@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..._toolkit.terminal import Drawing
-from ..._toolkit.text_table import TextTable
+from ...toolkit.terminal import Drawing
+from ...toolkit.text_table import TextTable
 
 Document = Mapping[str, Any]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import orjson
 
-from ..._toolkit.run_table import RunTable
-from ..._toolkit.text_table import TextTable
+from ...toolkit.run_table import RunTable
+from ...toolkit.text_table import TextTable
 from ..contract.protocols import Ledger
 from ..values import Query
 

@@ -8,7 +8,7 @@ import threading
 import time
 from contextlib import suppress
 
-from ..._toolkit.printable import one_line
+from ...toolkit.printable import one_line
 
 LEAVE_SECONDS = 2.0
 """How long is waited for the threads that plugins left."""

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import orjson
 
-from ..._toolkit.printable import one_line, short_name
+from ...toolkit.printable import one_line, short_name
 from ..values.errors import DicastError, RequestError
 
 _ADVICE = {

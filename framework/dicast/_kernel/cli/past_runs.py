@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from ..._toolkit.money import amount_text
-from ..._toolkit.terminal import print_lines
-from ..._toolkit.text_table import TextTable
+from ...toolkit.money import amount_text
+from ...toolkit.terminal import print_lines
+from ...toolkit.text_table import TextTable
 from ..api import read_ledger
 from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STOPPED

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Self
 
-from ..._toolkit.terminal import canvas_of, terminal, text_of, width_of
+from ...toolkit.terminal import canvas_of, terminal, text_of, width_of
 from ..classes import define
 from ..report.fold import Report
 

@@ -12,7 +12,7 @@ import attrs
 import click
 import orjson
 
-from ..._toolkit.printable import one_line
+from ...toolkit.printable import one_line
 from ..api import read_ledger
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from ..._toolkit.terminal import print_lines
+from ...toolkit.terminal import print_lines
 from ..api import as_source, not_run, run_unless_disabled, switched_off
 from ..pipeline.build import build_pipeline
 from ..pipeline.read import PipelineFile, read_pipeline

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..._toolkit.printable import one_line
+from ...toolkit.printable import one_line
 from ..values import BASES
 
 Document = Mapping[str, Any]

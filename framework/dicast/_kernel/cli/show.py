@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..._toolkit.terminal import print_lines
+from ...toolkit.terminal import print_lines
 from ..api import read_ledger
 from ..contract.protocols import Ledger
 from ..resume.named_runs import by_part, find_run, named_run, run_ids, started_runs

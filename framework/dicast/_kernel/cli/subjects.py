@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..._toolkit.printable import one_line, short_name
-from ..._toolkit.terminal import Drawing, Line, Part, folded
-from ..._toolkit.text_table import TextTable
+from ...toolkit.printable import one_line, short_name
+from ...toolkit.terminal import Drawing, Line, Part, folded
+from ...toolkit.text_table import TextTable
 from ..classes import frozen
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED

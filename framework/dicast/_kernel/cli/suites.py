@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..._toolkit.terminal import Drawing, Part
-from ..._toolkit.text_table import TextTable
+from ...toolkit.terminal import Drawing, Part
+from ...toolkit.text_table import TextTable
 from ..suite import Suite
 from .output import problems_json, problems_text
 from .summary import run_parts

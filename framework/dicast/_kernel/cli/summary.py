@@ -7,11 +7,11 @@ from typing import Any
 
 import attrs
 
-from ..._toolkit.comparison_text import comparison_lines
-from ..._toolkit.money import amounts_text
-from ..._toolkit.printable import one_line, short_name
-from ..._toolkit.terminal import Drawing, Line, Part, folded
-from ..._toolkit.text_table import TextTable
+from ...toolkit.comparison_text import comparison_lines
+from ...toolkit.money import amounts_text
+from ...toolkit.printable import one_line, short_name
+from ...toolkit.terminal import Drawing, Line, Part, folded
+from ...toolkit.text_table import TextTable
 from ..report.read_counts import READ_WARNINGS
 from ..resume.open_runs import RunCommand
 from .gate_summary import gate_parts

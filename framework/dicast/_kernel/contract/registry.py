@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import pluggy
 
-from ..._toolkit.installing import extras, how_to_install
+from ...toolkit.installing import extras, how_to_install
 from ..classes import evolve, frozen
 from ..values.errors import PluginError, Problem
 from ..values.names import nearest

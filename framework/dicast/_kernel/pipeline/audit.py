@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from ..._toolkit.json_values import MISSING, lookup
+from ...toolkit.json_values import MISSING, lookup
 from ..classes import Attribute, field, frozen
 from ..values.bounds import Within
 

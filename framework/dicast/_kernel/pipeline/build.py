@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from ..._toolkit.overwriting import is_same_file
+from ...toolkit.overwriting import is_same_file
 from ..contract.registry import Registry
 from ..values.names import nearest
 from ..values.paths import descriptor

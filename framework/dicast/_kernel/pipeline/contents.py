@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..._toolkit.user_files import file_sha256
+from ...toolkit.files import file_sha256
 from ..contract.kinds import parts
 from ..values.errors import DicastError
 from .builder import Built

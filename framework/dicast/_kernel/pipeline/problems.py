@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from ..._toolkit.installing import with_one_command
-from ..._toolkit.json_values import MISSING
+from ...toolkit.installing import with_one_command
+from ...toolkit.json_values import MISSING
 from ..classes import evolve
 from ..contract.kinds import parts
 from ..values.errors import ConfigError, PluginError, Problem

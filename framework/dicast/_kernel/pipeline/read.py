@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from ..._toolkit.json_values import MISSING
-from ..._toolkit.user_files import read_bytes
-from ..._toolkit.yaml_reader import Composer
+from ...toolkit.files import read_bytes
+from ...toolkit.json_values import MISSING
+from ...toolkit.yaml_reader import Composer
 from ..classes import define, evolve, field, frozen
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from ..._toolkit.user_files import read_text
-from ..._toolkit.yaml_reader import Composer
+from ...toolkit.files import read_text
+from ...toolkit.yaml_reader import Composer
 from ..contract.registry import Offer, rubrics
 from ..values import Rubric
 from ..values.errors import ConfigError, PluginError, Problem

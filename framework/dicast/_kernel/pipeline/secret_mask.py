@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from ..._toolkit.masking import Mask
+from ...toolkit.masking import Mask
 from ..classes import evolve
 from ..values import Failure, Judgment, Score, Secret
 from ..values.errors import DicastError, RequestError

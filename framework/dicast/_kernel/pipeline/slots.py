@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import orjson
 
-from ..._toolkit.json_values import MISSING
+from ...toolkit.json_values import MISSING
 from ..contract.kinds import parts
 from ..contract.protocols import ChatModel, Extractor, Judge, estimate
 from ..values import KINDS, PARENTS, Rubric, Subject

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from ..._toolkit.input_file import InputFile
+from ...toolkit.input_file import InputFile
 from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STARTED
 from ..pipeline.sections import Pipeline

@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 import orjson
 
-from ..._toolkit.json_values import numbers_in
-from ..._toolkit.user_files import MAX_DATA_BYTES, open_file
+from ...toolkit.files import MAX_DATA_BYTES, open_file
+from ...toolkit.json_values import numbers_in
 from ..values import Head, Record, Results
 from ..values.errors import DataError, Problem
 from ..values.passes import PassRule

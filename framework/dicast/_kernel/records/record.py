@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from ..._toolkit.json_values import MISSING, read_json
+from ...toolkit.json_values import MISSING, read_json
 from ..values import ONLY, Record, Subject
 from ..values.chat import MEDIA_KINDS
 

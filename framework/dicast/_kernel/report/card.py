@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from ..._toolkit.user_files import MAX_DATA_BYTES, UnreadableFile, read_bytes
+from ...toolkit.files import MAX_DATA_BYTES, UnreadableFile, read_bytes
 from ..pipeline.clauses import CARD_BARS, Clause
 from ..pipeline.sections import METRICS
 

@@ -6,7 +6,7 @@ import sqlite3
 import statistics
 from collections.abc import Iterator, Sequence
 
-from ..._toolkit.temporary import temporary_database
+from ...toolkit.temporary import temporary_database
 
 BATCH = 2000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..._toolkit.temporary import temporary_database
+from ...toolkit.temporary import temporary_database
 from ..classes import frozen
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Collection, Iterator
 from hashlib import blake2b
 from typing import Any
 
-from ..._toolkit.temporary import temporary_database
+from ...toolkit.temporary import temporary_database
 from ..contract.protocols import Source
 from ..values import Due, Sizes, Subject
 from ..values.errors import ConfigError, Problem

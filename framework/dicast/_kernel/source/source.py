@@ -7,7 +7,7 @@ from types import NoneType
 
 import orjson
 
-from ..._toolkit.temporary import temporary_database
+from ...toolkit.temporary import temporary_database
 from ..classes import frozen
 from ..contract.define import maybe_await
 from ..contract.protocols import Source

@@ -17,8 +17,8 @@ import orjson
 from ..._kernel.events import BATCH_CREATED, BATCH_ENDED, BATCH_INTENDED
 from ..._kernel.values import BatchLog, ChatRequest, Cost, Failure, Reply, RunContext
 from ..._kernel.values.errors import ConfigError
-from ..._toolkit.rate_limit import WIRE, RequestTrace
 from ..endpoint.faults import CallFault
+from ..rate_limit import WIRE, RequestTrace
 from .earlier import EarlierBatch, EarlierBatches
 from .endpoint import BatchEndpoint, EndpointBatch, ItemFault, Uncertain, Unconfirmed
 

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 
 from ..._kernel.values import Failure
-from ..._toolkit.http_reply import MAX_REPLY_BYTES
 from ..endpoint.answers import Answer, json_bytes
 from ..endpoint.client import Client, Exchange
 from ..endpoint.faults import CallFault
+from ..http_reply import MAX_REPLY_BYTES
 from .endpoint import Unconfirmed
 
 FINE = range(200, 300)

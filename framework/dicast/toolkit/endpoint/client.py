@@ -12,8 +12,8 @@ import httpx
 
 from ..._kernel.values import Cost, Failure, Reply
 from ..._kernel.values.endpoint_errors import AccessRefused
-from ..._toolkit.http_reply import IDENTITY, ReplyReader, ReplyRefused, retry_after
-from ..._toolkit.rate_limit import WIRE, RateLimiter, Reachability, RequestTrace
+from ..http_reply import IDENTITY, ReplyReader, ReplyRefused, retry_after
+from ..rate_limit import WIRE, RateLimiter, Reachability, RequestTrace
 from .answers import Answer, joined_line
 from .faults import LONGEST_WAIT, CallFault, ConnectionFault, backoff, quiet_retries
 from .options import Address, ClientLimits

@@ -14,7 +14,7 @@ import attrs
 from ..._kernel.values import Secret
 from ..._kernel.values.bounds import Within
 from ..._kernel.values.errors import ConfigError
-from ..._toolkit.http_reply import MAX_REPLY_BYTES
+from ..http_reply import MAX_REPLY_BYTES
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

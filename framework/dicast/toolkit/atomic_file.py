@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from .._kernel.values.errors import ConfigError
-from .user_files import is_of_system, open_file
+from .files import is_of_system, open_file
 
 _BLOCK = 1 << 16
 _DATABASE = b"SQLite format 3\x00"

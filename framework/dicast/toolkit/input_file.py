@@ -22,9 +22,9 @@ import orjson
 from .._kernel.classes import evolve, frozen
 from .._kernel.values.errors import DataError, Problem
 from .._kernel.values.names import json_type, nearest
+from .files import copy_input, open_file
 from .json_values import MAX_DEPTH, inexact, marked_numbers, repeated_key, too_deep
-from .lone_surrogates import with_lone_surrogates
-from .user_files import copy_input, open_file
+from .surrogates import with_lone_surrogates
 
 if TYPE_CHECKING:
     import sqlite3
