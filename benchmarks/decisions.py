@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 try:
-    from dicast import GoldLabel, TextTable
+    from dicast.toolkit.gold import GoldLabel
+    from dicast.toolkit.text_table import TextTable
     from dicast_trust.calibration import Calibration
     from dicast_trust.outcomes import Outcome
     from dicast_trust.rules import Rules

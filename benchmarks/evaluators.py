@@ -20,6 +20,7 @@ from pathlib import Path
 import aiohttp
 
 import dicast
+from dicast.toolkit.metric_lines import MetricLines
 from dicast_evaluator.command import Command
 from dicast_evaluator.worker import Worker
 
@@ -114,7 +115,7 @@ def metric_lines() -> float:
     piece = (
         b"epoch 12: loss 0.1234, still training the model on the data that was given\n" * 99 + b"METRIC loss=0.1234\n"
     ) * 100
-    lines, count = dicast.MetricLines(), MEGABYTES * 1_000_000 // len(piece)
+    lines, count = MetricLines(), MEGABYTES * 1_000_000 // len(piece)
     began = time.perf_counter()
     for _ in range(count):
         lines.feed(piece)

@@ -28,8 +28,9 @@ from typing import Any
 
 from decisions import LAST, cost, number
 
-from dicast import ChatRequest, Reply, TextTable
+from dicast import ChatRequest, Reply
 from dicast.testing import FakeChatModel, run_pipeline
+from dicast.toolkit.text_table import TextTable
 
 TARGET, ALPHA = 0.8, 0.2
 QUICK, LONG = "a quick look", "a long look"

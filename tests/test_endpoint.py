@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from dicast import ReplyRefused
 from dicast.toolkit.endpoint import Address, Answer, ClientLimits
 from dicast.toolkit.endpoint.client import connect
 from dicast.toolkit.endpoint.faults import ConnectionFault
+from dicast.toolkit.http_reply import ReplyRefused
 
 QUESTION = b'{"messages": [{"role": "user", "content": "q"}]}'
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from dicast import Answered, ConfigError, Cost, Failure, Reply, Subject, Usage, flat
+from dicast import Answered, ConfigError, Cost, Failure, Reply, Subject, Usage
 from dicast.testing import FakeChatModel, Finished, MemoryLedger, run_pipeline
+from dicast.toolkit.flat import flat
 
 SCORES = {"analysis": 0.71, "prioritization": 0.82}
 ROWS = [Subject("row", f"a{number}", context={"APPID": f"a{number}", "title": "t"}) for number in range(4)]

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import pytest
 
-from dicast import TextTable
 from dicast._kernel.cli import main
 from dicast.toolkit.terminal import drawn as rich_text
+from dicast.toolkit.text_table import TextTable
 
 GOLDEN = Path(__file__).with_name("golden") / "screens"
 WIDTHS = (80, 120)

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import dicast
-from dicast import Failure, FunctionTask, Score, Subject, metric
+from dicast import Failure, Score, Subject, metric
+from dicast.toolkit.function_task import FunctionTask
 
 ROWS = [{"input": "one", "reference": "ONE"}, {"input": "two", "reference": "2", "topic": "numbers"}]
 JUDGED = [{"input": "a", "output": "x", "reference": "x"}, {"input": "b", "output": "y", "reference": "z"}]

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from dicast import MetricLines
+from dicast.toolkit.metric_lines import MetricLines
 
 PIPELINE = "metrics: [{fake/act: {as: a-b}}, {fake/truth: {as: a_b, value: 1}}, {fake/act: {as: score, weight: 0}}]\n"
 

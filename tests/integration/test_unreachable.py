@@ -11,7 +11,8 @@ import time
 import attrs
 import pytest
 
-from dicast import Cost, EndpointUnreachable, Failure, Reachability
+from dicast import Cost, EndpointUnreachable, Failure
+from dicast.toolkit.rate_limit import Reachability
 
 QUICK = "price: free, retries: 0"
 JUDGED = """\

@@ -1,4 +1,4 @@
-"""``dicast.call_command``: what it keeps, and that nothing of a command is left."""
+"""``dicast.toolkit.command.call_command``: what it keeps, and that nothing of a command is left."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dicast import OutputTooLong, call_command
+from dicast.toolkit.command import OutputTooLong, call_command
 
 
 def ran(code, *args, **options):
@@ -120,7 +120,7 @@ def test_a_child_that_holds_the_pipes_does_not_hold_the_caller():
 
 NESTS = """
 import asyncio, sys
-from dicast import call_command
+from dicast.toolkit.command import call_command
 asyncio.run(call_command([sys.executable, "-c", "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(600)", sys.argv[1]]))
 """
 
@@ -131,7 +131,7 @@ def test_what_a_command_runs_by_dicast_ends_with_it(tmp_path):
 
     async def main():
         running = asyncio.create_task(call_command([sys.executable, "-c", NESTS, str(note)]))
-        while not (note.exists() and note.read_text()):  # noqa: ASYNC110, ASYNC240  # another process writes it
+        while not running.done() and not (note.exists() and note.read_text()):  # noqa: ASYNC110, ASYNC240  # another process writes it
             await asyncio.sleep(0.01)
         running.cancel()
         await asyncio.wait([running])
@@ -173,7 +173,7 @@ def test_a_process_that_left_the_session_ends_with_a_command_that_ended_normally
 def test_with_adopt_a_process_without_the_environment_ends_too_and_other_children_stay(tmp_path):
     note = tmp_path / "pid"
     code = (
-        "import asyncio, subprocess, sys; from dicast import call_command\n"
+        "import asyncio, subprocess, sys; from dicast.toolkit.command import call_command\n"
         "child = subprocess.Popen(['sleep', '60'])\n"
         "end = asyncio.run(call_command([sys.executable, '-c', sys.argv[1], sys.argv[2], 'clear'], adopt=True))\n"
         "print(end.code, child.poll()); child.kill()"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dicast import AtomicFile, ConfigError
+from dicast import ConfigError
+from dicast.toolkit.atomic_file import AtomicFile
 
 
 def test_the_file_is_there_after_the_commit_and_not_before(tmp_path):

@@ -6,7 +6,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import flat
+from dicast.toolkit.flat import flat
 
 RESPONSE = {"content": "4", "metrics": {"score": 4, "usage": {"prompt_tokens": 7}}}
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import ReplyReader, ReplyRefused, retry_after
+from dicast.toolkit.http_reply import ReplyReader, ReplyRefused, retry_after
 
 KEY = "sk-not/to+be shown"
 MOST = 100_000

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dicast import how_to_install
 from dicast._kernel.cli import main
 from dicast._kernel.contract.registry import Registry
-from dicast.toolkit.installing import with_one_command
+from dicast.toolkit.installing import how_to_install, with_one_command
 
 ROOT = Path(__file__).resolve().parents[2]
 

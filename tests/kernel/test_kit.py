@@ -58,7 +58,7 @@ def check(plugin, tmp_path, monkeypatch):
     """Run one inherited check on a component that has *body*: ``check("test_is_frozen", "metric", "body")``."""
 
     def run(test, kind, body, doc="A component.", **attributes):
-        module = f"import asyncio, contextlib, dicast, pathlib, socket, time\n@attrs.frozen\nclass X:\n    '''{doc}'''\n    name = 'x'\n"
+        module = f"import asyncio, contextlib, dicast.toolkit.rate_limit, pathlib, socket, time\n@attrs.frozen\nclass X:\n    '''{doc}'''\n    name = 'x'\n"
         module += indent(f"tier = 'proxy'\n{dedent(body)}", "    ")
         plugin("x", f"{module}\n@hookimpl\ndef dicast_{kind}s(): return [X]\n")
         contract = type("TestX", (CONTRACTS[kind],), {kind: "x/x", **attributes})()
@@ -299,7 +299,7 @@ def test_chat_model_that_fails_or_is_refused_has_answered(check):
 DEAD = "test_a_dead_endpoint_ends_the_run"
 FAILS = """
 url: str = ''
-seen: object = attrs.field(factory=lambda: dicast.Reachability(10, 50), init=False, eq=False)
+seen: object = attrs.field(factory=lambda: dicast.toolkit.rate_limit.Reachability(10, 50), init=False, eq=False)
 async def complete(self, request):
     return await self.seen.watch(self.answer())
 async def answer(self):

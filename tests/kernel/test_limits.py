@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from dicast import RateLimiter
+from dicast.toolkit.rate_limit import RateLimiter
 
 
 class Clock(asyncio.SelectorEventLoop):

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import MISSING, DataError, InputCheck, InputFile, as_json, identifier, locate, lookup, nearest, read_json
+from dicast import DataError, as_json, identifier, nearest
+from dicast.toolkit.input_file import InputCheck, InputFile
+from dicast.toolkit.json_values import MISSING, locate, lookup, read_json
 
 json_values = st.recursive(
     st.none()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicast import Measurements, MetricLines
+from dicast.toolkit.metric_lines import Measurements, MetricLines
 
 LENIENT = re.compile(r"METRIC[ \t]+([\w.µ]+)=([-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)[ \t]*\r?")
 STRICT = re.compile(r"METRIC ([\w.]+)=([-+]?[0-9]*\.?[0-9]+)")

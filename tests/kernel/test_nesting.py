@@ -23,7 +23,6 @@ from dicast import (
     Judgment,
     Message,
     Query,
-    RateLimiter,
     Reply,
     Rubric,
     Score,
@@ -37,6 +36,7 @@ from dicast._kernel.run.run import Request
 from dicast._kernel.source.source import GivenSubjects
 from dicast._kernel.timing.event_loop import in_loop
 from dicast.testing import FakeJudge, FakeMetric, MemoryLedger, run_pipeline
+from dicast.toolkit.rate_limit import RateLimiter
 
 CENT = Cost("0.01", pricing_version="list 1")
 

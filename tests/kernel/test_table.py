@@ -5,7 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from dicast import DicastError, Event, RunTable
+from dicast import DicastError, Event
+from dicast.toolkit.run_table import RunTable
 
 SUBJECT = ["subject_kind", "subject_id", "session_id", "score", "tier", "failure", "cost_usd"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import TextTable
+from dicast.toolkit.text_table import TextTable
 
 
 def test_numbers_stand_on_the_right_and_what_is_missing_is_a_dash():

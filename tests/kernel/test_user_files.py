@@ -9,9 +9,10 @@ import time
 
 import pytest
 
-from dicast import DataError, InputFile
+from dicast import DataError
 from dicast.toolkit import files as user_files
 from dicast.toolkit.files import UnreadableFile, check_regular, file_sha256, open_file, read_bytes, read_text
+from dicast.toolkit.input_file import InputFile
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="FIFOs, sockets and devices are POSIX")
 

@@ -210,7 +210,9 @@ def serving(system, words):
     """Start a server; yield its port."""
     with (system.folder / "log").open("w") as log:
         env = {**system.env, "DICAST_EVALUATOR_TOKEN": TOKEN, "DICAST_WATCH_TOKEN": TOKEN}
-        process = subprocess.Popen(system.command(*words), cwd=system.folder, env=env, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            system.command(*words), cwd=system.folder, env=env, stdout=log, stderr=log, start_new_session=True
+        )
     try:
         until = time.monotonic() + 20
         while not (match := re.search(r"http://127\.0\.0\.1:(\d+)", (system.folder / "log").read_text())):
@@ -219,7 +221,7 @@ def serving(system, words):
         yield int(match[1])
         assert "Traceback" not in (system.folder / "log").read_text()
     finally:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # unshare does not pass signals on to the server
         process.wait()
 
 
@@ -257,8 +259,8 @@ def test_without_namespaces_sandboxes_are_refused_and_the_loop_copies(folder):
 
 def test_without_ctypes_a_command_is_run_and_its_session_ended():
     code = (
-        "import sys; sys.modules['_ctypes'] = None\nimport asyncio, dicast\n"
-        "print(asyncio.run(dicast.call_command(['echo', 'yes'], adopt=True)).output)"
+        "import sys; sys.modules['_ctypes'] = None\nimport asyncio, dicast.toolkit.command\n"
+        "print(asyncio.run(dicast.toolkit.command.call_command(['echo', 'yes'], adopt=True)).output)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "b'yes\\n'\n", done.stderr

@@ -37,7 +37,7 @@ def run(
     :param pipeline: a file, YAML text, or a mapping, in which a component made in Python may stand for its name; also a suite.
     :param overrides: dotted paths with the values to use instead (``{"scoring.threshold": 0.7}``), or texts as after ``--set``.
     :param subjects: what to judge instead of what the pipeline's source yields; a :class:`~dicast.Due` may have a function for its verdicts.
-    :param task: what makes the outputs, instead of the pipeline's task: a function of the row (see :class:`~dicast.FunctionTask`), or a Task.
+    :param task: what makes the outputs, instead of the pipeline's task: a function of the row (see :class:`~dicast.toolkit.function_task.FunctionTask`), or a Task.
     :param kind: what the run is for, as it is recorded: ``evaluate``, or ``tool``, which ``last`` passes over; by default what the pipeline is.
     :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
     :raises LedgerRefused: when the ledger cannot be used.

@@ -93,7 +93,7 @@ class ChatModelConformance(Conformance):
             assert not wrong, "\n".join(wrong)
 
     def test_a_dead_endpoint_ends_the_run(self, bench: Bench) -> None:
-        """Under ``unreachable`` calls fail, and one of the first raises EndpointUnreachable: see :class:`dicast.Reachability`."""
+        """Under ``unreachable`` calls fail, and one of the first raises EndpointUnreachable: see :class:`dicast.toolkit.rate_limit.Reachability`."""
 
         async def ask(live: Any) -> list[object]:
             found = [await _answer(live, self.requests[0])]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import orjson
 
-from dicast import MISSING, inexact, too_deep
+from dicast.toolkit.json_values import MISSING, inexact, too_deep
 
 from .parts import ToolCall, ToolResult
 

@@ -16,7 +16,7 @@ _MARGIN = "  "
 def comparison_lines(label: str, found: Figures) -> Iterator[str | Drawing]:
     """What the comparison *label* has *found*: a table, why some of its figures are missing, and what it says in ``words`` of each criterion.
 
-    The figures are those of ``{criteria: {NAME: figures}}``, or of ``categories``; there may be none. A is the baseline, B the variant. :func:`~dicast.print_lines` prints it.
+    The figures are those of ``{criteria: {NAME: figures}}``, or of ``categories``; there may be none. A is the baseline, B the variant. :func:`~dicast.toolkit.terminal.print_lines` prints it.
     """
     criteria: Figures | None = found.get("criteria", found.get("categories"))
     if criteria is None:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from dicast import one_line
+from dicast.toolkit.printable import one_line
 
 _KB, _MB = 1000, 1_000_000
 _SHOWN = 100  # characters of a name or an address in a marker

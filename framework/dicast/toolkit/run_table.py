@@ -68,7 +68,7 @@ class Row:
 class RunTable:
     """Takes a run's events and keeps its rows on disk, in a file without a name in *folder*; memory holds what is not finished.
 
-    First come the columns of :func:`~dicast.flat`, where the run has records; then ``subject_kind, subject_id, session_id, score,
+    First come the columns of :func:`~dicast.toolkit.flat.flat`, where the run has records; then ``subject_kind, subject_id, session_id, score,
     tier, failure, cost_usd``, ``metric_<label>`` for each metric, and ``judge_<label>_score``, ``_confidence``, ``_kind`` and
     ``_failure`` for each judge. A row's own session_id is the subject's and has one column; a row's column that has the name of
     another of the seven gets ``row_`` before it. A metric on a scale of its own has its values in ``metric_<label>_raw``, and in ``raw``

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast import AtomicFile, ConfigError, DicastError, Event, RunContext
+from dicast import ConfigError, DicastError, Event, RunContext
+from dicast.toolkit.atomic_file import AtomicFile
 from dicast_csv import Rows
 
 FIXED = ["subject_kind", "subject_id", "session_id", "score", "tier", "failure", "cost_usd"]

@@ -20,12 +20,12 @@ from dicast import (
     Failure,
     Message,
     Price,
-    RateLimiter,
     RunContext,
     Secret,
     Token,
     Usage,
 )
+from dicast.toolkit.rate_limit import RateLimiter
 from dicast_litellm import Chat
 
 KEY = "sk-very-secret-0123456789"

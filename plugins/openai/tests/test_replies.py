@@ -11,19 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dicast import (
-    AccessRefused,
-    ChatRequest,
-    Cost,
-    Message,
-    Price,
-    RateLimiter,
-    Reply,
-    RunContext,
-    Secret,
-    Token,
-    Usage,
-)
+from dicast import AccessRefused, ChatRequest, Cost, Message, Price, Reply, RunContext, Secret, Token, Usage
+from dicast.toolkit.rate_limit import RateLimiter
 
 PRICE = Price(Decimal(10), Decimal(100))
 REQUEST = ChatRequest((Message("user", "Is it so?"),), max_output_tokens=64)

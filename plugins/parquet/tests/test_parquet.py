@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from dicast import AtomicFile, ConfigError, Event, RunContext
+from dicast import ConfigError, Event, RunContext
+from dicast.toolkit.atomic_file import AtomicFile
 from dicast_parquet import Rows
 
 SUBJECT = ["subject_kind", "subject_id", "session_id", "score", "tier", "failure", "cost_usd"]

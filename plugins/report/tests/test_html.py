@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from dicast import Entry, Event, GoldLabel
+from dicast import Entry, Event
 from dicast.reading import Gold, LabeledOutputs, output_digest
+from dicast.toolkit.gold import GoldLabel
 from dicast_report.choice import Choice
 from dicast_report.conversation import conversations
 from dicast_report.human_labels import Reliability, human_labels, wilson

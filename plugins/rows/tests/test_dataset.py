@@ -1,4 +1,4 @@
-"""Datasets of the evaluator protocol: ``protocol: evaluator`` of ``rows/jsonl``, and ``dicast.read_dataset``."""
+"""Datasets of the evaluator protocol: ``protocol: evaluator`` of ``rows/jsonl``, and ``dicast.toolkit.dataset.read_dataset``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import codecs
 
 import pytest
 
-from dicast import DataError, read_dataset
+from dicast import DataError
+from dicast.toolkit.dataset import read_dataset
 from dicast_rows import Jsonl
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicast import GoldLabel
+from dicast.toolkit.gold import GoldLabel
 from dicast_trust.calibration import Calibration
 from dicast_trust.e_process import ln_above
 from dicast_trust.labels_needed import least_n

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trust_project import Row, judge, rows_of
 
-from dicast import GoldLabel, Subject
+from dicast import Subject
+from dicast.toolkit.gold import GoldLabel
 from dicast_trust.choosing import Judged
 from dicast_trust.labellers import Labellers
 from dicast_trust.prompt import Prompt

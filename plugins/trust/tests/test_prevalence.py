@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dicast import FunctionTask
 from dicast.testing import run_pipeline
+from dicast.toolkit.function_task import FunctionTask
 from dicast_trust.corrected import wilson
 from dicast_trust.prevalence import Prevalence, rogan_gladen
 

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
-from dicast import DicastError, ReplyReader
+from dicast import DicastError
+from dicast.toolkit.http_reply import ReplyReader
 
 from .rows import Row
 

@@ -11,7 +11,8 @@ from uuid import UUID
 
 import attrs
 
-from dicast import MAX_REPLY_BYTES, ConfigError, Event, Query, ReplyReader, RunContext, Secret, Within
+from dicast import ConfigError, Event, Query, RunContext, Secret, Within
+from dicast.toolkit.http_reply import MAX_REPLY_BYTES, ReplyReader
 
 from .ingestion import Ingestion
 from .rows import RECORDS, Row, Rows

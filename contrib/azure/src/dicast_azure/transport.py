@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import requests
 from azure.core.pipeline.transport import RequestsTransport
 
-from dicast import IDENTITY, ReplyReader, ReplyRefused
+from dicast.toolkit.http_reply import IDENTITY, ReplyReader, ReplyRefused
 
 _PIECE = 65_536
 
@@ -34,7 +34,7 @@ class Session(requests.Session):
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
         """Send *request*, and read the reply.
 
-        :raises dicast.ReplyRefused: when it is too long, or cannot be decoded.
+        :raises dicast.toolkit.http_reply.ReplyRefused: when it is too long, or cannot be decoded.
         :raises requests.ReadTimeout: when it takes too long.
         """
         request.headers.update(IDENTITY)

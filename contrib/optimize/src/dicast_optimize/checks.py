@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-from dicast import AtomicFile, ConfigError
+from dicast import ConfigError
+from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
 from .costs import spent

@@ -12,10 +12,11 @@ from typing import Any
 import attrs
 import click
 
-from dicast import ConfigError, one_line
+from dicast import ConfigError
 from dicast.commands import print_json, sigterm_as_ctrl_c
 from dicast.toolkit.files import read_text
 from dicast.toolkit.overwriting import refuse_overwrite
+from dicast.toolkit.printable import one_line
 
 from .checks import compared, judged, measured, read_baselines, write_baselines
 from .optimization import check, opened, optimized

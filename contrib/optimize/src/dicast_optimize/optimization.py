@@ -12,7 +12,8 @@ from typing import Any
 
 import attrs
 
-from dicast import AtomicFile, ConfigError, DataError, Due, Problem, Run
+from dicast import ConfigError, DataError, Due, Problem, Run
+from dicast.toolkit.atomic_file import AtomicFile
 
 from .costs import LOST, spent
 from .evaluation import Evaluation, Evaluator, Stopped, evaluation_run, evaluator_digest, items

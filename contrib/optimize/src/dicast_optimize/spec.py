@@ -10,9 +10,11 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, DataError, Problem, nearest, pipeline_judges, read_dataset, scripts
+from dicast import ConfigError, DataError, Problem, nearest, pipeline_judges
+from dicast.toolkit.dataset import read_dataset
 from dicast.toolkit.files import read_text
 from dicast.toolkit.overwriting import refuse_overwrite
+from dicast.toolkit.scripts import scripts
 
 from .document import Address, Document, read_document
 from .intake import Intake, read_intake

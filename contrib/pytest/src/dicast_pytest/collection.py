@@ -12,8 +12,9 @@ from typing import Any, cast
 
 import pytest
 
-from dicast import RequestError, Subject, one_line, subjects
+from dicast import RequestError, Subject, subjects
 from dicast.commands import pipeline_text
+from dicast.toolkit.printable import one_line
 
 from .sharing import Told, shared, told_of
 

@@ -178,7 +178,7 @@ class ChatModel(Protocol):
     adds up what the replies cost, so that whoever asks need not. ``identity() -> Mapping`` says, as JSON data without secrets,
     what of it decides a reply: for those that keep replies. What it raises becomes a Failure ``judge_call_failed``,
     except :class:`~dicast.AccessRefused`, which ends the run and says what tries before it did cost. One that has a
-    :class:`~dicast.RateLimiter` passes on at once what a try of no use did cost.
+    :class:`~dicast.toolkit.rate_limit.RateLimiter` passes on at once what a try of no use did cost.
     """
 
     def complete(self, request: ChatRequest) -> Reply | Failure | Awaitable[Reply | Failure]:

@@ -59,7 +59,7 @@ def responses(record: Record) -> Mapping[str, Mapping[str, Any]]:
 
 
 def as_json(content: object) -> Any:
-    """The JSON value that a reply's *content* is, alone or in one fenced block; :data:`dicast.MISSING` for other text."""
+    """The JSON value that a reply's *content* is, alone or in one fenced block; :data:`dicast.toolkit.json_values.MISSING` for other text."""
     if not isinstance(content, str):
         return content
     fenced = _FENCED.fullmatch(content)

@@ -39,7 +39,7 @@ class UnsupportedByModel(AccessRefused):
 
 
 class EndpointUnreachable(AccessRefused):
-    """So many calls in a row got no connection to a model's endpoint that no further one is made: see :class:`~dicast.Reachability`.
+    """So many calls in a row got no connection to a model's endpoint that no further one is made: see :class:`~dicast.toolkit.rate_limit.Reachability`.
 
     *details* stands in the run's document under ``stopped``: ``{model, url, calls}``, the last being how many calls there were.
     """

@@ -258,7 +258,7 @@ class Client:
         :param seconds: the time for it, in place of ``timeout``.
         :raises TimeoutError: without a whole response in time.
         :raises ConnectionFault: without a connection, and if it breaks.
-        :raises dicast.ReplyRefused: for a response that is too long, or that cannot be decoded.
+        :raises dicast.toolkit.http_reply.ReplyRefused: for a response that is too long, or that cannot be decoded.
         """
         request = self._request(method, path, content, headers)
         reader = self.reader if max_bytes is None else self._reader(max_bytes)

@@ -6,7 +6,8 @@ import math
 
 import attrs
 
-from dicast import ConfigError, Score, Subject, check_field
+from dicast import ConfigError, Score, Subject
+from dicast.toolkit.json_values import check_field
 
 from .checks import grade, problems, results
 from .planning import all_verbs, plan_checks, words

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 import orjson
 
-from dicast import ConfigError, Score, Subject, check_field
+from dicast import ConfigError, Score, Subject
+from dicast.toolkit.json_values import check_field
 
 from .checks import Check, absent, grade
 from .values import Record, parsed, shown

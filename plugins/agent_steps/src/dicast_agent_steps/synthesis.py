@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import attrs
 import orjson
 
-from dicast import Score, Subject, check_field
+from dicast import Score, Subject
+from dicast.toolkit.json_values import check_field
 
 from .checks import Check, absent, fraction_problem, grade, text_problem, truth_value_problem
 from .values import Record, parsed, shown

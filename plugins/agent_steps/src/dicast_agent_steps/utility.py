@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from dicast import Score, Subject, check_field
+from dicast import Score, Subject
+from dicast.toolkit.json_values import check_field
 
 from .checks import Check, fraction_problem, grade, text_problem, truth_value_problem
 from .values import Record

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import attrs
 import orjson
 
-from dicast import MISSING, Subject, locate
+from dicast import Subject
+from dicast.toolkit.json_values import MISSING, locate
 
 _SHOWN = 40
 

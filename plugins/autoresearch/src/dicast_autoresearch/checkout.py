@@ -12,7 +12,8 @@ from pathlib import Path
 import attrs
 import click
 
-from dicast import CommandEnd, ConfigError
+from dicast import ConfigError
+from dicast.toolkit.command import CommandEnd
 
 from .git import Git, run_git
 from .namespace import OBJECTS, Namespace, refuse_in_place

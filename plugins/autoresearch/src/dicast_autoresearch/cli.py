@@ -11,9 +11,11 @@ from typing import Any
 import attrs
 import click
 
-from dicast import AtomicFile, ConfigError, one_line
+from dicast import ConfigError
 from dicast.commands import as_json, print_json, sigterm_as_ctrl_c
+from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import read_text
+from dicast.toolkit.printable import one_line
 
 from . import log as logs
 from . import merging, state

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from dicast import Measurements
+from dicast.toolkit.metric_lines import Measurements
 
 from . import log as logs
 from .decision import Decision, confidence

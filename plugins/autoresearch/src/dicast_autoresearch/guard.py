@@ -8,7 +8,8 @@ from pathlib import Path, PurePosixPath
 
 import attrs
 
-from dicast import ConfigError, scripts
+from dicast import ConfigError
+from dicast.toolkit.scripts import scripts
 
 from .git import Change, Git
 from .session import OWN, Session

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from dicast import Measurements, MetricLines
+from dicast.toolkit.metric_lines import Measurements, MetricLines
 
 from .checkout import Checkout
 from .decision import Measured

@@ -11,7 +11,9 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Measurements, MetricLines, ProcessTree
+from dicast import ConfigError
+from dicast.toolkit.metric_lines import Measurements, MetricLines
+from dicast.toolkit.process_tree import ProcessTree
 
 from . import log as logs
 from . import state

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from dicast import CommandEnd, call_command
+from dicast.toolkit.command import CommandEnd, call_command
 
 
 def run_within(

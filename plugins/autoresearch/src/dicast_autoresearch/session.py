@@ -10,8 +10,9 @@ from typing import Any
 
 import attrs
 
-from dicast import AtomicFile, ConfigError, Problem, nearest
+from dicast import ConfigError, Problem, nearest
 from dicast.toolkit import yaml
+from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import read_bytes
 
 from .decision import DIRECTIONS, Direction, Policy

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dicast import one_line
+from dicast.toolkit.printable import one_line
 
 from .decision import confidence
 from .log import Experiment, Log, unit_of

@@ -9,7 +9,8 @@ from typing import Any
 import click
 import orjson
 
-from dicast import ConfigError, one_line
+from dicast import ConfigError
+from dicast.toolkit.printable import one_line
 
 from .parts import Difference, nearest, parts
 from .store import Entry, Store

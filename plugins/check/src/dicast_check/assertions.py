@@ -11,7 +11,6 @@ from typing import Any
 import attrs
 
 from dicast import (
-    MISSING,
     ConfigError,
     Cost,
     Failure,
@@ -22,11 +21,10 @@ from dicast import (
     Within,
     columns,
     estimate,
-    lookup,
     nearest,
-    read_json,
     weakest,
 )
+from dicast.toolkit.json_values import MISSING, lookup, read_json
 
 from .check import Check, Outcome, no_output
 from .code import Code, check_trust

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal
 import attrs
 import orjson
 
-from dicast import MISSING, Basis, Cost, Failure, Score, Subject, check_field, columns, locate, lookup, nearest
+from dicast import Basis, Cost, Failure, Score, Subject, columns, nearest
+from dicast.toolkit.json_values import MISSING, check_field, locate, lookup
 from dicast.toolkit.outputs import unread_object
 from dicast.toolkit.references import ReferenceList, is_missing
 

@@ -14,21 +14,11 @@ from typing import Any, ClassVar, Literal
 import attrs
 import orjson
 
-from dicast import MISSING as MISSING_FIELD
-from dicast import (
-    ConfigError,
-    Failure,
-    OutputTooLong,
-    RunContext,
-    Score,
-    Subject,
-    Within,
-    call_command,
-    check_field,
-    columns,
-    locate,
-)
+from dicast import ConfigError, Failure, RunContext, Score, Subject, Within, columns
+from dicast.toolkit.command import OutputTooLong, call_command
 from dicast.toolkit.files import file_sha256
+from dicast.toolkit.json_values import MISSING as MISSING_FIELD
+from dicast.toolkit.json_values import check_field, locate
 
 from .check import Answer, Outcome, no_output
 

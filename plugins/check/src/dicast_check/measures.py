@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import attrs
 
-from dicast import ConfigError, Failure, Score, Subject, Within, how_to_install
+from dicast import ConfigError, Failure, Score, Subject, Within
+from dicast.toolkit.installing import how_to_install
 
 from .check import Answer, Check, best_answer, filled_reference, shown, text_of
 from .refusals import is_refusal

@@ -11,7 +11,9 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import ConfigError, Subject, how_to_install, read_json
+from dicast import ConfigError, Subject
+from dicast.toolkit.installing import how_to_install
+from dicast.toolkit.json_values import read_json
 
 from .check import Answer, Check
 

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Protocol
 
 import attrs
 
-from dicast import ConfigError, Failure, Subject, read_json
+from dicast import ConfigError, Failure, Subject
+from dicast.toolkit.json_values import read_json
 from dicast.toolkit.references import ReferenceList, References, is_missing
 
 from .check import Answer, Check, MissingColumn, filled_reference, is_template, shown, text_of

@@ -11,8 +11,10 @@ from pathlib import Path
 import attrs
 import orjson
 
-from dicast import AtomicFile, Event, RunContext, RunTable, output_path
+from dicast import Event, RunContext
+from dicast.toolkit.atomic_file import AtomicFile, output_path
 from dicast.toolkit.media import without_content
+from dicast.toolkit.run_table import RunTable
 
 from .cells import WATCHED, check_guard, guarded
 

@@ -12,7 +12,9 @@ from typing import Literal
 
 import attrs
 
-from dicast import ConfigError, Failure, Problem, RunContext, Score, Subject, Within, check_field, how_to_install
+from dicast import ConfigError, Failure, Problem, RunContext, Score, Subject, Within
+from dicast.toolkit.installing import how_to_install
+from dicast.toolkit.json_values import check_field
 from dicast.toolkit.references import ReferenceList, References
 
 from .nli_model import ENTAILMENT, FILES, Described, Inference, NliModel

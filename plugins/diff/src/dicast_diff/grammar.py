@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import attrs
 
-from dicast import ConfigError, Problem, how_to_install, nearest
+from dicast import ConfigError, Problem, nearest
+from dicast.toolkit.installing import how_to_install
 
 from .tokens import Token, Unparsable
 

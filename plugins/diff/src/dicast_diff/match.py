@@ -7,7 +7,8 @@ from typing import Literal, get_args
 
 import attrs
 
-from dicast import ConfigError, Failure, Judge, Problem, Score, Subject, check_field, nearest
+from dicast import ConfigError, Failure, Judge, Problem, Score, Subject, nearest
+from dicast.toolkit.json_values import check_field
 from dicast.toolkit.references import ReferenceList, References
 
 from .code import PYTHON, compare_code

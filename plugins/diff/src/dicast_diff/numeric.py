@@ -10,7 +10,8 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, Failure, Score, Subject, check_field
+from dicast import ConfigError, Failure, Score, Subject
+from dicast.toolkit.json_values import check_field
 from dicast.toolkit.references import References
 
 from .excerpts import excerpt

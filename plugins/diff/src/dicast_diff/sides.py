@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from dicast import MISSING, Failure, Score, Subject, locate, read_json
+from dicast import Failure, Score, Subject
+from dicast.toolkit.json_values import MISSING, locate, read_json
 from dicast.toolkit.outputs import unread_object
 from dicast.toolkit.references import ReferenceList, References, compare_references, missing_reference
 

@@ -8,7 +8,9 @@ from importlib.util import find_spec
 
 import attrs
 
-from dicast import ConfigError, Failure, Problem, Score, Subject, check_field, how_to_install, nearest
+from dicast import ConfigError, Failure, Problem, Score, Subject, nearest
+from dicast.toolkit.installing import how_to_install
+from dicast.toolkit.json_values import check_field
 from dicast.toolkit.references import References
 
 from .excerpts import contrast

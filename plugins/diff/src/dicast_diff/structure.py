@@ -8,7 +8,8 @@ from itertools import islice
 import attrs
 import orjson
 
-from dicast import ConfigError, Failure, Score, Subject, check_field, read_json
+from dicast import ConfigError, Failure, Score, Subject
+from dicast.toolkit.json_values import check_field, read_json
 
 from .paths import Branches, grow, pointer
 from .sides import Sides, sides

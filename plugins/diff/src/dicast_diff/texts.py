@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import orjson
 
-from dicast import Failure, Score, read_json
+from dicast import Failure, Score
+from dicast.toolkit.json_values import read_json
 
 from .excerpts import LONGEST, excerpt, first_difference
 from .lcs import lcs_length

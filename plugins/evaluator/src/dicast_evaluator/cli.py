@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from dicast import ConfigError, Due, Event, one_line, pipeline_judges, run
+from dicast import ConfigError, Due, Event, pipeline_judges, run
 from dicast.commands import as_json as json_option
 from dicast.commands import overrides as set_option
 from dicast.commands import print_json, run_command
+from dicast.toolkit.printable import one_line
 
 from .result import ScoreRange, parsed, problem
 from .served import BadPayload, NoScore, result, subject_of

@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 import attrs
 import orjson
 
-from dicast import AccessRefused, ConfigError, Failure, RawScore, ReplyRefused, Subject
+from dicast import AccessRefused, ConfigError, Failure, RawScore, Subject
 from dicast.toolkit.endpoint import Address, ClientLimits, options
 from dicast.toolkit.endpoint import client as endpoint
 from dicast.toolkit.endpoint.faults import ConnectionFault
+from dicast.toolkit.http_reply import ReplyRefused
 
 from .http import Http
 from .options import GRACE_SECONDS

@@ -9,18 +9,9 @@ from pathlib import Path
 
 import attrs
 
-from dicast import (
-    CommandEnd,
-    Failure,
-    Metric,
-    OutputTooLong,
-    RawScore,
-    RunContext,
-    Subject,
-    Within,
-    call_command,
-    scripts,
-)
+from dicast import Failure, Metric, RawScore, RunContext, Subject, Within
+from dicast.toolkit.command import CommandEnd, OutputTooLong, call_command
+from dicast.toolkit.scripts import scripts
 
 from .options import GRACE_SECONDS, EvaluatorOptions, check_env, command_words
 from .payload import environment, of_subject

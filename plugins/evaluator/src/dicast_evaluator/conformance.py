@@ -11,7 +11,8 @@ from typing import Any, Literal
 import attrs
 import orjson
 
-from dicast import CommandEnd, ConfigError, OutputTooLong, RunContext
+from dicast import ConfigError, RunContext
+from dicast.toolkit.command import CommandEnd, OutputTooLong
 
 from .command import Command, CommandEvaluator
 from .http import Http

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 
 import attrs
 
-from dicast import Metric, RunContext, Secret, Within, check_headers, check_url
+from dicast import Metric, RunContext, Secret, Within
+from dicast.toolkit.http_address import check_headers, check_url
 
 from .options import EvaluatorOptions
 

@@ -9,18 +9,10 @@ from typing import Literal
 
 import attrs
 
-from dicast import (
-    CommandEnd,
-    Failure,
-    Measurements,
-    Metric,
-    MetricLines,
-    RawScore,
-    RunContext,
-    Subject,
-    call_command,
-    scripts,
-)
+from dicast import Failure, Metric, RawScore, RunContext, Subject
+from dicast.toolkit.command import CommandEnd, call_command
+from dicast.toolkit.metric_lines import Measurements, MetricLines
+from dicast.toolkit.scripts import scripts
 
 from .case import Case, case
 from .options import command_words

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import orjson
 
-from dicast import MISSING, Subject, columns
+from dicast import Subject, columns
+from dicast.toolkit.json_values import MISSING
 
 PROTOCOL_VERSION = 2
 TASK_MODEL_VARIABLES = ("OPTIMIZE_ANYTHING_TASK_MODEL", "DICAST_TASK_MODEL")

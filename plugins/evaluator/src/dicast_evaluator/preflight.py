@@ -11,7 +11,8 @@ from pathlib import Path
 
 import orjson
 
-from dicast import CommandEnd, ConfigError, OutputTooLong
+from dicast import ConfigError
+from dicast.toolkit.command import CommandEnd, OutputTooLong
 
 from .payload import PREFLIGHT_CANDIDATE, payload
 from .result import BadResult, ScoreRange, parsed, problem, read, shown

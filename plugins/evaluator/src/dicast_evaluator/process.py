@@ -13,7 +13,7 @@ from typing import Any, cast
 import attrs
 import orjson
 
-from dicast import ProcessTree
+from dicast.toolkit.process_tree import ProcessTree
 
 from .result import parsed, shown
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import attrs
 
-from dicast import Metric, RunContext, Within, scripts
+from dicast import Metric, RunContext, Within
+from dicast.toolkit.scripts import scripts
 
 from .options import EvaluatorOptions, check_env, command_words
 

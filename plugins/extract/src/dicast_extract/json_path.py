@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import orjson
 
-from dicast import MISSING, ConfigError, Record, as_json
+from dicast import ConfigError, Record, as_json
+from dicast.toolkit.json_values import MISSING
 
 from .places import check_into, extracted, scores_of
 

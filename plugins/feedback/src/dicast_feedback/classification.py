@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import attrs
 
-from dicast import MISSING, ConfigError, Failure, Problem, Score, Subject, check_field, locate, nearest
+from dicast import ConfigError, Failure, Problem, Score, Subject, nearest
+from dicast.toolkit.json_values import MISSING, check_field, locate
 from dicast.toolkit.outputs import has_objects, unread_object
 from dicast.toolkit.references import ReferenceList, References
 

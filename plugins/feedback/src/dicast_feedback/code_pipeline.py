@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from dicast import ConfigError, Failure, Problem, Score, Subject, check_field, nearest
+from dicast import ConfigError, Failure, Problem, Score, Subject, nearest
+from dicast.toolkit.json_values import check_field
 
 from .inputs import cut, judged, parsed, shown
 

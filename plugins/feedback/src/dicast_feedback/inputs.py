@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from dicast import MISSING, Failure, Score, Subject, locate
+from dicast import Failure, Score, Subject
+from dicast.toolkit.json_values import MISSING, locate
 from dicast.toolkit.references import missing_reference
 
 _SHOWN = 60

@@ -19,12 +19,12 @@ from dicast import (
     Problem,
     Score,
     Subject,
-    check_field,
     estimate,
     mean,
     nearest,
     weakest,
 )
+from dicast.toolkit.json_values import check_field
 
 from .inputs import cut, judged, parsed, shown
 

@@ -8,7 +8,8 @@ from typing import Literal, get_args
 
 import attrs
 
-from dicast import ConfigError, Failure, Problem, Score, Subject, check_field, nearest
+from dicast import ConfigError, Failure, Problem, Score, Subject, nearest
+from dicast.toolkit.json_values import check_field
 from dicast.toolkit.references import is_missing
 
 from .inputs import judged, listed, parsed, reference, shown, text

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from dicast import Failure, Score, Subject, check_field
+from dicast import Failure, Score, Subject
+from dicast.toolkit.json_values import check_field
 from dicast.toolkit.outputs import has_objects, unread_object
 from dicast.toolkit.references import References, compare_references
 

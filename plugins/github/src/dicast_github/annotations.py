@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 import attrs
 
-from dicast import ConfigError, Problem, one_line
+from dicast import ConfigError, Problem
 from dicast.reporting import JudgedSubject, Outcome, gate_answer
 from dicast.toolkit.files import read_bytes
+from dicast.toolkit.printable import one_line
 
 Level = Literal["error", "warning", "notice"]
 

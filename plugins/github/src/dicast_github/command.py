@@ -14,8 +14,9 @@ from pathlib import Path
 import click
 import orjson
 
-from dicast import RequestError, one_line
+from dicast import RequestError
 from dicast.commands import run
+from dicast.toolkit.printable import one_line
 
 from .annotations import data, of_problems
 

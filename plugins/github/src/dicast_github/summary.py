@@ -10,8 +10,9 @@ from typing import Any
 
 import attrs
 
-from dicast import AtomicFile, Event, RunContext, output_path
+from dicast import Event, RunContext
 from dicast.reporting import JudgedSubject, Outcome, OutcomeReader, code, run_answer, run_markdown
+from dicast.toolkit.atomic_file import AtomicFile, output_path
 from dicast.toolkit.files import read_bytes
 
 from .annotations import MOST, Place, of_run

@@ -10,7 +10,8 @@ from pathlib import Path
 import attrs
 import orjson
 
-from dicast import AtomicFile, ConfigError, Event, RunContext, output_path
+from dicast import ConfigError, Event, RunContext
+from dicast.toolkit.atomic_file import AtomicFile, output_path
 
 
 def _types(given: Sequence[str]) -> tuple[str, ...]:

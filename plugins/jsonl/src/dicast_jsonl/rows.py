@@ -9,7 +9,8 @@ from pathlib import Path
 
 import attrs
 
-from dicast import AtomicFile, Event, RunContext, output_path
+from dicast import Event, RunContext
+from dicast.toolkit.atomic_file import AtomicFile, output_path
 
 from .events import line
 

@@ -12,8 +12,9 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, Event, Ledger, Query, named_run, one_line, read_ledger
+from dicast import ConfigError, Event, Ledger, Query, named_run, read_ledger
 from dicast.reading import judged, milliseconds
+from dicast.toolkit.printable import one_line
 
 from .accounts import EVALS, GROUPS, Accounts, Group, Tally
 from .spent import AGENT, SPENT

@@ -15,11 +15,12 @@ import attrs
 import httpx
 import orjson
 
-from dicast import AccessRefused, Cost, ReplyRefused
+from dicast import AccessRefused, Cost
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits, options
 from dicast.toolkit.endpoint.chat_loop import ChatLoop, ReadReply
 from dicast.toolkit.endpoint.client import OK, Client, Exchange
 from dicast.toolkit.endpoint.faults import causes, quiet_retries
+from dicast.toolkit.http_reply import ReplyRefused
 
 from .chat import Chat
 from .library import forget_clients, load, secrets_around, silent_logging

@@ -13,8 +13,8 @@ import httpx
 from litellm.llms.custom_httpx.aiohttp_transport import LiteLLMAiohttpTransport
 from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler, get_ssl_configuration
 
-from dicast import IDENTITY, ReplyReader
 from dicast.toolkit.endpoint import Answer
+from dicast.toolkit.http_reply import IDENTITY, ReplyReader
 
 from .chat import Chat
 from .passage import Passage
@@ -46,7 +46,7 @@ class Wire(LiteLLMAiohttpTransport):
     async def pass_on(self, request: httpx.Request, passage: Passage) -> httpx.Response:
         """Send *request*; the reply is read within its limit, and has no key of the request.
 
-        :raises dicast.ReplyRefused: if it is too long, or cannot be decoded.
+        :raises dicast.toolkit.http_reply.ReplyRefused: if it is too long, or cannot be decoded.
         """
         passage.answer, passage.error = None, None
         try:

@@ -11,10 +11,12 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 import attrs
 import orjson
 
-from dicast import MISSING, Failure, Media, Subject, TraceEvent, lookup, one_line
+from dicast import Failure, Media, Subject, TraceEvent
 from dicast.judging import escape_invisible
 from dicast.toolkit.gallery import Gallery, MediaMode, media_of
+from dicast.toolkit.json_values import MISSING, lookup
 from dicast.toolkit.media import Urls
+from dicast.toolkit.printable import one_line
 from dicast.toolkit.references import is_missing
 
 from . import room

@@ -7,8 +7,9 @@ from typing import TypeVar
 
 import attrs
 
-from dicast import ConfigError, Failure, Problem, Subject, lookup, nearest
+from dicast import ConfigError, Failure, Problem, Subject, nearest
 from dicast.judging import Fenced
+from dicast.toolkit.json_values import lookup
 
 from . import room
 from .conversation import as_text

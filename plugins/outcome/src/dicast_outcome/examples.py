@@ -9,21 +9,8 @@ from typing import Any
 
 import attrs
 
-from dicast import (
-    MAX_LINE_BYTES,
-    DataError,
-    Due,
-    Failure,
-    InputCheck,
-    InputFile,
-    InputPath,
-    Problem,
-    ReadCounts,
-    RunContext,
-    Subject,
-    Within,
-    identifier,
-)
+from dicast import DataError, Due, Failure, InputPath, Problem, ReadCounts, RunContext, Subject, Within, identifier
+from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 
 from .step import KEYS, Step
 

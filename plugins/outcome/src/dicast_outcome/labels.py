@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import AtomicFile, ConfigError, DicastError, Event, RunContext, nearest
+from dicast import ConfigError, DicastError, Event, RunContext, nearest
+from dicast.toolkit.atomic_file import AtomicFile
 
 STEP_SCORE = "outcome/step_score"
 FACTS = ("step_utility", "tests_before", "tests_after", "verification_delta", "was_repeated", "params_valid")

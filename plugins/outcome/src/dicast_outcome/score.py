@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import attrs
 import orjson
 
-from dicast import MISSING, ConfigError, DataError, Failure, Score, Subject, check_field, locate, mean
+from dicast import ConfigError, DataError, Failure, Score, Subject, mean
+from dicast.toolkit.json_values import MISSING, check_field, locate
 
 from .step import Step, shown
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import attrs
 
-from dicast import AtomicFile, Event, RunContext, RunTable, output_path
+from dicast import Event, RunContext
+from dicast.toolkit.atomic_file import AtomicFile, output_path
+from dicast.toolkit.run_table import RunTable
 
 from .types import PLACES, ColumnType, Type, as_text, column_types
 
@@ -113,7 +115,7 @@ class RowFile:
 
 
 class _Appending:
-    """An :class:`~dicast.AtomicFile` as pyarrow writes to it."""
+    """An :class:`~dicast.toolkit.atomic_file.AtomicFile` as pyarrow writes to it."""
 
     closed = False
 

@@ -7,7 +7,8 @@ from math import inf
 
 import attrs
 
-from dicast import ChatModel, Within, check_field
+from dicast import ChatModel, Within
+from dicast.toolkit.json_values import check_field
 
 
 @attrs.frozen

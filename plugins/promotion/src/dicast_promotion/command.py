@@ -11,7 +11,8 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, Ledger, named_run, one_line, read_ledger, rubric
+from dicast import ConfigError, Ledger, named_run, read_ledger, rubric
+from dicast.toolkit.printable import one_line
 
 from .gates import GATES, STATES, Gates, Passage, State
 from .records import Records, Standing

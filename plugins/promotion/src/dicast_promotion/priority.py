@@ -10,7 +10,9 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, DataError, InputCheck, InputFile, Problem, identifier, nearest, one_line
+from dicast import ConfigError, DataError, Problem, identifier, nearest
+from dicast.toolkit.input_file import InputCheck, InputFile
+from dicast.toolkit.printable import one_line
 
 from .factors import Factors
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import attrs
 import orjson
 
-from dicast import MISSING, Subject, locate, read_json
+from dicast import Subject
+from dicast.toolkit.json_values import MISSING, locate, read_json
 
 _FORMS = (("tool", "params"), ("tool_name", "input"), ("name", "arguments"))
 """How a call may be written: document 003's own, that of traces, and that of OpenAI, whose arguments are JSON text."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import orjson
 
-from dicast import MISSING
+from dicast.toolkit.json_values import MISSING
 
 
 def texts(value: object) -> list[str]:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import orjson
 
-from dicast import ConfigError, Problem, inexact
+from dicast import ConfigError, Problem
 from dicast.toolkit import yaml
 from dicast.toolkit.files import read_bytes
+from dicast.toolkit.json_values import inexact
 
 
 def read_definitions(path: Path) -> object:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import attrs
 import orjson
 
-from dicast import MISSING, Score, Subject, check_field, locate
+from dicast import Score, Subject
+from dicast.toolkit.json_values import MISSING, check_field, locate
 
 _PASSED = Score(1.0)
 _EMPTY = Score(0.0, details="the output is empty", signals={"non_empty": False})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
-from dicast import ConfigError, Problem, how_to_install, nearest
+from dicast import ConfigError, Problem, nearest
+from dicast.toolkit.installing import how_to_install
 
 from .scanner import Fault
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from dicast import MISSING, ConfigError, Score, Subject, check_field, locate
+from dicast import ConfigError, Score, Subject
+from dicast.toolkit.json_values import MISSING, check_field, locate
 
 from .content import texts
 from .needles import Needle, expressions, literals, plain, utf8

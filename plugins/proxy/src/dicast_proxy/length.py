@@ -8,7 +8,8 @@ from typing import Literal
 
 import attrs
 
-from dicast import MISSING, ConfigError, Score, Subject, Within, check_field, locate
+from dicast import ConfigError, Score, Subject, Within
+from dicast.toolkit.json_values import MISSING, check_field, locate
 
 from .content import texts
 

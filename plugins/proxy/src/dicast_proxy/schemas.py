@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import attrs
 import orjson
 
-from dicast import ConfigError, Problem, how_to_install, nearest
+from dicast import ConfigError, Problem, nearest
+from dicast.toolkit.installing import how_to_install
 
 from .calls import shortened
 from .definitions import read_definitions

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from dicast import MISSING, ConfigError, Failure, Score, Subject, check_field, locate
+from dicast import ConfigError, Failure, Score, Subject
+from dicast.toolkit.json_values import MISSING, check_field, locate
 
 from .content import texts
 from .grammar import CALLED, MAX_CODE_BYTES, check_language, syntax_errors

@@ -8,7 +8,8 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import MISSING, ConfigError, Failure, InputPath, Score, Subject, check_field, locate, nearest
+from dicast import ConfigError, Failure, InputPath, Score, Subject, nearest
+from dicast.toolkit.json_values import MISSING, check_field, locate
 
 from .calls import Call, calls_of
 from .schemas import Compiled, Overrun, Validator, Violation, compile_tools, read_tools

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from dicast import MISSING, ConfigError, Failure, Score, Subject, check_field, how_to_install, locate, lookup
+from dicast import ConfigError, Failure, Score, Subject
+from dicast.toolkit.installing import how_to_install
+from dicast.toolkit.json_values import MISSING, check_field, locate, lookup
 
 from .calls import Call, as_call, calls_of, canonical, parsed
 

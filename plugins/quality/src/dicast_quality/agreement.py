@@ -10,8 +10,9 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, DataError, Ledger, Problem, named_run, nearest, one_line, read_ledger
+from dicast import ConfigError, DataError, Ledger, Problem, named_run, nearest, read_ledger
 from dicast.reading import LabeledOutputs, read_gold
+from dicast.toolkit.printable import one_line
 
 from .comparison import Comparison
 from .many_ratings import ratings_of

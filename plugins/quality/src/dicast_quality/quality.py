@@ -10,7 +10,8 @@ from typing import Any
 import click
 import orjson
 
-from dicast import Ledger, one_line, read_ledger
+from dicast import Ledger, read_ledger
+from dicast.toolkit.printable import one_line
 
 from .options import as_json, ledger_path, moment, share
 from .report import Asked

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dicast import MISSING, Subject, lookup
+from dicast import Subject
+from dicast.toolkit.json_values import MISSING, lookup
 from dicast.toolkit.references import is_missing
 
 _EMPTY: tuple[object, ...] = (MISSING, None, "", [], (), {})

@@ -12,8 +12,10 @@ from xml.sax.saxutils import escape
 
 import attrs
 
-from dicast import AtomicFile, DataError, Event, RunContext, nearest, one_line, output_path
+from dicast import DataError, Event, RunContext, nearest
 from dicast.reporting import criteria, current_document, figure, gate_answer
+from dicast.toolkit.atomic_file import AtomicFile, output_path
+from dicast.toolkit.printable import one_line
 
 from .markdown import ENDS
 

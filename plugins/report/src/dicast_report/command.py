@@ -11,7 +11,8 @@ import attrs
 import click
 import orjson
 
-from dicast import ConfigError, Event, Ledger, Query, how_to_install, named_run, read_ledger
+from dicast import ConfigError, Event, Ledger, Query, named_run, read_ledger
+from dicast.toolkit.installing import how_to_install
 
 from .html import shown_path, write_page
 from .page import BEGINS

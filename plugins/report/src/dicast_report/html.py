@@ -9,7 +9,8 @@ from pathlib import Path
 
 import attrs
 
-from dicast import AtomicFile, Event, Query, RunContext, Within, output_path
+from dicast import Event, Query, RunContext, Within
+from dicast.toolkit.atomic_file import AtomicFile, output_path
 
 from .page import page
 from .run_page import ENDS, STARTED, Origin, RunPage, RunReader, Wanted, event_of

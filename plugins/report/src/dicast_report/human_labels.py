@@ -8,9 +8,10 @@ from typing import Any
 
 import attrs
 
-from dicast import GoldLabel, Query
+from dicast import Query
 from dicast.reading import Gold, LabeledOutputs, decides, from_event
 from dicast.reporting import value_of
+from dicast.toolkit.gold import GoldLabel
 
 from .marking import METRICS, Marking, is_number
 from .told import Read, Told

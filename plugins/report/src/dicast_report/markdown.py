@@ -10,8 +10,9 @@ from typing import Any
 
 import attrs
 
-from dicast import AtomicFile, Event, RunContext, output_path
+from dicast import Event, RunContext
 from dicast.reporting import JudgedSubject, OutcomeReader, run_markdown
+from dicast.toolkit.atomic_file import AtomicFile, output_path
 
 ENDS = ("run.completed", "run.stopped")
 """The events that carry the run's document."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from dicast import one_line
+from dicast.toolkit.printable import one_line
 
 from .run_page import RunPage
 

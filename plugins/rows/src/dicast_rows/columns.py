@@ -16,8 +16,10 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, DataError, InputCheck, InputFile, InputPath, Problem, Within, how_to_install
+from dicast import ConfigError, DataError, InputPath, Problem, Within
 from dicast.toolkit.files import open_file
+from dicast.toolkit.input_file import InputCheck, InputFile
+from dicast.toolkit.installing import how_to_install
 
 from .fields import Fields, check_fields, media_columns
 from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, open_rows

@@ -10,19 +10,10 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import (
-    MAX_LINE_BYTES,
-    ConfigError,
-    InputCheck,
-    InputFile,
-    InputPath,
-    Problem,
-    Within,
-    inexact,
-    nearest,
-    too_deep,
-)
+from dicast import ConfigError, InputPath, Problem, Within, nearest
+from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 from dicast.toolkit.json_data import marked_numbers
+from dicast.toolkit.json_values import inexact, too_deep
 from dicast.toolkit.scanning import Scanner, TooLong
 from dicast.toolkit.surrogates import with_lone_surrogates
 

@@ -6,8 +6,9 @@ import codecs
 from collections.abc import Iterator
 from itertools import chain
 
-from dicast import InputCheck, InputFile, Problem
+from dicast import Problem
 from dicast.toolkit.encodings import UTF_8, fitting_encodings, known_encoding, marked_encoding
+from dicast.toolkit.input_file import InputCheck, InputFile
 
 from .rows import chunks
 

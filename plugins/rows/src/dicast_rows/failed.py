@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from dicast import MISSING, lookup
+from dicast.toolkit.json_values import MISSING, lookup
 
 WhyFailed = Callable[[Mapping[str, Any]], str | None]
 """Returns why a row failed where it was recorded, None for a row that did not."""

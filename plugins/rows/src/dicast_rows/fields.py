@@ -10,7 +10,8 @@ from typing import Any, Literal
 import attrs
 import orjson
 
-from dicast import MISSING, ConfigError, DataError, Problem, Trail, identifier, lookup, nearest, read_json
+from dicast import ConfigError, DataError, Problem, Trail, identifier, nearest
+from dicast.toolkit.json_values import MISSING, lookup, read_json
 from dicast.toolkit.surrogates import with_lone_surrogates
 
 from .failed import ERROR, WhyFailed

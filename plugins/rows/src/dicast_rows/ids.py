@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dicast import MISSING, DataError, Problem, identifier, lookup, nearest
+from dicast import DataError, Problem, identifier, nearest
+from dicast.toolkit.json_values import MISSING, lookup
 
 LINE = "line"
 """The name that stands for a row's number in a template: of its line, item or row, as ids by default are."""

@@ -10,7 +10,9 @@ from typing import Literal
 
 import attrs
 
-from dicast import MAX_LINE_BYTES, InputCheck, InputFile, InputPath, Within, dataset_records
+from dicast import InputPath, Within
+from dicast.toolkit.dataset import dataset_records
+from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 
 from .encodings import UTF_8, known_encoding
 from .fields import Fields, check_fields

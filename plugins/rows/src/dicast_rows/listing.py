@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import attrs
 
-from dicast import ConfigError, DataError, InputCheck, InputFile, InputPath
+from dicast import ConfigError, DataError, InputPath
+from dicast.toolkit.input_file import InputCheck, InputFile
 from dicast.toolkit.surrogates import escaped
 
 from .encodings import UTF_8, known_encoding

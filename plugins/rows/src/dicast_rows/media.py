@@ -9,7 +9,8 @@ from typing import Any, Literal
 import attrs
 import orjson
 
-from dicast import MISSING, DataError, Problem, lookup, read_json
+from dicast import DataError, Problem
+from dicast.toolkit.json_values import MISSING, lookup, read_json
 from dicast.toolkit.media import BadMedia, media_part, read_media
 
 from .row_paths import absent

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 import attrs
 
-from dicast import DataError, Due, Failure, InputCheck, InputFile, Problem, ReadCounts, RunContext, Subject, nearest
+from dicast import DataError, Due, Failure, Problem, ReadCounts, RunContext, Subject, nearest
+from dicast.toolkit.input_file import InputCheck, InputFile
 from dicast.toolkit.parts import split_reasoning, visible_text
 
 from .failed import WhyFailed, output_ending, why_failed

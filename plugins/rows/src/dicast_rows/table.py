@@ -11,16 +11,8 @@ from pathlib import Path
 
 import attrs
 
-from dicast import (
-    MAX_LINE_BYTES,
-    ConfigError,
-    InputCheck,
-    InputFile,
-    InputPath,
-    Problem,
-    Within,
-    nearest,
-)
+from dicast import ConfigError, InputPath, Problem, Within, nearest
+from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 from dicast.toolkit.surrogates import escaped
 
 from .encodings import UTF_8, known_encoding, texts

@@ -9,8 +9,8 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from dicast import InputCheck, InputFile
 from dicast.toolkit.files import open_file
+from dicast.toolkit.input_file import InputCheck, InputFile
 
 from .rows import chunks
 

@@ -12,8 +12,11 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, InputCheck, InputFile, InputPath, Problem, how_to_install, nearest, one_line
+from dicast import ConfigError, InputPath, Problem, nearest
 from dicast.toolkit.files import open_file
+from dicast.toolkit.input_file import InputCheck, InputFile
+from dicast.toolkit.installing import how_to_install
+from dicast.toolkit.printable import one_line
 
 from .cells import BadCell, Cell, cells_of, column_letter, text_of
 from .fields import Fields, check_fields, named_paths, paths_of

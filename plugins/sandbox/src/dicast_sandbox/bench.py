@@ -11,7 +11,8 @@ from typing import Literal, Protocol
 
 import attrs
 
-from dicast import MISSING, Cost, Execution, Failure, Program, Sandbox, Score, Subject, locate
+from dicast import Cost, Execution, Failure, Program, Sandbox, Score, Subject
+from dicast.toolkit.json_values import MISSING, locate
 
 from .archive import Archive
 from .finding import LOOKED_FOR, test_command

@@ -6,7 +6,8 @@ from typing import Literal
 
 import attrs
 
-from dicast import MISSING, Execution, Failure, Score, Subject, lookup
+from dicast import Execution, Failure, Score, Subject
+from dicast.toolkit.json_values import MISSING, lookup
 
 from .bench import COST, Trial
 from .metric import certain

@@ -13,7 +13,8 @@ from typing import ClassVar, Literal
 
 import attrs
 
-from dicast import ConfigError, Cost, Failure, Limits, Program, RunContext, Sandbox, Score, Subject, Within, check_field
+from dicast import ConfigError, Cost, Failure, Limits, Program, RunContext, Sandbox, Score, Subject, Within
+from dicast.toolkit.json_values import check_field
 
 from .archive import Archive
 from .bench import COST, Bench, Trial

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import attrs
 
-from dicast import ConfigError, Execution, Failure, ProcessTree, Program
+from dicast import ConfigError, Execution, Failure, Program
+from dicast.toolkit.process_tree import ProcessTree
 
 from .running import Tail, came, exit_code, follow
 

@@ -13,7 +13,8 @@ from typing import Protocol
 
 import attrs
 
-from dicast import MISSING, ConfigError, Failure, Limits, Subject, lookup
+from dicast import ConfigError, Failure, Limits, Subject
+from dicast.toolkit.json_values import MISSING, lookup
 
 from .archive import Archive, packed
 from .kept import Kept

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from dicast import MISSING, Results, Within
+from dicast import Results, Within
+from dicast.toolkit.json_values import MISSING
 
 from .criteria_effects import adjust, effect_of
 from .row_values import row_values, unkept

@@ -21,14 +21,14 @@ from dicast import (
     Results,
     component,
     nearest,
-    one_line,
-    print_lines,
-    read_json,
     read_ledger,
     results,
     started_runs,
 )
 from dicast.reporting import pair_passes
+from dicast.toolkit.json_values import read_json
+from dicast.toolkit.printable import one_line
+from dicast.toolkit.terminal import print_lines
 
 from .assumptions import Assumptions
 from .bayes import Bayes

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dicast import DataError, InputCheck, InputFile, Problem, nearest
+from dicast import DataError, Problem, nearest
+from dicast.toolkit.input_file import InputCheck, InputFile
 
 if TYPE_CHECKING:
-    from dicast import GoldLabel, Results
+    from dicast import Results
+    from dicast.toolkit.gold import GoldLabel
 
     from .values import Column
 
@@ -46,7 +48,7 @@ def read_labels(path: Path, baseline: Results, variant: Results) -> Labels:
     }
     found: dict[tuple[str, str], dict[int, float]] = {}
     with InputFile.opened(path) as file, InputCheck(file) as check:
-        from dicast import gold_labels
+        from dicast.toolkit.gold import gold_labels
 
         for number, label in gold_labels(file, check):
             try:

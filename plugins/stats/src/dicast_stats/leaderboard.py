@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dicast import MISSING, ConfigError, Record, RunContext, Within, lookup
+from dicast import ConfigError, Record, RunContext, Within
+from dicast.toolkit.json_values import MISSING, lookup
 
 from .bootstrap import PARTS, SEED
 from .columns import AlignedColumns

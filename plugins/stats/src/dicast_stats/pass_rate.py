@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dicast import MISSING, Record, RunContext, Within, lookup
+from dicast import Record, RunContext, Within
+from dicast.toolkit.json_values import MISSING, lookup
 
 from .columns import TOGETHER, numbers
 from .table import explained, there

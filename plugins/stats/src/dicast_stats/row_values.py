@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import chain
 
-from dicast import Record, Results, lookup
+from dicast import Record, Results
+from dicast.toolkit.json_values import lookup
 
 from .table import Key
 
@@ -13,7 +14,7 @@ _NAMES = {"id", "session_id"}
 
 
 def row_values(results: Results, places: Sequence[str]) -> Callable[[Key, Record], Sequence[object]]:
-    """What gives the values at the dotted *places* in a record's row, ``dicast.MISSING`` where there is none.
+    """What gives the values at the dotted *places* in a record's row, ``dicast.toolkit.json_values.MISSING`` where there is none.
 
     Where *results* have the rows beside their records, it is these that are looked into, once.
     """

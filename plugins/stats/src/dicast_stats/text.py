@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dicast import Results, comparison_lines
+from dicast import Results
+from dicast.toolkit.comparison_text import comparison_lines
 
 Figures = Mapping[str, Any]
 
@@ -16,7 +17,7 @@ LEAST = 3
 
 
 def lines(a: Results, b: Results, found: Figures) -> Iterator[Any]:
-    """The document *found* as ``dicast.print_lines`` prints it: lines, and tables between them."""
+    """The document *found* as ``dicast.toolkit.terminal.print_lines`` prints it: lines, and tables between them."""
     yield f"A: {a.run_id} ({a.name})"
     yield f"B: {b.run_id} ({b.name}); differences are B less A, intervals 95 %"
     if found["differs"]:

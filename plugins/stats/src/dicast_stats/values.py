@@ -10,7 +10,8 @@ from itertools import islice
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
-from dicast import MISSING, Record, lookup
+from dicast import Record
+from dicast.toolkit.json_values import MISSING, lookup
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,8 +8,9 @@ from typing import Any
 
 import orjson
 
-from dicast import Answered, Failure, Subject, columns, read_json
-from dicast import answered as with_answer
+from dicast import Answered, Failure, Subject, columns
+from dicast.toolkit.answers import answered as with_answer
+from dicast.toolkit.json_values import read_json
 
 
 def told(subject: Subject) -> bytes:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import attrs
 
-from dicast import Answered, ConfigError, Failure, OutputTooLong, RunContext, Subject, Within, call_command, scripts
+from dicast import Answered, ConfigError, Failure, RunContext, Subject, Within
+from dicast.toolkit.command import OutputTooLong, call_command
+from dicast.toolkit.scripts import scripts
 
 from .answers import answered, told
 

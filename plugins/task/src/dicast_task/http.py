@@ -8,7 +8,8 @@ from math import inf
 
 import attrs
 
-from dicast import RunContext, Secret, Task, Within, check_headers, check_url
+from dicast import RunContext, Secret, Task, Within
+from dicast.toolkit.http_address import check_headers, check_url
 
 
 @attrs.frozen

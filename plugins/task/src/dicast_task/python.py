@@ -13,7 +13,8 @@ from typing import Any
 
 import attrs
 
-from dicast import ConfigError, FunctionTask, RunContext, Task, nearest
+from dicast import ConfigError, RunContext, Task, nearest
+from dicast.toolkit.function_task import FunctionTask
 
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 

@@ -9,7 +9,8 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import MISSING, Failure, Score, Subject, check_field, locate, read_json
+from dicast import Failure, Score, Subject
+from dicast.toolkit.json_values import MISSING, check_field, locate, read_json
 
 from .patterns import occurs
 from .reading import dotted

@@ -11,7 +11,9 @@ from typing import Any, Protocol
 import attrs
 import orjson
 
-from dicast import ConfigError, DataError, InputCheck, InputFile, Problem, inexact, too_deep
+from dicast import ConfigError, DataError, Problem
+from dicast.toolkit.input_file import InputCheck, InputFile
+from dicast.toolkit.json_values import inexact, too_deep
 from dicast.toolkit.surrogates import escaped, with_lone_surrogates
 
 from .places import Path, json_place

@@ -14,13 +14,10 @@ import attrs
 import orjson
 
 from dicast import (
-    MAX_LINE_BYTES,
     ConfigError,
     DataError,
     Due,
     Failure,
-    InputCheck,
-    InputFile,
     InputPath,
     Problem,
     ReadCounts,
@@ -30,6 +27,7 @@ from dicast import (
     identifier,
     nearest,
 )
+from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 
 from .reading import KEPT, Findings, Found, read_tasks, task_files
 from .tasks import as_subject

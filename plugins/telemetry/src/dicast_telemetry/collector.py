@@ -15,9 +15,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from dicast import DicastError, Event, ReplyRefused
+from dicast import DicastError, Event
 from dicast.toolkit.endpoint import Address, Answer, ClientLimits
 from dicast.toolkit.endpoint.faults import ConnectionFault
+from dicast.toolkit.http_reply import ReplyRefused
 
 if TYPE_CHECKING:
     from dicast.toolkit.endpoint.client import Client

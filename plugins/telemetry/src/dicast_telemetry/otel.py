@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from dicast import MAX_REPLY_BYTES, ConfigError, Query, RunContext, Secret, Within
+from dicast import ConfigError, Query, RunContext, Secret, Within
+from dicast.toolkit.http_reply import MAX_REPLY_BYTES
 
 from .collector import Collector, Feed
 from .spans import WANTS, Spans

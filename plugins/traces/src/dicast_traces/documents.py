@@ -9,8 +9,10 @@ from typing import Any, Literal
 import attrs
 import orjson
 
-from dicast import InputCheck, InputFile, Problem, inexact, too_deep
+from dicast import Problem
 from dicast.toolkit.dialects import is_message
+from dicast.toolkit.input_file import InputCheck, InputFile
+from dicast.toolkit.json_values import inexact, too_deep
 from dicast.toolkit.scanning import Scanner, TooLong
 from dicast.toolkit.surrogates import with_lone_surrogates
 

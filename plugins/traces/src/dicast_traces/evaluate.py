@@ -14,21 +14,10 @@ import attrs
 import click
 import orjson
 
-from dicast import (
-    ConfigError,
-    Cost,
-    Ledger,
-    Problem,
-    Query,
-    RequestError,
-    Source,
-    forecast,
-    one_line,
-    read_ledger,
-    rubric,
-)
+from dicast import ConfigError, Cost, Ledger, Problem, Query, RequestError, Source, forecast, read_ledger, rubric
 from dicast.commands import as_json, ledger_path, run_command
 from dicast.toolkit.files import read_text
+from dicast.toolkit.printable import one_line
 
 from .recorded import Recorded
 

@@ -11,21 +11,10 @@ from typing import Any, Self
 
 import attrs
 
-from dicast import (
-    MAX_LINE_BYTES,
-    ConfigError,
-    DataError,
-    InputCheck,
-    InputFile,
-    Problem,
-    ReadCounts,
-    RunContext,
-    Subject,
-    Within,
-    nearest,
-)
+from dicast import ConfigError, DataError, Problem, ReadCounts, RunContext, Subject, Within, nearest
 from dicast.toolkit.assembly import Assembly
 from dicast.toolkit.encodings import UTF_8, check_encoding, known_encoding
+from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 from dicast.toolkit.sessions import Kind, chosen, subjects
 
 from .event_counts import EventCounts

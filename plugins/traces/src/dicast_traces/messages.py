@@ -11,14 +11,10 @@ from typing import Any, Literal
 import attrs
 
 from dicast import (
-    MAX_LINE_BYTES,
-    MISSING,
     ConfigError,
     DataError,
     Due,
     Failure,
-    InputCheck,
-    InputFile,
     InputPath,
     Problem,
     ReadCounts,
@@ -26,13 +22,14 @@ from dicast import (
     Subject,
     Within,
     identifier,
-    lookup,
     nearest,
 )
 from dicast.toolkit.call_matching import NameCall
 from dicast.toolkit.conversations import Expression, Rules
 from dicast.toolkit.dialects import FORMATS, Format
 from dicast.toolkit.encodings import UTF_8, check_encoding, known_encoding
+from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
+from dicast.toolkit.json_values import MISSING, lookup
 from dicast.toolkit.sessions import Kind, Session, chosen, subjects
 
 from .documents import Records, layout_of

@@ -11,20 +11,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from dicast import (
-    ConfigError,
-    Cost,
-    Ledger,
-    PipelineJudges,
-    Query,
-    TextTable,
-    named_run,
-    one_line,
-    pipeline_judges,
-    print_lines,
-    run,
-)
+from dicast import ConfigError, Cost, Ledger, PipelineJudges, Query, named_run, pipeline_judges, run
 from dicast.commands import as_json, print_json
+from dicast.toolkit.printable import one_line
+from dicast.toolkit.terminal import print_lines
+from dicast.toolkit.text_table import TextTable
 
 from .bridge import Scores, Subject, read_scores
 from .factors import between_files, given_cells, named_factors

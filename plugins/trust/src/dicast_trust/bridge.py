@@ -10,10 +10,12 @@ from typing import Any
 import attrs
 import click
 
-from dicast import ConfigError, Ledger, Problem, Query, named_run, nearest, one_line, print_lines, read_ledger
+from dicast import ConfigError, Ledger, Problem, Query, named_run, nearest, read_ledger
 from dicast.commands import as_json, ledger_path, print_json
 from dicast.reading import output_digest
 from dicast.reporting import metric_values, value_of
+from dicast.toolkit.printable import one_line
+from dicast.toolkit.terminal import print_lines
 
 from .gold import LabeledOutputs, read_gold
 from .options import any_output

@@ -10,8 +10,10 @@ import attrs
 import click
 import orjson
 
-from dicast import AtomicFile, Ledger, LedgerRefused, PipelineJudges, Slot, named_run, pipeline_judges, print_lines
+from dicast import Ledger, LedgerRefused, PipelineJudges, Slot, named_run, pipeline_judges
 from dicast.commands import as_json, ledger_path, overrides, print_json
+from dicast.toolkit.atomic_file import AtomicFile
+from dicast.toolkit.terminal import print_lines
 
 from .calibration import Calibration
 from .calibration import calibrate as calibrated

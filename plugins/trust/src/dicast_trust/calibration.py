@@ -10,8 +10,9 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import ConfigError, GoldLabel, Ledger, Slot
+from dicast import ConfigError, Ledger, Slot
 from dicast.signals import TextLengths, feature_values
+from dicast.toolkit.gold import GoldLabel
 
 from .binomial import wilson
 from .gold import Gold, LabeledOutputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dicast import TextTable
+from dicast.toolkit.text_table import TextTable
 
 from .wrapping import WIDTH, wrapped
 

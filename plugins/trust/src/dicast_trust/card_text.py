@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dicast import TextTable
 from dicast.toolkit.money import amount_text
+from dicast.toolkit.text_table import TextTable
 
 from .card import NO_PAIRS
 from .order_bias import NO_MODEL
@@ -48,7 +48,7 @@ _COUNTS: Mapping[str, Callable[[Judge], str]] = {
 
 
 def card_lines(card: Judge) -> Iterator[Any]:
-    """The card as ``dicast.print_lines`` prints it."""
+    """The card as ``dicast.toolkit.terminal.print_lines`` prints it."""
     for judge in card["judges"]:
         yield ""
         yield from _judge_lines(judge)

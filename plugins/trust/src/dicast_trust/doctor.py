@@ -8,19 +8,11 @@ from typing import Any
 
 import click
 
-from dicast import (
-    AtomicFile,
-    ConfigError,
-    DataError,
-    Ledger,
-    PipelineJudges,
-    Problem,
-    nearest,
-    one_line,
-    pipeline_judges,
-    print_lines,
-)
+from dicast import ConfigError, DataError, Ledger, PipelineJudges, Problem, nearest, pipeline_judges
 from dicast.commands import as_json, card_digest, ledger_path, print_json
+from dicast.toolkit.atomic_file import AtomicFile
+from dicast.toolkit.printable import one_line
+from dicast.toolkit.terminal import print_lines
 
 from .asking_again import Asking
 from .card import add_warnings, judge_card

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 
 import attrs
 
-from dicast import Due, Failure, GoldLabel, Judgment, Run, RunContext, Subject, TraceEvent, Verdict, run
+from dicast import Due, Failure, Judgment, Run, RunContext, Subject, TraceEvent, Verdict, run
+from dicast.toolkit.gold import GoldLabel
 
 from .gold import ADJUDICATED, DRAWN, LABEL_GIVEN, decides
 

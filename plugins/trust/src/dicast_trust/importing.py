@@ -6,19 +6,10 @@ from pathlib import Path
 
 import attrs
 
-from dicast import (
-    DataError,
-    GoldLabel,
-    InputCheck,
-    InputFile,
-    Ledger,
-    Problem,
-    Subject,
-    gold_labels,
-    known_run,
-    nearest,
-)
+from dicast import DataError, Ledger, Problem, Subject, known_run, nearest
 from dicast.reading import JudgedOutputs
+from dicast.toolkit.gold import GoldLabel, gold_labels
+from dicast.toolkit.input_file import InputCheck, InputFile
 
 from .choosing import Judged, read_subjects
 from .gold import DRAWN, WEIGHT

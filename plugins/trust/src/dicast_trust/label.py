@@ -12,8 +12,9 @@ from typing import Any, Literal
 import attrs
 import click
 
-from dicast import ConfigError, GoldLabel, Ledger, PipelineJudges, named_run, pipeline_judges, read_ledger
+from dicast import ConfigError, Ledger, PipelineJudges, named_run, pipeline_judges, read_ledger
 from dicast.commands import as_json, ledger_path, print_json
+from dicast.toolkit.gold import GoldLabel
 
 from .calibration import Calibration
 from .choosing import Judged, audited, disagreements, evidence, in_random_order, read_subjects, stratified

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from dicast import GoldLabel
+from dicast.toolkit.gold import GoldLabel
 
 from .gold import decides, outputs_of_labels
 

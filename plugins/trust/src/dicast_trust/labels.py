@@ -14,20 +14,14 @@ import attrs
 import click
 import orjson
 
-from dicast import (
-    AtomicFile,
-    ConfigError,
-    GoldLabel,
-    Ledger,
-    Query,
-    Subject,
-    TextTable,
-    print_lines,
-    read_ledger,
-)
+from dicast import ConfigError, Ledger, Query, Subject, read_ledger
 from dicast.commands import as_json, ledger_path, print_json
 from dicast.reading import JudgedOutputs
+from dicast.toolkit.atomic_file import AtomicFile
+from dicast.toolkit.gold import GoldLabel
 from dicast.toolkit.overwriting import refuse_overwrite
+from dicast.toolkit.terminal import print_lines
+from dicast.toolkit.text_table import TextTable
 
 from .choosing import Judged, evidence, read_subjects
 from .gold import ADJUDICATED, DRAWN, RANDOMLY, WEIGHT, decides, given_labels

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dicast import ConfigError, DataError, GoldLabel, Problem, nearest
+from dicast import ConfigError, DataError, Problem, nearest
+from dicast.toolkit.gold import GoldLabel
 
 from .binomial import least_labels
 from .gold import Gold, LabeledOutputs

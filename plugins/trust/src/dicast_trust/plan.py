@@ -11,8 +11,9 @@ import attrs
 import click
 from click.core import ParameterSource
 
-from dicast import ConfigError, Cost, InvalidCost, Ledger, Query, print_lines, prospect, started_runs
+from dicast import ConfigError, Cost, InvalidCost, Ledger, Query, prospect, started_runs
 from dicast.commands import as_json, overrides, print_json
+from dicast.toolkit.terminal import print_lines
 
 from .options import rate
 from .plan_asked import Asked

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import attrs
 
-from dicast import MISSING, Record, RunContext, lookup
+from dicast import Record, RunContext
+from dicast.toolkit.json_values import MISSING, lookup
 
 from .anytime import METRICS, score
 from .corrected import Z, combined_wilson

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import attrs
 import click
 
-from dicast import GoldLabel
+from dicast.toolkit.gold import GoldLabel
 
 from .choosing import Judged
 

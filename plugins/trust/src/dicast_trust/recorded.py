@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from dicast import MISSING, Event, Ledger, Query, lookup
+from dicast import Event, Ledger, Query
 from dicast.commands import label_fingerprint
 from dicast.reading import output_digest
+from dicast.toolkit.json_values import MISSING, lookup
 
 METRICS = "metrics"
 """The label of all metrics together."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from dicast import GoldLabel
 from dicast.signals import TextLengths, TrustModel
+from dicast.toolkit.gold import GoldLabel
 
 from .binomial import upper
 from .failures import causes

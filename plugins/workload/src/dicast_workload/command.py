@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 import orjson
 
-from dicast import one_line, read_ledger
+from dicast import read_ledger
+from dicast.toolkit.printable import one_line
 
 from .judged import read
 from .report import Report

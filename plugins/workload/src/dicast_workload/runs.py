@@ -10,18 +10,8 @@ from pathlib import Path
 
 import attrs
 
-from dicast import (
-    MAX_LINE_BYTES,
-    DataError,
-    Due,
-    Failure,
-    InputCheck,
-    InputFile,
-    InputPath,
-    ReadCounts,
-    RunContext,
-    Within,
-)
+from dicast import DataError, Due, Failure, InputPath, ReadCounts, RunContext, Within
+from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 
 from .record import Reader
 from .suite import Suite

@@ -9,7 +9,8 @@ from typing import Any
 import attrs
 import orjson
 
-from dicast import DataError, Problem, TraceEvent, inexact, too_deep
+from dicast import DataError, Problem, TraceEvent
+from dicast.toolkit.json_values import inexact, too_deep
 
 from ..payloads import read_event
 
