@@ -128,4 +128,4 @@ def test_what_a_task_made_is_read_only_too():
     text = '{"task": "makes", "metrics": ["changes"]}'
     done = run_pipeline(text, subjects=[Subject("row", "1", input="q")], components=components)
     assert done.document["failures"] == {"crashed": 1}
-    assert "what is judged is read-only" in done.document["failed_subjects"][0]["error_message"]
+    assert "subjects are read-only" in done.document["failed_subjects"][0]["error_message"]

@@ -448,7 +448,7 @@ def test_a_number_that_json_cannot_hold_is_refused_with_its_place(shop):
 @pytest.mark.parametrize(
     ("way", "said"),
     [
-        ("OSError('no such disk')", "broke off: OSError: no such disk"),
+        ("OSError('no such disk')", "failed: OSError: no such disk"),
         ("{'id': 1}", "not a Subject"),
         ("None", "not a Subject"),
         ("Subject('row', 5)", "whose id is 5"),

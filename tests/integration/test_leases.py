@@ -64,7 +64,7 @@ def test_a_live_run_is_not_resumed_whatever_the_temporary_folder(held):
     assert done.code == 2
     message = done.json["error"]["message"]
     assert (
-        f"run {started['run_id']} is still under way on host {os.uname().nodename} (pid {process.pid}, lease until 2"
+        f"run {started['run_id']} is still running on host {os.uname().nodename} (pid {process.pid}, lease until 2"
         in message
     )
     (held / "hold").unlink()
@@ -110,7 +110,7 @@ def test_a_namesake_of_another_machine_is_not_taken_for_this_process(held, monke
     namesake = f"{os.uname().nodename} {os.getpid()}  "
     change_lease(held, owner=namesake, until="2999-01-01T00:00:00.000Z")
     done = held.dicast("run", "p.yaml", "--json", "--resume")
-    assert (done.code, "is still under way" in done.json["error"]["message"]) == (2, True)
+    assert (done.code, "is still running" in done.json["error"]["message"]) == (2, True)
 
 
 def test_an_owner_whose_lease_was_taken_stops_and_records_nothing_more(held):
@@ -125,7 +125,7 @@ def test_an_owner_whose_lease_was_taken_stops_and_records_nothing_more(held):
     late = finish(process)
     assert late.code == 4
     assert (
-        f"has lost its lease: host {os.uname().nodename} (pid {os.getpid()}) has taken it up"
+        f"has lost its lease: host {os.uname().nodename} (pid {os.getpid()}) has taken it over"
         in late.json["error"]["message"]
     )
     assert (held / "out.csv").read_bytes() == table, "the file is the new owner's"

@@ -29,7 +29,7 @@ from pathlib import Path
 from dicast import Cost, Event, Refusal, Subject
 from dicast._kernel.asking.budget import BudgetGate
 from dicast._kernel.values.clock import Clock
-from dicast._kernel.leases.leases import leased, living
+from dicast._kernel.leases.leases import hold_lease, live_run_check
 from dicast._kernel.pipeline.sections import Budget
 from dicast_ledger import Sqlite
 
@@ -37,7 +37,7 @@ class Run:
     def __init__(self, ledger, run_id, caps, resume):
         self.ledger, self.run_id, self.clock, self.held = ledger, run_id, Clock(), {}
         budget = Budget(**{scope: tuple(map(Cost.parse, texts)) for scope, texts in caps.items()})
-        self.budget = BudgetGate(budget, ledger, self, self.clock, run_id, living(ledger))
+        self.budget = BudgetGate(budget, ledger, self, self.clock, run_id, live_run_check(ledger))
         if resume:
             self.budget.write_off()
 
@@ -92,7 +92,7 @@ async def main():
             if verb == "open":
                 await stack.aclose()
                 ledger = await stack.enter_async_context(Sqlite(Path(told.pop("path")), busy_timeout=60).open())
-                stack.enter_context(leased(ledger, told["run_id"]))
+                stack.enter_context(hold_lease(ledger, told["run_id"]))
                 run, answer = Run(ledger, **told), {}
             else:
                 answer = await getattr(run, verb)(**told)

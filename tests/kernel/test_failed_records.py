@@ -222,10 +222,10 @@ def test_a_run_whose_records_all_failed_is_undecided():
 
 
 def test_a_source_in_random_order_keeps_its_failures():
-    from dicast._kernel.source.shuffle import in_its_order
+    from dicast._kernel.source.shuffle import shuffled_source
 
     done = run_pipeline(
-        "metrics: [proxy/format]", source=in_its_order(Counting(ReadCounts(3, failed=1)), 3, live=False)
+        "metrics: [proxy/format]", source=shuffled_source(Counting(ReadCounts(3, failed=1)), 3, live=False)
     )
     assert [event.subject_id for event in done.of("eval.failed")] == ["2"]
     assert done.document["read"]["records"] == 3

@@ -12,7 +12,7 @@ from dicast import Cost, DataError, Due, Failure, Judgment, Lookahead, Query, Ru
 from dicast._kernel.forecast import Forecast
 from dicast._kernel.forecast import forecast as foretell
 from dicast._kernel.pipeline.build import load_pipeline
-from dicast._kernel.source.source import GivenSubjects
+from dicast._kernel.source.source import SubjectList
 from dicast._kernel.timing.event_loop import in_loop
 from dicast.testing import FakeJudge, MemoryLedger, run_pipeline, sample
 
@@ -385,7 +385,7 @@ def test_a_source_that_breaks_off_ends_the_run_and_what_was_judged_is_kept():
 
 def foretold(judges, ready, subjects):
     built = load_pipeline(f"name: f\njudges: {judges}\nledger: book\n", needs_source=False, ready=ready)
-    return in_loop(foretell(built, built.ledger, GivenSubjects(subjects)))
+    return in_loop(foretell(built, built.ledger, SubjectList(subjects)))
 
 
 def priced(amount, unit="usd"):

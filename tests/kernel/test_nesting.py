@@ -33,7 +33,7 @@ from dicast import (
 from dicast._kernel.api import run_unless_disabled, with_ledger
 from dicast._kernel.pipeline.build import load_pipeline
 from dicast._kernel.run.run import Request
-from dicast._kernel.source.source import GivenSubjects
+from dicast._kernel.source.source import SubjectList
 from dicast._kernel.timing.event_loop import in_loop
 from dicast.testing import FakeJudge, FakeMetric, MemoryLedger, run_pipeline
 from dicast.toolkit.rate_limit import RateLimiter
@@ -763,7 +763,7 @@ def test_a_verdict_that_is_taken_up_has_what_was_paid_in_both_units(inside):
     judge = "outer" if inside else "both"
     text = f"metrics: [{judge}, breaking]\nbudget: {{run: [1 usd, 5000 msat]}}\nledger: ledger\n"
     pipeline = load_pipeline(text, needs_source=False, ready=ready)
-    source = GivenSubjects([Subject("row", "r", output="text")])
+    source = SubjectList([Subject("row", "r", output="text")])
     done = [in_loop(run_unless_disabled(pipeline, Request(source=source, resume=run))) for run in (None, "")]
     costs = [one.document["cost"] for one in done]
     query = Query(types=("eval.completed",))

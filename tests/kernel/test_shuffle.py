@@ -91,10 +91,10 @@ def test_what_is_still_to_come_has_no_order(rows):
         def subjects(self):
             yield Subject("row", "1", output="x")
 
-    from dicast._kernel.source.shuffle import in_its_order
+    from dicast._kernel.source.shuffle import shuffled_source
 
-    with pytest.raises(ConfigError, match="subjects that are still to come have no random order"):
-        in_its_order(Live(), 3, live=False)
+    with pytest.raises(ConfigError, match="future subjects of a live source have no random order"):
+        shuffled_source(Live(), 3, live=False)
 
 
 def test_bad_rows_are_found_first_as_without(tmp_path, monkeypatch):

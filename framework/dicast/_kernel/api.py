@@ -62,7 +62,7 @@ async def arun(
     from .pipeline.slots import ledger_slot
     from .pipeline.yaml_nodes import is_data
     from .run.run import Request
-    from .source.source import GivenSubjects
+    from .source.source import SubjectList
 
     source, ready = as_source(pipeline), dict[str, object]()
     if switched_off():
@@ -81,7 +81,7 @@ async def arun(
         return await _run_suite(read, subjects, kind)
     built = build_pipeline(read, needs_source=subjects is None, ready=ready)
     built = evolve(built, ledger=ledger_slot(built))
-    source_ = None if subjects is None else GivenSubjects(subjects)
+    source_ = None if subjects is None else SubjectList(subjects)
     outcome = await run_unless_disabled(built, Request(source=source_, kind=kind))
     return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=built.ledger)
 

@@ -22,7 +22,7 @@ from .pipeline.slots import ledger_at, ledger_slot
 from .resume.named_runs import TOOL
 from .run.plan import lookahead, pass_lines
 from .run.run import Request
-from .source.source import GivenSubjects, is_live, read
+from .source.source import SubjectList, is_live, read
 from .stream.opening import open_component
 from .timing.event_loop import in_loop
 from .values import Due, RunContext, Subject
@@ -152,7 +152,7 @@ class PipelineJudges:
             sinks=(),
             baseline=None,
         )
-        outcome = in_loop(run_unless_disabled(alone, Request(source=GivenSubjects(subjects), preview=True, kind=TOOL)))
+        outcome = in_loop(run_unless_disabled(alone, Request(source=SubjectList(subjects), preview=True, kind=TOOL)))
         return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledger_slot(alone))
 
     def read_ledger(self, function: Callable[[Ledger], T], path: Path | None = None) -> T:

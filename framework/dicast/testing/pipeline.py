@@ -19,7 +19,7 @@ from .._kernel.pipeline.slots import ledger_slot
 from .._kernel.pipeline.types import option_path
 from .._kernel.resume.reading import verdict
 from .._kernel.run.run import Request
-from .._kernel.source.source import GivenSubjects, is_live
+from .._kernel.source.source import SubjectList, is_live
 from .._kernel.timing.event_loop import in_loop
 from .._kernel.values import Cost, Due, Event, Failure, Judgment, Query, Rubric, Score, Subject, Verdict
 from .._kernel.values.errors import ConfigError, Problem
@@ -69,7 +69,7 @@ def run_pipeline(
     if pipeline.ledger is None:
         pipeline = load_pipeline(text, {"ledger": LEDGER}, needs_source=False, ready=ready)
     if source is None and (subjects is not None or pipeline.source is None):
-        source = GivenSubjects(GOLDEN if subjects is None else subjects)
+        source = SubjectList(GOLDEN if subjects is None else subjects)
     request = Request(source=source, live=source is not None and is_live(source))
     outcome = in_loop(run_unless_disabled(pipeline, request))
     run_id = outcome.document["run_id"]

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from .._kernel.contract.define import maybe_await
-from .._kernel.source.source import SOURCE_ERROR, each
+from .._kernel.source.source import SOURCE_ERROR, iterate
 from .._kernel.values import Due, ReadCounts, Subject
 from .conformance import Conformance, path_option, refuses_path
 from .pipeline import Bench
@@ -36,7 +36,7 @@ class SourceConformance(Conformance):
         assert isinstance(subjects, Iterator | AsyncIterator), (
             f"subjects() returns a {type(subjects).__name__}, no iterator"
         )
-        return [found.subject if isinstance(found, Due) else found async for found in each(live)]
+        return [found.subject if isinstance(found, Due) else found async for found in iterate(live)]
 
     def test_order_is_stable(self, component: Any, bench: Bench) -> None:
         """Twice read, twice the same: a run that was interrupted is taken up by it."""
@@ -83,7 +83,7 @@ class SourceConformance(Conformance):
         assert all(counts == both[0] for counts in both), f"a second pass gives other counts: {both}"
 
     async def _failed(self, live: Any) -> int:
-        found = [one async for one in each(live)]
+        found = [one async for one in iterate(live)]
         failures = [one.failure for one in found if isinstance(one, Due) and one.failure is not None]
         assert all(failure.kind == SOURCE_ERROR for failure in failures), f"a failed record is a {SOURCE_ERROR}"
         return len(failures)

@@ -16,7 +16,7 @@ from ...toolkit.text_table import TextTable
 from ..api import read_ledger
 from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STOPPED
-from ..leases.leases import living
+from ..leases.leases import live_run_check
 from ..leases.leasing import Leasing
 from ..report.batches import waiting_batches
 from ..report.older import current_document
@@ -68,7 +68,7 @@ def past_runs(ledger: Ledger, name: str | None = None, since: str | None = None)
 
 def _held(ledger: Ledger) -> Callable[[str], bool]:
     """Tells whether a process carries out the run of an id; in a ledger that keeps no leases that is not known, and denied."""
-    alive = living(ledger)
+    alive = live_run_check(ledger)
     return lambda run_id: isinstance(ledger, Leasing) and ledger.lease_of(run_id) is not None and alive(run_id)
 
 

@@ -1,4 +1,4 @@
-"""A run belongs to one process at a time: the lease that it holds in its ledger, and whose it is."""
+"""Leases of runs: a run belongs to one process at a time, which holds a lease in the run's ledger."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ..values.errors import ConfigError, LedgerError
 from .leasing import Leasing
 
 SECONDS = 15.0
-"""How long a lease lasts after it was renewed; it is renewed each third of that."""
+"""Seconds that a lease is valid after each renewal; it is renewed every third of this time."""
 
-_ENDED = ("Z", "X")
-"""The states of a process that has ended and was not waited for."""
+_ZOMBIE_STATES = ("Z", "X")
+"""States in which a process has ended but its parent has not waited for it."""
 
 
 @frozen
 class Owner:
-    """A process: its *machine* (the boot of the system, and the space that pids count in), and when it was *started* there.
+    """A process, with its *machine* (boot id of the system and PID namespace) and the time when it *started* there.
 
-    Both are empty where the system does not say: then nobody can see from outside that it has died.
+    Both are empty on a system that does not provide them. No other process can then detect that this process has died.
     """
 
     host: str
@@ -37,66 +37,66 @@ class Owner:
 
     @classmethod
     def here(cls) -> Owner:
-        """This process."""
+        """Return the current process."""
         host, pid = socket.gethostname().replace(" ", "-"), os.getpid()
         try:
             boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
             space = Path("/proc/self/ns/pid").readlink()
             number, _, started = _stat("self")
-        except (OSError, ValueError):  # only Linux has them
+        except (OSError, ValueError):  # these files exist on Linux alone
             return cls(host, pid)
         return cls(host, pid, f"{boot}/{space}", started) if number == pid else cls(host, pid)
 
     @classmethod
     def of(cls, lease: Lease) -> Owner:
-        """The owner of *lease*; a stranger where it was not written by :meth:`text`."""
+        """Return the owner of *lease*; an owner with pid 0 if :meth:`text` did not write the lease."""
         parts = lease.owner.split(" ")
         if len(parts) != 4 or not parts[1].isdecimal():
             return cls(lease.owner, 0)
         return cls(parts[0], int(parts[1]), *parts[2:])
 
     def text(self) -> str:
-        """The owner as a lease says it."""
+        """Return the owner as text for a lease."""
         return f"{self.host} {self.pid} {self.machine} {self.started}"
 
     def has_died(self) -> bool:
-        """Whether the process is known to be dead: only one of this machine can be."""
+        """Return True if the process is known to be dead; only a process of this machine can be."""
         if not self.machine or self.machine != Owner.here().machine:
             return False
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
             return True
-        except PermissionError:  # another user's
+        except PermissionError:  # the process of another user
             pass
         try:
             _, state, started = _stat(str(self.pid))
         except (OSError, ValueError):
             return False
-        return state in _ENDED or started != self.started
+        return state in _ZOMBIE_STATES or started != self.started
 
 
 def _stat(process: str) -> tuple[int, str, str]:
-    """The pid, the state and the start of a process, in ticks since the boot (proc(5))."""
+    """Return the pid, the state and the start time of a process, in ticks since the boot (proc(5))."""
     number, _, rest = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").partition(" (")
     fields = rest.rpartition(") ")[2].split()
     return int(number), fields[0], fields[19]
 
 
 @contextmanager
-def leased(ledger: Ledger, run_id: str) -> Iterator[None]:
-    """Hold the lease of the run while the block runs, and renew it; a ledger that keeps no leases keeps nobody out.
+def hold_lease(ledger: Ledger, run_id: str) -> Iterator[None]:
+    """Hold and renew the lease of the run while the block runs. Without lease support in the ledger, nothing is locked.
 
-    :raises ConfigError: when another process holds it.
+    :raises ConfigError: when another process holds the lease.
     """
     if not isinstance(ledger, Leasing):
         yield
         return
-    held = ledger.take_lease(run_id, Owner.here().text(), SECONDS, partial(_is_dead, run_id))
-    if held is not None:
-        owner = Owner.of(held)
+    holder = ledger.take_lease(run_id, Owner.here().text(), SECONDS, partial(_is_dead, run_id))
+    if holder is not None:
+        owner = Owner.of(holder)
         raise ConfigError(
-            f"run {run_id} is still under way on host {owner.host} (pid {owner.pid}, lease until {held.until}); wait for it, "
+            f"run {run_id} is still running on host {owner.host} (pid {owner.pid}, lease until {holder.until}); wait for it, "
             "or end it"
         )
     over = threading.Event()
@@ -113,12 +113,15 @@ def leased(ledger: Ledger, run_id: str) -> Iterator[None]:
 
 def _renew(ledger: Leasing, over: threading.Event) -> None:
     while not over.wait(SECONDS / 3):
-        with suppress(LedgerError):  # the next append meets the same, and raises it
+        with suppress(LedgerError):  # the next append fails in the same way, and raises
             ledger.renew_lease()
 
 
-def living(ledger: Ledger) -> Callable[[str], bool]:
-    """Tells whether a process may hold the run of an id. One that never had a lease may: its reservations end by themselves."""
+def live_run_check(ledger: Ledger) -> Callable[[str], bool]:
+    """Return a predicate of run ids: True if a process may still carry out the run.
+
+    It is True for a run that never had a lease, because its reservations expire by themselves.
+    """
 
     def alive(run_id: str) -> bool:
         lease = ledger.lease_of(run_id) if isinstance(ledger, Leasing) else None
@@ -127,28 +130,33 @@ def living(ledger: Ledger) -> Callable[[str], bool]:
     return alive
 
 
-def refuse_if_taken(ledger: Ledger, run_id: str) -> None:
-    """Raise LedgerError where another process has taken up the run that this one carries out."""
+def raise_if_lease_lost(ledger: Ledger, run_id: str) -> None:
+    """Raise LedgerError if another process has taken over the run that this process carries out."""
     try:
         lease = ledger.lease_of(run_id) if isinstance(ledger, Leasing) else None
-    except LedgerError:  # it cannot be read, so nobody else is known of; the run ends as with any ledger that failed
+    except LedgerError:  # no other owner is known; the run ends as with any ledger that fails
         return
     if lease is not None and lease.owner != Owner.here().text():
         owner = Owner.of(lease)
         raise LedgerError(
-            f"run {run_id} has lost its lease: host {owner.host} (pid {owner.pid}) has taken it up. What this process recorded "
-            "before stays; it records and writes nothing more"
+            f"run {run_id} has lost its lease: host {owner.host} (pid {owner.pid}) has taken it over. The events that this process recorded "
+            "before remain; it records and writes nothing more"
         )
 
 
 def _is_dead(run_id: str, lease: Lease) -> bool:
-    """Whether nobody holds *lease*: its process has died, or is this one, whose run ended where the ledger could not be written."""
+    """Return True if no process renews *lease* any more.
+
+    Either the owner has died, or the owner is this process and its run ended while the ledger could not be written.
+    """
     owner = Owner.of(lease)
-    if owner.machine and owner == Owner.here():  # else another machine may have the same name and pid
+    if (
+        owner.machine and owner == Owner.here()
+    ):  # without the machine's id, the same name and pid may be on another machine
         return all(thread.name != _keeper(run_id) for thread in threading.enumerate())
     return owner.has_died()
 
 
 def _keeper(run_id: str) -> str:
-    """The name of the thread that renews a run's lease for as long as the run goes on."""
+    """Return the name of the thread that renews the lease of a run while the run goes on."""
     return f"dicast-lease {run_id}"

@@ -12,7 +12,7 @@ from ..contract.protocols import Ledger, Source
 from ..events import AGGREGATE_COMPLETED, COMPARISON_COMPLETED
 from ..records.passes import pass_counts
 from ..records.reader import results
-from ..source.source import GivenSubjects, read_counts
+from ..source.source import SubjectList, read_counts
 from ..values import Event, ReadCounts, Results
 from ..values.errors import LedgerError
 
@@ -95,7 +95,7 @@ def counted(source: Source | None, name: str, report: Report) -> tuple[ReadCount
     """Return the counts of the records read, None if the source does not count, and the fault of a source that cannot count, by its place."""
     if source is None:
         return None, {}
-    if isinstance(source, GivenSubjects):
+    if isinstance(source, SubjectList):
         return ReadCounts(report.subjects, failed=report.failed_records), {}
     counts = read_counts(source, name)
     return (None, {"source": counts}) if isinstance(counts, str) else (counts, {})

@@ -14,7 +14,7 @@ from ..asking.paid_calls import RunServices
 from ..classes import evolve, frozen
 from ..contract.protocols import Ledger, Source
 from ..events import BATCH_EVENTS, RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
-from ..leases.leases import leased, living
+from ..leases.leases import hold_lease, live_run_check
 from ..pipeline.secret_mask import SecretMask
 from ..pipeline.sections import Pipeline, Slot
 from ..records.audit_rate import with_audit_rate
@@ -28,8 +28,8 @@ from ..resume import resume
 from ..resume.named_runs import run_kind
 from ..resume.open_runs import Origin, RunCommand, find, find_live
 from ..resume.units import EarlierUnits
-from ..source.shuffle import in_its_order
-from ..source.source import GivenSubjects, data_digest, is_live, peeked, read
+from ..source.shuffle import shuffled_source
+from ..source.source import SubjectList, data_digest, is_live, read, require_subjects
 from ..stream.content import trace_events
 from ..stream.opening import ComponentStack, open_component
 from ..stream.sinks import SinkFeed, output
@@ -96,7 +96,7 @@ async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> RunOutc
     :raises RequestError: when the request is wrong; nothing was judged then.
     :raises LedgerRefused: when the ledger cannot be used.
     """
-    source = None if isinstance(request.source, GivenSubjects) else request.source  # subjects have no secrets
+    source = None if isinstance(request.source, SubjectList) else request.source  # subjects have no secrets
     mask = SecretMask.of(pipeline, ledger.component, source)
     try:
         return await _execute(pipeline, ledger, request, mask)
@@ -125,7 +125,7 @@ async def _execute(pipeline: Pipeline, ledger: Slot, request: Request, mask: Sec
         place = getattr(live, "path", None)
         draft = evolve(draft, read=live.read, keeps_content=keeps_content, ledger_path=place and Path(place))
         context = evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
-        part.enter_context(leased(live, context.run_id))
+        part.enter_context(hold_lease(live, context.run_id))
         if earlier:  # another process may have ended it in between
             _earlier(pipeline, live, evolve(request, resume=earlier.run_id, live=False))
         return await _Run(pipeline, live, clock, stop, context, earlier, request, mask).carry_out(parts)
@@ -191,7 +191,7 @@ class _Run:
             executor = await open_component(self.pipeline.executor.component, self.context, part)
             plan = await make_plan(self.pipeline, self.context, part, executor)
             given = read(source, self._source_name())
-            subjects = given if is_live(source) else await peeked(given)
+            subjects = given if is_live(source) else await require_subjects(given)
             spool = self._spool(data)
             feeds, request = await self._open_sinks(parts), self.request
             started = run_started(self.pipeline, plan, data, rubrics, request.limit, live=request.live)
@@ -250,10 +250,10 @@ class _Run:
         assert given is not None  # a pipeline without one is only built for subjects from elsewhere
         source: Source = await open_component(given, self.context, parts.part("source"))
         seed = None if slot is None else slot.shuffle
-        return source if seed is None else in_its_order(source, seed, live=self.request.live)
+        return source if seed is None else shuffled_source(source, seed, live=self.request.live)
 
     def _source_name(self) -> str:
-        slot, given = self.pipeline.source, isinstance(self.request.source, GivenSubjects)
+        slot, given = self.pipeline.source, isinstance(self.request.source, SubjectList)
         return "the program" if given or slot is None else f"source {slot.name}"
 
     def _spool(self, data: Mapping[str, str]) -> EarlierUnits | None:
@@ -293,7 +293,9 @@ class _Run:
     async def _judge(
         self, stream: Stream, plan: Plan, subjects: AsyncIterator[Due], spool: EarlierUnits | None
     ) -> None:
-        budget = BudgetGate(self.pipeline.budget, self.ledger, stream, self.clock, stream.run_id, living(self.ledger))
+        budget = BudgetGate(
+            self.pipeline.budget, self.ledger, stream, self.clock, stream.run_id, live_run_check(self.ledger)
+        )
         if self.earlier is not None:
             budget.write_off()
         services = RunServices(plan.calls, self._caller, budget, spool)

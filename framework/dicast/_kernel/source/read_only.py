@@ -1,4 +1,4 @@
-"""Read-only dicts and lists: what is judged is the same for all who judge it, and for the ledger."""
+"""Read-only dicts and lists: every judge and the ledger see the same subject."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..values import Subject, TraceEvent
 _SIMPLE = frozenset((str, int, float, bool, type(None)))
 
 
-def _refuse(self: object, *given: object, **named: object) -> NoReturn:
-    raise TypeError("what is judged is read-only, as others judge it, too; change a copy of it (copy.deepcopy)")
+def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
+    raise TypeError("subjects are read-only, because several judges share them; change a copy (copy.deepcopy)")
 
 
 class ReadOnlyDict(dict[Any, Any]):
-    """A dict in all but that it cannot be changed. Copies of it can, and sent to another process it stays as it is."""
+    """A dict that raises TypeError on every change. Copies of it are plain dicts; pickling keeps it read-only."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __ior__ = _refuse
@@ -35,7 +35,7 @@ _NOTHING = ReadOnlyDict()
 
 
 class ReadOnlyList(list[Any]):
-    """A list likewise."""
+    """A list that raises TypeError on every change. Copies of it are plain lists; pickling keeps it read-only."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
@@ -52,28 +52,31 @@ class ReadOnlyList(list[Any]):
 
 
 def read_only(value: Any) -> Any:
-    """*value*, with read-only copies in place of dicts and lists; what is neither, or has no end, stays as it is."""
+    """Return *value* with read-only copies in place of its dicts and lists.
+
+    Other values are returned unchanged, and so are values that contain themselves.
+    """
     try:
-        return value if type(value) in _SIMPLE else _copied(value)
-    except RecursionError:  # nor can it be recorded, which is refused by name
+        return value if type(value) in _SIMPLE else _copy(value)
+    except RecursionError:  # recording it fails later, with the name of the subject
         return value
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     kind = type(value)
     if kind is dict:
-        found: Any = ReadOnlyDict(value)
+        copy: Any = ReadOnlyDict(value)
         for key, inner in value.items():
             if type(inner) not in _SIMPLE:
-                dict.__setitem__(found, key, _copied(inner))
-        return found
+                dict.__setitem__(copy, key, _copy(inner))
+        return copy
     if kind is list:
-        return ReadOnlyList([inner if type(inner) in _SIMPLE else _copied(inner) for inner in value])
-    return tuple(map(_copied, value)) if kind is tuple else value
+        return ReadOnlyList([inner if type(inner) in _SIMPLE else _copy(inner) for inner in value])
+    return tuple(map(_copy, value)) if kind is tuple else value
 
 
 def seal(subject: Subject) -> None:
-    """Make what *subject* holds read-only: a simple value stays as it is."""
+    """Replace the dicts and lists in *subject* by read-only copies."""
     put = object.__setattr__  # written flat: for every row
     if type(subject.output) not in _SIMPLE:
         put(subject, "output", read_only(subject.output))
@@ -87,6 +90,6 @@ def seal(subject: Subject) -> None:
 
 
 def seal_event(event: TraceEvent) -> None:
-    """Make what *event* holds read-only."""
+    """Replace the dicts and lists in *event* by read-only copies."""
     object.__setattr__(event, "payload", read_only(event.payload))
     object.__setattr__(event, "extra", read_only(event.extra) if event.extra else _NOTHING)

@@ -1,4 +1,4 @@
-"""Reading a source: the border to a plugin's code, and to what a program brings."""
+"""Reading a source: the border to the code of a plugin, and to subjects that a program passes."""
 
 from __future__ import annotations
 
@@ -19,66 +19,68 @@ from .read_only import seal, seal_event
 _OPTIONAL = {str, NoneType}
 
 SOURCE_ERROR = "source_error"
-"""The kind of failure of a record that failed where it was recorded."""
+"""Kind of the failure of a record that failed in the system that recorded it."""
 
 
 @frozen
-class GivenSubjects:
-    """Subjects that a program brings, as a source."""
+class SubjectList:
+    """A source of subjects that a program passes."""
 
     given: Iterable[Subject | Due]
 
     def subjects(self) -> Iterator[Subject | Due]:
-        """The subjects, once."""
+        """Return an iterator over the subjects; it can be read once."""
         return iter(self.given)
 
 
 async def data_digest(source: Source, name: str, pipeline: Pipeline) -> dict[str, str]:
-    """Let the source check all its input, where it can: every bad line is found first; return a digest of the ``data``.
+    """Return the digest of the source's input under the key ``data``, after the source has checked all input, if it can.
 
-    :raises DataError: naming every bad line; also where *pipeline* judges outputs, makes none, and no subject has one.
+    Every bad line is thus found before the run starts.
+
+    :raises DataError: naming every bad line; also when *pipeline* judges outputs without a task and no subject has an output.
     """
     check = getattr(source, "check", None)
     if check is None:
         return {}
     try:
-        found: object = await maybe_await(check())
+        digest: object = await maybe_await(check())
     except DicastError:
         raise
-    except Exception as error:  # the border to a plugin's code
+    except Exception as error:  # code of a plugin
         raise _broken(name, error) from error
-    if not isinstance(found, str):
-        raise DataError(f"{name} was checked and gave {found!r:.100}, not a digest of its data")
-    if (why := getattr(source, "no_output", None)) is not None and _wants_outputs(pipeline):
-        raise DataError(why)
-    return {"data": found}
+    if not isinstance(digest, str):
+        raise DataError(f"{name}: check returned {digest!r:.100}, not a digest of its data")
+    if (problem := getattr(source, "no_output", None)) is not None and _wants_outputs(pipeline):
+        raise DataError(problem)
+    return {"data": digest}
 
 
 def _wants_outputs(pipeline: Pipeline) -> bool:
-    """Whether outputs are judged, or read for a record, and all of them are the source's."""
+    """Return True if the pipeline needs outputs, and every output comes from the source."""
     slots = (*pipeline.metrics, *pipeline.judges, *pipeline.extractors)
     return pipeline.task is None and any(getattr(slot.component, "needs_output", True) for slot in slots)
 
 
 async def read(source: Source, name: str) -> AsyncIterator[Due]:
-    """The source's subjects, whether it yields them synchronously or not.
+    """Yield the subjects of a synchronous or asynchronous source, checked and read-only.
 
-    :raises DataError: when the source breaks off, yields something else, or has no check of its own and yields an id twice.
+    :raises DataError: when the source raises, yields anything but subjects, or has no check of its own and yields an id twice.
     """
-    seen = None if hasattr(source, "check") or is_live(source) else SeenIds()
-    known = SeenEvents()
+    seen_ids = None if hasattr(source, "check") or is_live(source) else SeenIds()
+    seen_events = SeenEvents()
     try:
-        async for found in each(source):
-            due = found if isinstance(found, Due) else Due(found)
+        async for item in iterate(source):
+            due = item if isinstance(item, Due) else Due(item)
             _refuse_other(due.subject, name)
             if due.failure is not None:
                 _refuse_other_failure(due, name)
             if due.subject.events != () or due.subject.trail.stop:
-                fresh = known.new(due.subject)
+                fresh = seen_events.new(due.subject)
                 _refuse_other_events(fresh, f"{name}, {due.subject.kind} {due.subject.id!r}")
                 for event in fresh:
                     seal_event(event)
-            if seen is not None and not seen.add(due.subject.kind, due.subject.id):
+            if seen_ids is not None and not seen_ids.add(due.subject.kind, due.subject.id):
                 raise DataError(
                     f"{name} yields {due.subject.kind} {due.subject.id!r} twice; ids are unique within a kind"
                 )
@@ -86,29 +88,29 @@ async def read(source: Source, name: str) -> AsyncIterator[Due]:
             yield due
     except DicastError:
         raise
-    except Exception as error:  # the border to a plugin's code
+    except Exception as error:  # code of a plugin
         raise _broken(name, error) from error
 
 
 def is_live(source: Source) -> bool:
-    """Whether the source waits for what is still to happen, so that its subjects come when they are due, some again."""
+    """Return True if the source waits for future subjects: they arrive when they are due, some of them more than once."""
     return getattr(source, "live", False) is True
 
 
 def read_counts(source: Source, name: str) -> ReadCounts | str | None:
-    """Return the counts of the source's current pass; None if it does not count, a message if it cannot."""
+    """Return the counts of the source's current pass; None if the source does not count, a message if it cannot."""
     count = getattr(source, "read_counts", None)
     if count is None:
         return None
     try:
         counts = count()
-    except Exception as error:  # the border to a plugin's code
-        return f"{name}: read_counts broke off: {type(error).__name__}: {error}"
-    return counts if isinstance(counts, ReadCounts) else f"{name}: read_counts gave {counts!r:.100}, not ReadCounts"
+    except Exception as error:  # code of a plugin
+        return f"{name}: read_counts failed: {type(error).__name__}: {error}"
+    return counts if isinstance(counts, ReadCounts) else f"{name}: read_counts returned {counts!r:.100}, not ReadCounts"
 
 
-async def peeked(subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
-    """The same subjects; that there is one is known before anything is recorded.
+async def require_subjects(subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
+    """Return the same subjects, after making sure that there is at least one, before anything is recorded.
 
     :raises DataError: when there is none.
     """
@@ -116,16 +118,16 @@ async def peeked(subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
     if first is None:
         raise DataError("there are no subjects to judge; check the source's path and options")
 
-    async def all_of_them() -> AsyncIterator[Due]:
+    async def chained() -> AsyncIterator[Due]:
         yield first
         async for subject in subjects:
             yield subject
 
-    return all_of_them()
+    return chained()
 
 
-async def each(source: Source) -> AsyncIterator[Subject | Due]:
-    """What the source yields, synchronously or not, and nothing checked."""
+async def iterate(source: Source) -> AsyncIterator[Subject | Due]:
+    """Yield the items of a synchronous or asynchronous source, unchecked."""
     subjects = source.subjects()
     if isinstance(subjects, AsyncIterator):
         async for subject in subjects:
@@ -136,20 +138,20 @@ async def each(source: Source) -> AsyncIterator[Subject | Due]:
 
 
 class SeenIds:
-    """Which ids have been seen, kept in a temporary file."""
+    """Ids that were read so far, in a temporary file."""
 
     def __init__(self) -> None:
         self._database = temporary_database(self, "CREATE TABLE ids(kind, id, PRIMARY KEY (kind, id)) WITHOUT ROWID")
 
     def add(self, kind: str, subject_id: str) -> bool:
-        """Note an id; False when it was noted before."""
+        """Add an id; return False if it was added before."""
         return self._database.execute("INSERT OR IGNORE INTO ids VALUES (?, ?)", (kind, subject_id)).rowcount == 1
 
 
 class SeenEvents:
-    """Remembers which trace events of a session were met: its subjects share them, and come together.
+    """Trace events of the current session that were read so far. The subjects of a session share events and arrive together.
 
-    Events are met in the order of the session where the subjects have a trail; so a trail is the first so many of them.
+    If the subjects have a trail, events are read in the order of the session, so a trail is a prefix of them.
     """
 
     def __init__(self) -> None:
@@ -158,7 +160,7 @@ class SeenEvents:
         self._walked = 0
 
     def new(self, subject: Subject) -> list[TraceEvent]:
-        """The events of *subject*, and of its trail, that no other subject of its session has brought."""
+        """Return the events of *subject* and of its trail that no previous subject of the session had."""
         trail = subject.trail
         if subject.events == () and not trail.stop:
             return []
@@ -166,21 +168,21 @@ class SeenEvents:
             self._session, self._events, self._walked = subject.session_id, {}, 0
         events = self._events
         fresh = []
-        own = {id(event) for event in subject.events} - events.keys()
-        while self._walked < trail.stop or (own and self._walked < len(trail.events)):
+        pending = {id(event) for event in subject.events} - events.keys()
+        while self._walked < trail.stop or (pending and self._walked < len(trail.events)):
             event = trail.events[self._walked]
             events[id(event)] = self._walked, event
             fresh.append(event)
-            own.discard(id(event))
+            pending.discard(id(event))
             self._walked += 1
-        for event in subject.events if own else ():  # of a subject without a trail
-            if id(event) not in events:  # nor twice in this one
+        for event in subject.events if pending else ():  # a subject without a trail
+            if id(event) not in events:  # each event once
                 events[id(event)] = len(events), event
                 fresh.append(event)
         return fresh
 
     def places(self, subject: Subject) -> list[list[int]]:
-        """Where the events of *subject* stand among those met of its session, as ranges ``[start, stop]`` from 0."""
+        """Return the positions of the events of *subject* among the session's events, as ranges ``[start, stop]`` from 0."""
         ranges: list[list[int]] = []
         for event in subject.events:
             place = self._events[id(event)][0]
@@ -194,21 +196,21 @@ class SeenEvents:
 def _refuse_other(subject: object, name: str) -> None:
     if not isinstance(subject, Subject):
         raise DataError(f"{name} yields {subject!r:.100}, not a Subject")
-    named: object = subject.id
+    subject_id: object = subject.id
     kind, alone = subject.kind, subject.session_id is subject.parent_id is None
-    if named and alone and type(named) is type(kind) is str and f"{kind}{named}".isascii():
-        return  # as with most rows, without a call for each text
-    if not is_text(named) or not named:
-        raise DataError(f"{name} yields a {subject.kind} whose id is {named!r:.100}, not text")
+    if subject_id and alone and type(subject_id) is type(kind) is str and f"{kind}{subject_id}".isascii():
+        return  # fast path for most rows
+    if not is_text(subject_id) or not subject_id:
+        raise DataError(f"{name} yields a {subject.kind} whose id is {subject_id!r:.100}, not text")
     texts = (subject.kind, subject.session_id or "", subject.parent_id or "")
     if not all(map(is_text, texts)):
-        raise DataError(f"{name}, subject {named!r}: kind, session_id and parent_id are texts, not {texts!r:.200}")
+        raise DataError(f"{name}, subject {subject_id!r}: kind, session_id and parent_id are texts, not {texts!r:.200}")
 
 
 def _refuse_other_failure(due: Due, name: str) -> None:
     if not isinstance(due.failure, Failure) or due.failure.kind != SOURCE_ERROR:
-        wrong = f"{name}, {due.subject.kind} {due.subject.id!r}: the failure of a record is {due.failure!r:.100}"
-        raise DataError(f"{wrong}; write Failure({SOURCE_ERROR!r}, message)")
+        problem = f"{name}, {due.subject.kind} {due.subject.id!r}: the failure of a record is {due.failure!r:.100}"
+        raise DataError(f"{problem}; write Failure({SOURCE_ERROR!r}, message)")
 
 
 def _refuse_other_events(events: Sequence[object], where: str) -> None:
@@ -220,7 +222,7 @@ def _refuse_other_events(events: Sequence[object], where: str) -> None:
         texts = (trace.type, trace.time or "", trace.session_id or "", trace.turn_id or "")
         parts: tuple[object, ...] = (trace.payload, trace.extra)
         if not all(map(is_text, texts)) or not all(isinstance(part, Mapping) for part in parts):
-            raise DataError(f"{where}: {trace!r:.200} is not made of texts and mappings")
+            raise DataError(f"{where}: {trace!r:.200} must consist of texts and mappings")
         try:
             orjson.dumps(parts)
         except TypeError as error:
@@ -228,7 +230,7 @@ def _refuse_other_events(events: Sequence[object], where: str) -> None:
 
 
 def _are_good(events: Sequence[object]) -> bool:
-    """Whether all *events* are as they should be, which is quickly said of many together."""
+    """Return True if all *events* are valid. One call for many events is fast."""
     parts: list[object] = []
     for trace in events:
         if type(trace) is not TraceEvent or type(trace.payload) is not dict or type(trace.extra) is not dict:
@@ -247,4 +249,4 @@ def _are_good(events: Sequence[object]) -> bool:
 
 
 def _broken(name: str, error: Exception) -> DataError:
-    return DataError(f"{name} broke off: {type(error).__name__}: {error}")
+    return DataError(f"{name} failed: {type(error).__name__}: {error}")

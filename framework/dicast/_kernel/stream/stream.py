@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..contract.protocols import Ledger
-from ..leases.leases import refuse_if_taken
+from ..leases.leases import raise_if_lease_lost
 from ..report.fold import Report
 from ..values import Claim, Entry, Event, Refusal, Subject
 from ..values.clock import Clock
@@ -158,7 +158,7 @@ class Stream:
 
         :raises LedgerError: when another process has taken the run up: its files are not this one's to replace.
         """
-        refuse_if_taken(self._ledger, self.run_id)
+        raise_if_lease_lost(self._ledger, self.run_id)
         for feed in self.feeds:
             if not feed.closed and (which is None or which(feed)):
                 await feed.close()
