@@ -14,7 +14,7 @@ import dicast
 from dicast import Failure, Judgment, Subject
 from dicast._kernel.cli import main
 from dicast.reporting import pair_runs, run_markdown
-from dicast_stats.command import read_comparison
+from dicast_stats.compare.command import read_comparison
 
 ROWS = 24
 LEDGER = {"ledger/sqlite": {"path": "ledger.db"}}

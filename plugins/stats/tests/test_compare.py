@@ -17,9 +17,9 @@ import dicast
 from dicast import ConfigError, Judgment, LedgerRefused, RequestError, Results, Subject
 from dicast.reporting import pair_passes, pass_counts
 from dicast.testing import run_pipeline
-from dicast_stats.command import COMPARISONS, Pair, compare
-from dicast_stats.flips import flips
-from dicast_stats.text import lines
+from dicast_stats.compare.command import COMPARISONS, Pair, compare
+from dicast_stats.compare.flips import flips
+from dicast_stats.compare.lines import lines
 
 ANSWER = """
 import json, sys

@@ -14,7 +14,7 @@ from scipy.stats import t
 
 from dicast import ConfigError, DataError, Results
 from dicast_stats import Paired
-from dicast_stats.corrected_pairs import corrected
+from dicast_stats.pairs.corrected import corrected
 
 
 def by_hand(pairs):

@@ -14,7 +14,7 @@ from scipy.special import expit, log_expit
 
 from dicast import ConfigError
 from dicast_stats import Leaderboard
-from dicast_stats.leaderboard import strengths
+from dicast_stats.aggregates.leaderboard import strengths
 
 PAIRED = Leaderboard(first="a", second="b", resamples=200)
 
@@ -113,7 +113,7 @@ def test_without_columns_the_criteria_are_the_systems(aggregated):
 
 def test_ranks_cover_the_true_ones():
     covered = 0
-    from dicast_stats.leaderboard import Games
+    from dicast_stats.aggregates.leaderboard import Games
 
     for seed in range(60):
         live = Games(PAIRED)

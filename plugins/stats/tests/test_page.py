@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import dicast
-from dicast_stats.command import compare
+from dicast_stats.compare.command import compare
 
 PAGE = Path(__file__).parents[3] / "docs" / "concepts" / "statistics.md"
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"\n]+)")?[^\n]*\n(.*?)^```$', re.MULTILINE | re.DOTALL)

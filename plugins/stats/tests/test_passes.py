@@ -14,7 +14,7 @@ import dicast
 from dicast import Judgment, Subject
 from dicast.testing import run_pipeline
 from dicast_stats import PassRate, ScoreStats
-from dicast_stats.command import compare
+from dicast_stats.compare.command import compare
 
 DICAST = Path(sys.executable).with_name("dicast")
 

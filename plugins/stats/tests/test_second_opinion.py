@@ -24,7 +24,7 @@ from dicast_stats import (
     Significance,
     VariantRanking,
 )
-from dicast_stats.significance import ADJUSTMENTS, adjusted
+from dicast_stats.numbers.adjustment import ADJUSTMENTS, adjusted
 
 SETS = 200
 seeds = pytest.mark.parametrize("block", range(10))

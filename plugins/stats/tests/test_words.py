@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dicast import ConfigError
 from dicast_stats import Paired
-from dicast_stats.words import pairs_needed, sentence
+from dicast_stats.text.sentences import pairs_needed, sentence
 
 
 def words(results, one, other, **options):

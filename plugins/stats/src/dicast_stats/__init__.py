@@ -1,34 +1,34 @@
-"""What a run's scores come to, how two runs compare, and when enough rows have been seen."""
+"""Statistics of a run's scores, comparisons of two runs, and conditions for stopping a run early."""
 
 from __future__ import annotations
 
 from dicast import Aggregate, Comparison, EarlyStop, hookimpl
 
-from .agreement import Agreement
-from .assumptions import Assumptions
-from .bayes import Bayes
-from .category_effects import CategoryEffects
-from .cliffs_delta import CliffsDelta
-from .criteria_effects import CriteriaEffects
-from .distribution import Distribution
-from .distribution_shift import DistributionShift
-from .leaderboard import Leaderboard
-from .outliers import Outliers
-from .paired import Paired
-from .pass_rate import PassRate
-from .plateau import Plateau
-from .power import Power
-from .practical import Practical
-from .rationale_analysis import RationaleAnalysis
-from .recommendation import Recommendation
-from .referee_alignment import RefereeAlignment
-from .score_delta import ScoreDelta
-from .score_flips import Flips
-from .score_stats import ScoreStats
-from .significance import Significance
-from .summaries import CostSummary, LatencySummary
-from .threshold import Threshold
-from .variant_ranking import VariantRanking
+from .aggregates.agreement import Agreement
+from .aggregates.distribution import Distribution
+from .aggregates.leaderboard import Leaderboard
+from .aggregates.pass_rate import PassRate
+from .aggregates.power import Power
+from .aggregates.rationale_analysis import RationaleAnalysis
+from .aggregates.recommendation import Recommendation
+from .aggregates.requests import CostSummary, LatencySummary
+from .aggregates.score_stats import ScoreStats
+from .aggregates.variant_ranking import VariantRanking
+from .pairs.flips import Flips
+from .pairs.outliers import Outliers
+from .pairs.paired import Paired
+from .pairs.practical import Practical
+from .pairs.referee_alignment import RefereeAlignment
+from .stops.plateau import Plateau
+from .stops.threshold import Threshold
+from .unpaired.assumptions import Assumptions
+from .unpaired.bayes import Bayes
+from .unpaired.category_effects import CategoryEffects
+from .unpaired.cliffs_delta import CliffsDelta
+from .unpaired.criteria_effects import CriteriaEffects
+from .unpaired.distribution_shift import DistributionShift
+from .unpaired.score_delta import ScoreDelta
+from .unpaired.significance import Significance
 
 __all__ = [
     "Agreement",
@@ -80,5 +80,5 @@ def dicast_comparisons() -> list[type[Comparison]]:
 
 @hookimpl
 def dicast_early_stops() -> list[type[EarlyStop]]:
-    """Offer the two reasons to stop early."""
+    """Offer the early stops."""
     return [Threshold, Plateau]

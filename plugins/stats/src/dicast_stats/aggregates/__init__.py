@@ -1,0 +1,3 @@
+"""Aggregates: figures of one run."""
+
+from __future__ import annotations

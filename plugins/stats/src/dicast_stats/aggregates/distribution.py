@@ -1,0 +1,101 @@
+"""How a run's scores are spread: quantiles, a histogram and their shape."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dicast import RunContext, Within
+
+from ..numbers.scale import divided, mean_of, multiplied, power_of
+from ..numbers.ties import varies
+from ..numbers.values import plain, quiet
+from ..scores.columns import ScoreColumns
+from ..text.reasons import explained
+
+if TYPE_CHECKING:
+    from ..numbers.values import Column
+
+_QUANTILES = (5, 25, 50, 75, 95)
+
+
+@attrs.frozen
+class Distribution:
+    """How the scores of each criterion are spread.
+
+    For each criterion: ``n`` and ``missing``; ``mean`` with its 95 % interval ``ci_low`` to ``ci_high`` (t); ``std`` (divided by one less than
+    the count); ``min``, ``p5``, ``p25``, ``p50``, ``p75``, ``p95`` and ``max``, interpolated linearly; ``skewness`` (the adjusted Fisher-Pearson
+    coefficient, from 3 scores on); ``effect_size``, mean/std; ``histogram``: ``edges``, one more than *bins*, equally far apart from the least
+    to the greatest score or, where all are alike, around them, and ``counts``; and ``words``. What is not defined is null, and ``reasons`` says why.
+
+    :param bins: how many bins the histogram has.
+    :param criteria: only these; all by default.
+    :param source_field: where the scores are, a dotted path under ``metrics``.
+    """
+
+    name = "distribution"
+
+    bins: int = attrs.field(default=10, validator=Within(1, 1000, "from 1 to 1000"))
+    criteria: tuple[str, ...] = ()
+    source_field: str = "scores"
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Spread]:
+        """Begin with no record."""
+        yield Spread(self)
+
+
+class Spread:
+    """Takes records, and keeps their scores by criterion."""
+
+    def __init__(self, options: Distribution) -> None:
+        self._bins, self._columns = options.bins, ScoreColumns(options.source_field, options.criteria)
+        self.add = self._columns.add
+
+    def finish(self) -> Mapping[str, object]:
+        """The figures of each criterion."""
+        with quiet():
+            return self._columns.finished({name: self._spread(name, column) for name, column in self._columns.items()})
+
+    def _spread(self, criterion: str, scores: Column) -> dict[str, Any]:
+        import numpy as np  # 0.1 s, which starting a run does not spend
+
+        names = ("mean", "ci_low", "ci_high", "std", "min", *(f"p{share}" for share in _QUANTILES), "max")
+        counts = {"n": len(scores), "missing": self._columns.missing(criterion)}
+        figures: dict[str, Any] = {**counts, **dict.fromkeys((*names, "skewness", "effect_size", "histogram"))}
+        if not len(scores):
+            return explained({**figures, "words": "no scores"}, {"n": "no scores"})
+        power = power_of(scores)
+        scaled = divided(scores, power)
+        lengths = {"mean": mean_of(scaled), "min": scaled.min(), "max": scaled.max()}
+        lengths |= dict(zip((f"p{share}" for share in _QUANTILES), np.percentile(scaled, _QUANTILES), strict=True))
+        reasons, alike = {}, not varies(scaled)
+        if not alike:
+            from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
+
+            deviation = float(scaled.std(ddof=1))
+            reach = float(stats.t.ppf(0.975, len(scores) - 1)) * deviation / sqrt(len(scores))
+            lengths |= {"std": deviation, "ci_low": lengths["mean"] - reach, "ci_high": lengths["mean"] + reach}
+            skewness = plain(stats.skew(scaled, bias=False)) if len(scores) > 2 else None  # its divisor is n - 2
+            figures |= {"skewness": skewness, "effect_size": plain(lengths["mean"] / deviation)}
+        else:
+            reasons = {"std": "the scores are all alike" if len(scores) > 1 else "1 of the 2 needed"}
+        figures |= {name: multiplied(value, power) for name, value in lengths.items()}
+        least, most = lengths["min"], lengths["max"]
+        room = max(0.5, abs(least) * 1e-6) if alike else 0.0  # for the edges to differ from each other
+        held, edges = np.histogram(scaled, self._bins, (least - room, most + room))
+        figures["histogram"] = {"edges": [multiplied(edge, power) for edge in edges], "counts": held.tolist()}
+        return explained({**figures, "words": _words(figures, alike=alike)}, reasons)
+
+
+def _words(figures: Mapping[str, Any], *, alike: bool) -> str:
+    count, low, high = f"{figures['n']:,}", f"{figures['p25']:.4g}", f"{figures['p75']:.4g}"
+    if alike:
+        return f"the one score is {low}" if figures["n"] == 1 else f"all {count} scores are {low}"
+    if figures["p25"] == figures["p75"]:
+        return f"at least half of {count} scores are {low}"
+    return f"the middle half of {count} scores lies between {low} and {high}"

@@ -1,0 +1,3 @@
+"""The command ``dicast compare``."""
+
+from __future__ import annotations

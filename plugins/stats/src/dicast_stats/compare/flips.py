@@ -1,0 +1,40 @@
+"""Subjects that pass in one run and not in another, with their scores."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import Any
+
+from dicast import Results
+from dicast.reporting import PairedPasses
+
+from ..scores.table import Key, Table
+
+
+def flips(pairs: PairedPasses, baseline: Results, variant: Results) -> list[dict[str, Any]]:
+    """Return the subjects whose pass has changed, in the order of *baseline*, under each label.
+
+    ``a`` and ``b`` say whether the subject passed in baseline and variant, ``score_a`` and ``score_b`` are its scores under ``label``; null
+    where a flag alone decided.
+    """
+    before, after = Table.of(baseline), Table.of(variant)
+    return [
+        {
+            "subject_kind": change.subject[0],
+            "subject_id": change.subject[1],
+            "label": change.label,
+            "a": change.a,
+            "b": change.b,
+            "score_a": _score(before, change.subject, change.label),
+            "score_b": _score(after, change.subject, change.label),
+        }
+        for change in pairs.changes()
+    ]
+
+
+def _score(table: Table, subject: Key, label: str) -> float | None:
+    row = table.rows.get(subject)
+    if row is None:
+        return None
+    value = float((table.scores(label) if label in table.criteria else table.whole)[row])
+    return None if isnan(value) else value

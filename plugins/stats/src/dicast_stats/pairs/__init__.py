@@ -1,0 +1,3 @@
+"""Comparisons of two runs over the same subjects."""
+
+from __future__ import annotations

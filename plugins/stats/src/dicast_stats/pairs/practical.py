@@ -1,0 +1,74 @@
+"""Whether a difference between two runs is large enough to matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dicast import Results, Within
+
+from ..numbers.ties import reaches
+from ..scores.sides import Sides, compared
+from ..text.reasons import explained
+from ..text.sentences import subjects
+from .scores import PairedScores, mean_change, other_scale, paired_rows
+
+if TYPE_CHECKING:
+    from ..scores.table import Rows
+
+_SHARES = ("meaningful_change_rate", "baseline_success_rate", "variant_success_rate", "success_delta", "nnt")
+
+
+@attrs.frozen
+class Practical:
+    """How many subjects changed by enough to matter, and how many more succeed, where both runs judged the same subjects.
+
+    The defaults are for grades from 1 to 5; where all scores are from 0 to 1, ``words`` says so. For each criterion, over the ``n`` subjects with a score in both: ``mean_difference`` (variant less baseline) with ``ci_low``, ``ci_high``
+    (paired t, 95 %) and ``effect_size`` (d_z); ``meaningful_change_rate``, the share of subjects whose score changed by *threshold* or more in
+    either direction; ``baseline_success_rate`` and ``variant_success_rate``, the shares at *success_threshold* or above; ``success_delta``,
+    their difference; ``nnt``, 1/``success_delta``: how many subjects there are for one more success, negative for one success less, null
+    where both are alike (R. J. Cook and D. L. Sackett, BMJ 310, 1995, 452-454); and ``words``. What is not defined is null, and ``reasons`` says why.
+
+    :param threshold: the least change of a score that matters, in the scores' scale; more than 0.
+    :param success_threshold: the least score of a success.
+    :param criteria: only these; all by default.
+    """
+
+    name = "practical"
+
+    threshold: float = attrs.field(default=1.0, validator=Within(0, inf, "more than 0", open=True))
+    success_threshold: float = 4.0
+    criteria: tuple[str, ...] = ()
+
+    def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
+        """The shares for each criterion."""
+        rows = paired_rows(baseline, variant)
+        return compared(baseline, variant, self.criteria, lambda sides: self._weighed(sides, rows))
+
+    def _weighed(self, sides: Sides, rows: tuple[Rows, Rows]) -> dict[str, Any]:
+        scores = PairedScores.of(sides, rows)
+        figures, count = {**mean_change(scores.change), **dict.fromkeys(_SHARES)}, len(scores.change)
+        if not count:
+            return explained(
+                {**figures, "words": "no subject has a score in both runs"},
+                {"n": "no subject has a score in both runs"},
+            )
+        before, after = (int(reaches(side, self.success_threshold).sum()) for side in (scores.was, scores.now))
+        changed = float(reaches(abs(scores.change), self.threshold).mean())
+        rates = (
+            changed,
+            before / count,
+            after / count,
+            (after - before) / count,
+            count / (after - before) if after != before else None,
+        )
+        reasons = {} if after != before else {"nnt": "as many succeed in both runs"}
+        if count < 2 or figures["effect_size"] is None:
+            reasons["effect_size"] = "the differences are all alike: there is no variance to compare them with"
+        words = f"{changed:.1%} of {subjects(count)} changed by {self.threshold:g} or more; {before:,} succeeded ({self.success_threshold:g} or more) before, {after:,} do now"
+        line = sides.variant.line(sides.criterion)
+        words += other_scale(scores, self.success_threshold, line, "success_threshold and threshold")
+        return explained({**figures, **dict(zip(_SHARES, rates, strict=True)), "words": words}, reasons)

@@ -1,0 +1,3 @@
+"""Early stops: conditions that end a run."""
+
+from __future__ import annotations

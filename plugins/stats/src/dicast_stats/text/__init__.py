@@ -1,0 +1,3 @@
+"""Sentences on results, and reasons for missing figures."""
+
+from __future__ import annotations

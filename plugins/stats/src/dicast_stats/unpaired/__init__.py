@@ -1,0 +1,3 @@
+"""Comparisons of two runs over different subjects."""
+
+from __future__ import annotations
