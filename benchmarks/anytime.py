@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dicast_trust.betting import BettingTest
+from dicast_trust.statistics.betting import BettingTest
 
 ALPHA = 0.05
 

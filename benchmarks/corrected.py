@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from dicast_trust.corrected import Corrected
+from dicast_trust.audits.corrected import Corrected
 
 CASES = [
     (n, audits, kind, sessions)

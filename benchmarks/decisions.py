@@ -23,10 +23,10 @@ from typing import Any
 try:
     from dicast.toolkit.gold import GoldLabel
     from dicast.toolkit.text_table import TextTable
-    from dicast_trust.calibration import Calibration
-    from dicast_trust.outcomes import Outcome
-    from dicast_trust.rules import Rules
-    from dicast_trust.verdicts import Stage
+    from dicast_trust.calibration.document import Calibration
+    from dicast_trust.verdicts.outcomes import Outcome
+    from dicast_trust.verdicts.rules import Rules
+    from dicast_trust.verdicts.stages import Stage
 except ModuleNotFoundError as error:
     sys.exit(f"there is no {error.name}: uv run --extra trust python benchmarks/decisions.py")
 

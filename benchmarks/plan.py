@@ -12,8 +12,8 @@ import argparse
 
 import numpy as np
 
-from dicast_trust.moments import Moments
-from dicast_trust.plan_cost import from_rows, from_size
+from dicast_trust.plan.cost import from_rows, from_size
+from dicast_trust.statistics.moments import Moments
 
 CASES = [(10, 0.25, 10), (20, 0.25, 10), (20, 0.25, 30), (20, 0.5, 10), (40, 0.25, 10), (40, 0.1, 10), (20, 1.0, 10)]
 ROWS = 1000

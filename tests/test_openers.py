@@ -39,7 +39,7 @@ ALLOWED = {
     "plugins/sandbox/src/dicast_sandbox/watch.py": "files of /proc about processes",
     "plugins/serve/src/dicast_serve/pages.py": "scripts inside the distribution",
     "plugins/traces/src/dicast_traces/live/tail.py": "a regular file that grows, of which it reads parts",
-    "plugins/trust/src/dicast_trust/canaries.py": "a list inside the distribution",
+    "plugins/trust/src/dicast_trust/cards/canaries.py": "a list inside the distribution",
     "contrib/pytest/src/dicast_pytest/sharing.py": "its own temporary file",
 }
 """Modules that open files by themselves, and which files."""

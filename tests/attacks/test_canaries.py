@@ -11,7 +11,7 @@ import pytest
 from dicast import Due, Failure, Subject
 from dicast.testing import FakeChatModel
 from dicast_llm import LlmJudge, Pairwise
-from dicast_trust.canaries import canaries, with_canaries
+from dicast_trust.cards.canaries import canaries, with_canaries
 
 PLAIN = Due(Subject("row", "1", "What is the capital of Turkey?", "It may be Istanbul.", "Ankara"))
 PLANTED = with_canaries([PLAIN], canaries())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dicast
 from dicast._kernel.cli import main
-from dicast_trust.shapley import every_cell, shares
+from dicast_trust.statistics.shapley import every_cell, shares
 
 PIPELINE = """
 name: answers

@@ -15,7 +15,7 @@ from scipy import stats
 
 import dicast
 from dicast._kernel.cli import main
-from dicast_trust.bridge import paired_difference
+from dicast_trust.change.bridge import paired_difference
 
 PIPELINE = """
 name: {name}

@@ -12,7 +12,7 @@ import pytest
 import dicast
 from dicast import Subject, TraceEvent
 from dicast._kernel.cli import main
-from dicast_trust.canaries import can_plant
+from dicast_trust.cards.canaries import can_plant
 
 RUN = """
 name: answers
@@ -363,8 +363,8 @@ def test_an_unknown_label_names_the_nearest(checked, capsys):
 
 
 def test_drift_is_found_on_anchors_that_are_judged_again(folder, capsys):
-    from dicast_trust.drift import drift
-    from dicast_trust.recorded import Recorded, Said
+    from dicast_trust.cards.drift import drift
+    from dicast_trust.cards.recorded import Recorded, Said
 
     def said(seq, score):
         return Said(seq, "run", False, None, score, 1.0, None, "llm", None, 1, None, ())
@@ -391,7 +391,7 @@ def test_a_thousand_recorded_subjects_take_less_than_five_seconds(folder, capsys
 
 def test_canaries_are_not_offered_for_labelling(judged, folder, capsys):
     from dicast import read_ledger
-    from dicast_trust.choosing import read_subjects
+    from dicast_trust.labels.choosing import read_subjects
 
     card(capsys)
     found = read_ledger(folder / "ledger.db", read_subjects)

@@ -10,8 +10,8 @@ import pytest
 from dicast import pipeline_judges
 from dicast._kernel.cli import main
 from dicast_hybrid.document import answered
-from dicast_trust.calibration import digest
-from dicast_trust.label import Work
+from dicast_trust.calibration.document import digest
+from dicast_trust.labeling.label import Work
 
 PIPELINE = """
 name: live

@@ -11,7 +11,7 @@ import pytest
 
 import dicast
 from dicast._kernel.cli import main
-from dicast_trust.order_bias import Pair, both_orders, order_flips, preferences
+from dicast_trust.cards.order_bias import Pair, both_orders, order_flips, preferences
 
 pytestmark = pytest.mark.outside_data
 

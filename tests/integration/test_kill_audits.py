@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from dicast_hybrid.document import answered
-from dicast_trust.calibration import digest
+from dicast_trust.calibration.document import digest
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
 

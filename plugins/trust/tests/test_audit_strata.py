@@ -15,8 +15,8 @@ from scipy import stats
 
 from dicast import ConfigError, Cost, Score
 from dicast.testing import run_pipeline
-from dicast_trust.audit_rates import rates_for_width
-from dicast_trust.corrected import METRICS, Corrected
+from dicast_trust.audits.corrected import METRICS, Corrected
+from dicast_trust.audits.rates import rates_for_width
 
 GROUPS, RATES = np.array(["easy", "hard"]), {"easy": 0.1, "hard": 0.5}
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast_trust.betting import BETS, BettingTest
+from dicast_trust.statistics.betting import BETS, BettingTest
 
 GRID = [step / 1000 for step in range(1001)]
 

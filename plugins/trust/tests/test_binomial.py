@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 from statsmodels.stats.proportion import proportion_confint
 
-from dicast_trust.binomial import clustered_upper, least_labels, most_errors, passes, upper, wilson
-from dicast_trust.e_process import ln_above, ln_below
+from dicast_trust.statistics.binomial import clustered_upper, least_labels, most_errors, passes, upper, wilson
+from dicast_trust.statistics.e_process import ln_above, ln_below
 
 RATES = st.floats(0.01, 0.99)
 

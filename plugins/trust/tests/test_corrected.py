@@ -16,7 +16,7 @@ from scipy import stats
 
 from dicast import Score
 from dicast.testing import run_pipeline
-from dicast_trust.corrected import Corrected, combined_wilson, wilson
+from dicast_trust.audits.corrected import Corrected, combined_wilson, wilson
 
 METRICS = "metrics"
 

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from dicast.toolkit.gold import GoldLabel
-from dicast_trust.calibration import Calibration
-from dicast_trust.e_process import ln_above
-from dicast_trust.labels_needed import least_n
-from dicast_trust.ladder import Labelled, RungTest, climb, thresholds
-from dicast_trust.outcomes import Outcome
-from dicast_trust.rules import Rules
-from dicast_trust.signals import QUANTILES, cross_fitted, fit, fold, scores
-from dicast_trust.verdicts import Stage
+from dicast_trust.calibration.document import Calibration
+from dicast_trust.calibration.labels_needed import least_n
+from dicast_trust.calibration.ladder import Labelled, RungTest, climb, thresholds
+from dicast_trust.calibration.signals import QUANTILES, cross_fitted, fit, fold, scores
+from dicast_trust.statistics.e_process import ln_above
+from dicast_trust.verdicts.outcomes import Outcome
+from dicast_trust.verdicts.rules import Rules
+from dicast_trust.verdicts.stages import Stage
 
 RISK, ALPHA = 0.1, 0.1
 DATA = os.environ.get("DICAST_OUTSIDE_DATA")

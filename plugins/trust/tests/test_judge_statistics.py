@@ -15,10 +15,10 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from dicast_trust.binomial import wilson
-from dicast_trust.chance_agreement import ac1, alpha, auc, balanced, kappa, newcombe, resampled, tables
-from dicast_trust.forecasts import calibration
-from dicast_trust.regression import holm, linear, logit, p_value
+from dicast_trust.statistics.binomial import wilson
+from dicast_trust.statistics.chance_agreement import ac1, alpha, auc, balanced, kappa, newcombe, resampled, tables
+from dicast_trust.statistics.forecasts import calibration
+from dicast_trust.statistics.regression import holm, linear, logit, p_value
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
 votes = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=60)

@@ -18,9 +18,9 @@ from trust_project import Row, judge, rows_of
 
 from dicast import Subject
 from dicast.toolkit.gold import GoldLabel
-from dicast_trust.choosing import Judged
-from dicast_trust.labellers import Labellers
-from dicast_trust.prompt import Prompt
+from dicast_trust.labeling.prompt import Prompt
+from dicast_trust.labels.agreement import Labellers
+from dicast_trust.labels.choosing import Judged
 
 SUBJECTS = [Judged(Subject("row", f"r{number}", "?", "!"), "run") for number in range(4)]
 

@@ -16,12 +16,11 @@ from scipy import stats
 
 import dicast
 from dicast import ConfigError
-from dicast_trust.moments import Moments
-from dicast_trust.plan import make_plan, plan
-from dicast_trust.plan_asked import Asked
-from dicast_trust.plan_cost import from_rows, from_size
-from dicast_trust.plan_labels import labels_document
-from dicast_trust.plan_width import (
+from dicast_trust.plan.command import make_plan, plan
+from dicast_trust.plan.cost import from_rows, from_size
+from dicast_trust.plan.labels import labels_document
+from dicast_trust.plan.request import Asked
+from dicast_trust.plan.width import (
     high_spread,
     least_difference,
     mcnemar_subjects,
@@ -29,6 +28,7 @@ from dicast_trust.plan_width import (
     subjects_for_width,
     width,
 )
+from dicast_trust.statistics.moments import Moments
 
 
 def moments(xs, ys=None):

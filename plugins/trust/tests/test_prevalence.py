@@ -13,8 +13,8 @@ from scipy import stats
 
 from dicast.testing import run_pipeline
 from dicast.toolkit.function_task import FunctionTask
-from dicast_trust.corrected import wilson
-from dicast_trust.prevalence import Prevalence, rogan_gladen
+from dicast_trust.audits.corrected import wilson
+from dicast_trust.audits.prevalence import Prevalence, rogan_gladen
 
 
 def record(judged, label=None):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicast_trust.ladder import Labelled, RungTest, climb, thresholds
-from dicast_trust.representativeness import PERMUTATIONS, label_difference
+from dicast_trust.calibration.ladder import Labelled, RungTest, climb, thresholds
+from dicast_trust.statistics.representativeness import PERMUTATIONS, label_difference
 
 LEVELS = [0.5, 0.6, 0.7, 0.8, 0.9]
 

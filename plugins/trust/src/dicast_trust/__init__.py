@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dicast import hookimpl
 
-from .anytime import Anytime
-from .prevalence import Prevalence
+from .audits.prevalence import Prevalence
+from .stopping.anytime import Anytime
 
 __all__ = ["Anytime", "Prevalence"]
 

@@ -1,0 +1,257 @@
+"""``score.corrected``: the mean that a run would have, had every subject been given its truth metrics, from those that audits looked at.
+
+A difference estimator over two strata: the subjects that passed the gate, whose truth is known, and those that it held back, of which the
+audits are a random sample. The slope makes use of the score that a held back subject has (A. N. Angelopoulos, J. C. Duchi and T. Zrnic,
+PPI++: efficient prediction-powered inference, 2023); the degrees of freedom are Satterthwaite's (Biometrics Bulletin 2, 1946, 110-114).
+Where truths are 0 or 1: Wilson intervals combined by the method of variance estimates recovery (G. Zou and A. Donner, Statistics in
+Medicine 27, 2008, 1693-1702).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .costs import AuditCosts, Audited
+from .rates import audit_rates
+from .sessions import AuditSessions
+from .strata import LEAST, LEAST_OF_TWO, Estimate, Part, Strata
+
+Z = 1.959963984540054
+"""The 97.5 % quantile of the standard normal distribution."""
+
+LEAST_OF_GROUP = {True: 1, False: 3}
+"""How many audits each of several groups takes, where every truth is 0 or 1 and where not."""
+
+FEW, TINY = 20, 1e-12
+"""With fewer sessions than these the variance itself is badly known; a mean square up to this is none."""
+
+METRICS = "metrics"
+
+
+class Corrected:
+    """Takes a run's subjects as they are judged, and corrects the mean of each of *labels*, in memory that does not grow with them.
+
+    It has the entry point ``trust`` in the group ``dicast.corrections``. *rate* is the share of held back subjects that are audited; *rates*, where they
+    are in groups, that of some groups.
+    """
+
+    rates = staticmethod(audit_rates)
+
+    def __init__(self, labels: Sequence[str], rate: float, rates: Mapping[str, float] | None = None) -> None:
+        self._labels, self._rate, self._rates = labels, rate, rates
+        self._strata = {label: Strata() for label in labels}
+        self._alone = {label: Strata() for label in labels}
+        self._sessions = {label: AuditSessions() for label in labels}
+        self._costs = AuditCosts()
+        self._skipped = 0
+
+    def add(self, subjects: Iterable[Mapping[str, Any]]) -> None:
+        """Take subjects: ``session_id``, ``state`` (passed, held, audited or skipped), ``score``, ``truths`` by label, ``costs``."""
+        for subject in subjects:
+            state, score, session = subject["state"], subject["score"], subject["session_id"]
+            group = subject.get("stratum", "")
+            if state == "skipped":
+                self._skipped += 1
+                continue
+            self._costs.add(state, subject["costs"])
+            for label, strata in self._strata.items():
+                truth = subject["truths"].get(label)
+                counts = strata.add(state, score, truth, group)
+                if counts and session is None:
+                    self._alone[label].add(state, score, truth, group)
+                elif counts:
+                    self._sessions[label].add(session, state, score, truth, group)
+
+    def finish(self, means: Mapping[str, float | None]) -> dict[str, Any]:
+        """What the means come to, of which the run has the plain ones: ``corrected`` and ``reasons`` by label, ``cost`` and ``audit``."""
+        found: dict[str, Any] = {"corrected": {}, "reasons": {}}
+        for label in self._labels:
+            corrected, reason = self._correct(label, means.get(label))
+            found["corrected"][label] = corrected
+            if reason is not None:
+                found["reasons"][label] = reason
+        strata = self._strata[METRICS]
+        if strata.held_back and (unmet := (self._rates or {}).keys() - strata.groups.keys()):
+            there = ", ".join(map(repr, sorted(strata.groups)))
+            logging.getLogger(__name__).warning(
+                "scoring.audit.strata: no subject that the proxies held back is in the group %s; there are %s",
+                " or ".join(map(repr, sorted(unmet))),
+                there,
+            )
+        estimate = Estimate.of(strata, slope=True) if strata.count and strata.audited > 1 else None
+        spread = None if estimate is None else strata.spread()
+        parts = {} if estimate is None else estimate.parts
+        spent = self._costs.document(strata.count, strata.held_back, self._rate, spread, self._audits(parts))
+        return {**found, **spent}
+
+    def _audits(self, parts: Mapping[str, Part]) -> dict[str, Audited] | None:
+        """What is known of the audits of each group; None where nothing is."""
+        rates = self._rates or {}
+        known = {name: Audited(part.share, part.tau2, rates.get(name, self._rate)) for name, part in parts.items()}
+        return known or None
+
+    def _correct(self, label: str, plain: float | None) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+        strata, sessions = self._strata[label], self._sessions[label]
+        n, m, held = strata.count, strata.audited, strata.held_back
+        if self._skipped:
+            message = (
+                f"{self._skipped:,} subjects passed the gate and were not given their truth metrics, for want of budget"
+            )
+            return None, {"reason": "truths_skipped", "message": message}
+        if n < 2 or plain is None:
+            return None, {"reason": "too_few_subjects", "message": f"{n:,} subjects have a score; it takes two"}
+        repeated = sessions.repeats()
+        is_binary = strata.is_binary and not repeated
+        if held and m < (LEAST_OF_TWO if is_binary else LEAST):
+            return None, self._too_few(strata)
+        if alone := [name for name, group in strata.groups.items() if group.audited.count < LEAST_OF_GROUP[is_binary]]:
+            return None, self._too_few_of(alone, strata)
+        if is_binary:
+            estimate, degrees = Estimate.of(strata, slope=False), None
+            low, high = stratified_wilson(strata)
+            variance, method = estimate.variance(strata), "stratified-wilson"
+        else:
+            estimate, method = Estimate.of(strata, slope=True), "general"
+            variance, degrees = (
+                _clustered(strata, self._alone[label], estimate, sessions) if repeated else _plain(strata, estimate)
+            )
+            if degrees is None:
+                message = "the subjects, or those that were audited, are all of one session: it takes two"
+                return None, {"reason": "too_few_sessions", "message": message}
+            low, high = _interval(estimate.mean, variance, degrees)
+        return {
+            "mean": estimate.mean,
+            "ci_low": low,
+            "ci_high": high,
+            "method": method,
+            "n_audited": m,
+            "held_back": held,
+            "lambda": estimate.slope,
+            "ess": strata.spread() / variance if variance > 0 else None,
+            "plain_bias": plain - estimate.mean,
+            "plain_bias_low": plain - high,
+            "plain_bias_high": plain - low,
+            **self._of_groups(strata, estimate),
+            **_notes(strata, estimate, None if is_binary or not repeated else degrees),
+        }, None
+
+    def _of_groups(self, strata: Strata, estimate: Estimate) -> dict[str, Any]:
+        """What the estimate is in each group, where there are several."""
+        if self._rates is None:
+            return {}
+        return {
+            "strata": {
+                name: {
+                    "n_audited": int(part.count),
+                    "held_back": int(strata.groups[name].held.count),
+                    "lambda": part.slope,
+                    "rate": self._rates.get(name, self._rate),
+                }
+                for name, part in sorted(estimate.parts.items())
+            }
+        }
+
+    def _too_few_of(self, groups: Sequence[str], strata: Strata) -> dict[str, Any]:
+        named = ", ".join(repr(name) for name in groups[:3])
+        least = LEAST_OF_GROUP[False]
+        message = f"groups of which fewer than {least} were audited: {named}{' …' if len(groups) > 3 else ''}; audit these at a higher rate (strata.rates)"
+        counts = {"n_audited": strata.audited, "held_back": strata.held_back, "subjects": None}
+        return {"reason": "too_few_audits", "message": message, **counts}
+
+    def _too_few(self, strata: Strata) -> dict[str, Any]:
+        m, held, rate = strata.audited, strata.held_back, self._rate
+        needed = math.ceil(LEAST / (strata.share_held * rate)) if rate else None
+        about = f"about {needed:,} subjects give {LEAST}" if needed else "with a rate of 0 nobody is audited"
+        message = f"{m:,} of {held:,} held back subjects were audited; {about}, or a higher rate"
+        return {"reason": "too_few_audits", "message": message, "n_audited": m, "held_back": held, "subjects": needed}
+
+
+def _notes(strata: Strata, estimate: Estimate, degrees: float | None) -> dict[str, Any]:
+    """``notes``: where the interval is narrower than what is known; nothing where it is not. *degrees* are those of few sessions."""
+    said = []
+    alike = [
+        name for name, part in estimate.parts.items() if part.squares <= TINY * part.count and not strata.is_binary
+    ]
+    if alike:
+        rare = max(3 / estimate.parts[name].count for name in alike)
+        said.append(
+            f"audits_alike: in each audit the truth differs from the score by as much; up to {min(1.0, rare):.0%} of those held back may be otherwise".replace(
+                "%", " %"
+            )
+        )
+    if degrees is not None and degrees < FEW:
+        said.append(
+            f"few_sessions: the audits are of few sessions ({degrees:.0f} degrees of freedom); with fewer than {FEW} the interval is rough"
+        )
+    return {"notes": said} if said else {}
+
+
+def _plain(strata: Strata, estimate: Estimate) -> tuple[float, float | None]:
+    """The variance of a mean whose subjects have nothing to do with each other, and its degrees of freedom."""
+    variance = estimate.variance(strata)
+    audits = [(part.own, part.degrees) for part in estimate.parts.values()]
+    return variance, _degrees(variance, audits, strata.count - 1)
+
+
+def _clustered(
+    strata: Strata, alone: Strata, estimate: Estimate, sessions: AuditSessions
+) -> tuple[float, float | None]:
+    """The same where subjects share sessions, but for those *alone*: the variance is that of sums of pseudo-scores over sessions."""
+    parts = {name: (part.slope, part.shift, part.each) for name, part in estimate.parts.items()}
+    clusters, audited, squares = sessions.squares(estimate.mean, parts)
+    clusters, audited = clusters + alone.count, audited + alone.audited
+    if clusters < 2 or (strata.held_back and audited < 2):
+        return 0.0, None
+    squares += estimate.pseudo_squares(alone)
+    variance = clusters / (clusters - 1) * squares / strata.count**2
+    return variance, _degrees(variance, [(estimate.own, audited - 1)], clusters - 1)
+
+
+def _degrees(variance: float, audits: Sequence[tuple[float, float]], others: float) -> float:
+    """Satterthwaite's degrees of freedom of a variance, of which *audits* are the parts that come from these, with the degrees of each."""
+    own = math.fsum(part for part, _ in audits)
+    parts = (variance - own) ** 2 / others + math.fsum(part**2 / degrees for part, degrees in audits if part)
+    return variance**2 / parts if parts > 0 else others
+
+
+def _interval(mean: float, variance: float, degrees: float) -> tuple[float, float]:
+    from scipy.special import stdtrit  # type: ignore[import-untyped]  # 100 ms; only the end of a run with audits needs it
+
+    half = float(stdtrit(degrees, 0.975)) * math.sqrt(variance)
+    return max(0.0, mean - half), min(1.0, mean + half)
+
+
+def wilson(rate: float, n: float, z: float = Z) -> tuple[float, float]:
+    """Wilson's interval of a *rate* of *n* (Journal of the American Statistical Association 22, 1927, 209-212)."""
+    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    return (max(0.0, centre - half) if rate > 0 else 0.0), (min(1.0, centre + half) if rate < 1 else 1.0)
+
+
+def stratified_wilson(strata: Strata) -> tuple[float, float]:
+    """The interval of a mean of truths that are 0 or 1, which are known of all that passed and of the audited alone."""
+    passed = strata.passed
+    known = [(passed.count, passed.x, passed.count)]
+    known += [(group.held.count, group.audited.y, group.audited.count) for group in strata.groups.values()]
+    return combined_wilson([one for one in known if one[0]])
+
+
+def combined_wilson(strata: Sequence[tuple[float, float, float]], z: float = Z) -> tuple[float, float]:
+    """The interval of a mean over *strata*: the size of each, the rate that is known of it, and of how many that is known.
+
+    The sizes are random too, which is what the last term is: of two strata ``z^2 (p1 - p2)^2 w (1 - w) / n``.
+    """
+    n = sum(size for size, _, _ in strata)
+    mean = sum(size / n * rate for size, rate, _ in strata)
+    below = above = 0.0
+    for size, rate, known in strata:
+        low, high = wilson(rate, known, z)
+        below += (size / n * (rate - low)) ** 2
+        above += (size / n * (high - rate)) ** 2
+    if len(strata) > 1:
+        sizes = z * z * math.fsum(size / n * (rate - mean) ** 2 for size, rate, _ in strata) / n
+        below, above = below + sizes, above + sizes
+    return max(0.0, mean - math.sqrt(below)), min(1.0, mean + math.sqrt(above))

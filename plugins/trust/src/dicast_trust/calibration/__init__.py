@@ -1,0 +1,3 @@
+"""``dicast calibrate``: thresholds of a judge or a cascade with a bounded error rate."""
+
+from __future__ import annotations

@@ -1,0 +1,284 @@
+"""The document of a calibration: thresholds of a cascade's stages, what they rest on, and what they guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_HALF_EVEN, Decimal
+from hashlib import sha256
+from typing import Any
+
+import attrs
+import orjson
+
+from dicast import ConfigError, Ledger, Slot
+from dicast.signals import TextLengths, feature_values
+from dicast.toolkit.gold import GoldLabel
+
+from ..labels.gold import Gold, LabeledOutputs
+from ..labels.matching import check_count, check_judged, check_kinds, matched
+from ..statistics.binomial import wilson
+from ..verdicts.outcomes import Outcome
+from ..verdicts.rules import Rules
+from ..verdicts.stages import Stage, Subject, check_identity, read_stages
+from .ladder import Rung
+from .signals import read_lengths
+from .steps import Given, Step, next_risk, take
+
+VERSION = 1
+GUARANTEE = "holds for subjects drawn as these labels were"
+
+_CENTS = Decimal("0.000000001")
+
+
+@attrs.frozen
+class Calibration:
+    """The steps of a cascade, calibrated; *stages* are all its stages, of which the last has no step."""
+
+    rules: Rules
+    gold: Gold | None = attrs.field(
+        repr=False
+    )  # nobody reads ten thousand labels, and whoever logs this spends a second on them
+    cascade: Slot | None = attrs.field(repr=False)
+    stages: tuple[Stage, ...] = attrs.field(repr=False)
+    steps: tuple[Step, ...] = attrs.field(repr=False)
+    labels: Mapping[Subject, GoldLabel] = attrs.field(repr=False)
+    lengths: Mapping[Subject, TextLengths] = attrs.field(repr=False)
+
+    @classmethod
+    def of_labels(
+        cls,
+        labels: Mapping[Subject, GoldLabel],
+        stages: Sequence[Stage],
+        rules: Rules,
+        gold: Gold | None = None,
+        cascade: Slot | None = None,
+        lengths: Mapping[Subject, TextLengths] | None = None,
+    ) -> Calibration:
+        """Calibrate the steps one after the other, each at its share of alpha and by the labels that those before it do not keep.
+
+        :raises DataError: when a stage was not asked about a labelled subject that reaches it.
+        :raises ConfigError: when a feature that was named is none.
+        """
+        calibrated = stages[:-1] if len(stages) > 1 else stages
+        found = cls(rules, gold, cascade, tuple(stages), (), labels, lengths or {})
+        is_one_class = len({rules.label_class(label.score) for label in labels.values()}) == 1
+        for index, stage in enumerate(calibrated):
+            given = Given(stage, found.left(), found.reaches, found.lengths, index > 0, is_one_class)
+            check_judged(given.labels, stage)
+            try:
+                step = take(given, rules, rules.alpha / len(calibrated))
+            except ValueError as error:
+                raise ConfigError(str(error)) from error
+            found = attrs.evolve(found, steps=(*found.steps, step))
+        return found
+
+    def left(self) -> dict[Subject, GoldLabel]:
+        """The labels that no step so far keeps."""
+        kept = {key for step in self.steps for key in step.kept}
+        return {key: label for key, label in self.labels.items() if key not in kept}
+
+    def reaches(self, key: Subject) -> bool:
+        """Whether no step so far keeps a subject."""
+        outcomes = ((step, step.stage.outcomes.get(key)) for step in self.steps)
+        return not any(one is not None and self.keeps(step, key, one) for step, one in outcomes)
+
+    def document(self) -> dict[str, Any]:
+        """The document, with the digest of all of it."""
+        share, stages = 1.0, []
+        for index, step in enumerate(self.steps):
+            later = self.stages[index + 1] if index + 1 < len(self.stages) else None
+            risk = next_risk(step, later, self.rules)
+            stages.append(_stage(step, share * step.share, risk))
+            share *= 1 - step.share
+        rules = self.rules
+        done = {
+            "version": VERSION,
+            "target": rules.target,
+            "alpha": rules.alpha,
+            "agree": rules.agree,
+            "window": rules.window if rules.agree == "within" else None,
+            "pass_at": rules.pass_at if rules.agree == "pass" else None,
+            "assume_random": rules.assume_random,
+            "gold": {"n": len(self.labels), "digest": None if self.gold is None else self.gold.digest},
+            "population": {"runs": list(_runs(self.stages)), "n": len(self.stages[0].outcomes)},
+            "stages": stages,
+            "cascade": self._cascade() if len(self.stages) > 1 else None,
+            "guarantee": GUARANTEE,
+        }
+        return done | {"digest": digest(done)}
+
+    def keeps(self, step: Step, key: Subject, one: Outcome) -> bool:
+        """Whether *step* keeps what its stage said of a subject."""
+        at = step.climb.threshold
+        if at is None or one.score is None:
+            return False
+        if step.model is None:
+            return one.confidence >= at
+        values = feature_values(step.model.features, one.score, one.confidence, one.signals, self.lengths.get(key))
+        return values is not None and step.model.probability(values) >= at
+
+    def _cascade(self) -> dict[str, Any]:
+        """What the cascade as a whole would do, beside its last stage alone."""
+        reasons: list[str] = []
+        first = self.steps[0]
+        return {
+            "escalation_rate": 1 - first.share if first.reached else None,
+            "asked": self._asked(),
+            "cost": self._cost(),
+            "agreement": _interval(self._right(reasons, alone=False)),
+            "last_stage": _interval(self._right(reasons, alone=True)),
+            "reasons": list(dict.fromkeys(reasons)),
+        }
+
+    def _right(self, reasons: list[str], *, alone: bool) -> list[bool] | None:
+        """Of each label whether the cascade agrees, or its last stage *alone*; None where some subject was not put to it."""
+        found, missing = [], 0
+        for key, label in self.labels.items():
+            decided, known = self._decided(key, alone=alone)
+            missing += not known
+            if decided is not None and decided.score is not None:
+                found.append(not self.rules.wrong(decided.score, label.score))
+        if missing:
+            what = "last_stage" if alone else "agreement"
+            asked = f"{self.stages[-1].label} has not judged {missing} of {len(self.labels)} labelled subjects"
+            reasons.append(f"{what}: {asked}; --judge-missing asks it")
+            return None
+        return found
+
+    def _decided(self, key: Subject, *, alone: bool) -> tuple[Outcome | None, bool]:
+        """Whose verdict stands on a labelled subject, and whether all stages that it reaches were asked."""
+        last = self.stages[-1].outcomes.get(key)
+        if alone:
+            return last, last is not None
+        good: Outcome | None = None
+        for step in self.steps:
+            one = step.stage.outcomes.get(key)
+            if one is None:
+                return None, False
+            good = one if one.score is not None else good
+            if key in step.kept:
+                return one, True
+        if last is None:
+            return None, False
+        return (last if last.score is not None else good), True
+
+    def _asked(self) -> dict[str, float]:
+        """Which share of all subjects each stage is asked about."""
+        found, reach = {}, 1.0
+        for index, stage in enumerate(self.stages):
+            found[stage.label] = reach
+            reach *= 1 - self.steps[index].share if index < len(self.steps) else 1
+        return found
+
+    def _cost(self) -> dict[str, str | None]:
+        """What judging all subjects of the ledger costs by the cascade, and by its last stage alone, in usd."""
+        n, total = Decimal(len(self.stages[0].outcomes)), Decimal(0)
+        means = [_mean_cost(stage) for stage in self.stages]
+        for mean, share in zip(means, self._asked().values(), strict=True):
+            if share and mean is None:
+                return {"cascade": None, "last_stage_alone": _money(means[-1], n)}
+            total += Decimal(str(share)) * (mean or Decimal(0))
+        return {"cascade": _money(total, n), "last_stage_alone": _money(means[-1], n)}
+
+
+def digest(document: Mapping[str, Any]) -> str:
+    """The SHA-256 of a calibration without its ``digest``, as canonical JSON (sorted keys, no blanks)."""
+    return sha256(
+        orjson.dumps({key: value for key, value in document.items() if key != "digest"}, option=orjson.OPT_SORT_KEYS)
+    ).hexdigest()
+
+
+def calibrate(
+    ledger: Ledger,
+    gold: Gold,
+    cascade: Slot | None,
+    stages: Sequence[Stage],
+    rules: Rules,
+    runs: Sequence[str] = (),
+    *,
+    any_output: bool = False,
+) -> Calibration:
+    """Calibrate the steps of a cascade from what *ledger* has.
+
+    :param any_output: compare labels that name no output with verdicts on every output, also where a task made it.
+    :raises DataError: when the labels are about other subjects or outputs, or too few.
+    :raises ConfigError: when a stage has answered under several fingerprints, or under another than it has in the file.
+    """
+    check_count(gold, rules)
+    outputs = LabeledOutputs.of(ledger, gold, any_output=any_output)
+    read_stages(ledger, stages, cascade, runs, outputs.excludes)
+    outputs.check()
+    check_kinds(gold, stages)
+    labels = matched(outputs, stages)
+    for stage in stages:
+        check_identity(stage)
+    lengths = read_lengths(ledger, runs) if rules.signals != "confidence" else {}
+    return Calibration.of_labels(labels, stages, rules, gold, cascade, lengths)
+
+
+def _runs(stages: Sequence[Stage]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.run_id for stage in stages for one in stage.outcomes.values()))
+
+
+def _stage(step: Step, share: float, risk: float | None) -> dict[str, Any]:
+    chosen, stage = step.climb.chosen, step.stage
+    needed = step.needed
+    return {
+        "label": stage.label,
+        "fingerprint": stage.fingerprint,
+        "of": {
+            "component": stage.slot.name,
+            "version": stage.slot.version,
+            "options": stage.slot.options,
+            "fingerprint": stage.slot.fingerprint,
+            "model": stage.model,
+        },
+        "signal": step.signal,
+        "model": None if step.model is None else attrs.asdict(step.model),
+        "threshold": step.climb.threshold,
+        "n": step.n,
+        "failures": step.failures,
+        "kept": {"labels": step.kept_labels, "share": share},
+        "errors": None if chosen is None else chosen.errors,
+        "agreement": None if chosen is None else 1 - chosen.errors / chosen.n,
+        "upper": None if chosen is None else chosen.upper,
+        "method": step.method,
+        "sessions": step.sessions,
+        "labels_against_ledger": None if step.difference is None else step.difference.document(),
+        "ladder": [_rung(rung) for rung in step.climb.rungs],
+        "needed": None
+        if needed is None
+        else {
+            "low": needed.low,
+            "mid": needed.mid,
+            "high": needed.high,
+            "words": needed.words(step.n, sessions=step.sessions is not None),
+        },
+        "audit_risk": risk,
+        "reasons": list(step.reasons),
+    }
+
+
+def _rung(rung: Rung) -> dict[str, Any]:
+    return attrs.asdict(rung)
+
+
+def _interval(right: Sequence[bool] | None) -> dict[str, float | None]:
+    """The share that is *right*, with its 95 % interval by Wilson."""
+    found = None if not right else wilson(sum(right), len(right))
+    if right is None or found is None:
+        return {"value": None, "low": None, "high": None}
+    return {"value": sum(right) / len(right), "low": found[0], "high": found[1]}
+
+
+def _mean_cost(stage: Stage) -> Decimal | None:
+    """What asking the stage costs: a failure for which nothing was paid was most likely not asked about, for want of budget."""
+    costs = [one.cost for one in stage.outcomes.values() if one.score is not None or one.cost != 0]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known, Decimal(0)) / len(known) if known and len(known) == len(costs) else None
+
+
+def _money(mean: Decimal | None, n: Decimal) -> str | None:
+    if mean is None:
+        return None
+    return format((mean * n).quantize(_CENTS, ROUND_HALF_EVEN).normalize(), "f")

@@ -1,0 +1,3 @@
+"""The commands ``dicast label`` and ``dicast labels``."""
+
+from __future__ import annotations

@@ -1,0 +1,59 @@
+"""What a source has, beside what an earlier run has paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import attrs
+
+from dicast import Cost, Subject
+
+from ..statistics.moments import Moments
+from .rows import UNITS, PlanRows
+
+
+@attrs.frozen
+class Earlier:
+    """The run that a plan goes by: its id, its *setup* where it has not ended, and what its audits and its baseline are.
+
+    *goes_on* says that a run that is planned takes it up.
+    """
+
+    run_id: str | None = None
+    setup: Mapping[str, str] | None = None
+    audit: Mapping[str, Any] | None = None
+    baseline: Mapping[str, Any] | None = None
+    goes_on: bool = False
+
+
+class Sizes:
+    """Adds up what the source's subjects may cost, and how long they are: those that *rows* has paid for, and the rest."""
+
+    def __init__(self, rows: PlanRows, kinds: tuple[str, ...] = ()) -> None:
+        self._rows, self._kinds = rows, kinds
+        self.subjects = self.judged = self.paid = 0
+        self.projected: dict[str, Decimal | None] = dict.fromkeys(UNITS, Decimal())
+        self.projected_paid: dict[str, Decimal | None] = dict.fromkeys(UNITS, Decimal())
+        self.by_size = {unit: Moments() for unit in UNITS}
+        self.rest = Moments()
+
+    def add(self, subject: Subject, estimates: Mapping[str, Cost]) -> None:
+        """Take a subject, and what judging it may cost at most."""
+        self.subjects += 1
+        self.judged += not self._kinds or subject.kind in self._kinds
+        size = float(
+            sum(len(str(part)) for part in (subject.input, subject.output, subject.reference) if part is not None)
+        )
+        costs = {unit: self._rows.cost(subject.kind, subject.id, unit) for unit in UNITS}
+        is_paid = costs["usd"] is not None
+        self.paid += is_paid
+        if not is_paid:
+            self.rest.add(size)
+        for unit, cost in costs.items():
+            if cost is not None:
+                self.by_size[unit].add(size, cost)
+            sums, amount = self.projected_paid if is_paid else self.projected, estimates[unit].amount
+            known = sums[unit]
+            sums[unit] = None if known is None or amount is None else known + amount

@@ -1,0 +1,206 @@
+"""``trust/anytime``: the run stops as soon as its mean is known to lie above a line, or below it."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
+from typing import Any, Literal
+
+import attrs
+
+from dicast import ConfigError, Problem, Record, Results, RunContext, Sizes, Within
+
+from ..statistics.betting import METHOD, BettingTest
+
+METRICS = "metrics"
+"""The label of all metrics together, which a record's score is of where it names no label."""
+
+_LEFT = ("population", "file")
+
+
+@attrs.frozen
+class Anytime:
+    """Stops the run once its mean score is decided to lie above a line, or below it, however often that is looked at.
+
+    A test by betting: a decision ``above`` is wrong in at most *alpha* of runs, and so is one ``below``. It holds for subjects in random
+    order, so the source needs ``shuffle: SEED``. Where subjects share a session, a whole session is one observation. A subject without a
+    score counts as 0 for ``above`` and as 1 for ``below``. The reason is ``{on, at, target, decision, n, of, low, high, alpha}``: the
+    decision after *n* of so many observations, and an interval for the mean that holds at any time as well.
+
+    :param at: the line, between 0 and 1, exclusive; by default the gate's for this label (``min_score``, else ``max_score``). Where *paired*, the least
+        difference, between -1 and 1, by default 0.
+    :param on: the label of a metric, a judge or a criterion, ``metrics`` for all metrics together; by default that of the run's score.
+    :param alpha: how often a decision ``above`` may be wrong where the mean is below, and the other way around; between 0 and 1.
+    :param target: ``file`` is about the mean of the subjects in the source, and the whole file always decides; ``population`` about the mean of
+        where these come from. By default ``file``.
+    :param paired: the scores are differences from those of the same subjects in the run of the section ``baseline``.
+    """
+
+    name = "anytime"
+    needs_shuffle = True
+
+    at: float | None = None
+    on: str | None = None
+    alpha: float = attrs.field(default=0.05, validator=Within(0, 1, "a number between 0 and 1", open=True))
+    target: Literal["file", "population"] | None = None
+    paired: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        least, what = (-1, "between -1 and 1") if self.paired else (0, "between 0 and 1")
+        if self.at is not None and not least < self.at < 1:
+            raise ConfigError(Problem(f"invalid value for at, expected a number {what}", path="at", value=self.at))
+
+    @property
+    def label_options(self) -> Mapping[str, Sequence[str]]:
+        """The label that is watched, where one is named."""
+        return {} if self.on is None else {"on": (self.on,)}
+
+    @property
+    def needs_score(self) -> bool:
+        """Whether it watches the run's score."""
+        return self.on is None
+
+    @property
+    def needs_line(self) -> bool:
+        """Whether the gate has to say where the line is."""
+        return self.at is None and not self.paired
+
+    def test(self, sizes: Sizes | None = None) -> BettingTest:
+        """A new test with these options, for scores that a program has: see :mod:`dicast_trust.statistics.betting`.
+
+        :param sizes: how many observations there are; without it the mean is the population's, and observations are single subjects.
+        :raises ConfigError: where there is no line.
+        """
+        if self.needs_line:
+            raise ConfigError(
+                Problem("at is missing: the line that the mean is held against, such as at: 0.9", path="at")
+            )
+        by_session = sizes is not None and sizes.longest > 1
+        total = None
+        if sizes is not None and self.target != "population":
+            total = sizes.sessions if by_session else sizes.subjects
+        longest = sizes.longest if sizes is not None and by_session else 1
+        return BettingTest(self.at or 0.0, alpha=self.alpha, total=total, longest=longest, paired=self.paired)
+
+    @asynccontextmanager
+    async def open(self, run: RunContext) -> AsyncIterator[Watch]:
+        """Begin with no score.
+
+        :raises ConfigError: where the subjects are in no random order, or there is nothing that pairs are made with.
+        """
+        on = self.on or METRICS  # the kernel has named it where the file has labels
+        sizes = run.sizes(on)
+        if run.shuffle is None or sizes is None:
+            raise ConfigError(
+                Problem(
+                    "trust/anytime holds for rows in random order: add shuffle: SEED to the source's options",
+                    path="source",
+                )
+            )
+        if self.paired and run.baseline is None:
+            raise ConfigError(Problem("paired needs a run to compare with: add baseline: {run: last}", path="baseline"))
+        with closing(Earlier(on, run.baseline if self.paired else None)) as earlier:
+            watch = Watch(attrs.evolve(self._with_line(run, on), on=on), sizes, earlier)
+            yield watch
+        if not watch.scored:
+            logging.getLogger(__name__).warning("trust/anytime could not stop the run: no record has a score of %s", on)
+
+    def _with_line(self, run: RunContext, on: str) -> Anytime:
+        """The same with the gate's line, where it has none of its own.
+
+        :raises ConfigError: where that is no line between 0 and 1.
+        """
+        line = run.gate_at(on) if self.needs_line else None
+        return self if line is None else attrs.evolve(self, at=line)
+
+
+class Watch:
+    """Takes records in the order of the source; once there is a reason to stop, it stays."""
+
+    observes_failures = True
+
+    def __init__(self, options: Anytime, sizes: Sizes, earlier: Earlier) -> None:
+        self._options, self._sizes, self._earlier = options, sizes, earlier
+        self._test = options.test(sizes)
+        self._session: str | None = None
+        self._waiting: list[float | None] = []
+        self._seen = self.scored = 0
+        self._reason: Mapping[str, object] | None = None
+
+    def observe(self, record: Record) -> Mapping[str, object] | None:
+        """Take a record; why the run is to stop, or None."""
+        if self._reason is not None or (self._sizes.kinds and record["subject_kind"] not in self._sizes.kinds):
+            return self._reason
+        self._seen += 1
+        value = score(record, self._options.on or METRICS)
+        if value is not None and self._options.paired:
+            before = self._earlier.score(record["subject_kind"], record["subject_id"])
+            value = None if before is None else value - before
+        self.scored += value is not None
+        if self._sizes.longest == 1:
+            self._test.observe(value)
+        else:
+            self._add(record["session_id"], value)
+        if self._test.decision is not None:
+            self._reason = self._told()
+        return self._reason
+
+    def _add(self, session: str | None, value: float | None) -> None:
+        """Take a score of a session, whose subjects come together; it is an observation once all of them are there."""
+        if self._waiting and (session is None or session != self._session):
+            self._leave()
+        self._session = session
+        self._waiting.append(value)
+        if session is None or self._seen == self._sizes.subjects:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._test.observe_session(self._waiting)
+        self._waiting = []
+
+    def _told(self) -> dict[str, object]:
+        options = self._options
+        target = _LEFT[self._test.total is not None]
+        return {"on": options.on, "at": options.at or 0.0, "target": target, **self._test.document()}
+
+    def interval(self) -> Mapping[str, object] | None:
+        """What is known of the mean by now; None where it is a difference that is watched."""
+        return None if self._options.paired else {**self._told(), "method": METHOD}
+
+
+def score(record: Record, label: str) -> float | None:
+    """The score of *label* in *record*; None where it has none.
+
+    :raises TypeError: where it is no number.
+    """
+    metrics = record.get("metrics") or {}
+    is_whole = label == record.get("scored_by", METRICS)
+    found = metrics.get("score") if is_whole else (metrics.get("scores") or {}).get(label)
+    if found is not None and (isinstance(found, bool) or not isinstance(found, int | float)):
+        raise TypeError(f"the score of {label} is {found!r:.100}, not a number")
+    return found
+
+
+class Earlier:
+    """The scores of *label* in an earlier run, by subject, in a temporary file."""
+
+    def __init__(self, label: str, results: Results | None) -> None:
+        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._database.execute("CREATE TABLE scores(kind, id, score, PRIMARY KEY (kind, id)) WITHOUT ROWID")
+        if results is not None:
+            rows = ((record.get("subject_kind"), id_, score(record, label)) for id_, record in results.records())
+            self._database.execute("BEGIN")
+            self._database.executemany("INSERT OR REPLACE INTO scores VALUES (coalesce(?, ''), ?, ?)", rows)
+            self._database.execute("COMMIT")
+
+    def score(self, kind: str, subject_id: str) -> float | None:
+        """The earlier score of a subject; None where it has none. A file of records does not say of which kind it is."""
+        query = "SELECT score FROM scores WHERE id = ? AND kind IN (?, '') AND score IS NOT NULL"
+        found: Any = self._database.execute(query, (subject_id, kind)).fetchone()
+        return None if found is None else float(found[0])
+
+    def close(self) -> None:
+        """Forget them."""
+        self._database.close()

@@ -1,0 +1,3 @@
+"""Options and text layout that the commands share."""
+
+from __future__ import annotations
