@@ -9,9 +9,9 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from .optional_ledgers import HasBegun as HasBegun
-from .optional_ledgers import HasJudged as HasJudged
-from .optional_ledgers import HasTold as HasTold
+from .optional_ledgers import HasActivityColumns as HasActivityColumns
+from .optional_ledgers import HasOpenJudgments as HasOpenJudgments
+from .optional_ledgers import HasVerdictColumns as HasVerdictColumns
 from .optional_records import HasCriteria as HasCriteria
 from .optional_records import HasCriterion as HasCriterion
 from .optional_records import HasInterval as HasInterval

@@ -1,4 +1,4 @@
-"""What ledgers may keep beside their events for those who read many; ``dicast.optional`` has these too."""
+"""Optional members of ledgers that keep columns along with their events; :mod:`dicast.optional` exports these protocols too."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from . import Entry
-    from .reading import Judged, Told
+    from .reading import ActivityColumns, VerdictColumns
 
 
-class HasJudged(Protocol):
+class HasVerdictColumns(Protocol):
     """Ledgers; on the live object."""
 
-    def judged(self, run_id: str | None) -> Judged:
-        """The verdicts and failures, or those of one run, as columns. Without it, they are read out of the events."""
+    def verdict_columns(self, run_id: str | None) -> VerdictColumns:
+        """Return the verdicts and failures of the ledger, or of one run, as columns. Without it, they are read from the events."""
 
 
-class HasTold(Protocol):
+class HasActivityColumns(Protocol):
     """Ledgers; on the live object."""
 
-    def told(self, run_id: str | None, types: Sequence[str]) -> Told:
-        """What was read, and which models traces tell of, as columns. Without it, they are read out of the events."""
+    def activity_columns(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
+        """Return the events of *types* about reads, records and models as columns. Without it, they are read from the events."""
 
 
-class HasBegun(Protocol):
+class HasOpenJudgments(Protocol):
     """Ledgers; on the live object."""
 
-    def begun(self, run_id: str | None) -> Sequence[Entry]:
-        """The ``eval.started`` entries whose verdicts have neither come nor failed. Without it, all events are read."""
+    def open_judgments(self, run_id: str | None) -> Sequence[Entry]:
+        """Return the ``eval.started`` entries without a verdict or failure. Without it, all events are read."""

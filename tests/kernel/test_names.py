@@ -7,26 +7,26 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicast.reading import MARK_BYTES, Names, Numbering, mark_of
+from dicast.reading import HASH_BYTES, Names, Numbering, name_hash
 
 lists = st.lists(st.lists(st.sampled_from(["a", "b", "", 'ä\n"', None]), max_size=4, unique=True), max_size=6)
 
 
-def kept(chunks, mark=mark_of):
+def kept(chunks, mark=name_hash):
     """Names as a ledger keeps them."""
     names = Names()
     for chunk in chunks:
         if chunk:
-            names.keep(len(chunk), orjson.dumps(chunk).decode(), b"".join(map(mark, chunk)))
+            names.add_block(len(chunk), orjson.dumps(chunk).decode(), b"".join(map(mark, chunk)))
     return names
 
 
 def colliding(name):
     """A mark of which the first half is that of every other name."""
-    return bytes(8) + mark_of(name)[8:]
+    return bytes(8) + name_hash(name)[8:]
 
 
-@given(one=lists, other=lists, mark=st.sampled_from([mark_of, colliding]), plain=st.booleans())
+@given(one=lists, other=lists, mark=st.sampled_from([name_hash, colliding]), plain=st.booleans())
 def test_equal_names_have_equal_numbers_across_columns(one, other, mark, plain):
     texts = [[name for chunk in chunks for name in chunk] for chunks in (one, other)]
     names = [Names(texts[0]) if plain else kept(one, mark), kept(other, mark)]
@@ -35,10 +35,10 @@ def test_equal_names_have_equal_numbers_across_columns(one, other, mark, plain):
     whole = [*texts[0], *texts[1]]
     assert len(set(zip(whole, numbers, strict=True))) == len(set(whole)) == len(set(numbers))
     assert max(numbers, default=-1) < numbering.size or not numbers
-    found = numbering.find(["a", None, "missing"]) if mark is mark_of or plain else {}
+    found = numbering.find(["a", None, "missing"]) if mark is name_hash or plain else {}
     assert found == {name: numbers[whole.index(name)] for name in found}
     assert mark is colliding or set(found) == {"a", None} & set(whole)
-    order, ids = numbering.named(np.array(numbers, "i"))
+    order, ids = numbering.sorted_texts(np.array(numbers, "i"))
     assert [ids[place] for place in np.argsort(order).tolist()] == whole
 
 
@@ -54,8 +54,8 @@ def test_texts_are_had_in_part_as_in_whole(chunks):
 
 def test_names_that_are_added_leave_the_ledgers_alone():
     names = kept([["a", "b"], ["a"]])
-    more = names.copied()
+    more = names.copy()
     assert [more.number(name) for name in ("b", "c", "c")] == [1, 3, 3]
     assert (len(names), len(more)) == (3, 4)
-    assert more.marks is None
-    assert len(names.marks) == 3 * MARK_BYTES
+    assert more.hashes is None
+    assert len(names.hashes) == 3 * HASH_BYTES

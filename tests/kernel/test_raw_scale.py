@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from dicast import Entry, Failure, InvalidScore, RawScore, RequestError, Score
-from dicast.reading import RAW, Judged
+from dicast.reading import RAW, VerdictColumns
 from dicast.reporting import run_markdown
 from dicast.testing import run_pipeline, sample
 
@@ -150,7 +150,7 @@ def test_the_document_of_a_raw_run_is_json():
 
 def test_columns_mark_raw_values_and_leave_them_out_of_unit_scores():
     done = judged("metrics: [proxy, it]", 80, -1)
-    found = Judged().add(Entry(n, event, "", "") for n, event in enumerate(done.of("eval.completed")))
+    found = VerdictColumns().add(Entry(n, event, "", "") for n, event in enumerate(done.of("eval.completed")))
     assert [flag & RAW != 0 for flag in found.flags] == [True, True]
     assert (found.scores[0], isnan(found.scores[1])) == (80.0, True)
     assert len(found.unit_scores().codes) == 0

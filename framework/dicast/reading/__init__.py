@@ -1,15 +1,18 @@
-"""Reading ledgers of many verdicts: columns in place of events, runs and their documents, and what commands say of a ledger.
+"""Columns of verdicts and activity, labels, runs and judged outputs of a ledger, and the readers that commands use.
 
-A live ledger may keep the columns itself, as methods ``judged(run_id)``, ``told(run_id, types)`` and ``begun(run_id)`` that return what the
-functions of these names do; of one that does not they are made of its events.
+A live ledger may keep the columns itself. Its methods ``verdict_columns(run_id)``, ``activity_columns(run_id, types)`` and
+``open_judgments(run_id)`` then serve :func:`read_verdicts`, :func:`read_activity` and :func:`read_open_judgments`. Without a method, the
+function makes its result from the ledger's events.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .begun import begun, still_begun
-from .judged import (
+from .activity import CALLED, READ, ROUTED, ActivityColumns, ActivityOrigin, activity_of, read_activity
+from .names import HASH_BYTES, Names, joined_numbers, name_hash
+from .open_judgments import read_open_judgments, still_open
+from .verdict_columns import (
     DOWN,
     ESCALATED,
     EXACT,
@@ -18,21 +21,19 @@ from .judged import (
     MSAT_UNKNOWN,
     RAW,
     USD_UNKNOWN,
-    Judged,
-    Maker,
-    judged,
+    VerdictColumns,
+    VerdictOrigin,
     line_of,
     milliseconds,
+    read_verdicts,
 )
-from .names import MARK_BYTES, Names, mark_of, marks_joined
-from .told import CALLED, READ, ROUTED, Teller, Told, teller_of, told
 
 if TYPE_CHECKING:
     from .._kernel.cli.past_runs import past_runs
     from .._kernel.resume.reading import document as run_document
     from .._kernel.resume.reading import verdict as verdict_of
     from .columns import Floats, Ints
-    from .gold import Gold, LabeledOutputs, decides, from_event, given_labels, ledger_gold, randomly_given, read_gold
+    from .gold import Gold, LabeledOutputs, decides, from_event, given_labels, ledger_gold, random_labels, read_gold
     from .numbering import Numbering, exact_sum, first_places, parts_by_key, rows_by_key, view
     from .outputs import JudgedContents, JudgedOutput, JudgedOutputs, output_digest
     from .readers import Reader, reader
@@ -47,7 +48,7 @@ _ON_FIRST_USE = {
             "from_event",
             "given_labels",
             "ledger_gold",
-            "randomly_given",
+            "random_labels",
             "read_gold",
         ),
         ".gold",
@@ -64,7 +65,7 @@ _ON_FIRST_USE = {
     "run_document": ".._kernel.resume.reading:document",
     "verdict_of": ".._kernel.resume.reading:verdict",
 }
-"""Names whose module is imported when they are first asked for: a run writes columns and needs none of these."""
+"""Names whose module is imported on first use: a run writes columns and does not need these names."""
 
 __all__ = [
     "CALLED",
@@ -73,56 +74,56 @@ __all__ = [
     "EXACT",
     "EXHAUSTED",
     "FAILED",
-    "MARK_BYTES",
+    "HASH_BYTES",
     "MSAT_UNKNOWN",
     "RAW",
     "READ",
     "ROUTED",
     "USD_UNKNOWN",
+    "ActivityColumns",
+    "ActivityOrigin",
     "Floats",
     "Gold",
     "Ints",
-    "Judged",
     "JudgedContents",
     "JudgedOutput",
     "JudgedOutputs",
     "LabeledOutputs",
-    "Maker",
     "Names",
     "Numbering",
     "Reader",
-    "Teller",
-    "Told",
-    "begun",
+    "VerdictColumns",
+    "VerdictOrigin",
+    "activity_of",
     "decides",
     "exact_sum",
     "first_places",
     "from_event",
     "given_labels",
-    "judged",
+    "joined_numbers",
     "ledger_gold",
     "line_of",
-    "mark_of",
-    "marks_joined",
     "milliseconds",
+    "name_hash",
     "output_digest",
     "parts_by_key",
     "past_runs",
-    "randomly_given",
+    "random_labels",
+    "read_activity",
     "read_gold",
+    "read_open_judgments",
+    "read_verdicts",
     "reader",
     "rows_by_key",
     "run_document",
-    "still_begun",
-    "teller_of",
-    "told",
+    "still_open",
     "verdict_of",
     "view",
 ]
 
 
 def __getattr__(name: str) -> object:
-    """The names of :data:`_ON_FIRST_USE`."""
+    """Return a name of :data:`_ON_FIRST_USE`."""
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""Columns of numbers: arrays, or views of the memory that a ledger has read many of them into."""
+"""Columns of numbers: arrays, or views of memory that a ledger has filled."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 def code_of(column: Any) -> str:
-    """The type of the numbers, as :mod:`array` has it."""
-    found: str = column.format if isinstance(column, memoryview) else column.typecode
-    return found
+    """Return the type code of the numbers, as in :mod:`array`."""
+    code: str = column.format if isinstance(column, memoryview) else column.typecode
+    return code
 
 
 def growing(column: Any) -> array[Any]:
-    """*column* as an array, to which more can be added."""
+    """Return *column* as an array, which can grow."""
     if not isinstance(column, memoryview):
         return column  # type: ignore[no-any-return]
-    found = array(code_of(column))
-    found.frombytes(column.cast("B"))
-    return found
+    copy = array(code_of(column))
+    copy.frombytes(column.cast("B"))
+    return copy

@@ -32,7 +32,7 @@ RANDOMLY = ("random", "imported", None)
 LEDGER = "ledger"
 """The word for the ledger's labels in place of a file."""
 
-_SHOWN = 20
+_LISTED = 20
 
 Subject = tuple[str, str]
 """A subject's kind and id; the kind is "" where a file has none."""
@@ -55,10 +55,10 @@ class Gold:
     by_subject: Mapping[Subject, Sequence[GoldLabel]] = field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        found: dict[Subject, list[GoldLabel]] = {}
+        labels: dict[Subject, list[GoldLabel]] = {}
         for label in self.entries.values():
-            found.setdefault((label.kind, label.subject_id), []).append(label)
-        object.__setattr__(self, "by_subject", found)
+            labels.setdefault((label.kind, label.subject_id), []).append(label)
+        object.__setattr__(self, "by_subject", labels)
 
     @property
     def subjects(self) -> list[Subject]:
@@ -76,12 +76,12 @@ class Gold:
 
     @property
     def names_outputs(self) -> bool:
-        """Whether some label says which output it is about."""
+        """True if a label names the output that it is about."""
         return any(label.output_digest or label.run for label in self.entries.values())
 
 
 def decides(label: GoldLabel) -> bool:
-    """Whether *label* decides where labels of its subject differ; in CSV the word says so."""
+    """Return True if *label* decides between labels of its subject that differ: ``adjudicated`` is true, or in CSV the word ``true``."""
     return label.others.get(ADJUDICATED) in (True, "true")
 
 
@@ -96,8 +96,10 @@ def read_gold(source: Path | str, ledger: Ledger | None = None, *, draws: bool =
         return ledger_gold(ledger, draws=draws)
     with InputFile.opened(Path(source)) as file, InputCheck(file) as check:
         lines = list(gold_labels(file, check))
-        if draws and (apart := next(((number, key) for number, label in lines if (key := _apart(label))), None)):
-            number, key = apart
+        if draws and (
+            selective := next(((number, key) for number, label in lines if (key := _selective_key(label))), None)
+        ):
+            number, key = selective
             wrong = (
                 f"labels with {'a' if key == WEIGHT else 'such a'} {key!r} were not drawn with equal chances, and nothing that is said about all subjects would hold; "
                 "label subjects that are drawn at random (dicast label --random N), and leave the column out"
@@ -108,10 +110,10 @@ def read_gold(source: Path | str, ledger: Ledger | None = None, *, draws: bool =
             file.fault(problem, number, check)
         digest = check.finish(len(lines))
     places = {(label.kind, label.subject_id): number for number, label in reversed(lines)}
-    return Gold(_one_each(label for _, label in lines), digest, file.label, places)
+    return Gold(_by_output(label for _, label in lines), digest, file.label, places)
 
 
-def _apart(label: GoldLabel) -> str | None:
+def _selective_key(label: GoldLabel) -> str | None:
     """Return the key by which *label* says that its subject was not drawn with the chance of all others."""
     return WEIGHT if WEIGHT in label.others else None if label.others.get(DRAWN) in RANDOMLY else DRAWN
 
@@ -126,7 +128,7 @@ def given_labels(ledger: Ledger) -> list[tuple[Event, GoldLabel]]:
     return list(newest.values())
 
 
-def randomly_given(ledger: Ledger) -> list[tuple[Event, GoldLabel]]:
+def random_labels(ledger: Ledger) -> list[tuple[Event, GoldLabel]]:
     """Return the labels of :func:`given_labels` whose subjects were drawn at random."""
     return [(event, label) for event, label in given_labels(ledger) if event.payload.get(DRAWN) in RANDOMLY]
 
@@ -136,14 +138,14 @@ def from_event(event: Event) -> GoldLabel:
     payload = event.payload
     score, labeller, kind = payload["score"], payload.get("labeller"), payload.get("subject_kind")
     digest = payload.get("output_digest")
-    others = {ADJUDICATED: True} if payload.get(ADJUDICATED) is True else {}
+    fields = {ADJUDICATED: True} if payload.get(ADJUDICATED) is True else {}
     return GoldLabel(
         str(payload["subject"]),
         float(score),  # type: ignore[arg-type]  # the command that writes it has checked
         str(kind or ""),
         None if labeller is None else str(labeller),
         event.session_id,
-        others,
+        fields,
         None if digest is None else str(digest),
     )
 
@@ -154,7 +156,7 @@ def ledger_gold(ledger: Ledger, *, draws: bool = True) -> Gold:
     :raises ConfigError: where there are none.
     :raises DataError: where two differ and nobody has decided between them.
     """
-    labels = [label for _, label in (randomly_given if draws else given_labels)(ledger)]
+    labels = [label for _, label in (random_labels if draws else given_labels)(ledger)]
     if not labels and (count := len(given_labels(ledger))):
         raise ConfigError(
             f"none of the {count} labels in the ledger is of subjects drawn at random, so that they say nothing of all: dicast label FILE --random N"
@@ -166,9 +168,9 @@ def ledger_gold(ledger: Ledger, *, draws: bool = True) -> Gold:
     step = "decide between them with dicast labels adjudicate"
     problems = [problem for _, problem in _differing(list(enumerate(labels, 1)), "", step)]
     if problems:
-        raise DataError(problems[:_SHOWN])
+        raise DataError(problems[:_LISTED])
     listed = [[*_key(label), label.score, label.labeller] for label in labels]
-    return Gold(_one_each(labels), sha256(orjson.dumps(listed)).hexdigest(), "the ledger's labels")
+    return Gold(_by_output(labels), sha256(orjson.dumps(listed)).hexdigest(), "the ledger's labels")
 
 
 def _key(label: GoldLabel) -> Key:
@@ -188,8 +190,8 @@ def outputs_of_labels(labels: Iterable[GoldLabel]) -> Iterator[tuple[GoldLabel, 
             of_subject.setdefault(_key(label), set()).add(label.labeller)
     for label in labels:
         named = {} if _names_output(label) else labellers.get((label.kind, label.subject_id), {})
-        others = (key for key, who in named.items() if label.labeller not in who or decides(label))
-        yield label, (_key(label), *others)
+        keys = (key for key, who in named.items() if label.labeller not in who or decides(label))
+        yield label, (_key(label), *keys)
 
 
 def _names_output(label: GoldLabel) -> bool:
@@ -206,24 +208,24 @@ def _differing(lines: Sequence[tuple[int, GoldLabel]], where: str, step: str) ->
     decided = {key for label, keys in spread if decides(label) for key in keys}
     for (number, label), (_, keys) in zip(lines, spread, strict=True):
         earlier = [(key, *first.setdefault(key, (number, label))) for key in keys]
-        found = next((one for one in earlier if one[2].score != label.score and one[0] not in decided), None)
-        if found is not None:
-            _, line, before = found
+        conflicts = (entry for entry in earlier if entry[2].score != label.score and entry[0] not in decided)
+        if (conflict := next(conflicts, None)) is not None:
+            _, line, before = conflict
             named = before.labeller or label.labeller
             who = f" ({before.labeller or 'nobody named'} and {label.labeller or 'nobody named'})" if named else ""
             wrong = f"subject {label.subject_id!r} has two labels that differ, {before.score:g}{where.format(line)} and {label.score:g}{who}; {step}"
             yield number, Problem(wrong, path="score" if where else None, value=label.score)
 
 
-def _one_each(labels: Iterable[GoldLabel]) -> dict[Key, GoldLabel]:
+def _by_output(labels: Iterable[GoldLabel]) -> dict[Key, GoldLabel]:
     """Return one label for each subject and output, at the place of its first; a label that decides counts before others."""
-    found: dict[Key, GoldLabel] = {}
-    for label, (own, *others) in outputs_of_labels(labels):
-        if own not in found or decides(label):
-            found[own] = label
+    labels_by_key: dict[Key, GoldLabel] = {}
+    for label, (first_key, *other_keys) in outputs_of_labels(labels):
+        if first_key not in labels_by_key or decides(label):
+            labels_by_key[first_key] = label
         if decides(label):
-            found.update({key: evolve(label, output_digest=key[2], run=key[3]) for key in others})
-    return found
+            labels_by_key.update({key: evolve(label, output_digest=key[2], run=key[3]) for key in other_keys})
+    return labels_by_key
 
 
 @define
@@ -256,7 +258,7 @@ class LabeledOutputs:
 
     @property
     def is_selective(self) -> bool:
-        """Whether some label may be about the output of one run and not of another."""
+        """True if a label may be about the output of one run and not of another."""
         return self._outputs is not None
 
     def label(self, run_id: str, kind: str, id: str) -> GoldLabel | None:
@@ -275,7 +277,7 @@ class LabeledOutputs:
         return plain
 
     def excludes(self, run_id: str, kind: str, id: str) -> bool:
-        """Whether the subject has labels, and none is about the output that the run judged."""
+        """Return True if the subject has labels, but no label is about the output that the run judged."""
         return bool(self.gold.labels_of(kind, id)) and self.label(run_id, kind, id) is None
 
     def _is_about(self, label: GoldLabel, run_id: str, output: JudgedOutput, kind: str, id: str) -> bool:
@@ -290,8 +292,8 @@ class LabeledOutputs:
         run = self._of_run[label.run]
         if run == run_id:
             return True
-        shown = None if self._outputs is None else self._outputs.of(run, kind, id)
-        return shown is not None and shown.digest is not None and shown.digest == output.digest
+        output_of_run = None if self._outputs is None else self._outputs.of(run, kind, id)
+        return output_of_run is not None and output_of_run.digest is not None and output_of_run.digest == output.digest
 
     def check(self) -> None:
         """Check that every label with a verdict names its output, where a task made the output.

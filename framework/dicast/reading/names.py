@@ -1,4 +1,4 @@
-"""The names that columns are about, each with a number; equal ones may have several numbers."""
+"""Names in columns, each with a number; equal names may have several numbers."""
 
 from __future__ import annotations
 
@@ -14,107 +14,107 @@ import orjson
 
 Name = str | None
 
-MARK_BYTES = 16
+HASH_BYTES = 16
 
 
-def mark_of(name: Name) -> bytes:
-    """What tells a name from others: 16 bytes of a digest."""
-    return blake2b(b"\xff" if name is None else name.encode(), digest_size=MARK_BYTES).digest()
+def name_hash(name: Name) -> bytes:
+    """Return the hash that identifies a name: :data:`HASH_BYTES` bytes of BLAKE2b."""
+    return blake2b(b"\xff" if name is None else name.encode(), digest_size=HASH_BYTES).digest()
 
 
 @attrs.define(eq=False)
 class Names:
-    """Names by their numbers, which only grow: several columns may share them.
+    """Names by number. Numbers are never removed, so several columns may share the names.
 
-    Those that a ledger keeps stay as it has them, JSON lists in *_kept*, until somebody asks for their *texts*; *marks* tell them apart before
-    that, :data:`MARK_BYTES` each. They are None once a name was added here.
+    Names of a ledger stay encoded, as JSON lists in *_blocks*, until a reader asks for their *texts*. Until then *hashes* identifies them, with
+    :data:`HASH_BYTES` bytes per name. It is None once a name was added with :meth:`number`.
     """
 
     _texts: list[Name] = attrs.field(factory=list)
     numbering: Any = attrs.field(default=None, init=False)
-    """What numbers these names alone, kept by whoever has made it."""
-    marks: bytearray | None = attrs.field(factory=bytearray, init=False)
-    _kept: list[str] = attrs.field(factory=list, init=False)
+    """The cached numbering of these names alone; see :meth:`Numbering.cached`."""
+    hashes: bytearray | None = attrs.field(factory=bytearray, init=False)
+    _blocks: list[str] = attrs.field(factory=list, init=False)
     _starts: list[int] = attrs.field(factory=lambda: [0], init=False)
     _first: array[int] = attrs.field(factory=lambda: array("i"), init=False)
-    _known: dict[Name, int] = attrs.field(factory=dict, init=False)
+    _number_by_name: dict[Name, int] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         if self._texts:
-            self.marks = None
+            self.hashes = None
 
     def __len__(self) -> int:
-        return self._starts[-1] if self._kept else len(self._texts)
+        return self._starts[-1] if self._blocks else len(self._texts)
 
-    def keep(self, size: int, texts: str, marks: bytes) -> None:
-        """Add so many names of a ledger: a JSON list, and their marks."""
-        self._kept.append(texts)
+    def add_block(self, size: int, texts: str, hashes: bytes) -> None:
+        """Add *size* names of a ledger: a JSON list, and the hashes of the names."""
+        self._blocks.append(texts)
         self._starts.append(self._starts[-1] + size)
-        if self.marks is not None:
-            self.marks += marks
+        if self.hashes is not None:
+            self.hashes += hashes
 
     @property
     def texts(self) -> list[Name]:
-        """All names by their numbers."""
+        """All names by number."""
         while len(self._texts) < self._starts[-1]:
-            self._texts += orjson.loads(self._kept[bisect_left(self._starts, len(self._texts) + 1) - 1])
+            self._texts += orjson.loads(self._blocks[bisect_left(self._starts, len(self._texts) + 1) - 1])
         return self._texts
 
     def texts_of(self, numbers: Iterable[int]) -> list[Name]:
-        """The names with these numbers."""
+        """Return the names with these numbers."""
         return list(map(self.texts.__getitem__, numbers))
 
     def texts_at(self, numbers: Sequence[int]) -> list[Name]:
-        """The names with these numbers, which ascend, without keeping the texts of the others."""
-        if not self._kept or len(self._texts) == self._starts[-1]:
+        """Return the names with these ascending numbers, without keeping the texts of other names in memory."""
+        if not self._blocks or len(self._texts) == self._starts[-1]:
             return self.texts_of(numbers)
-        found: list[Name] = []
+        texts: list[Name] = []
         low = 0
-        for place, texts in enumerate(self._kept):
+        for place, block in enumerate(self._blocks):
             start, end = self._starts[place : place + 2]
             high = bisect_left(numbers, end, low)
             if high > low:
-                names = orjson.loads(texts)
-                found += [names[number - start] for number in numbers[low:high]]
+                names = orjson.loads(block)
+                texts += [names[number - start] for number in numbers[low:high]]
                 low = high
-        return found
+        return texts
 
     @property
     def first(self) -> array[int]:
-        """For each number the first number of the same name, which so tells names apart."""
+        """For each number, the first number of the same name. Equal entries mean equal names."""
         start, texts = len(self._first), self.texts
         if start < len(texts):
             new = texts[start:]
-            self._first.extend(map(self._known.setdefault, new, count(start)))
+            self._first.extend(map(self._number_by_name.setdefault, new, count(start)))
         return self._first
 
     def number(self, name: Name) -> int:
-        """The number of a name, which it is given if it has none."""
+        """Return the number of a name; add the name if it has none."""
         if len(self._first) < len(self):
             _ = self.first
-        found = self._known.get(name)
-        if found is None:
-            found = self._known[name] = len(self.texts)
+        number = self._number_by_name.get(name)
+        if number is None:
+            number = self._number_by_name[name] = len(self.texts)
             self.texts.append(name)
-            self._first.append(found)
-            self.marks = None
-        return found
+            self._first.append(number)
+            self.hashes = None
+        return number
 
     def find(self, name: Name) -> int | None:
-        """The first number of a name; None where it has none."""
+        """Return the first number of a name, or None if it has none."""
         _ = self.first
-        return self._known.get(name)
+        return self._number_by_name.get(name)
 
-    def copied(self) -> Names:
-        """The same names, to which others may be added without changing these."""
+    def copy(self) -> Names:
+        """Return a copy. Names added to the copy do not change the original."""
         return Names(list(self.texts))
 
 
-def marks_joined(names: Sequence[Names]) -> Sequence[Sequence[int]]:
-    """For each number of each of *names*, one that tells names apart across them."""
-    whole = Names([name for one in names for name in one.texts]).first
-    found, start = [], 0
-    for one in names:
-        found.append(whole[start : start + len(one)])
-        start += len(one)
-    return found
+def joined_numbers(names: Sequence[Names]) -> Sequence[Sequence[int]]:
+    """Return a number for each name of each of *names*; equal numbers mean equal names across all of them."""
+    joined = Names([name for part in names for name in part.texts]).first
+    numbers, start = [], 0
+    for part in names:
+        numbers.append(joined[start : start + len(part)])
+        start += len(part)
+    return numbers

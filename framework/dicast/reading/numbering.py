@@ -1,4 +1,4 @@
-"""Columns as arrays of numpy, which whoever reads them brings along; and numbers in place of names: equal ones are equal names."""
+"""Columns as numpy arrays, and numbers in place of names. The caller passes the numpy module; equal numbers mean equal names."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-from .names import MARK_BYTES, Names, mark_of, marks_joined
+from .names import HASH_BYTES, Names, joined_numbers, name_hash
 
 Array = Any
 """An array of numpy."""
 
 _TURNS, _BITS = (0, 20, 40), 24
-"""From which bit on a mark is a place in a table, each time for what the last table did not tell apart; a table has 2^24 places at most."""
+"""The bits of a hash that are a slot in the first, second and third table; a table separates the values that the previous table did not. Tables
+have at most 2^24 slots."""
 
 
 def view(np: ModuleType, column: Any) -> Array:
-    """*column* as an array of numpy, without a copy."""
+    """Return *column* as a numpy array, without a copy."""
     return np.asarray(column)
 
 
 def parts_by_key(np: ModuleType, keys: Array) -> Iterator[tuple[int, slice | Array]]:
-    """Each of *keys*, with what chooses its places in their order from an array."""
+    """Yield each distinct key with the slice or index array that selects its rows, in their order."""
     if not len(keys):
         return
     ascend = bool((keys[1:] >= keys[:-1]).all())  # such as the runs of a ledger
@@ -36,116 +37,117 @@ def parts_by_key(np: ModuleType, keys: Array) -> Iterator[tuple[int, slice | Arr
 
 
 def rows_by_key(np: ModuleType, keys: Array) -> Iterator[tuple[int, Array]]:
-    """Each of *keys*, with the places that have it in their order."""
+    """Yield each distinct key with its row numbers, in their order."""
     for key, part in parts_by_key(np, keys):
         yield key, np.arange(part.start, part.stop) if isinstance(part, slice) else part
 
 
 def exact_sum(np: ModuleType, amounts: Array) -> int:
-    """The exact sum of whole numbers, which may not fit into 8 bytes."""
+    """Return the exact sum of integers, even if it does not fit into 8 bytes."""
     return (int((amounts >> 32).sum()) << 32) + int((amounts & 0xFFFFFFFF).sum())
 
 
 def first_places(np: ModuleType, *columns: Array) -> Array:
-    """For each place the first one at which all *columns*, which are of 8 bytes, have the same. Sorting would take five times as long."""
-    found, left = np.empty(len(columns[0]), "i"), np.arange(len(columns[0]), dtype="i")
+    """Return for each row the first row with equal values in all *columns* of 8-byte integers. Sorting would take five times as long."""
+    places, left = np.empty(len(columns[0]), "i"), np.arange(len(columns[0]), dtype="i")
     for turn in _TURNS:
-        here = [column[left] for column in columns] if turn else columns
+        values = [column[left] for column in columns] if turn else columns
         bits = min(_BITS, len(left).bit_length())
-        slots = here[0] >> turn & (1 << bits) - 1
+        slots = values[0] >> turn & (1 << bits) - 1
         table = np.empty(1 << bits, "i")
-        table[slots[::-1]] = left[::-1]  # of several the first
+        table[slots[::-1]] = left[::-1]  # the first of several wins
         first = table[slots]
-        same = np.logical_and.reduce([column[first] == own for column, own in zip(columns, here, strict=True)])
-        found[left[same]] = first[same]
-        left = left[~same]
+        is_equal = np.logical_and.reduce(
+            [column[first] == value for column, value in zip(columns, values, strict=True)]
+        )
+        places[left[is_equal]] = first[is_equal]
+        left = left[~is_equal]
     if not len(left):
-        return found
-    _, firsts, same = np.unique(
+        return places
+    _, firsts, inverse = np.unique(
         np.stack([column[left] for column in columns]), axis=1, return_index=True, return_inverse=True
     )
-    found[left] = left[firsts[same.ravel()]]
-    return found
+    places[left] = left[firsts[inverse.ravel()]]
+    return places
 
 
 class Numbering:
-    """Numbers the names of several columns together, from 0 to below *size*: each by its first place among all of them.
+    """Numbers of the names of several columns, from 0 to below *size*: a name's number is its first place among all of them.
 
-    Where a ledger keeps marks of its names they are told apart by these, without the names themselves.
+    If the names of the ledger have hashes, names are compared by hash, without decoding their texts.
     """
 
     def __init__(self, np: ModuleType, *names: Names) -> None:
         self._np = np
-        self._names = list({id(one): one for one in names}.values())
+        self._names = list({id(part): part for part in names}.values())
         self._starts = [0]
-        for one in self._names:
-            self._starts.append(self._starts[-1] + len(one))
+        for part in self._names:
+            self._starts.append(self._starts[-1] + len(part))
         self.size = self._starts[-1]
-        self._marks = self._marked()
-        self._numbers = self._by_texts() if self._marks is None else first_places(np, *self._marks)
+        self._hashes = self._joined_hashes()
+        self._numbers = self._by_texts() if self._hashes is None else first_places(np, *self._hashes)
 
     @classmethod
-    def made(cls, np: ModuleType, *names: Names) -> Numbering:
-        """The numbering of *names*, made once where it is of the names of one ledger alone."""
-        first, *others = names
-        if any(one is not first for one in others):
+    def cached(cls, np: ModuleType, *names: Names) -> Numbering:
+        """Return the numbering of *names*; it is cached on the names if they are the names of one ledger."""
+        first, *rest = names
+        if any(other is not first for other in rest):
             return cls(np, *names)
-        kept = first.numbering
-        if kept is None or len(kept.of(first)) != len(first):
-            kept = first.numbering = cls(np, first)
-        found: Numbering = kept
-        return found
+        numbering: Numbering | None = first.numbering
+        if numbering is None or len(numbering.of(first)) != len(first):
+            numbering = first.numbering = cls(np, first)
+        return numbering
 
     def of(self, names: Names) -> Array:
-        """The number of each of *names*, by the number that it has there."""
-        place = next(place for place, one in enumerate(self._names) if one is names)
+        """Return the number of each of *names*, indexed by the number that the name has in *names*."""
+        place = next(place for place, part in enumerate(self._names) if part is names)
         return self._numbers[self._starts[place] : self._starts[place + 1]]
 
-    def find(self, wanted: Iterable[str | None]) -> dict[str | None, int]:
-        """The numbers of the *wanted* names, of those that have one."""
-        names = list(wanted)
-        if self._marks is None:
-            there = {name: one for one in self._names for name in names if one.find(name) is not None}
-            return {name: int(self.of(one)[one.find(name)]) for name, one in there.items()}
-        np, (first, second) = self._np, self._marks
-        marks = np.frombuffer(b"".join(map(mark_of, names)), "q").reshape(-1, 2)
-        halves = np.unique(marks[:, 0])
+    def find(self, names: Iterable[str | None]) -> dict[str | None, int]:
+        """Return the numbers of *names*; names without a number are left out."""
+        names = list(names)
+        if self._hashes is None:
+            parts = {name: part for part in self._names for name in names if part.find(name) is not None}
+            return {name: int(self.of(part)[part.find(name)]) for name, part in parts.items()}
+        np, (first, second) = self._np, self._hashes
+        hashes = np.frombuffer(b"".join(map(name_hash, names)), "q").reshape(-1, 2)
+        halves = np.unique(hashes[:, 0])
         if not names or not self.size:
             return {}
         near = np.searchsorted(halves, first)
         near[near == len(halves)] = 0
         likely = np.flatnonzero(halves[near] == first)
-        known = dict(
+        places = dict(
             zip(zip(first[likely].tolist(), second[likely].tolist(), strict=True), likely.tolist(), strict=True)
         )
-        found = zip(names, map(tuple, marks.tolist()), strict=True)
-        return {name: int(self._numbers[known[mark]]) for name, mark in found if mark in known}
+        pairs = zip(names, map(tuple, hashes.tolist()), strict=True)
+        return {name: int(self._numbers[places[pair]]) for name, pair in pairs if pair in places}
 
-    def named(self, numbers: Array) -> tuple[Array, list[str]]:
-        """The names with these numbers, in an order that takes little time, and that order: the places in *numbers*."""
+    def sorted_texts(self, numbers: Array) -> tuple[Array, list[str]]:
+        """Return the order that sorts *numbers*, and the names in that order. Only blocks with such names are decoded."""
         np = self._np
         ascends = bool((numbers[1:] >= numbers[:-1]).all())
         order = np.arange(len(numbers)) if ascends else np.argsort(numbers)
         ascending = numbers if ascends else numbers[order]
-        found: list[Any] = []
-        for one, start, end in zip(self._names, self._starts, self._starts[1:], strict=False):
+        texts: list[Any] = []
+        for part, start, end in zip(self._names, self._starts, self._starts[1:], strict=False):
             low, high = np.searchsorted(ascending, (start, end))
-            found += one.texts_at((ascending[low:high] - start).tolist())
-        return order, found
+            texts += part.texts_at((ascending[low:high] - start).tolist())
+        return order, texts
 
-    def _marked(self) -> tuple[Array, Array] | None:
-        """Both halves of the mark of each name; None where marks are missing."""
+    def _joined_hashes(self) -> tuple[Array, Array] | None:
+        """Return the first and second half of each name's hash, or None if hashes are missing."""
         np = self._np
-        marks = [one.marks for one in self._names]
-        if not marks or any(
-            one is None or len(one) != MARK_BYTES * len(names) for one, names in zip(marks, self._names, strict=True)
+        parts = [names.hashes for names in self._names]
+        if not parts or any(
+            part is None or len(part) != HASH_BYTES * len(names) for part, names in zip(parts, self._names, strict=True)
         ):
             return None
-        pairs = [np.frombuffer(one or b"", "q").reshape(-1, 2) for one in marks]
+        pairs = [np.frombuffer(part or b"", "q").reshape(-1, 2) for part in parts]
         first, second = (np.concatenate([pair[:, half] for pair in pairs]) for half in (0, 1))
         return first, second
 
     def _by_texts(self) -> Array:
         np = self._np
-        parts: Sequence[Sequence[int]] = marks_joined(self._names)
+        parts: Sequence[Sequence[int]] = joined_numbers(self._names)
         return np.concatenate([np.array(part, "i") for part in parts]) if parts else np.zeros(0, "i")

@@ -1,4 +1,4 @@
-"""Judged outputs: which output of a subject each run has judged, and the digest that names it."""
+"""VerdictColumns outputs: which output of a subject each run has judged, and the digest that names it."""
 
 from __future__ import annotations
 
@@ -73,19 +73,19 @@ class JudgedOutputs:
             digest, content = str(payload["digest"]), payload.get("content")
             if isinstance(content, Mapping):
                 self._contents[digest] = content
-            known = self._contents.get(digest)
-            value = None if known is None else known.get("output")
-            is_known = known is not None
+            content_read = self._contents.get(digest)
+            value = None if content_read is None else content_read.get("output")
+            is_known = content_read is not None
             self._outputs.pop(place, None)  # of a live source that reads it again
             self._outputs[place] = JudgedOutput(
                 value, output_digest(value) if is_known else None, event.run_id in self._tasks
             )
         elif event.run_id in self._tasks:
-            made = _made(payload)
-            self._outputs[place] = JudgedOutput(made, None if made is None else output_digest(made), is_made=True)
+            output = _task_output(payload)
+            self._outputs[place] = JudgedOutput(output, None if output is None else output_digest(output), is_made=True)
 
 
-def _made(record: Mapping[str, Any]) -> object:
+def _task_output(record: Mapping[str, Any]) -> object:
     """Return the output in a record: the response, of several criteria the first; None where a ledger of digests has blanked it."""
     if "digest" in record:
         return None
@@ -100,7 +100,7 @@ class JudgedContents:
     """
 
     def __init__(self, ledger: Ledger, run_id: str) -> None:
-        self._marks: dict[tuple[str, str], int] = {}
+        self._hashes: dict[tuple[str, str], int] = {}
         contents: dict[str, Mapping[str, Any]] = {}
         read: dict[tuple[str, str], Mapping[str, Any]] = {}
         for entry in ledger.read(Query(run_id=run_id, types=(SUBJECT_READ, RECORD_COMPLETED))):
@@ -110,9 +110,9 @@ class JudgedContents:
                 if isinstance(content := payload.get("content"), Mapping):
                     contents[str(payload["digest"])] = content
                 read[subject] = contents.get(str(payload["digest"]), {})
-            elif (made := _made(payload)) is not None and subject in read:
-                self._marks[subject] = int(output_digest({**read[subject], "output": made})[:16], 16) - 2**63
+            elif (output := _task_output(payload)) is not None and subject in read:
+                self._hashes[subject] = int(output_digest({**read[subject], "output": output})[:16], 16) - 2**63
 
-    def mark(self, kind: str, id: str) -> int | None:
+    def content_hash(self, kind: str, id: str) -> int | None:
         """Return the mark of a content; None where the run made no output, or the ledger does not keep it."""
-        return self._marks.get((kind, id))
+        return self._hashes.get((kind, id))

@@ -1,4 +1,4 @@
-"""Readers of ledgers by name: what a command says of a ledger, for whoever shows it elsewhere."""
+"""Readers of ledgers by name: the documents of commands, for other plugins."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def reader(name: str) -> Reader:
         raise PluginError(offer.error if offer and offer.error else f"no reader {name!r} is installed; {hint}")
     module, _, function = offer.target.partition(":")
     try:
-        found: Reader = getattr(import_module(module), function)
+        function_object: Reader = getattr(import_module(module), function)
     except Exception as error:  # the border to other people's code
         why = f"({offer.distribution} {offer.version}) failed to import: {type(error).__name__}: {error}"
         raise PluginError(f"reader {name!r} {why}") from error
-    return found
+    return function_object

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicast import Entry, LedgerError, Query
-from dicast.reading import begun, judged, reader, told
+from dicast.reading import read_activity, read_open_judgments, read_verdicts, reader
 from dicast.testing import MemoryLedger
 from dicast_quality.reliability import Tally
 
@@ -253,8 +253,8 @@ def test_columns_are_read_into_one_block_where_there_are_many(make_ledger, made,
 
     def ask(live):
         with mock.patch("dicast_ledger.blocks.MANY", many):
-            columns = judged(live), told(live)
-        more = judged(MemoryOf(ledger.events)), told(MemoryOf(ledger.events))
+            columns = read_verdicts(live), read_activity(live)
+        more = read_verdicts(MemoryOf(ledger.events)), read_activity(MemoryOf(ledger.events))
         for kept, events in zip(columns, more, strict=True):
             kept.add(MemoryOf(ledger.events).read(Query()))
             events.add(MemoryOf(ledger.events).read(Query()))
@@ -273,8 +273,8 @@ def test_columns_that_end_before_the_chain_are_read_on_from_it(make_ledger, made
         tell(ledger, one)
 
     def ask(live):
-        columns = judged(live), told(live)
-        return columns, [entry.seq for entry in begun(live)]
+        columns = read_verdicts(live), read_activity(live)
+        return columns, [entry.seq for entry in read_open_judgments(live)]
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.db"
@@ -297,20 +297,20 @@ def forget_columns(path):
 def plain(found):
     """Columns without the numbers of what their lines have in common, which are the ledger's own."""
     (verdicts, said), open_ = found
-    makers = [verdicts.makers[code] for code in verdicts.codes]
-    tellers = [said.tellers[code] for code in said.codes]
+    origins = [verdicts.origins[code] for code in verdicts.codes]
+    origins = [said.origins[code] for code in said.codes]
     of_verdicts = [
         list(column) for column in (verdicts.seqs, verdicts.times, verdicts.flags, verdicts.scores, verdicts.usd)
     ]
     return (
         of_verdicts,
-        makers,
+        origins,
         verdicts.ids,
         verdicts.exact,
         list(said.seqs),
-        list(said.marks),
+        list(said.content_hashes),
         said.ids,
-        tellers,
+        origins,
         open_,
     )
 
@@ -324,7 +324,7 @@ def test_a_ledger_of_before_is_caught_up_by_the_next_append(make_ledger, tmp_pat
     forget_columns(path)
     ledger.events.clear()
     ledger.judged("T9", 0.25)
-    found, holds = written_to(Sqlite(path), ledger.events, 100, lambda live: (judged(live), live.verify()))
+    found, holds = written_to(Sqlite(path), ledger.events, 100, lambda live: (read_verdicts(live), live.verify()))
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT upto FROM columned").fetchone() == (12,)
     assert holds.ok
@@ -382,4 +382,4 @@ def test_lines_that_are_not_as_many_as_they_say_are_refused(make_ledger, tmp_pat
         connection.execute(f"UPDATE judged_lines SET {change}")
         connection.commit()
     with pytest.raises(LedgerError, match="does not hold"):
-        written_to(Sqlite(path), [], 1, judged)
+        written_to(Sqlite(path), [], 1, read_verdicts)

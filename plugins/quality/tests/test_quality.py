@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast import ConfigError, Entry, Event
-from dicast.reading import Judged
+from dicast.reading import VerdictColumns
 from dicast.testing import MemoryLedger
 from dicast_quality.percentile import percentile
 from dicast_quality.quality import quality, read_quality
@@ -325,7 +325,7 @@ def test_mean_is_that_of_the_sure_ones_and_lies_among_them(given_, least):
         Event(str(number), "eval.completed", time, "R", {**base, "score": score, "confidence": confidence})
         for number, (score, confidence) in enumerate(given_)
     )
-    judged = Judged().add(Entry(seq, event, "", "") for seq, event in enumerate(rows, 1))
+    judged = VerdictColumns().add(Entry(seq, event, "", "") for seq, event in enumerate(rows, 1))
     (group,) = Verdicts(judged, "row", "none").groups(least)
     sure = sorted(score for score, confidence in given_ if confidence >= least)
     assert (group.count, group.scored) == (len(given_), len(sure))

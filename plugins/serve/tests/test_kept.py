@@ -25,13 +25,13 @@ def readings(monkeypatch):
     """How often the verdicts of a whole ledger are read; its last item is what was read last."""
     found = []
 
-    def judged(ledger, run_id=None):
-        columns = dicast.reading.judged(ledger, run_id)
+    def read_verdicts(ledger, run_id=None):
+        columns = dicast.reading.read_verdicts(ledger, run_id)
         if run_id is None:
             found.append(columns)
         return columns
 
-    monkeypatch.setattr(dicast_serve.kept, "judged", judged)
+    monkeypatch.setattr(dicast_serve.kept, "read_verdicts", read_verdicts)
     return found
 
 

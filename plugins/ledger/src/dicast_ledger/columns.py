@@ -20,7 +20,7 @@ import attrs
 import orjson
 
 from dicast import Entry, Event, LedgerError
-from dicast.reading import line_of, teller_of
+from dicast.reading import activity_of, line_of
 
 from .naming import FEW, NAMES_TABLE, Naming
 from .spent import SPENT_TYPES, spent_of
@@ -98,17 +98,17 @@ def _verdict(event: Event, times: Times) -> Found | None:
     line = line_of(event, times)
     if line is None:
         return None
-    maker, time, flags, score, confidence, usd, msat, id, exact = line
-    return maker, (time,), (flags, score, confidence, usd, msat), id, exact, id != event.subject_id
+    origin, time, flags, score, confidence, usd, msat, id, exact = line
+    return origin, (time,), (flags, score, confidence, usd, msat), id, exact, id != event.subject_id
 
 
 def _read(event: Event, times: Times) -> Found | None:
-    found = teller_of(event)
+    found = activity_of(event)
     return None if found is None else (found[0], (), (found[1],), found[2], None, False)
 
 
 def _traced(event: Event, times: Times) -> Found | None:
-    found = teller_of(event)
+    found = activity_of(event)
     return None if found is None else (found[0], (), (), found[2], None, False)
 
 

@@ -13,7 +13,7 @@ import click
 import orjson
 
 from dicast import ConfigError, Event, Ledger, Query, named_run, read_ledger
-from dicast.reading import judged, milliseconds
+from dicast.reading import milliseconds, read_verdicts
 from dicast.toolkit.printable import one_line
 
 from .accounts import EVALS, GROUPS, Accounts, Group, Tally
@@ -126,10 +126,10 @@ def _written(moment: datetime) -> str:
 
 def _prices(ledger: Ledger, run_id: str | None) -> str | None:
     """Return the price list of the newest verdict that was paid for."""
-    rows = judged(ledger, None if run_id is None else named_run(ledger, run_id))
-    priced = {code for code, maker in enumerate(rows.makers) if maker.pricing_version is not None}
+    rows = read_verdicts(ledger, None if run_id is None else named_run(ledger, run_id))
+    priced = {code for code, origin in enumerate(rows.origins) if origin.pricing_version is not None}
     newest = next((code for code in reversed(rows.codes) if code in priced), None) if priced else None
-    return None if newest is None else rows.makers[newest].pricing_version
+    return None if newest is None else rows.origins[newest].pricing_version
 
 
 def _read(ledger: Ledger, group: Group, run_id: str | None, window: Window, *, include_eval: bool) -> Accounts:

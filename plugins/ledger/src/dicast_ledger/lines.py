@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from dicast.reading import Judged, Maker, Names, Teller, Told, mark_of
+from dicast.reading import ActivityColumns, ActivityOrigin, Names, VerdictColumns, VerdictOrigin, name_hash
 
 from .blocks import columns_of
 from .columns import JUDGED, PAID, READ, TRACED, Packed
@@ -25,41 +25,45 @@ NamesOf = Callable[[sqlite3.Connection, "array[int]"], Names]
 """The names of a ledger; numbers that go by other ones are changed."""
 
 
-def read_judged(connection: sqlite3.Connection, bounds: Bounds | None, named: NamesOf) -> Judged:
+def read_verdict_columns(connection: sqlite3.Connection, bounds: Bounds | None, named: NamesOf) -> VerdictColumns:
     """The verdicts and failures in the columns, those of rows within *bounds* and perhaps some beside."""
-    makers = [Maker(*facts) for facts in common(connection, JUDGED)]
+    origins = [VerdictOrigin(*facts) for facts in common(connection, JUDGED)]
     columns, exact = _whole(connection, JUDGED, bounds)
     seqs, times, codes, flags, scores, confidences, usd, msat, numbers = columns
     apart = {line: (texts[0], texts[1]) for line, texts in exact.items()}
     names = named(connection, numbers)
-    return Judged(seqs, times, codes, flags, scores, confidences, usd, msat, numbers, names, makers, apart)
+    return VerdictColumns(seqs, times, codes, flags, scores, confidences, usd, msat, numbers, names, origins, apart)
 
 
-def read_told(connection: sqlite3.Connection, bounds: Bounds | None, types: Collection[str], named: NamesOf) -> Told:
+def read_activity_columns(
+    connection: sqlite3.Connection, bounds: Bounds | None, types: Collection[str], named: NamesOf
+) -> ActivityColumns:
     """What was told of the events of *types*, and perhaps of others, likewise."""
     tables = [table for table in (READ, TRACED) if not set(types).isdisjoint(table.types)]
-    found = [_told(connection, table, bounds, named) for table in tables]
+    found = [_activity_of(connection, table, bounds, named) for table in tables]
     return found[0] if len(found) == 1 else _merged(found)
 
 
-def _told(connection: sqlite3.Connection, table: Packed, bounds: Bounds | None, named: NamesOf) -> Told:
-    tellers = [Teller(*facts) for facts in common(connection, table)]
+def _activity_of(
+    connection: sqlite3.Connection, table: Packed, bounds: Bounds | None, named: NamesOf
+) -> ActivityColumns:
+    origins = [ActivityOrigin(*facts) for facts in common(connection, table)]
     (seqs, codes, *marks, numbers), _ = _whole(connection, table, bounds)
     names = named(connection, numbers)
-    return Told(seqs, codes, marks[0] if marks else array("b", bytes(len(seqs))), numbers, names, tellers)
+    return ActivityColumns(seqs, codes, marks[0] if marks else array("b", bytes(len(seqs))), numbers, names, origins)
 
 
-def _merged(parts: Sequence[Told]) -> Told:
+def _merged(parts: Sequence[ActivityColumns]) -> ActivityColumns:
     """The rows of several tables in the order of the ledger."""
-    rows: list[tuple[int, Teller, int, str | None]] = []
+    rows: list[tuple[int, ActivityOrigin, int, str | None]] = []
     for part in parts:
-        tellers = map(part.tellers.__getitem__, part.codes)
-        rows += zip(part.seqs, tellers, part.marks, part.ids, strict=True)
-    found = Told()
-    codes: dict[Teller, int] = {}
-    for seq, teller, mark, id in sorted(rows, key=itemgetter(0)):
-        found.put(seq, codes.setdefault(teller, len(codes)), mark, id)
-    found.tellers = list(codes)
+        origins = map(part.origins.__getitem__, part.codes)
+        rows += zip(part.seqs, origins, part.content_hashes, part.ids, strict=True)
+    found = ActivityColumns()
+    codes: dict[ActivityOrigin, int] = {}
+    for seq, origin, mark, id in sorted(rows, key=itemgetter(0)):
+        found.put(seq, codes.setdefault(origin, len(codes)), mark, id)
+    found.origins = list(codes)
     return found
 
 
@@ -82,7 +86,7 @@ def some_names(connection: sqlite3.Connection, numbers: array[int]) -> Names:
     found, begin, end = Names(), 0, -1
     for start, size, marks, texts in connection.execute(query, (least, most)):
         begin, end = start if end < 0 else begin, start + size
-        found.keep(size, texts, marks)
+        found.add_block(size, texts, marks)
     if begin > least or end <= most:
         raise sqlite3.DatabaseError(f"names does not hold the numbers {least} to {most}")
     if begin:
@@ -147,7 +151,7 @@ def names_wrong(connection: sqlite3.Connection, used: int) -> str | None:
         found = orjson.loads(texts)
         if start != known or size != len(found) or len(set(found)) != size or not size:
             return f"names has {size!r} from {start!r} on, which are {len(set(found))}, behind {known}"
-        if marks != b"".join(map(mark_of, found)):
+        if marks != b"".join(map(name_hash, found)):
             return f"names has other marks from {start!r} on"
         known = start + size
     return None if known == used else f"names has {known} names, {used} of them are those of lines"

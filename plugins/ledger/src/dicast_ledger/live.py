@@ -52,8 +52,8 @@ class Live:
         self._closed = False
         self._lock = threading.Lock()
         self._readings = readings = Readings(self._reader, self._entry)
-        self.judged, self.told = readings.judged, readings.told
-        self.spent, self.begun = readings.spent, readings.begun
+        self.verdict_columns, self.activity_columns = readings.verdict_columns, readings.activity_columns
+        self.spent, self.open_judgments = readings.spent, readings.open_judgments
 
     @property
     def keeps_content(self) -> bool:

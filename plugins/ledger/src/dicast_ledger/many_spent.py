@@ -82,7 +82,7 @@ class ManySpent:
             numbering = Numbering(np, spent.names)
             numbers = numbering.of(spent.names)[view(np, spent.numbers)[self._lines]]
             there = np.unique(numbers)
-            order, names = numbering.named(there)
+            order, names = numbering.sorted_texts(there)
             return dict(zip(there[order].tolist(), names, strict=True)), numbers
         if by is None:
             return [None], np.zeros(len(codes), "i")

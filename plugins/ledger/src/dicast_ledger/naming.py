@@ -15,7 +15,7 @@ from itertools import islice
 
 import orjson
 
-from dicast.reading import MARK_BYTES, Names, mark_of
+from dicast.reading import HASH_BYTES, Names, name_hash
 
 NAMES_TABLE = (
     "CREATE TABLE IF NOT EXISTS names (first INTEGER PRIMARY KEY, start INTEGER, size INTEGER, marks BLOB, texts TEXT)"
@@ -62,9 +62,9 @@ class Naming:
 
     def write(self) -> None:
         """Write what has been named."""
-        written = len(self._marks) // MARK_BYTES
+        written = len(self._marks) // HASH_BYTES
         if len(self._known) > written:
-            self._marks += b"".join(map(mark_of, islice(self._known, written, None)))
+            self._marks += b"".join(map(name_hash, islice(self._known, written, None)))
             row = (self._first, self._start, len(self._known), self._marks, orjson.dumps([*self._known]).decode())
             self._connection.execute("INSERT OR REPLACE INTO names VALUES (?, ?, ?, ?, ?)", row)
 
@@ -77,11 +77,11 @@ def keep_names(connection: sqlite3.Connection, names: Names) -> None:
     known = len(names)
     query = "SELECT start, size, marks, texts FROM names WHERE start + size > ? ORDER BY first"
     for start, size, marks, texts in connection.execute(query, (known,)):
-        if len(marks) != size * MARK_BYTES or start > known:
+        if len(marks) != size * HASH_BYTES or start > known:
             raise sqlite3.DatabaseError(f"names has {size!r} from {start!r} on, behind {known}")
         there = known - start  # of a row that was written anew, with more
         later = orjson.dumps(orjson.loads(texts)[there:]).decode() if there else texts
-        names.keep(size - there, later, marks[there * MARK_BYTES :])
+        names.add_block(size - there, later, marks[there * HASH_BYTES :])
         known = start + size
 
 

@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from dicast import Entry, Query
-from dicast.reading import Judged, Names, Told, still_begun
+from dicast.reading import ActivityColumns, Names, VerdictColumns, still_open
 
 from . import chain
 from .columns import EVALS, JUDGED, covered
-from .lines import read_judged, read_spent, read_told, some_names
+from .lines import read_activity_columns, read_spent, read_verdict_columns, some_names
 from .naming import keep_names
 from .selection import bounds_of, select
 from .spent import Spent
@@ -39,7 +39,7 @@ class Readings:
             keep_names(connection, self._names)
             return self._names
 
-    def judged(self, run_id: str | None = None) -> Judged:
+    def verdict_columns(self, run_id: str | None = None) -> VerdictColumns:
         """The verdicts and failures of the ledger, or of one run, from the columns and, behind these, from the chain.
 
         :raises LedgerError: when the file cannot be read.
@@ -47,14 +47,14 @@ class Readings:
         with self._reader() as connection:
             bounds = bounds_of(connection, run_id)
             if bounds is None:
-                return Judged()
+                return VerdictColumns()
             upto, _ = covered(connection)
             named = self._all_names if run_id is None else some_names
-            found = read_judged(connection, bounds, named) if upto else Judged()
+            found = read_verdict_columns(connection, bounds, named) if upto else VerdictColumns()
             found.add(self._behind(connection, Query(run_id, JUDGED.types, after=upto)))
         return found if run_id is None else found.of_run(run_id)
 
-    def told(self, run_id: str | None, types: Sequence[str]) -> Told:
+    def activity_columns(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
         """What the ledger, or one run, has of the events of *types*, likewise.
 
         :raises LedgerError: when the file cannot be read.
@@ -62,10 +62,10 @@ class Readings:
         with self._reader() as connection:
             bounds = bounds_of(connection, run_id)
             if bounds is None:
-                return Told()
+                return ActivityColumns()
             upto, _ = covered(connection)
             named = self._all_names if run_id is None else some_names
-            found = read_told(connection, bounds, types, named) if upto else Told()
+            found = read_activity_columns(connection, bounds, types, named) if upto else ActivityColumns()
             found.add(self._behind(connection, Query(run_id, tuple(types), after=upto)))
         return found.of(run_id, types)
 
@@ -84,7 +84,7 @@ class Readings:
             named = self._all_names if run_id is None else some_names
             return read_spent(connection, bounds, named if sessions else None)
 
-    def begun(self, run_id: str | None = None) -> Sequence[Entry]:
+    def open_judgments(self, run_id: str | None = None) -> Sequence[Entry]:
         """The ``eval.started`` entries of the ledger, or of one run, of verdicts that have neither come nor failed, oldest first.
 
         :raises LedgerError: when the file cannot be read.
@@ -93,7 +93,7 @@ class Readings:
             upto, _ = covered(connection)
             rows = f"SELECT {chain.ROW} FROM events WHERE seq IN (SELECT seq FROM begun) ORDER BY seq"
             before = [self._entry(connection, row) for row in connection.execute(rows)] if upto else []
-            found = still_begun(before, self._behind(connection, Query(types=EVALS, after=upto)))
+            found = still_open(before, self._behind(connection, Query(types=EVALS, after=upto)))
         return [entry for entry in found if run_id in (None, entry.event.run_id)]
 
     def _behind(self, connection: sqlite3.Connection, query: Query) -> Iterator[Entry]:

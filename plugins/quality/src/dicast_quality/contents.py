@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 
-from dicast.reading import Numbering, Told, view
+from dicast.reading import ActivityColumns, Numbering, view
 
 Place = tuple[str, str]
 """A subject's id and kind, in the order in which subjects are gone through."""
@@ -23,27 +23,33 @@ class Contents:
         self.several = set(read)
 
     @classmethod
-    def of(cls, reads: Sequence[Told], kind: str | None) -> Contents:
+    def of(cls, reads: Sequence[ActivityColumns], kind: str | None) -> Contents:
         """What was read under which id, about subjects of one *kind* or of all."""
         several = set[Place]()
         first: dict[Place, int] = {}
         for found in reads:
-            for place, mark in zip(_places(found), found.marks, strict=True):
+            for place, mark in zip(_places(found), found.content_hashes, strict=True):
                 if first.setdefault(place, mark) != mark and kind in (None, place[1]):
                     several.add(place)
         read: dict[Place, list[Read]] = {}
         for found in reads if several else ():
-            for seq, code, mark, place in zip(found.seqs, found.codes, found.marks, _places(found), strict=True):
+            for seq, code, mark, place in zip(
+                found.seqs, found.codes, found.content_hashes, _places(found), strict=True
+            ):
                 if place in several:
-                    read.setdefault(place, []).append((found.tellers[code].run_id, seq, mark))
+                    read.setdefault(place, []).append((found.origins[code].run_id, seq, mark))
         return cls(read)
 
     @classmethod
-    def of_many(cls, np: ModuleType, numbering: Numbering, found: Told, kind: str | None) -> Contents:
+    def of_many(cls, np: ModuleType, numbering: Numbering, found: ActivityColumns, kind: str | None) -> Contents:
         """Likewise of many that one ledger was told, a column at a time; *numbering* is that of its names."""
-        kinds = list(dict.fromkeys(teller.what for teller in found.tellers))
-        of_codes = np.array([kinds.index(teller.what) for teller in found.tellers], "q")
-        codes, marks, names = view(np, found.codes), view(np, found.marks), numbering.of(found.names).astype("q")
+        kinds = list(dict.fromkeys(origin.kind_or_model for origin in found.origins))
+        of_codes = np.array([kinds.index(origin.kind_or_model) for origin in found.origins], "q")
+        codes, marks, names = (
+            view(np, found.codes),
+            view(np, found.content_hashes),
+            numbering.of(found.names).astype("q"),
+        )
         places = names[view(np, found.numbers)] * len(kinds) + of_codes[codes]
         first = np.zeros(numbering.size * len(kinds), "q")
         first[places[::-1]] = marks[::-1]
@@ -51,11 +57,11 @@ class Contents:
         several[places[first[places] != marks]] = True
         read: dict[Place, list[Read]] = {}
         rows = np.flatnonzero(several[places])
-        order, ids = numbering.named(names[view(np, found.numbers)[rows]])
+        order, ids = numbering.sorted_texts(names[view(np, found.numbers)[rows]])
         for row, id in zip(rows[order].tolist(), ids, strict=True):
-            run_id, _, what = found.tellers[found.codes[row]]
+            run_id, _, what = found.origins[found.codes[row]]
             if kind in (None, what):
-                read.setdefault((id, what), []).append((run_id, found.seqs[row], found.marks[row]))
+                read.setdefault((id, what), []).append((run_id, found.seqs[row], found.content_hashes[row]))
         return cls(read)
 
     def count(self, place: Place) -> int:
@@ -68,7 +74,7 @@ class Contents:
         return max(found)[1] if found else None
 
 
-def _places(found: Told) -> Iterator[Place]:
+def _places(found: ActivityColumns) -> Iterator[Place]:
     """The subjects that were read."""
-    kinds = [teller.what for teller in found.tellers]
+    kinds = [origin.kind_or_model for origin in found.origins]
     return zip(map(str, found.ids), map(kinds.__getitem__, found.codes), strict=True)

@@ -16,10 +16,10 @@ from dicast.reading import (
     FAILED,
     ROUTED,
     USD_UNKNOWN,
-    Judged,
-    Maker,
+    ActivityColumns,
     Numbering,
-    Told,
+    VerdictColumns,
+    VerdictOrigin,
     exact_sum,
     parts_by_key,
     rows_by_key,
@@ -34,7 +34,7 @@ _UNTOLD, _UNDECIDED = -2, -1
 
 
 def verdicts_of(
-    judged: Judged, kind: str, by: Grouping, labels: Collection[str] = (), first: int = 0, last: int = ALWAYS
+    judged: VerdictColumns, kind: str, by: Grouping, labels: Collection[str] = (), first: int = 0, last: int = ALWAYS
 ) -> Verdicts:
     """The verdicts of :class:`Verdicts`, in the form that takes less time."""
     np = numpy_for(len(judged.codes))
@@ -47,12 +47,19 @@ class ManyVerdicts(Verdicts):
     """Verdicts as arrays of numpy: *_chosen* are the rows."""
 
     def __init__(
-        self, np: ModuleType, judged: Judged, kind: str, by: Grouping, labels: Collection[str], first: int, last: int
+        self,
+        np: ModuleType,
+        judged: VerdictColumns,
+        kind: str,
+        by: Grouping,
+        labels: Collection[str],
+        first: int,
+        last: int,
     ) -> None:
-        super().__init__(Judged(makers=judged.makers), kind, by, labels, first, last)
+        super().__init__(VerdictColumns(origins=judged.origins), kind, by, labels, first, last)
         self._np, self._judged = np, judged
         self._codes, self._flags = view(np, judged.codes), view(np, judged.flags)
-        wanted = np.array([code in self._rows for code in range(len(judged.makers))], bool)
+        wanted = np.array([code in self._rows for code in range(len(judged.origins))], bool)
         times = view(np, judged.times)
         mask = wanted[self._codes] & (times >= first) & (times < last) & (self._flags & FAILED == 0)
         self._chosen = np.flatnonzero(mask)
@@ -61,14 +68,14 @@ class ManyVerdicts(Verdicts):
         self._told_names: tuple[str, ...] = ()
 
     @property
-    def makers(self) -> list[Maker]:
+    def origins(self) -> list[VerdictOrigin]:
         """Who has made verdicts, or failed, at whatever time."""
-        there = self._np.bincount(self._codes, minlength=len(self._judged.makers)).tolist()
-        return [maker for maker, count in zip(self._judged.makers, there, strict=True) if count]
+        there = self._np.bincount(self._codes, minlength=len(self._judged.origins)).tolist()
+        return [origin for origin, count in zip(self._judged.origins, there, strict=True) if count]
 
     def leave_tools_out(self, runs: Collection[str]) -> int:
         """Drop the verdicts that tools asked for in *runs*, but not those of people; return their number."""
-        dropped = self._np.zeros(len(self._judged.makers), bool)
+        dropped = self._np.zeros(len(self._judged.origins), bool)
         dropped[list(self._codes_of_tools(runs))] = True
         is_dropped = dropped[self._codes[self._chosen]]
         self._chosen = self._chosen[~is_dropped]
@@ -78,7 +85,7 @@ class ManyVerdicts(Verdicts):
     def numbering(self) -> Numbering:
         """The numbers of subjects, and of turns where they are joined."""
         if self._numbering is None:
-            self._numbering = Numbering.made(self._np, self._judged.names)
+            self._numbering = Numbering.cached(self._np, self._judged.names)
         return self._numbering
 
     def _subjects(self, rows: Array) -> Array:
@@ -87,9 +94,9 @@ class ManyVerdicts(Verdicts):
 
     def keep_latest(self) -> None:
         """Drop all but the newest verdict of each judge on each subject."""
-        np, makers = self._np, self._judged.makers
-        judges = {judge: number for number, judge in enumerate(dict.fromkeys(maker.judge for maker in makers))}
-        numbers = np.array([judges[maker.judge] for maker in makers], "i")
+        np, origins = self._np, self._judged.origins
+        judges = {judge: number for number, judge in enumerate(dict.fromkeys(origin.judge for origin in origins))}
+        numbers = np.array([judges[origin.judge] for origin in origins], "i")
         newest = np.empty(self.numbering.size, "q")
         kept = []
         for _, places in rows_by_key(np, numbers[self._codes[self._chosen]]):
@@ -99,7 +106,7 @@ class ManyVerdicts(Verdicts):
             kept.append(newest[newest >= 0])
         self._chosen = np.sort(np.concatenate(kept)) if kept else self._chosen
 
-    def join(self, told: Callable[[], Told]) -> None:
+    def join(self, told: Callable[[], ActivityColumns]) -> None:
         """Give each verdict the model of its turn, as :class:`Verdicts` says; it is kept with the verdicts, and *told* asked for once."""
         memo = self._judged.memo
         if "models" not in memo:
@@ -107,13 +114,15 @@ class ManyVerdicts(Verdicts):
         self._told_names, models = memo["models"]
         self._told = models[self._chosen]
 
-    def _models_of(self, told: Told) -> tuple[tuple[str, ...], Array]:
+    def _models_of(self, told: ActivityColumns) -> tuple[tuple[str, ...], Array]:
         """The models that were told of, and the number of each verdict's."""
         np, judged = self._np, self._judged
-        numbering = Numbering.made(np, judged.names, told.names)
-        models = {model: number for number, model in enumerate(dict.fromkeys(one.what for one in told.tellers))}
-        runs = {run: number for number, run in enumerate(dict.fromkeys(one.run_id for one in told.tellers))}
-        asked = np.array([runs.get(maker.run_id, -1) for maker in judged.makers], _small(len(runs)))[self._codes]
+        numbering = Numbering.cached(np, judged.names, told.names)
+        models = {
+            model: number for number, model in enumerate(dict.fromkeys(one.kind_or_model for one in told.origins))
+        }
+        runs = {run: number for number, run in enumerate(dict.fromkeys(one.run_id for one in told.origins))}
+        asked = np.array([runs.get(origin.run_id, -1) for origin in judged.origins], _small(len(runs)))[self._codes]
         tellers = _Tellers(np, told, runs, models, numbering)
         return tuple(models), tellers.models(numbering.of(judged.names), view(np, judged.numbers), asked)
 
@@ -132,7 +141,7 @@ class ManyVerdicts(Verdicts):
 
     def _shares(self, rows: Any, names: Mapping[int, str]) -> Iterator[tuple[Decimal, int, int]]:
         np, judges = self._np, {name: number for number, name in enumerate(dict.fromkeys(names.values()))}
-        numbers = np.array([judges.get(names.get(code, ""), -1) for code in range(len(self._judged.makers))], "i")
+        numbers = np.array([judges.get(names.get(code, ""), -1) for code in range(len(self._judged.origins))], "i")
         for number, places in rows_by_key(np, numbers[self._codes[rows]]):
             if number >= 0:
                 found, flags = rows[places], self._flags[rows[places]]
@@ -144,12 +153,12 @@ class ManyVerdicts(Verdicts):
         if self.joins:
             return {number: (name, None) for number, name in [(-1, None), *enumerate(self._told_names)]}, self._told
         keys: dict[Key, int] = {}
-        of_codes = [keys.setdefault(self._key(maker), len(keys)) for maker in self._judged.makers]
+        of_codes = [keys.setdefault(self._key(origin), len(keys)) for origin in self._judged.origins]
         return {number: key for key, number in keys.items()}, np.array(of_codes, "i")[self._codes[self._chosen]]
 
     def _figures(self, key: Key, rows: Array, min_confidence: float) -> Group:
         np, judged = self._np, self._judged
-        persons = np.array([code in self._persons for code in range(len(judged.makers))], bool)[self._codes[rows]]
+        persons = np.array([code in self._persons for code in range(len(judged.origins))], bool)[self._codes[rows]]
         people = int(np.count_nonzero(persons))
         rows = rows[~persons] if people and self._without_people else rows
         if not len(rows):
@@ -207,14 +216,19 @@ class _Tellers:
     """Who tells which model, by the codes of *told*: numbers of *runs* and of *models*."""
 
     def __init__(
-        self, np: ModuleType, told: Told, runs: Mapping[str, int], models: Mapping[str, int], numbering: Numbering
+        self,
+        np: ModuleType,
+        told: ActivityColumns,
+        runs: Mapping[str, int],
+        models: Mapping[str, int],
+        numbering: Numbering,
     ) -> None:
         self._np, self._size = np, numbering.size
         self._names, self._numbers, self._codes = numbering.of(told.names), view(np, told.numbers), view(np, told.codes)
         self._nobody = numbering.find([None]).get(None, -1)
-        self._runs = np.array([runs[one.run_id] for one in told.tellers], _small(len(runs)))
-        self._models = np.array([models[one.what] for one in told.tellers], "i")
-        self._routed = np.array([one.type == ROUTED for one in told.tellers], bool)
+        self._runs = np.array([runs[one.run_id] for one in told.origins], _small(len(runs)))
+        self._models = np.array([models[one.kind_or_model] for one in told.origins], "i")
+        self._routed = np.array([one.type == ROUTED for one in told.origins], bool)
 
     def models(self, names: Array, numbers: Array, asked: Array) -> Array:
         """The model of each subject, judged in the run *asked*: by *numbers* of *names*, which are numbers below the size of the numbering."""

@@ -7,7 +7,16 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from dicast import Ledger
-from dicast.reading import FAILED, Judged, LabeledOutputs, Numbering, Told, judged, rows_by_key, view
+from dicast.reading import (
+    FAILED,
+    ActivityColumns,
+    LabeledOutputs,
+    Numbering,
+    VerdictColumns,
+    read_verdicts,
+    rows_by_key,
+    view,
+)
 
 from .arrays import MANY, Array, numpy_for
 from .contents import Contents, Place
@@ -40,7 +49,7 @@ def ratings_of(ledger: Ledger, wanted: Wanted, labels: LabeledOutputs | None = N
 
     :param labels: leave out verdicts about other outputs than their subjects' labels.
     """
-    found = judged(ledger, wanted.only).unit_scores()
+    found = read_verdicts(ledger, wanted.only).unit_scores()
     if labels is not None and labels.is_selective:
         chosen = Ratings(found, labels)
         chosen.read(ledger, wanted)
@@ -59,7 +68,7 @@ def ratings_of(ledger: Ledger, wanted: Wanted, labels: LabeledOutputs | None = N
 class ManyRatings(Ratings):
     """Ratings as arrays of numpy. *table* is None where there are too many raters for one."""
 
-    def __init__(self, np: ModuleType, judged: Judged) -> None:
+    def __init__(self, np: ModuleType, judged: VerdictColumns) -> None:
         super().__init__(judged)
         self.np = np
         self._by_code = dict(rows_by_key(np, view(np, judged.codes)))
@@ -82,7 +91,7 @@ class ManyRatings(Ratings):
 
     def _by_place(self, rows: Array) -> Mapping[Place, int]:
         places = self.np.flatnonzero(rows >= 0)
-        order, ids = self._numbering.named(places // len(self._kinds))
+        order, ids = self._numbering.sorted_texts(places // len(self._kinds))
         ordered = places[order]
         kinds = map(self._kinds.__getitem__, (ordered % len(self._kinds)).tolist())
         return dict(zip(zip(ids, kinds, strict=True), rows[ordered].tolist(), strict=True))
@@ -90,21 +99,21 @@ class ManyRatings(Ratings):
     def _first_rows(self) -> Mapping[int, int]:
         return {code: int(rows[0]) for code, rows in self._by_code.items()}
 
-    def _contents(self, reads: Sequence[Told], kind: str | None) -> Contents:
+    def _contents(self, reads: Sequence[ActivityColumns], kind: str | None) -> Contents:
         if len(reads) > 1 or len(reads[0].codes) < MANY:
             return super()._contents(reads, kind)
-        return Contents.of_many(self.np, Numbering.made(self.np, reads[0].names), reads[0], kind)
+        return Contents.of_many(self.np, Numbering.cached(self.np, reads[0].names), reads[0], kind)
 
     def _rate(self, ledger: Ledger, wanted: Wanted, chosen: Sequence[int]) -> None:
         np, found = self.np, self.judged
-        self._kinds = list(dict.fromkeys(found.makers[code].kind for code in chosen))
+        self._kinds = list(dict.fromkeys(found.origins[code].kind for code in chosen))
         named = self._named(ledger, wanted, {code: self._by_code[code] for code in chosen})
-        self._numbering = numbering = Numbering.made(np, found.names)
+        self._numbering = numbering = Numbering.cached(np, found.names)
         cells = numbering.size * len(self._kinds) * len(named)
         if cells > MOST_CELLS or len(named) > MOST_RATERS:
             self.newest = {self._number(name): self._newest(sorted(map(int, rows))) for name, rows in named.items()}
             return
-        kinds = np.array([self._kinds.index(one.kind) if one.kind in self._kinds else -1 for one in found.makers], "q")
+        kinds = np.array([self._kinds.index(one.kind) if one.kind in self._kinds else -1 for one in found.origins], "q")
         names = numbering.of(found.names).astype("q" if len(self._kinds) > 1 else "i")
         for name, rows in named.items():
             ordered = np.concatenate([np.atleast_1d(np.asarray(part)) for part in rows])
@@ -120,7 +129,7 @@ class ManyRatings(Ratings):
             return {name: [found] for name, found in super()._named(ledger, wanted, listed).items()}
         names: dict[str, list[Array]] = {}
         for code, found in rows.items():
-            names.setdefault(rater_name(self.judged.makers[code], wanted.between), []).append(found)
+            names.setdefault(rater_name(self.judged.origins[code], wanted.between), []).append(found)
         return names
 
     def _newest_of(self, rows: Array, places: Array, size: int) -> Array:
@@ -156,7 +165,7 @@ class ManyRatings(Ratings):
     def _order(self, places: Array) -> Array:
         """The order of *places* by ids, and of equal ones by kinds."""
         np = self.np
-        order, ids = self._numbering.named(places // len(self._kinds))
+        order, ids = self._numbering.sorted_texts(places // len(self._kinds))
         kinds = list(map(self._kinds.__getitem__, (places[order] % len(self._kinds)).tolist()))
         ordered = sorted(range(len(ids)), key=kinds.__getitem__) if len(self._kinds) > 1 else range(len(ids))
         return order[np.array(sorted(ordered, key=ids.__getitem__), "q")]
@@ -164,7 +173,7 @@ class ManyRatings(Ratings):
     def subject(self, place: int) -> Place:
         """The subject with a number."""
         number, kind = divmod(place, len(self._kinds))
-        return self._numbering.named(self.np.array([number]))[1][0], self._kinds[kind]
+        return self._numbering.sorted_texts(self.np.array([number]))[1][0], self._kinds[kind]
 
     def several(self, places: Array) -> int:
         """Under how many of *places* several contents were read."""

@@ -9,8 +9,16 @@ from typing import Any, Literal, NamedTuple, get_args
 import attrs
 
 from dicast import Event, Ledger, Query
-from dicast.reading import FAILED, READ, Judged, LabeledOutputs, Told, begun, told
-from dicast.reading import Maker as VerdictMaker
+from dicast.reading import (
+    FAILED,
+    READ,
+    ActivityColumns,
+    LabeledOutputs,
+    VerdictColumns,
+    VerdictOrigin,
+    read_activity,
+    read_open_judgments,
+)
 
 from .contents import Contents, Place
 from .made_outputs import with_made_outputs
@@ -59,7 +67,7 @@ class Wanted:
         """The one run that is compared; None where there are several, or all are."""
         return self.runs[0] if len(self.runs) == 1 else None
 
-    def chooses(self, maker: VerdictMaker) -> bool:
+    def chooses(self, maker: VerdictOrigin) -> bool:
         """Whether verdicts of *maker* are about what is compared, by whichever judge."""
         return (not self.runs or maker.run_id in self.runs) and self.kind in (None, maker.kind)
 
@@ -81,7 +89,7 @@ class Ratings:
     of others than the wanted ones, *kinds* those of the subjects that were judged. *gold* are people's labels.
     """
 
-    def __init__(self, judged: Judged, gold: LabeledOutputs | None = None) -> None:
+    def __init__(self, judged: VerdictColumns, gold: LabeledOutputs | None = None) -> None:
         self.raters: dict[str, int] = {}
         self.makers: list[Maker] = []
         self.labels: set[str] = set()
@@ -96,23 +104,25 @@ class Ratings:
         """Take what *ledger* has of *wanted*. Of several verdicts by one rater on one subject the newest counts."""
         found = self.judged
         met = _met(found, self._first_rows(), wanted)
-        begun_ = [entry.event for entry in begun(ledger, wanted.only) if wanted.chooses_event(entry.event)]
-        self.labels = {found.makers[code].judge for code in met}
+        begun_ = [
+            entry.event for entry in read_open_judgments(ledger, wanted.only) if wanted.chooses_event(entry.event)
+        ]
+        self.labels = {found.origins[code].judge for code in met}
         if wanted.between == "rubrics":
             self.labels |= {str(event.payload["judge"]) for event in begun_}
-        chosen = [code for code in met if not wanted.labels or found.makers[code].judge in wanted.labels]
-        self.kinds = {found.makers[code].kind for code in chosen}
+        chosen = [code for code in met if not wanted.labels or found.origins[code].judge in wanted.labels]
+        self.kinds = {found.origins[code].kind for code in chosen}
         numbers: dict[Maker, int] = {}
         for code in chosen:
-            maker = found.makers[code]
+            maker = found.origins[code]
             self._of_code[code] = numbers.setdefault((maker.judge, maker.run_id, maker.fingerprint), len(numbers))
         self.makers = list(numbers)
         self._rate(ledger, wanted, chosen)
         if wanted.may_differ(ledger):
-            reads = [told(ledger, run_id, (READ,)) for run_id in wanted.runs or (None,)]
+            reads = [read_activity(ledger, run_id, (READ,)) for run_id in wanted.runs or (None,)]
             self.contents = self._contents(with_made_outputs(ledger, reads), wanted.kind)
 
-    def _contents(self, reads: Sequence[Told], kind: str | None) -> Contents:
+    def _contents(self, reads: Sequence[ActivityColumns], kind: str | None) -> Contents:
         return Contents.of(reads, kind)
 
     def _first_rows(self) -> Mapping[int, int]:
@@ -141,7 +151,7 @@ class Ratings:
         planned = _planned(ledger, self.judged, rows) if wanted.between == "rubrics" else {}
         named: dict[str, list[int]] = {}
         for code, found in rows.items():
-            maker = self.judged.makers[code]
+            maker = self.judged.origins[code]
             if planned and maker.rubric_id is None:
                 for row in found:
                     named.setdefault(planned[self.judged.seqs[row]], []).append(row)
@@ -152,7 +162,7 @@ class Ratings:
     def _newest(self, rows: Sequence[int]) -> dict[Place, int]:
         """Of *rows* of one rater the newest about each subject; a failure does not take a verdict back."""
         judged, flags = self.judged, self.judged.flags
-        ids, kinds = judged.ids, [maker.kind for maker in judged.makers]
+        ids, kinds = judged.ids, [maker.kind for maker in judged.origins]
         failed = [row for row in rows if flags[row] & FAILED]
         scored = [row for row in rows if not flags[row] & FAILED] if failed else rows
         failed.reverse()  # the first of them counts
@@ -174,7 +184,7 @@ class Ratings:
         """Whether the subject has labels, and none about the output that the verdict of *row* is about."""
         if self.gold is None or not self.gold.is_selective:
             return False
-        maker = self.judged.makers[self.judged.codes[row]]
+        maker = self.judged.origins[self.judged.codes[row]]
         return self.gold.excludes(maker.run_id, maker.kind, str(self.judged.ids[row]))
 
     def label(self, place: Place) -> float | None:
@@ -187,7 +197,7 @@ class Ratings:
         row = max((newest[place] for newest in self.newest.values() if place in newest), default=None)
         if row is None:
             return None
-        label = self.gold.label(self.judged.makers[self.judged.codes[row]].run_id, kind, id)
+        label = self.gold.label(self.judged.origins[self.judged.codes[row]].run_id, kind, id)
         return None if label is None else label.score
 
     def places(self) -> list[Place]:
@@ -223,23 +233,23 @@ class Ratings:
     def _content(self, subject: Subject, row: int) -> int | None:
         """The content that the verdict of *row* is about: the one that its run had read last before it."""
         kind, id = subject
-        run_id = self.judged.makers[self.judged.codes[row]].run_id
+        run_id = self.judged.origins[self.judged.codes[row]].run_id
         return self.contents.before((id, kind), run_id, self.judged.seqs[row])
 
     def _number(self, name: str) -> int:
         return self.raters.setdefault(name, len(self.raters))
 
 
-def _met(found: Judged, first: Mapping[int, int], wanted: Wanted) -> list[int]:
+def _met(found: VerdictColumns, first: Mapping[int, int], wanted: Wanted) -> list[int]:
     """The codes of who judged what is compared, in the order in which their *first* verdicts stand in the runs, one run after the other."""
     runs = {run_id: number for number, run_id in enumerate(wanted.runs)}
-    met = [code for code in first if wanted.chooses(found.makers[code])]
-    return sorted(met, key=lambda code: (runs.get(found.makers[code].run_id, 0), first[code]))
+    met = [code for code in first if wanted.chooses(found.origins[code])]
+    return sorted(met, key=lambda code: (runs.get(found.origins[code].run_id, 0), first[code]))
 
 
-def _planned(ledger: Ledger, found: Judged, rows: Mapping[int, Sequence[int]]) -> dict[int, str]:
+def _planned(ledger: Ledger, found: VerdictColumns, rows: Mapping[int, Sequence[int]]) -> dict[int, str]:
     """The rubric that each failure among *rows* was begun with, by its row of the chain: a failure does not name it."""
-    failed = {found.seqs[row] for code, each in rows.items() if found.makers[code].rubric_id is None for row in each}
+    failed = {found.seqs[row] for code, each in rows.items() if found.origins[code].rubric_id is None for row in each}
     planned: dict[int, str] = {}
     begun: dict[object, Mapping[str, Any]] = {}
     for entry in ledger.read(Query(types=("eval.started", "eval.failed"))) if failed else ():
@@ -255,7 +265,7 @@ def _rubric(payload: Mapping[str, Any]) -> str:
     return f"{payload.get('rubric_id')} {payload.get('rubric_version')}"
 
 
-def rater_name(maker: VerdictMaker, between: Between) -> str:
+def rater_name(maker: VerdictOrigin, between: Between) -> str:
     """The name of the rater."""
     if between == "judges":
         return maker.judge

@@ -11,7 +11,16 @@ from typing import Any
 import attrs
 
 from dicast import ConfigError, Event, Ledger, Problem, Query, named_run, nearest, run_kind, started_runs
-from dicast.reading import CALLED, FAILED, ROUTED, Judged, begun, judged, milliseconds, told
+from dicast.reading import (
+    CALLED,
+    FAILED,
+    ROUTED,
+    VerdictColumns,
+    milliseconds,
+    read_activity,
+    read_open_judgments,
+    read_verdicts,
+)
 
 from .many import verdicts_of
 from .options import check_labels, shown, written
@@ -64,12 +73,16 @@ class Asked:
         if self.start >= self.end:
             raise ConfigError(f"--from {written(self.start)} is not before --to {written(self.end)}")
         run_id = None if run_id is None else named_run(ledger, run_id)
-        rows, first, last = judged(ledger, run_id).unit_scores(), milliseconds(self.start), milliseconds(self.end)
+        rows, first, last = (
+            read_verdicts(ledger, run_id).unit_scores(),
+            milliseconds(self.start),
+            milliseconds(self.end),
+        )
         verdicts = verdicts_of(rows, self.kind, self.group, self.labels, first, last)
         tools = frozenset[str]() if run_id else _runs_of_tools(ledger)
-        started = (entry.event for entry in begun(ledger, run_id))
+        started = (entry.event for entry in read_open_judgments(ledger, run_id))
         open_ = [event for event in started if event.subject_kind == self.kind and event.run_id not in tools]
-        seen = {maker.judge for maker in verdicts.makers if maker.kind == self.kind}
+        seen = {origin.judge for origin in verdicts.origins if origin.kind == self.kind}
         seen |= {str(one.payload["judge"]) for one in open_}
         if seen:
             check_labels(self.labels, seen, f" for subjects of kind {self.kind!r}")
@@ -79,7 +92,7 @@ class Asked:
         if self.latest:
             verdicts.keep_latest()
         if verdicts.joins:
-            verdicts.join(lambda: told(ledger, types=(ROUTED, CALLED)))
+            verdicts.join(lambda: read_activity(ledger, types=(ROUTED, CALLED)))
         verdicts.thumb(entry.event for entry in ledger.read(Query(types=("feedback.explicit",))))
         groups = list(verdicts.groups(self.min_confidence))
         elsewhere = None if groups else self._elsewhere(ledger)
@@ -102,11 +115,11 @@ class Asked:
 
         :raises ConfigError: when subjects of this kind are unknown.
         """
-        rows = judged(ledger)
+        rows = read_verdicts(ledger)
         counts = Counter(code for code, flag in zip(rows.codes, rows.flags, strict=True) if not flag & FAILED)
         found = Counter[str]()
         for code, count in counts.items():
-            found[rows.makers[code].kind] += count
+            found[rows.origins[code].kind] += count
         kinds = [*KINDS, *(kind for kind in found if kind and kind not in KINDS)]
         if self.kind not in kinds:
             message = f"no subjects of kind {self.kind!r}; there are {', '.join(kinds)}"
@@ -121,11 +134,11 @@ def _runs_of_tools(ledger: Ledger) -> frozenset[str]:
     return frozenset(event.run_id for event in started if run_kind(event.payload) == "tool")
 
 
-def _newest_prices(rows: Judged) -> str | None:
+def _newest_prices(rows: VerdictColumns) -> str | None:
     """The price list of the newest verdict that was paid for by one."""
-    priced = {code for code, maker in enumerate(rows.makers) if maker.pricing_version is not None}
+    priced = {code for code, origin in enumerate(rows.origins) if origin.pricing_version is not None}
     return (
-        next((rows.makers[code].pricing_version for code in reversed(rows.codes) if code in priced), None)
+        next((rows.origins[code].pricing_version for code in reversed(rows.codes) if code in priced), None)
         if priced
         else None
     )

@@ -12,7 +12,17 @@ from typing import Any, Literal, get_args
 import attrs
 
 from dicast import Cost, Event, mean
-from dicast.reading import DOWN, ESCALATED, EXHAUSTED, FAILED, ROUTED, USD_UNKNOWN, Judged, Maker, Told
+from dicast.reading import (
+    DOWN,
+    ESCALATED,
+    EXHAUSTED,
+    FAILED,
+    ROUTED,
+    USD_UNKNOWN,
+    ActivityColumns,
+    VerdictColumns,
+    VerdictOrigin,
+)
 
 from .percentile import percentile
 
@@ -61,17 +71,23 @@ class Verdicts:
     """
 
     def __init__(
-        self, judged: Judged, kind: str, by: Grouping, labels: Collection[str] = (), first: int = 0, last: int = ALWAYS
+        self,
+        judged: VerdictColumns,
+        kind: str,
+        by: Grouping,
+        labels: Collection[str] = (),
+        first: int = 0,
+        last: int = ALWAYS,
     ) -> None:
         self._kind, self._by, self._judged = kind, by, judged
         self.joins = by == "model" and kind == "turn"
         self._rows: dict[int, list[int]] = {
             code: []
-            for code, maker in enumerate(judged.makers)
-            if maker.kind == kind and (not labels or maker.judge in labels)
+            for code, origin in enumerate(judged.origins)
+            if origin.kind == kind and (not labels or origin.judge in labels)
         }
         self._without_people = False
-        self._persons = {code for code in self._rows if judged.makers[code].judge_kind == "human"}
+        self._persons = {code for code in self._rows if judged.origins[code].judge_kind == "human"}
         self._models: Mapping[str, Mapping[str, str | None]] = {}
         self._told_last: Mapping[str, str] = {}
         self._thumbs: dict[str, tuple[float, bool]] = {}
@@ -81,9 +97,9 @@ class Verdicts:
                 put[code](row)
 
     @property
-    def makers(self) -> list[Maker]:
+    def origins(self) -> list[VerdictOrigin]:
         """Who has made verdicts, or failed, at whatever time."""
-        return [self._judged.makers[code] for code in set(self._judged.codes)]
+        return [self._judged.origins[code] for code in set(self._judged.codes)]
 
     def leave_tools_out(self, runs: Collection[str]) -> int:
         """Drop the verdicts that tools asked for in *runs*, but not those of people; return their number."""
@@ -94,7 +110,7 @@ class Verdicts:
 
     def _codes_of_tools(self, runs: Collection[str]) -> set[int]:
         """Return the codes of verdicts that are not of people, in *runs*."""
-        return {code for code in self._rows if self._judged.makers[code].run_id in runs} - self._persons
+        return {code for code in self._rows if self._judged.origins[code].run_id in runs} - self._persons
 
     def leave_people_out(self) -> None:
         """Count verdicts of people, and let them enter no other figure."""
@@ -104,14 +120,14 @@ class Verdicts:
         """Drop all but the newest verdict of each judge on each subject."""
         judges = defaultdict[str, list[int]](list)
         for code, rows in self._rows.items():
-            judges[self._judged.makers[code].judge] += rows
+            judges[self._judged.origins[code].judge] += rows
         kept = set[int]()
         for rows in judges.values():
             rows.sort()
             kept.update(dict(zip(map(self._judged.ids.__getitem__, rows), rows, strict=True)).values())
         self._rows = {code: [row for row in rows if row in kept] for code, rows in self._rows.items()}
 
-    def join(self, told: Callable[[], Told]) -> None:
+    def join(self, told: Callable[[], ActivityColumns]) -> None:
         """Give each verdict the model of its turn, from its own run or else from the run that told of the turn last.
 
         Of several decisions in a turn the last counts; where there was none, the model of the turn's calls if it is only one.
@@ -142,10 +158,12 @@ class Verdicts:
         A judge has the runs in which it escalated, and what it cost in the group is shared by what it escalated there. A group in which
         nothing was escalated is left out.
         """
-        codes = {code: self._judged.makers[code] for code in self._escalating()}
-        judges = {(maker.run_id, maker.judge) for maker in codes.values()}
+        codes = {code: self._judged.origins[code] for code in self._escalating()}
+        judges = {(origin.run_id, origin.judge) for origin in codes.values()}
         names = {
-            code: maker.judge for code, maker in enumerate(self._judged.makers) if (maker.run_id, maker.judge) in judges
+            code: origin.judge
+            for code, origin in enumerate(self._judged.origins)
+            if (origin.run_id, origin.judge) in judges
         }
         found = dict[Key, Decimal]()
         for key, rows in self._grouped().items():
@@ -175,12 +193,12 @@ class Verdicts:
                 for name, row in zip(self._names(code, rows), rows, strict=True):
                     found[name, None].append(row)
             else:
-                found[self._key(self._judged.makers[code])] += rows
+                found[self._key(self._judged.origins[code])] += rows
         return found
 
     def _names(self, code: int, rows: Sequence[int]) -> Iterable[str | None]:
         """The model of each of *rows*, which are of one run."""
-        own, ids = self._models.get(self._judged.makers[code].run_id, {}), self._judged.ids
+        own, ids = self._models.get(self._judged.origins[code].run_id, {}), self._judged.ids
         if not own and not self._told_last:
             return [None] * len(rows)
         turns = [ids[row] for row in rows]
@@ -190,12 +208,12 @@ class Verdicts:
         run = self._told_last.get(turn)
         return None if run is None else self._models[run][turn]
 
-    def _key(self, maker: Maker) -> Key:
+    def _key(self, origin: VerdictOrigin) -> Key:
         if self._by == "rubric_id":
-            return maker.rubric_id, maker.rubric_version
+            return origin.rubric_id, origin.rubric_version
         if self._by == "model":
-            return maker.judge_model, None
-        return (maker.judge_kind, None) if self._by == "judge_kind" else (None, None)
+            return origin.judge_model, None
+        return (origin.judge_kind, None) if self._by == "judge_kind" else (None, None)
 
     def _group(self, key: Key, rows: list[int], min_confidence: float) -> Group:
         judged = self._judged
@@ -235,12 +253,12 @@ class Verdicts:
         return len(given | {id for row in rows if flags[row] & DOWN and (id := ids[row]) not in thumbs})
 
 
-def models_of(told: Told) -> tuple[Mapping[str, Mapping[str, str | None]], Mapping[str, str]]:
+def models_of(told: ActivityColumns) -> tuple[Mapping[str, Mapping[str, str | None]], Mapping[str, str]]:
     """The model of each turn by run, and of each turn the run that told of it last; None where several models are no decision."""
     decided, called = defaultdict[str, dict[str, str]](dict), defaultdict[str, dict[str, str | None]](dict)
     last: dict[str, str] = {}
     for code, turn in zip(told.codes, told.ids, strict=True):
-        run, type, model = told.tellers[code]
+        run, type, model = told.origins[code]
         if turn is None:
             continue
         last[turn] = run

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from dicast import Ledger
-from dicast.reading import begun, judged
+from dicast.reading import read_open_judgments, read_verdicts
 
 from .reading import reader
 from .runs import known
@@ -88,7 +88,7 @@ def backlog(ledger: Ledger, given: Values) -> Document:
     """What was begun and has not ended, by judge and kind of subject, with the oldest of each; and the turns that wait to be begun."""
     run_id = None if given["run"] is None else known(ledger, given["run"])
     wanted = given["subject_kind"]
-    open_ = [entry.event for entry in begun(ledger, run_id) if wanted in (None, entry.event.subject_kind)]
+    open_ = [entry.event for entry in read_open_judgments(ledger, run_id) if wanted in (None, entry.event.subject_kind)]
     counts = Counter((str(event.payload["judge"]), str(event.subject_kind)) for event in open_)
     oldest: dict[tuple[str, str], str] = {}
     for event in open_:
@@ -105,11 +105,11 @@ def backlog(ledger: Ledger, given: Values) -> Document:
 
 def judges(ledger: Ledger, given: Values) -> Document:
     """Who has judged what: each judge by kind of subject, with its verdicts and failures counted."""
-    found = judged(ledger)
+    found = read_verdicts(ledger)
     counts: Counter[tuple[str, str, str | None]] = Counter()
     for code, count in Counter(found.codes).items():
-        maker = found.makers[code]
-        counts[maker.judge, maker.kind, maker.judge_kind] += count
+        origin = found.origins[code]
+        counts[origin.judge, origin.kind, origin.judge_kind] += count
     ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0][0], one[0][1], one[0][2] or ""))
     return {
         "data": [

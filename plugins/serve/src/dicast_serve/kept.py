@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any
 
 from dicast import Head, Ledger
-from dicast.reading import Judged, Names, Told, judged, told
+from dicast.reading import ActivityColumns, Names, VerdictColumns, read_activity, read_verdicts
 
 
 class Columns:
@@ -15,10 +15,10 @@ class Columns:
 
     def __init__(self) -> None:
         self._head: Head | None = None
-        self._found: Judged | None = None
+        self._found: VerdictColumns | None = None
         self._lock = Lock()
 
-    def get(self, head: Head | None, read: Callable[[], Judged]) -> Judged:
+    def get(self, head: Head | None, read: Callable[[], VerdictColumns]) -> VerdictColumns:
         """What *read* found when it was asked at this *head* first."""
         with self._lock:
             if self._found is None or head != self._head:
@@ -44,16 +44,16 @@ class Remembering:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ledger, name)
 
-    def judged(self, run_id: str | None) -> Judged:
+    def verdict_columns(self, run_id: str | None) -> VerdictColumns:
         """The verdicts and failures."""
         if run_id is not None:
-            return judged(self._ledger, run_id)
-        return self._columns.get(self._head, lambda: judged(self._ledger))
+            return read_verdicts(self._ledger, run_id)
+        return self._columns.get(self._head, lambda: read_verdicts(self._ledger))
 
-    def told(self, run_id: str | None, types: Sequence[str]) -> Told:
+    def activity_columns(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
         """What was told, with the names that the verdicts have, where they are the same."""
-        found = told(self._ledger, run_id, types)
+        found = read_activity(self._ledger, run_id, types)
         names = None if run_id is not None else self._columns.names(self._head)
-        if names is not None and names.marks and names.marks == found.names.marks:
+        if names is not None and names.hashes and names.hashes == found.names.hashes:
             found.names = names
         return found

@@ -24,7 +24,7 @@ from dicast import (
     Verdict,
     nearest,
 )
-from dicast.reading import JudgedOutputs, judged
+from dicast.reading import JudgedOutputs, read_verdicts
 
 from .documents import without_rationale
 from .parameters import BadRequest
@@ -189,7 +189,10 @@ def record(ledger: ServedLedger, label: Label) -> dict[str, Any]:
 
 def _subject(ledger: Ledger, label: Label) -> tuple[Subject, str | None]:
     """Return the subject with the output that the label is about, and the digest of the output; None where the ledger keeps digests of contents."""
-    if kinds := {maker.judge_kind for maker in judged(ledger).makers if maker.judge == label.judge} - {"human", None}:
+    if kinds := {origin.judge_kind for origin in read_verdicts(ledger).origins if origin.judge == label.judge} - {
+        "human",
+        None,
+    }:
         message = (
             f"judge {label.judge!r} is no person, but {' and '.join(sorted(map(str, kinds)))}; judge by another name"
         )

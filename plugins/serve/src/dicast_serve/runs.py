@@ -13,10 +13,10 @@ from dicast.reading import (
     MSAT_UNKNOWN,
     RAW,
     USD_UNKNOWN,
-    Judged,
-    Maker,
-    judged,
+    VerdictColumns,
+    VerdictOrigin,
     past_runs,
+    read_verdicts,
     run_document,
 )
 
@@ -62,7 +62,7 @@ def run(ledger: Ledger, given: Values) -> Document:
 def rows(ledger: Ledger, given: Values) -> Document:
     """Verdicts and failures of a run, a page of them."""
     run_id = known(ledger, given["run_id"])
-    found = judged(ledger, run_id)
+    found = read_verdicts(ledger, run_id)
     chosen = list(_chosen(found, given))
     if given["order"] == "score":
         chosen.sort(key=lambda row: (found.flags[row] & FAILED == 0, _order(found.scores[row]), row))
@@ -79,10 +79,10 @@ def rows(ledger: Ledger, given: Values) -> Document:
     }
 
 
-def _chosen(found: Judged, given: Values) -> Iterator[int]:
+def _chosen(found: VerdictColumns, given: Values) -> Iterator[int]:
     judge, kind, failed, subject = (given[name] for name in ("judge", "subject_kind", "failed", "subject"))
     low, high, seq = given["min_score"], given["max_score"], given["seq"]
-    wanted = [judge in (None, maker.judge) and kind in (None, maker.kind) for maker in found.makers]
+    wanted = [judge in (None, origin.judge) and kind in (None, origin.kind) for origin in found.origins]
     for row, (code, flag, score) in enumerate(zip(found.codes, found.flags, found.scores, strict=True)):
         if not wanted[code] or (subject is not None and found.ids[row] != subject):
             continue
@@ -102,25 +102,25 @@ def _order(score: float) -> float:
     return -inf if isnan(score) else score
 
 
-def row_of(found: Judged, row: int) -> Document:
+def row_of(found: VerdictColumns, row: int) -> Document:
     """One row of the columns: a verdict, or a failure, which has no score."""
-    maker: Maker = found.makers[found.codes[row]]
+    origin: VerdictOrigin = found.origins[found.codes[row]]
     flag = found.flags[row]
     failed = bool(flag & FAILED)
     return {
         "seq": found.seqs[row],
-        "run_id": maker.run_id,
-        "subject_kind": maker.kind,
+        "run_id": origin.run_id,
+        "subject_kind": origin.kind,
         "subject_id": found.ids[row],
-        "judge": maker.judge,
+        "judge": origin.judge,
         "failed": failed,
         "score": None if failed or flag & RAW else found.scores[row],
         **({"raw": None if isnan(found.scores[row]) else found.scores[row]} if flag & RAW else {}),
         "confidence": None if failed else found.confidences[row],
-        "judge_kind": maker.judge_kind,
-        "judge_model": maker.judge_model,
-        "rubric_id": maker.rubric_id,
-        "rubric_version": maker.rubric_version,
+        "judge_kind": origin.judge_kind,
+        "judge_model": origin.judge_model,
+        "rubric_id": origin.rubric_id,
+        "rubric_version": origin.rubric_version,
         "judge_cost_usd": None if failed or flag & USD_UNKNOWN else f"{found.usd_of([row]):f}",
         "judge_cost_msat": None if failed or flag & MSAT_UNKNOWN else f"{found.msat_of([row]):f}",
         "created_at": written(found.times[row]),
@@ -129,7 +129,7 @@ def row_of(found: Judged, row: int) -> Document:
 
 def live_rows(entries: Sequence[Entry]) -> list[Document]:
     """Verdicts and failures as they come, in the shape of :func:`rows`."""
-    found = Judged().add(entries)
+    found = VerdictColumns().add(entries)
     return [row_of(found, row) for row in range(len(found.ids))]
 
 

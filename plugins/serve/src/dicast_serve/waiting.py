@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dicast import Ledger, Query
-from dicast.reading import judged
+from dicast.reading import read_verdicts
 
 MOST = 10_000
 """So many of a watch's newest turns are looked at."""
@@ -20,8 +20,8 @@ def waiting(ledger: Ledger, run_id: str | None) -> dict[str, Any]:
     times: list[str] = []
     more = False
     for watch in _going_on(ledger, run_id):
-        found = judged(ledger, watch)
-        if found.ids and all(found.makers[code].kind != "turn" for code in set(found.codes)):
+        found = read_verdicts(ledger, watch)
+        if found.ids and all(found.origins[code].kind != "turn" for code in set(found.codes)):
             continue
         known = set(found.ids)
         seen = 0

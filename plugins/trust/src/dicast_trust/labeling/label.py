@@ -18,7 +18,7 @@ from dicast.toolkit.gold import GoldLabel
 
 from ..calibration.document import Calibration
 from ..labels.choosing import Judged, audited, disagreements, evidence, in_random_order, read_subjects, stratified
-from ..labels.gold import given_labels, randomly_given
+from ..labels.gold import given_labels, random_labels
 from ..labels.human import Human, record
 from ..terminal.options import rate
 from ..verdicts.rules import Agree, Rules
@@ -231,7 +231,7 @@ class Work:
         if self.judges is None:
             raise ConfigError("--until-calibrated is about the judges of a file: name it in place of a run")
         stages: list[Stage] = self.read(self.stages)
-        before: list[GoldLabel] = self.read(lambda live: [one for _, one in randomly_given(live)])
+        before: list[GoldLabel] = self.read(lambda live: [one for _, one in random_labels(live)])
         agree: Agree = "winner" if any(stage.is_pairwise for stage in stages) else "pass"
         rules = attrs.evolve(rules, pass_at=stages[0].slot.pass_at or 0.0, agree=agree, assume_random=True)
 

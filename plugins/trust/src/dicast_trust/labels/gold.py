@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dicast.reading import Gold, LabeledOutputs, decides, from_event, given_labels, randomly_given, read_gold
+from dicast.reading import Gold, LabeledOutputs, decides, from_event, given_labels, random_labels, read_gold
 from dicast.reading.gold import ADJUDICATED, DRAWN, LABEL_GIVEN, RANDOMLY, WEIGHT, Subject, outputs_of_labels
 
 __all__ = [
@@ -18,6 +18,6 @@ __all__ = [
     "from_event",
     "given_labels",
     "outputs_of_labels",
-    "randomly_given",
+    "random_labels",
     "read_gold",
 ]

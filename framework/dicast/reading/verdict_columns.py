@@ -1,4 +1,4 @@
-"""Verdicts and failures as columns: what a reader of many of them needs, without an object for each."""
+"""Verdicts and failures as columns, for readers of many verdicts: no object per verdict."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from .names import Names
 if TYPE_CHECKING:
     from .columns import Floats, Ints
 
-TYPES = (EVAL_COMPLETED, EVAL_FAILED)
-"""The events that :func:`judged` is about."""
+VERDICT_TYPES = (EVAL_COMPLETED, EVAL_FAILED)
+"""The types of the events that :func:`read_verdicts` reads."""
 
 FAILED, DOWN, ESCALATED, EXHAUSTED, USD_UNKNOWN, MSAT_UNKNOWN, EXACT, RAW = (1 << bit for bit in range(8))
-"""What a flag says: that there is no score; a thumb down; a cascade that asked on; a cap that left no room; amounts that are not
-known; amounts that do not fit into a number; a score on a scale of its own, NaN if the proxies held the subject back."""
+"""Flags of a row: no score; a thumb down; a cascade escalated; a cap left no budget; an unknown amount in usd, or in msat; an amount that does
+not fit into a number; a score on a scale of its own, which is NaN if the proxies held the subject back."""
 
 _DIGITS = 8, 16
-"""From which bit of a flag on it holds how many decimals the amounts were written with."""
+"""The bit of a row's flags at which the number of decimals of the amount in usd starts, and of that in msat."""
 
 PLACES = 12, 6
-"""How many decimals an amount in usd, and in msat, has as a number."""
+"""The number of decimals that a stored amount in usd has, and one in msat."""
 
 _MOST = 2**62
 
 
-class Maker(NamedTuple):
-    """What many verdicts have in common."""
+class VerdictOrigin(NamedTuple):
+    """Fields that many verdicts share."""
 
     run_id: str
     kind: str
@@ -52,17 +52,17 @@ class Maker(NamedTuple):
 
 Line = tuple[
     tuple[str | None, ...], int, int, float, float, int, int, str, tuple[str | None, str | None] | None
-]  # a plain tuple, as is the maker in it: a class of either takes as long as all the rest
-"""One verdict or failure: its :class:`Maker`, time, flags, score, confidence, amounts in usd and msat, the subject's id, and the amounts
-as they were written where they are no whole numbers of :data:`PLACES`."""
+]  # plain tuples, also for the origin: classes would double the time
+"""One verdict or failure: its :class:`VerdictOrigin`, time, flags, score, confidence, amounts in usd and msat, the subject's id, and the amounts
+as text if they are not whole numbers at :data:`PLACES` decimals."""
 
 
 @attrs.define
-class Judged:
-    """Verdicts and failures, one a row, in the order of the ledger.
+class VerdictColumns:
+    """Verdicts and failures, one per row, in the order of the ledger.
 
-    *times* are milliseconds since 1970 in UTC, *makers* by the numbers in *codes*, *flags* as :data:`FAILED` and the others say. Of a
-    failure score and confidence are 0. *numbers* are those of the subjects among *names*. *exact* has by row the amounts that do not fit
+    *times* are milliseconds since 1970 in UTC, *codes* are indices into *origins*, *flags* are bits such as :data:`FAILED`. A failure has
+    score and confidence 0. *numbers* are the numbers of the subjects' ids in *names*. *exact* maps rows to amounts as text, where these do not fit
     into *usd* and *msat*.
     """
 
@@ -76,10 +76,10 @@ class Judged:
     msat: Ints = attrs.field(factory=lambda: array("q"))
     numbers: Ints = attrs.field(factory=lambda: array("i"))
     names: Names = attrs.field(factory=Names)
-    makers: list[Maker] = attrs.field(factory=list)
+    origins: list[VerdictOrigin] = attrs.field(factory=list)
     exact: dict[int, tuple[str | None, str | None]] = attrs.field(factory=dict)
     memo: dict[object, Any] = attrs.field(factory=dict, init=False, repr=False, eq=False)
-    """What readers have made of all rows, and of what else the ledger had then, kept with them."""
+    """Results that readers computed from all rows and the rest of the ledger, cached with the rows."""
     _ids: list[str] = attrs.field(factory=list, init=False, repr=False, eq=False)
 
     @property
@@ -89,40 +89,40 @@ class Judged:
             self._ids = list(map(str, self.names.texts_of(self.numbers)))
         return self._ids
 
-    def add(self, entries: Iterable[Entry]) -> Judged:
-        """Add the rows of *entries*; what is neither a verdict nor a failure is left out."""
-        codes: dict[tuple[str | None, ...], int] = {maker: code for code, maker in enumerate(self.makers)}
+    def add(self, entries: Iterable[Entry]) -> VerdictColumns:
+        """Add a row for each verdict and failure among *entries*."""
+        codes: dict[tuple[str | None, ...], int] = {origin: code for code, origin in enumerate(self.origins)}
         times: dict[str, int] = {}
-        shared = bool(self.numbers)  # names that are not only its own
+        is_shared = bool(self.numbers)  # other columns may use the names too
         for entry in entries:
             line = line_of(entry.event, times)
             if line is not None:
                 self._grow()
-                self.names, shared = (self.names.copied(), False) if shared else (self.names, False)
+                self.names, is_shared = (self.names.copy(), False) if is_shared else (self.names, False)
                 code = codes.setdefault(line[0], len(codes))
-                if code == len(self.makers):
-                    self.makers.append(Maker(*line[0]))  # type: ignore[arg-type]  # nine of them, as line_of has them
+                if code == len(self.origins):
+                    self.origins.append(VerdictOrigin(*line[0]))  # type: ignore[arg-type]  # nine items, as in line_of
                 self._put(entry.seq, code, line)
         return self
 
-    def of_run(self, run_id: str) -> Judged:
-        """The rows of one run."""
-        wanted = [maker.run_id == run_id for maker in self.makers]
-        if all(wanted) or all(wanted[code] for code in set(self.codes)):
+    def of_run(self, run_id: str) -> VerdictColumns:
+        """Return the rows of one run."""
+        selected = [origin.run_id == run_id for origin in self.origins]
+        if all(selected) or all(selected[code] for code in set(self.codes)):
             return self
-        return self.only([wanted[code] for code in self.codes])
+        return self.only([selected[code] for code in self.codes])
 
-    def only(self, chosen: Sequence[object]) -> Judged:
-        """The rows for which *chosen* is true."""
-        columns = (array(code_of(one), compress(one, chosen)) for one in self._columns())
-        made: Callable[..., Judged] = Judged
+    def only(self, selected: Sequence[object]) -> VerdictColumns:
+        """Return the rows for which *selected* is true."""
+        columns = (array(code_of(column), compress(column, selected)) for column in self._columns())
+        make: Callable[..., VerdictColumns] = VerdictColumns
         places = (
-            {row: place for place, row in enumerate(compress(range(len(self.codes)), chosen))} if self.exact else {}
+            {row: place for place, row in enumerate(compress(range(len(self.codes)), selected))} if self.exact else {}
         )
         exact = {places[row]: texts for row, texts in self.exact.items() if row in places}
-        return made(*columns, self.names, self.makers, exact)
+        return make(*columns, self.names, self.origins, exact)
 
-    def unit_scores(self) -> Judged:
+    def unit_scores(self) -> VerdictColumns:
         """Return the rows without scores on a scale of their own."""
         return self.only([not flag & RAW for flag in self.flags]) if any(flag & RAW for flag in self.flags) else self
 
@@ -145,11 +145,11 @@ class Judged:
             column.append(value)
 
     def usd_of(self, rows: Iterable[int]) -> Decimal:
-        """The sum of the known amounts in usd of *rows*, with as many decimals as the one that was written with most."""
+        """Return the sum of the known amounts in usd of *rows*, with the largest number of decimals among them."""
         return self._sum(rows, "usd")
 
     def msat_of(self, rows: Iterable[int]) -> Decimal:
-        """Likewise in msat."""
+        """Return the sum of the known amounts in msat of *rows*, with the largest number of decimals among them."""
         return self._sum(rows, "msat")
 
     def _sum(self, rows: Iterable[int], unit: str) -> Decimal:
@@ -161,31 +161,31 @@ class Judged:
 
     @staticmethod
     def decimals(flags: Any, unit: str) -> Any:
-        """How many decimals the amount in *unit* was written with, by what *flags* say."""
+        """Return the number of decimals of the amount in *unit*, which *flags* contain."""
         return flags >> _DIGITS[unit == "msat"] & 255
 
-    def amount(self, unit: str, whole: int, digits: int, exact: Iterable[int]) -> Decimal:
-        """A sum in *unit* of which *whole* is that of the numbers and *exact* are the rows that hold it as text, with so many decimals."""
-        place, apart = int(unit == "msat"), Decimal(0)
+    def amount(self, unit: str, total: int, digits: int, exact: Iterable[int]) -> Decimal:
+        """Return a sum in *unit*: *total*, which is in units of :data:`PLACES`, with *digits* decimals, and the amounts as text of the rows *exact*."""
+        place, exact_part = int(unit == "msat"), Decimal(0)
         for row in exact:
             if (text := self.exact[row][place]) is not None:
-                apart += Decimal(text)
-        found = Decimal(whole).scaleb(-PLACES[place]).quantize(Decimal(1).scaleb(-digits)) if whole else Decimal(0)
-        return found + apart if apart else found
+                exact_part += Decimal(text)
+        amount = Decimal(total).scaleb(-PLACES[place]).quantize(Decimal(1).scaleb(-digits)) if total else Decimal(0)
+        return amount + exact_part if exact_part else amount
 
 
-def judged(ledger: Any, run_id: str | None = None) -> Judged:
-    """The verdicts and failures in *ledger*, or of one run: as it keeps them, else out of its events."""
-    if not hasattr(ledger, "judged"):
-        return Judged().add(ledger.read(Query(run_id, TYPES)))
-    kept: Judged = ledger.judged(run_id)
-    return kept
+def read_verdicts(ledger: Any, run_id: str | None = None) -> VerdictColumns:
+    """Return the verdicts and failures in *ledger*, or in one run: the ledger's own columns if it has them, else columns made from its events."""
+    if not hasattr(ledger, "verdict_columns"):
+        return VerdictColumns().add(ledger.read(Query(run_id, VERDICT_TYPES)))
+    columns: VerdictColumns = ledger.verdict_columns(run_id)
+    return columns
 
 
 def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
-    """Return the line of an event of :data:`TYPES`, or None if a required field is missing from the payload.
+    """Return the line of an event of :data:`VERDICT_TYPES`, or None if a required field is missing from the payload.
 
-    *times* keeps what times come to, for whoever has many with the same one. Written flat: this runs for every verdict of every run.
+    *times* caches parsed times, for callers with many events of one time. The code is flat because it runs for every verdict of every run.
     """
     payload: Mapping[str, Any] = event.payload
     time = None if times is None else times.get(event.time)
@@ -198,10 +198,10 @@ def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
         if not (isinstance(id, str) and isinstance(kind, str) and isinstance(judge, str)):
             return None
         if event.type == EVAL_FAILED:
-            maker = event.run_id, kind, judge, None, None, None, None, None, None
-            return maker, time, FAILED, 0.0, 0.0, 0, 0, id, None
+            origin = event.run_id, kind, judge, None, None, None, None, None, None
+            return origin, time, FAILED, 0.0, 0.0, 0, 0, id, None
         get = payload.get
-        maker = (
+        origin = (
             *(event.run_id, kind, judge, payload["judge_kind"], payload["judge_model"], payload["rubric_id"]),
             *(payload["rubric_version"], get("fingerprint"), get("judge_pricing_version")),
         )
@@ -212,17 +212,17 @@ def line_of(event: Event, times: dict[str, int] | None = None) -> Line | None:
         raw, confidence = payload["score"] is None and "raw" in payload, float(payload["confidence"])
         score = payload["raw"] if raw else payload["score"]
         score, flags = nan if raw and score is None else float(score), flags | RAW * raw
-        hash(maker)  # raises TypeError for what no ledger of ours has written
+        hash(origin)  # raises TypeError for a payload that dicast did not write
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return None
-    return (maker, time, flags, score, confidence, dollars, millis, id, exact) if raw or 0 <= score <= 1 else None
+    return (origin, time, flags, score, confidence, dollars, millis, id, exact) if raw or 0 <= score <= 1 else None
 
 
 def _flags(signals: Mapping[str, Any]) -> int:
     get = signals.get
     flags = 0
-    for found in (get("flags_negative"), get("heuristic_flags_negative")):
-        if found and isinstance(found, list | tuple) and "explicit_thumbs_down" in found:
+    for names in (get("flags_negative"), get("heuristic_flags_negative")):
+        if names and isinstance(names, list | tuple) and "explicit_thumbs_down" in names:
             flags = DOWN
     if get("escalated") is True:
         flags |= ESCALATED
@@ -232,7 +232,7 @@ def _flags(signals: Mapping[str, Any]) -> int:
 
 
 def _priced(flags: int, *texts: Any) -> tuple[int, int, int, tuple[str | None, str | None] | None]:
-    """*flags* with what they say of the amounts *texts*, in usd and msat; these as numbers, and as texts where they are none."""
+    """Return *flags* with the flags of the amounts *texts* in usd and msat, the amounts as integers, and as text if they do not fit."""
     amounts = [0, 0]
     exact = False
     for unit, text in enumerate(texts):
@@ -240,24 +240,24 @@ def _priced(flags: int, *texts: Any) -> tuple[int, int, int, tuple[str | None, s
             flags |= (USD_UNKNOWN, MSAT_UNKNOWN)[unit]
             continue
         amount = Decimal(text)
-        whole = amount.scaleb(PLACES[unit])
+        scaled = amount.scaleb(PLACES[unit])
         digits = max(0, -int(amount.as_tuple().exponent))
-        if whole != whole.to_integral_value() or abs(whole) > _MOST or digits > PLACES[unit]:
+        if scaled != scaled.to_integral_value() or abs(scaled) > _MOST or digits > PLACES[unit]:
             exact = True
         elif amount:
-            amounts[unit], flags = int(whole), flags | digits << _DIGITS[unit]
+            amounts[unit], flags = int(scaled), flags | digits << _DIGITS[unit]
     if exact:
         return flags & 0xFF | EXACT, 0, 0, tuple(None if text is None else f"{Decimal(text):f}" for text in texts)  # type: ignore[return-value]
     return flags, *amounts, None  # type: ignore[return-value]
 
 
 def _ms(time: str) -> int:
-    """An ISO 8601 time in milliseconds since 1970; one without an offset is UTC."""
+    """Return an ISO 8601 time in milliseconds since 1970; a time without an offset is UTC."""
     moment = datetime.fromisoformat(time)
     return milliseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
 def milliseconds(moment: datetime) -> int:
-    """*moment* (aware) in whole milliseconds since 1970, rounded down."""
+    """Return *moment*, an aware datetime, in whole milliseconds since 1970, rounded down."""
     passed = moment - datetime(1970, 1, 1, tzinfo=UTC)
     return (passed.days * 86_400 + passed.seconds) * 1000 + passed.microseconds // 1000
