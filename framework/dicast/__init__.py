@@ -92,13 +92,13 @@ from ._kernel.values.names import identifier, nearest
 from ._kernel.values.subject import Trail
 
 if TYPE_CHECKING:
+    from ._kernel.asking.record import as_json, columns, responses
     from ._kernel.contract.hooks import hookimpl
     from ._kernel.evaluate import evaluate
     from ._kernel.finished_run import Run
     from ._kernel.forecast import prospect
     from ._kernel.judges import PipelineJudges, Slot, pipeline_judges
     from ._kernel.pipeline.alone import component
-    from ._kernel.records.record import as_json, columns, responses
     from ._kernel.reward import Reward, RewardError, reward
     from ._kernel.subjects import subjects
     from ._kernel.values.aggregation import mean

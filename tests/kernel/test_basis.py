@@ -9,10 +9,10 @@ import pytest
 
 from dicast import BASES, Failure, Judgment, Score, ScoringError, Verdict, weakest
 from dicast._kernel.cli.summary import run_parts
-from dicast._kernel.pipeline.clauses import Gate
-from dicast._kernel.pipeline.plain_values import structure, unstructure
+from dicast._kernel.plan.clauses import Gate
 from dicast._kernel.report.document import document
 from dicast._kernel.report.fold import Report
+from dicast._kernel.values.json_form import structure, unstructure
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
 from dicast.toolkit.terminal import plain_lines
 

@@ -12,7 +12,7 @@ import pytest
 from dicast import Cost, Event, Failure, Judgment, Query, Refusal, Score, metric
 from dicast._kernel.asking import budget
 from dicast._kernel.asking.budget import BudgetGate, Reservation
-from dicast._kernel.pipeline.sections import Budget
+from dicast._kernel.plan.sections import Budget
 from dicast._kernel.report.fold import Report
 from dicast._kernel.stream.stream import Stream
 from dicast._kernel.values.clock import Clock

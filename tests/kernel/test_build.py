@@ -6,8 +6,8 @@ import pytest
 
 from dicast import ConfigError, Cost, PluginError, RequestError
 from dicast._kernel.pipeline.build import load_pipeline
-from dicast._kernel.pipeline.clauses import Clause, Gate
-from dicast._kernel.pipeline.sections import Audit, Budget, Scoring
+from dicast._kernel.plan.clauses import Clause, Gate
+from dicast._kernel.plan.sections import Audit, Budget, Scoring
 
 PLUGIN = """
 @attrs.frozen

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dicast import ChatModel, ChatRequest, Cost, Failure, Judgment, LedgerError, Message, Query, judge
 from dicast._kernel.asking import budget
 from dicast._kernel.asking.budget import BudgetGate, Reservation
-from dicast._kernel.pipeline.sections import Budget
+from dicast._kernel.plan.sections import Budget
 from dicast._kernel.report.fold import Report
 from dicast._kernel.stream.stream import Stream
 from dicast._kernel.values.clock import Clock

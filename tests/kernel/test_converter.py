@@ -29,7 +29,7 @@ from dicast import (
     Verdict,
 )
 from dicast._kernel.pipeline.build import load_pipeline
-from dicast._kernel.pipeline.plain_values import structure, unstructure
+from dicast._kernel.values.json_form import structure, unstructure
 
 SINK = """
 @attrs.frozen

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicast import Cost, Failure, Judgment, Score, Subject
-from dicast._kernel.pipeline.clauses import Clause, Gate
+from dicast._kernel.plan.clauses import Clause, Gate
 from dicast._kernel.report.fold import Report
 from dicast._kernel.report.gate import answered, as_it_ended
 from dicast._kernel.report.labels import Ending

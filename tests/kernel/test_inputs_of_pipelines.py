@@ -11,7 +11,7 @@ import dicast
 from dicast import ConfigError, Cost, InvalidCost, Price, Score, Subject
 from dicast._kernel.pipeline.read import read_pipeline
 from dicast._kernel.pipeline.schema import options_schema
-from dicast._kernel.pipeline.sections import Budget
+from dicast._kernel.plan.sections import Budget
 from dicast._kernel.values.score import MONEY
 from dicast.testing import FakeMetric, run_pipeline
 

@@ -115,7 +115,7 @@ def test_a_misspelt_line_is_refused_with_the_right_one():
 
 
 def test_another_model_that_answers_is_another_judge(tmp_path):
-    from dicast._kernel.pipeline.clauses import Clause
+    from dicast._kernel.plan.clauses import Clause
     from dicast._kernel.report.card import why_not
 
     print_of = {"judges[helpful]": "f"}

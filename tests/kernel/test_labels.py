@@ -10,7 +10,7 @@ import pytest
 from dicast import ConfigError, Failure, Judgment, Score, Subject
 from dicast._kernel.cli.score_lines import score_lines
 from dicast._kernel.pipeline.build import load_pipeline
-from dicast._kernel.pipeline.clauses import Clause, Gate
+from dicast._kernel.plan.clauses import Clause, Gate
 from dicast._kernel.report.document import document
 from dicast._kernel.report.fold import Report
 from dicast._kernel.report.older import current_document

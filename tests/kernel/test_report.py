@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dicast import Cost, Event, Failure, Judgment, Score
-from dicast._kernel.pipeline.clauses import Gate
+from dicast._kernel.plan.clauses import Gate
 from dicast._kernel.report.document import document, exit_code
 from dicast._kernel.report.fold import Report
 from dicast._kernel.report.spool import ScoreFile

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from dicast._kernel.contract.registry import Registry
 from dicast._kernel.pipeline.read import read_document
 from dicast._kernel.pipeline.schema import json_schema
-from dicast._kernel.pipeline.sections import SECTIONS
+from dicast._kernel.plan.sections import SECTIONS
 
 PLUGIN = """
 from datetime import date

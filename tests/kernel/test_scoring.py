@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dicast import ConfigError, Cost, Failure, Judgment, Score, Subject, metric
 from dicast._kernel.asking.scoring import MetricSet, audited
-from dicast._kernel.pipeline.sections import Audit, Scoring, Slot
+from dicast._kernel.plan.sections import Audit, Scoring, Slot
 from dicast.testing import FakeJudge, FakeMetric, run_pipeline, sample
 
 BAD = Failure("refused", "no comment")

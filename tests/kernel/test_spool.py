@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dicast._kernel.asking.earlier_units import EarlierUnits
 from dicast._kernel.report.spool import BATCH, ScoreFile
-from dicast._kernel.resume.units import EarlierUnits
 
 SCORED = st.lists(st.tuples(st.none() | st.sampled_from("abc") | st.just(""), st.floats(0, 1)), min_size=1, max_size=40)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .finished_run import Run
     from .forecast import Forecast
     from .pipeline.read import PipelineFile
-    from .pipeline.sections import Pipeline, Slot
+    from .plan.sections import Pipeline, Slot
     from .run.run import Request, RunOutcome
 
 T = TypeVar("T")

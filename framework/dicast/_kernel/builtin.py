@@ -12,7 +12,7 @@ import attrs
 
 from .contract.hooks import hookimpl
 from .contract.protocols import Executor
-from .pipeline.sections import AT_LEAST_ONE, Slot
+from .plan.sections import AT_LEAST_ONE, Slot
 from .values import RunContext
 
 if TYPE_CHECKING:

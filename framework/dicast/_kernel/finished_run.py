@@ -12,7 +12,7 @@ from .values import Event, Query, Verdict
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from .pipeline.sections import Slot
+    from .plan.sections import Slot
 
 T = TypeVar("T")
 

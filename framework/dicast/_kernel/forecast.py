@@ -18,8 +18,8 @@ from .events import PLAN_MADE
 from .pipeline.build import load_pipeline
 from .pipeline.labels import pipeline_labels, score_label
 from .pipeline.raw_scale import raw_labels
-from .pipeline.sections import METRICS, Pipeline, Slot
 from .pipeline.slots import ledger_slot
+from .plan.sections import METRICS, Pipeline, Slot
 from .report.tally import nothing
 from .run.plan import file_identity, lookahead, make_plan
 from .run.run import Request, RunOutcome, execute

@@ -13,12 +13,12 @@ from .contract.protocols import Ledger
 from .finished_run import Run
 from .forecast import Forecast, forecast
 from .pipeline.build import load_pipeline
-from .pipeline.clauses import Gate
 from .pipeline.labels import pipeline_labels, score_label
 from .pipeline.raw_scale import raw_labels
 from .pipeline.read import read_pipeline
-from .pipeline.sections import METRICS, PASS_AT, Pipeline, Slot
 from .pipeline.slots import ledger_at, ledger_slot
+from .plan.clauses import Gate
+from .plan.sections import METRICS, PASS_AT, Pipeline, Slot
 from .resume.named_runs import TOOL
 from .run.plan import lookahead, pass_lines
 from .run.run import Request

@@ -18,8 +18,8 @@ from .contract.protocols import Ledger
 from .events import RUN_COMPLETED
 from .pipeline.build import build_pipeline
 from .pipeline.read import PipelineFile, read_pipeline
-from .pipeline.sections import Pipeline, Slot
 from .pipeline.slots import ledger_slot
+from .plan.sections import Pipeline, Slot
 from .records.baseline import find_baseline
 from .report.document import document as decide
 from .report.document import exit_code, stopped_document

@@ -20,7 +20,7 @@ import attrs
 
 from .._kernel.contract.kinds import parts
 from .._kernel.contract.protocols import ChatModel, Judge
-from .._kernel.pipeline.sections import Slot
+from .._kernel.plan.sections import Slot
 from .._kernel.values import Failure, Subject
 from .._kernel.values.errors import PluginError
 from .process import LATE_SECONDS, Asked, Worker

@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
+from .._kernel.asking.record import columns, faults, new_record, responses
 from .._kernel.contract.define import maybe_await
 from .._kernel.contract.protocols import estimate
-from .._kernel.records.record import columns, faults, new_record, responses
 from .._kernel.values import Cost, Failure, Record, Results, Subject
 from .._kernel.values.endpoint_errors import AccessRefused
 from .._kernel.values.errors import Interrupted

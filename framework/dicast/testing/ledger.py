@@ -15,9 +15,9 @@ from typing import Any
 import attrs
 import orjson
 
-from .._kernel.pipeline.plain_values import structure, unstructure
 from .._kernel.values import Cap, Claim, Entry, Event, Head, Lease, Query, Refusal, RunContext, Verification
 from .._kernel.values.errors import LedgerError
+from .._kernel.values.json_form import structure, unstructure
 
 START = "0" * 64
 

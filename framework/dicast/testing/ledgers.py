@@ -13,10 +13,10 @@ import attrs
 import orjson
 import pytest
 
-from .._kernel.pipeline.plain_values import unstructure
 from .._kernel.values import Claim, Entry, Event, Query, Refusal
 from .._kernel.values.clock import Clock
 from .._kernel.values.errors import LedgerError, LedgerRefused
+from .._kernel.values.json_form import unstructure
 from .conformance import context, path_option
 from .leases import LeaseConformance
 from .ledger_events import RUN, make_cap, make_closing, make_event, make_lost, make_reservation

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .._kernel.asking.record import columns
 from .._kernel.classes import field, frozen
-from .._kernel.records.record import columns
 from .._kernel.values import Failure, Subject
 from .._kernel.values.errors import ConfigError
 from .answers import answered

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
-from ..pipeline.sections import Scoring
+from ..plan.sections import Scoring
 from ..values import Failure, Score
 from ..values.aggregation import aggregate, mean
 

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 
 import attrs
 
-from ..pipeline.sections import Slot
+from ..plan.sections import Slot
 from ..values import Failure, Subject
 from .call import Call, Caller, Elsewhere
 

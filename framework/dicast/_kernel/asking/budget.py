@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from ..classes import evolve, frozen
 from ..contract.protocols import Ledger
 from ..events import BUDGET_THROTTLED, SPEND_LOST, SPEND_RELEASED, SPEND_RESERVED, SPEND_SETTLED
-from ..pipeline.sections import Budget
+from ..plan.sections import Budget
 from ..timing.turns import resting
 from ..values import Cap, Claim, Cost, Entry, Event, Failure, Refusal, Subject, sensitivity
 from ..values.clock import Clock

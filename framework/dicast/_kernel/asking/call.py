@@ -15,8 +15,8 @@ from ..classes import evolve, frozen
 from ..contract.define import NeedsOutput
 from ..contract.plugin_errors import is_plugins_own
 from ..contract.protocols import Judge, member
-from ..pipeline.secret_mask import SecretMask
-from ..pipeline.sections import Slot
+from ..plan.secret_mask import SecretMask
+from ..plan.sections import Slot
 from ..stream.sinks import Silence
 from ..timing.awaiting import TimeUp, within
 from ..timing.stop import Stop

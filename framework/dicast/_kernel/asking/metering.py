@@ -15,14 +15,14 @@ from ...toolkit.rate_limit import WIRE, RequestTrace
 from ..classes import evolve, field, frozen
 from ..contract.define import maybe_await
 from ..contract.protocols import ChatModel, Judge, estimate
-from ..pipeline.plain_values import unstructure
-from ..pipeline.sections import Slot
+from ..plan.sections import Slot
 from ..stream.opening import Opener
 from ..timing.awaiting import unlimited
 from ..timing.turns import call_turn, holding, resting
 from ..values import ChatRequest, Cost, Failure, Judgment, Reply, Subject, Verdict
 from ..values.endpoint_errors import AccessRefused
 from ..values.errors import Interrupted
+from ..values.json_form import unstructure
 from .call import Call
 from .call_scope import SCOPE, CallScope
 

@@ -11,16 +11,16 @@ import orjson
 
 from ..classes import evolve, frozen
 from ..contract.define import maybe_await
-from ..pipeline.plain_values import structure, unstructure
-from ..pipeline.sections import Slot
+from ..plan.sections import Slot
 from ..report.tally import nothing
-from ..resume.units import EarlierUnits, ReplyKey
 from ..timing.turns import call_turn, holding
 from ..values import Cost, Failure, Judgment, Refusal, Rubric, Score, Subject
 from ..values.endpoint_errors import AccessRefused
+from ..values.json_form import structure, unstructure
 from .budget import NO_ESTIMATE, BudgetGate, Reservation
 from .call import Call, Caller, Children, as_score, no_output
 from .call_scope import SCOPE, Asker, CallScope, throttled
+from .earlier_units import EarlierUnits, ReplyKey
 from .scoring import Answer, Skip
 
 Payload = dict[str, Any]

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..classes import evolve, frozen
-from ..pipeline.sections import Scoring, Slot
+from ..plan.sections import Scoring, Slot
 from ..timing.turns import together
 from ..values import Basis, Cost, Failure, Score, Subject, basis_of, weakest
 from ..values.aggregation import Aggregation, aggregate, entering, mean

@@ -17,21 +17,21 @@ import orjson
 from ..classes import evolve, frozen
 from ..contract.protocols import ChatModel, estimate
 from ..events import RECORD_COMPLETED, RECORD_FAILED, TASK_REPLIED
-from ..pipeline.plain_values import structure, unstructure
-from ..pipeline.sections import RECORD
-from ..records.record import columns, new_record, put_metrics, recorded_row
+from ..plan.sections import RECORD
 from ..report.tally import nothing
-from ..source.read_only import seal
 from ..stream.stream import Stream
 from ..timing.turns import call_turn, holding
 from ..values import Answered, ChatRequest, Cost, Event, Failure, Reply, Subject
 from ..values.endpoint_errors import AccessRefused
 from ..values.errors import InvalidCost
+from ..values.json_form import structure, unstructure
+from ..values.read_only import seal
 from .call import Call, Caller, no_output
 from .call_scope import SCOPE, Asker, CallScope
 from .figures import reply_figures, response_figures
 from .metering import awaited_reply, completed, written
 from .paid_calls import UNHEARD, RunServices
+from .record import columns, new_record, put_metrics, recorded_row
 
 
 @frozen

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from ..classes import define, field
 from ..events import EVAL_COMPLETED, EVAL_FAILED
-from ..pipeline.sections import Slot
+from ..plan.sections import Slot
 from ..values import Cost, Failure, Judgment, Rubric, Score, Subject
 from ..values.rationale import SCOPE
 from .call import Children

@@ -17,7 +17,7 @@ from ..contract.kinds import Component
 from ..contract.protocols import estimate
 from ..contract.registry import Plugin, Registry
 from ..pipeline.schema import json_schema, options_schema
-from ..pipeline.sections import Pipeline
+from ..plan.sections import Pipeline
 from ..suite import load_experiments
 from ..timing.system import missing_promises
 from ..values import ChatRequest, Message, Subject

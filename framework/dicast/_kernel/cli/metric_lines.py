@@ -12,7 +12,7 @@ from ..classes import frozen
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED
 from ..pipeline.labels import pipeline_labels, score_label
-from ..pipeline.sections import METRICS, Pipeline
+from ..plan.sections import METRICS, Pipeline
 from ..values import Query
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest

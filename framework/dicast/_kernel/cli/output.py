@@ -58,7 +58,7 @@ def print_json(document: object) -> None:
 
 
 def _plain(value: object) -> Any:
-    from ..pipeline.plain_values import unstructure  # cattrs takes 30 ms to import, and most documents hold plain data
+    from ..values.json_form import unstructure  # cattrs takes 30 ms to import, and most documents hold plain data
 
     return unstructure(value)
 

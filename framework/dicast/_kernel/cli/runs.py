@@ -13,8 +13,8 @@ from ...toolkit.terminal import print_lines
 from ..api import as_source, not_run, run_unless_disabled, switched_off
 from ..pipeline.build import build_pipeline
 from ..pipeline.read import PipelineFile, read_pipeline
-from ..pipeline.sections import Budget, Pipeline
 from ..pipeline.slots import ledger_slot
+from ..plan.sections import Budget, Pipeline
 from ..resume.open_runs import RunCommand
 from ..run.run import Request, RunOutcome
 from ..timing.event_loop import in_loop

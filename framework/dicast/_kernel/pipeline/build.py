@@ -9,19 +9,7 @@ from typing import Any, get_args
 
 from ...toolkit.overwriting import is_same_file
 from ..contract.registry import Registry
-from ..values.names import nearest
-from ..values.paths import descriptor
-from .builder import Built
-from .faults import Part
-from .faults import Path as Address
-from .gate import GateParts
-from .labels import file_labels
-from .misplaced import belongs
-from .parts import Placed
-from .problems import refusal
-from .raw_scale import metric_faults, raw_labels
-from .read import Document, PipelineFile, Source, read_pipeline
-from .sections import (
+from ..plan.sections import (
     METRICS,
     PASS_AT,
     SECTIONS,
@@ -35,6 +23,18 @@ from .sections import (
     TaskOptions,
     Tier,
 )
+from ..values.names import nearest
+from ..values.paths import descriptor
+from .builder import Built
+from .faults import Part
+from .faults import Path as Address
+from .gate import GateParts
+from .labels import file_labels
+from .misplaced import belongs
+from .parts import Placed
+from .problems import refusal
+from .raw_scale import metric_faults, raw_labels
+from .read import Document, PipelineFile, Source, read_pipeline
 from .slots import children_labels, costs, digests, finest_kind, preset_metrics, with_children
 
 _TIERS: tuple[Tier, ...] = get_args(Tier)

@@ -7,12 +7,12 @@ from itertools import combinations
 
 import attrs
 
+from ..plan.sections import Baseline, Label, Slot
 from ..values import ONLY
 from ..values.names import nearest
 from .faults import Part
 from .labels import scored_criteria
 from .parts import Placed, SectionBuilder
-from .sections import Baseline, Label, Slot
 from .slots import clash, named, names, scored
 
 _MAKERS = ("define", "task", "extractors")

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from ..plan.clauses import CARD_BARS, Clause, Gate
+from ..plan.sections import METRICS, Slot
 from ..values.names import nearest
-from .clauses import CARD_BARS, Clause, Gate
 from .experiment import ExperimentParts
 from .faults import Part
 from .faults import Path as Address
 from .labels import file_labels, score_label
 from .parts import Placed
 from .raw_scale import clause_faults, raw_labels
-from .sections import METRICS, Slot
 
 _BOUNDED = ("min_score", "max_score", "min_pass_rate")
 """The rules whose figures have an interval."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..plan.clauses import Clause
+from ..plan.sections import Budget, Scoring, Slot, SlotOptions, SourceOptions
 from . import types as hints
-from .clauses import Clause
-from .sections import Budget, Scoring, Slot, SlotOptions, SourceOptions
 
 _SECTIONS: Mapping[str, type] = {"scoring": Scoring, "budget": Budget, "gate": Clause}
 _BESIDE: Mapping[str, type] = {"a metric or a judge": SlotOptions, "the source": SourceOptions}

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from ..contract.registry import Registry
+from ..plan.sections import Label, Slot
 from ..values import Rubric
 from .builder import Builder, Built
 from .contents import Contents
@@ -17,7 +18,6 @@ from .faults import Fault, Part
 from .faults import Path as Address
 from .read import Document, dotted
 from .rubrics import load_rubric
-from .sections import Label, Slot
 from .slots import judges_inside, make_slot, unpaid_model
 
 Placed = tuple[Address, Slot]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .clauses import Gate
+from ..plan.clauses import Gate
+from ..plan.sections import METRICS, Pipeline, Scoring, Slot
 from .faults import Part
 from .faults import Path as Address
 from .parts import Placed
-from .sections import METRICS, Pipeline, Scoring, Slot
 
 Misuse = tuple[Address, str, object]
 """A place, a message, and the value at the place."""

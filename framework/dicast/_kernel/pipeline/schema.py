@@ -14,14 +14,14 @@ import attrs
 
 from ..contract.kinds import KINDS, Component, parts, summary
 from ..contract.registry import Registry
+from ..plan.clauses import Clause
+from ..plan.sections import Budget, Label, Plugins, Scoring, SlotOptions, SourceOptions, TaskOptions
 from ..values import Cost, InputPath, Rubric, Secret
 from ..values.bounds import Within
 from ..values.errors import PluginError
 from ..values.score import DECIMAL, MONEY, MOST, NOT_NEGATIVE, UNITS
 from . import types as hints
-from .clauses import Clause
 from .describe import describe
-from .sections import Budget, Label, Plugins, Scoring, SlotOptions, SourceOptions, TaskOptions
 
 Schema = dict[str, Any]
 

@@ -13,13 +13,13 @@ import orjson
 from ...toolkit.json_values import MISSING
 from ..contract.kinds import parts
 from ..contract.protocols import ChatModel, Extractor, Judge, estimate
+from ..plan.sections import Pipeline, Scoring, Slot, SlotOptions
 from ..values import KINDS, PARENTS, Rubric, Subject
+from ..values.json_form import unstructure
 from .builder import Built
 from .default_ledger import sqlite_ledger
 from .describe import describe
 from .faults import Fault, Invalid, Path
-from .plain_values import unstructure
-from .sections import Pipeline, Scoring, Slot, SlotOptions
 
 _SCORES = "scores"
 _PAYING = ("metric", "judge", "task", "model")

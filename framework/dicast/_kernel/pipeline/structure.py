@@ -17,11 +17,11 @@ import cattrs
 
 from ..values import Cost, Rubric, Secret
 from ..values.errors import DicastError, PluginError, RequestError
+from ..values.json_form import make_converter
 from ..values.names import nearest
 from ..values.score import DECIMAL, MOST
 from . import types as hints
 from .faults import Fault, Invalid, Path, shown
-from .plain_values import make_converter
 
 Fields = tuple["attrs.Attribute[Any]", ...]
 Hook = Callable[[str, Path], Any]

@@ -10,8 +10,8 @@ import attrs
 from ..contract.protocols import Ledger
 from ..contract.registry import correction
 from ..events import RUN_COMPLETED, RUN_STARTED
-from ..pipeline.audit import AutoRate
-from ..pipeline.sections import METRICS, Pipeline
+from ..plan.audit import AutoRate
+from ..plan.sections import METRICS, Pipeline
 from ..resume.resume import EarlierRun
 from ..values import Query
 from ..values.errors import ConfigError, Problem

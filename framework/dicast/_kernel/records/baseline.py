@@ -11,7 +11,7 @@ import attrs
 from ...toolkit.input_file import InputFile
 from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STARTED
-from ..pipeline.sections import Pipeline
+from ..plan.sections import Pipeline
 from ..resume.named_runs import LAST, TOOL, by_part, find_run, run_kind, started_runs
 from ..values import Event, Query, Record, Results
 from ..values.errors import ConfigError, DataError, Problem

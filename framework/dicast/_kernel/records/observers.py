@@ -13,7 +13,7 @@ import orjson
 from ..contract.protocols import Source
 from ..pipeline.gate import gate_line
 from ..pipeline.labels import pipeline_labels
-from ..pipeline.sections import METRICS, Pipeline, Slot
+from ..plan.sections import METRICS, Pipeline, Slot
 from ..source.shuffle import ShuffledSource
 from ..stream.opening import ComponentStack, open_component
 from ..values import Event, Record, Results, RunContext, Sizes, Subject

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from ..asking.record import columns
 from ..contract.protocols import Ledger
 from ..events import (
     EVAL_COMPLETED,
@@ -19,12 +20,11 @@ from ..events import (
     VERDICT_ENDS,
 )
 from ..pipeline.labels import recorded_labels, recorded_score_label
-from ..pipeline.sections import METRICS
+from ..plan.sections import METRICS
 from ..values import Event, Query, Record, Results, Subject
 from ..values.passes import PassRule
 from ..values.payloads import value_of
 from .passes import ledger_passes, recorded_rule
-from .record import columns
 
 TYPES = (RECORD_COMPLETED, RECORD_FAILED, EVAL_COMPLETED, EVAL_FAILED)
 """The events that :class:`RecordReader` reads."""

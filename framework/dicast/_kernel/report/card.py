@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from ...toolkit.files import MAX_DATA_BYTES, UnreadableFile, read_bytes
-from ..pipeline.clauses import CARD_BARS, Clause
-from ..pipeline.sections import METRICS
+from ..plan.clauses import CARD_BARS, Clause
+from ..plan.sections import METRICS
 
 Card = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from ..contract.registry import correction
-from ..pipeline.sections import METRICS
+from ..plan.sections import METRICS
 from ..values import Event
 from ..values.errors import PluginError
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ..pipeline.clauses import Gate
-from ..pipeline.sections import METRICS
+from ..plan.clauses import Gate
+from ..plan.sections import METRICS
 from ..values import Cost, ReadCounts
 from ..values.aggregation import Aggregation
 from ..values.endpoint_errors import UNSUPPORTED

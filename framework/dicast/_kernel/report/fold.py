@@ -21,7 +21,7 @@ from ..events import (
     TASK_REPLIED,
 )
 from ..pipeline.labels import recorded_labels, recorded_score_label
-from ..pipeline.sections import METRICS, RECORD
+from ..plan.sections import METRICS, RECORD
 from ..values import Basis, Cost, Event
 from ..values.passes import PassRule
 from ..values.stop_reasons import output_ending

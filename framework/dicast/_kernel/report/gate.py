@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from ..classes import frozen
-from ..pipeline.clauses import Clause, Gate
-from ..pipeline.sections import METRICS
+from ..plan.clauses import Clause, Gate
+from ..plan.sections import METRICS
 from ..values import Basis, reaches
 from ..values.passes import TOLERANCE
 from .card import why_not

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..pipeline.clauses import MIN_COVERAGE
+from ..plan.clauses import MIN_COVERAGE
 from ..values import BASES
 
 Document = Mapping[str, Any]

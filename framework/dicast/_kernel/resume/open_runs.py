@@ -11,8 +11,8 @@ from itertools import islice
 from .. import events
 from ..classes import evolve, frozen
 from ..contract.protocols import Ledger
-from ..pipeline.secret_mask import SecretMask
-from ..pipeline.sections import Pipeline
+from ..plan.secret_mask import SecretMask
+from ..plan.sections import Pipeline
 from ..values import Event, Query
 from ..values.errors import ConfigError
 from .named_runs import TOOL, by_part, run_ids, run_kind

@@ -23,10 +23,10 @@ from ..events import (
     SUBJECT_READ,
     VERDICT_ENDS,
 )
-from ..pipeline.plain_values import structure
 from ..report.older import current_document
 from ..values import KINDS, Event, Query, Verdict
 from ..values.errors import ConfigError, LedgerError, Problem
+from ..values.json_form import structure
 from ..values.names import nearest
 from ..values.output import output_digest
 from ..values.stop_reasons import output_ending

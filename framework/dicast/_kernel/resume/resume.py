@@ -8,13 +8,13 @@ from typing import Any
 import orjson
 
 from .. import events
+from ..asking.earlier_units import EarlierUnits, ReplyKey, UnitState
 from ..classes import evolve, frozen
 from ..contract.protocols import Ledger
-from ..pipeline.sections import RECORD
+from ..plan.sections import RECORD
 from ..report.fold import Report
 from ..values import Entry, Event, Query, Subject
 from ..values.errors import ConfigError, Problem
-from .units import EarlierUnits, ReplyKey, UnitState
 
 STATES = {
     events.EVAL_STARTED: "open",

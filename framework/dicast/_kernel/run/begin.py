@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
+from ..asking.earlier_units import EarlierUnits, UnitState
 from ..asking.unit import Unit
 from ..classes import define, evolve, field
 from ..contract.protocols import Ledger
 from ..events import EVAL_STARTED, SUBJECT_READ
-from ..pipeline.sections import RECORD
+from ..plan.sections import RECORD
 from ..resume.resume import Earlier, moved, subject_events
-from ..resume.units import EarlierUnits, UnitState
 from ..source.source import SeenEvents
 from ..stream.content import content, trace_events
 from ..stream.stream import Stream

@@ -17,7 +17,7 @@ from ..values import Event, ReadCounts, Results
 from ..values.errors import LedgerError
 
 if TYPE_CHECKING:
-    from ..pipeline.sections import Pipeline, Slot
+    from ..plan.sections import Pipeline, Slot
     from ..records.observers import RecordObservers
     from ..report.fold import Report
     from ..stream.stream import Stream

@@ -24,7 +24,7 @@ from ..contract.protocols import Ledger
 from ..events import RUN_STARTED
 from ..pipeline.labels import file_labels, pipeline_labels, score_label
 from ..pipeline.raw_scale import raw_labels, raw_pass_lines
-from ..pipeline.sections import METRICS, Pipeline, Slot
+from ..plan.sections import METRICS, Pipeline, Slot
 from ..stream.opening import Opener
 from ..stream.sinks import output
 from ..stream.stream import Stream

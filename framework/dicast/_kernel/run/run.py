@@ -10,13 +10,14 @@ from typing import Any
 
 from ..asking.budget import BudgetGate
 from ..asking.call import Caller
+from ..asking.earlier_units import EarlierUnits
 from ..asking.paid_calls import RunServices
 from ..classes import evolve, frozen
 from ..contract.protocols import Ledger, Source
 from ..events import BATCH_EVENTS, RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
 from ..leases.leases import hold_lease, live_run_check
-from ..pipeline.secret_mask import SecretMask
-from ..pipeline.sections import Pipeline, Slot
+from ..plan.secret_mask import SecretMask
+from ..plan.sections import Pipeline, Slot
 from ..records.audit_rate import with_audit_rate
 from ..records.baseline import find_baseline
 from ..records.observers import RecordObservers
@@ -27,7 +28,7 @@ from ..report.gate import as_it_ended
 from ..resume import resume
 from ..resume.named_runs import run_kind
 from ..resume.open_runs import Origin, RunCommand, find, find_live
-from ..resume.units import EarlierUnits
+from ..asking.earlier_units import EarlierUnits
 from ..source.shuffle import shuffled_source
 from ..source.source import SubjectList, data_digest, is_live, read, require_subjects
 from ..stream.content import trace_events

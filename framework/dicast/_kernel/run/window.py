@@ -14,13 +14,13 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import nullcontext
 from typing import Any
 
+from ..asking.earlier_units import EarlierUnits
 from ..asking.paid_calls import RunServices
 from ..asking.task import Made, Producer
 from ..contract.protocols import Ledger
-from ..pipeline.sections import RECORD
+from ..plan.sections import RECORD
 from ..records.observers import RecordObservers
 from ..resume.resume import moved, subject_events
-from ..resume.units import EarlierUnits
 from ..stream.stream import SECONDS, Stream
 from ..timing.stop import Stop
 from ..timing.turns import Permits, subject_turn, together

@@ -11,10 +11,10 @@ from ...toolkit.temporary import temporary_database
 from ..classes import frozen
 from ..contract.define import maybe_await
 from ..contract.protocols import Source
-from ..pipeline.sections import Pipeline
+from ..plan.sections import Pipeline
 from ..values import Due, Failure, ReadCounts, Subject, TraceEvent, is_text
 from ..values.errors import DataError, DicastError
-from .read_only import seal, seal_event
+from ..values.read_only import seal, seal_event
 
 _OPTIONAL = {str, NoneType}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..classes import define
 from ..contract.plugin_errors import is_plugins_own
 from ..contract.protocols import Sink
-from ..pipeline.sections import Slot
+from ..plan.sections import Slot
 from ..values import Event
 from ..values.rationale import for_sink
 

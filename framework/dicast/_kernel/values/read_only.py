@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any, NoReturn
 
-from ..values import Subject, TraceEvent
+from . import Subject, TraceEvent
 
 _SIMPLE = frozenset((str, int, float, bool, type(None)))
 

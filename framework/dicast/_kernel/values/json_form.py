@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import cattrs
 
-from ..values import Secret
+from . import Secret
 
 T = TypeVar("T")
 
