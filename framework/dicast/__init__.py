@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ._kernel.api import arun, forecast, read_ledger, results, rubric, run
+from ._kernel.api.runs import arun, forecast, read_ledger, results, rubric, run
 from ._kernel.contract.define import judge, maybe_await, metric
 from ._kernel.contract.protocols import (
     Aggregate,
@@ -92,15 +92,15 @@ from ._kernel.values.names import identifier, nearest
 from ._kernel.values.subject import Trail
 
 if TYPE_CHECKING:
+    from ._kernel.api.evaluate import evaluate
+    from ._kernel.api.judges import PipelineJudges, Slot, pipeline_judges
+    from ._kernel.api.reward import Reward, RewardError, reward
+    from ._kernel.api.subjects import subjects
     from ._kernel.asking.record import as_json, columns, responses
     from ._kernel.contract.hooks import hookimpl
-    from ._kernel.evaluate import evaluate
-    from ._kernel.finished_run import Run
-    from ._kernel.forecast import prospect
-    from ._kernel.judges import PipelineJudges, Slot, pipeline_judges
     from ._kernel.pipeline.alone import component
-    from ._kernel.reward import Reward, RewardError, reward
-    from ._kernel.subjects import subjects
+    from ._kernel.run.finished_run import Run
+    from ._kernel.run.forecast import prospect
     from ._kernel.values.aggregation import mean
     from ._kernel.values.bounds import Within
     from ._kernel.values.raw_score import RawScore
@@ -111,25 +111,25 @@ _ON_FIRST_USE = {
     "Execution": "values.sandbox",
     "KeptReply": "values.reply",
     "Limits": "values.sandbox",
-    "PipelineJudges": "judges",
+    "PipelineJudges": "api.judges",
     "Program": "values.sandbox",
     "RawScore": "values.raw_score",
-    "Reward": "reward",
-    "RewardError": "reward",
-    "Run": "finished_run",
-    "Slot": "judges",
+    "Reward": "api.reward",
+    "RewardError": "api.reward",
+    "Run": "run.finished_run",
+    "Slot": "api.judges",
     "Within": "values.bounds",
-    "as_json": "records.record",
-    "columns": "records.record",
+    "as_json": "asking.record",
+    "columns": "asking.record",
     "component": "pipeline.alone",
-    "evaluate": "evaluate",
+    "evaluate": "api.evaluate",
     "hookimpl": "contract.hooks",
     "mean": "values.aggregation",
-    "pipeline_judges": "judges",
-    "prospect": "forecast",
-    "responses": "records.record",
-    "reward": "reward",
-    "subjects": "subjects",
+    "pipeline_judges": "api.judges",
+    "prospect": "run.forecast",
+    "responses": "asking.record",
+    "reward": "api.reward",
+    "subjects": "api.subjects",
 }
 """Modules of the kernel that are imported when the name is first used: few programs need them, or they import asyncio or pluggy."""
 

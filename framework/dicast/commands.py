@@ -10,14 +10,14 @@ from ._kernel.cli.output import print_json
 from ._kernel.timing.interrupts import sigterm_as_ctrl_c
 
 if TYPE_CHECKING:
+    from ._kernel.api.judges import pipeline_text
     from ._kernel.cli.runs import run, run_command
-    from ._kernel.judges import pipeline_text
     from ._kernel.report.card import card_digest, label_fingerprint
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("run", "run_command"), "_kernel.cli.runs"),
     **dict.fromkeys(("card_digest", "label_fingerprint"), "_kernel.report.card"),
-    "pipeline_text": "_kernel.judges",
+    "pipeline_text": "_kernel.api.judges",
 }
 """Names whose module is imported when they are first asked for: it brings along all that a run needs."""
 

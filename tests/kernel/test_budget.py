@@ -477,7 +477,7 @@ def test_room_that_is_split_is_nobody_elses_in_between(turns):
     async def main():
         async with MemoryLedger().open() as ledger:
             clock = Clock()
-            stream = Stream("R1", clock, ledger, Report(), ())
+            stream = Stream("R1", clock, ledger, (), Report().observe_all)
             budget = BudgetGate(limits(run="0.03 usd"), ledger, stream, clock, "R1")
             parts = {"x": Cost("0.01"), "y": Cost("0.02")}
             admitted = asyncio.ensure_future(budget.admit(sample("x"), "E1", parts, 30.0))

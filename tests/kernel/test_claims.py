@@ -53,7 +53,7 @@ class Run:
     def __init__(self, live, cap):
         clock = Clock()
         self.ledger = Watched(live)
-        self.stream = Stream("R1", clock, self.ledger, Report(), [])
+        self.stream = Stream("R1", clock, self.ledger, [], Report().observe_all)
         self.budget = BudgetGate(Budget((Cost(cap),), (), ()), self.ledger, self.stream, clock, "R1")
 
     def reserve(self, amount, *, patient=True):

@@ -9,9 +9,9 @@ import attrs
 import pytest
 
 from dicast import Cost, DataError, Due, Failure, Judgment, Lookahead, Query, RunContext, Subject, TraceEvent, forecast
-from dicast._kernel.forecast import Forecast
-from dicast._kernel.forecast import forecast as foretell
 from dicast._kernel.pipeline.build import load_pipeline
+from dicast._kernel.run.forecast import Forecast
+from dicast._kernel.run.forecast import forecast as foretell
 from dicast._kernel.source.source import SubjectList
 from dicast._kernel.timing.event_loop import in_loop
 from dicast.testing import FakeJudge, MemoryLedger, run_pipeline, sample

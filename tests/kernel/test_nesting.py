@@ -30,7 +30,7 @@ from dicast import (
     Usage,
     maybe_await,
 )
-from dicast._kernel.api import run_unless_disabled, with_ledger
+from dicast._kernel.api.runs import run_unless_disabled, with_ledger
 from dicast._kernel.pipeline.build import load_pipeline
 from dicast._kernel.run.run import Request
 from dicast._kernel.source.source import SubjectList

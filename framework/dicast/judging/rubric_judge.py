@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from .._kernel.api import rubric as installed
+from .._kernel.api.runs import rubric as installed
 from .._kernel.contract.protocols import ChatModel, Judge
 from .._kernel.contract.registry import Registry
 from .._kernel.values import Cost, Failure, Judgment, Rubric, Subject, Verdict

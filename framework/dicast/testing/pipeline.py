@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from .._kernel.api import run_unless_disabled, with_ledger
+from .._kernel.api.runs import run_unless_disabled, with_ledger
 from .._kernel.contract.protocols import Ledger, Source
 from .._kernel.contract.registry import Registry
 from .._kernel.pipeline.build import load_pipeline

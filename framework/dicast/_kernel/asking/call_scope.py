@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from ...toolkit.rate_limit import RequestTrace
 from ..classes import define, evolve, field
-from ..report.tally import nothing
 from ..timing.turns import holding
 from ..values import Cost, Failure, Refusal, Reply, Subject, Verdict
+from ..values.score import zero_costs
 from .budget import BudgetGate, Reservation, exceeds
 from .call import Call
 from .scoring import Skip
@@ -110,7 +110,7 @@ class Asker(ABC):
             self.settle(scope, scope.received)
             for unit, received in scope.received.items():
                 scope.settled[unit] += received
-            scope.held, scope.received, scope.calls, scope.tokens, scope.items = {}, nothing(), 0, None, []
+            scope.held, scope.received, scope.calls, scope.tokens, scope.items = {}, zero_costs(), 0, None, []
         return await self.cover(scope, cost)
 
 
@@ -149,8 +149,8 @@ class CallScope:
     covering: asyncio.Lock = field(factory=asyncio.Lock)
     cut: bool = False
     queued: bool = False
-    received: dict[str, Cost] = field(factory=nothing)
-    settled: dict[str, Cost] = field(factory=nothing)
+    received: dict[str, Cost] = field(factory=zero_costs)
+    settled: dict[str, Cost] = field(factory=zero_costs)
     spent: tuple[Cost, ...] = ()
     model: str | None = None
     calls: int = 0

@@ -12,11 +12,11 @@ import orjson
 from ..classes import evolve, frozen
 from ..contract.define import maybe_await
 from ..plan.sections import Slot
-from ..report.tally import nothing
 from ..timing.turns import call_turn, holding
 from ..values import Cost, Failure, Judgment, Refusal, Rubric, Score, Subject
 from ..values.endpoint_errors import AccessRefused
 from ..values.json_form import structure, unstructure
+from ..values.score import zero_costs
 from .budget import NO_ESTIMATE, BudgetGate, Reservation
 from .call import Call, Caller, Children, as_score, no_output
 from .call_scope import SCOPE, Asker, CallScope, throttled
@@ -37,7 +37,7 @@ class Later:
         return self.ask().__await__()
 
 
-UNPAID = nothing()
+UNPAID = zero_costs()
 """What a verdict has cost before the first call."""
 
 

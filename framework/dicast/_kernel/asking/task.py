@@ -18,7 +18,6 @@ from ..classes import evolve, frozen
 from ..contract.protocols import ChatModel, estimate
 from ..events import RECORD_COMPLETED, RECORD_FAILED, TASK_REPLIED
 from ..plan.sections import RECORD
-from ..report.tally import nothing
 from ..stream.stream import Stream
 from ..timing.turns import call_turn, holding
 from ..values import Answered, ChatRequest, Cost, Event, Failure, Reply, Subject
@@ -26,6 +25,7 @@ from ..values.endpoint_errors import AccessRefused
 from ..values.errors import InvalidCost
 from ..values.json_form import structure, unstructure
 from ..values.read_only import seal
+from ..values.score import zero_costs
 from .call import Call, Caller, no_output
 from .call_scope import SCOPE, Asker, CallScope
 from .figures import reply_figures, response_figures
@@ -106,7 +106,7 @@ class TaskReplies(Asker):
     def _settle_own(self, scope: CallScope, answer: Subject | Failure) -> None:
         cost = self._own_cost(answer)
         if not cost.is_zero or (scope.held and isinstance(answer, Subject)):
-            self.settle(scope, {**nothing(), cost.unit: cost})
+            self.settle(scope, {**zero_costs(), cost.unit: cost})
         elif isinstance(answer, Failure) and answer.kind in UNHEARD:
             self._budget.forfeit(*scope.held.values())
         else:
@@ -228,7 +228,7 @@ class TaskReplies(Asker):
         if scope.held and isinstance(answer, Failure) and answer.cost.is_zero:
             (self._budget.forfeit if scope.cut else self._budget.release)(*scope.held.values())
         elif scope.held or scope.calls or not answer.cost.is_zero:
-            self.settle(scope, {**nothing(), answer.cost.unit: answer.cost})
+            self.settle(scope, {**zero_costs(), answer.cost.unit: answer.cost})
 
 
 _TASK = "task"

@@ -11,7 +11,7 @@ from ...toolkit.atomic_file import AtomicFile
 from ...toolkit.printable import one_line
 from ...toolkit.terminal import print_lines
 from ...toolkit.text_table import TextTable
-from ..api import read_ledger
+from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
 from ..records.baseline import find_results
 from ..records.portable import BEGINS, portable

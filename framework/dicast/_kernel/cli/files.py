@@ -18,7 +18,7 @@ from ..contract.protocols import estimate
 from ..contract.registry import Plugin, Registry
 from ..pipeline.schema import json_schema, options_schema
 from ..plan.sections import Pipeline
-from ..suite import load_experiments
+from ..run.suite import load_experiments
 from ..timing.system import missing_promises
 from ..values import ChatRequest, Message, Subject
 from ..values.errors import ConfigError, PluginError, Problem, RequestError

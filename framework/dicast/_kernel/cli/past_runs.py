@@ -13,7 +13,7 @@ import click
 from ...toolkit.money import amount_text
 from ...toolkit.terminal import print_lines
 from ...toolkit.text_table import TextTable
-from ..api import read_ledger
+from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STOPPED
 from ..leases.leases import live_run_check

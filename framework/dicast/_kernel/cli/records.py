@@ -13,7 +13,7 @@ import click
 import orjson
 
 from ...toolkit.printable import one_line
-from ..api import read_ledger
+from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED
 from ..resume.named_runs import named_run

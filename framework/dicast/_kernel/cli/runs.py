@@ -10,7 +10,7 @@ import attrs
 import click
 
 from ...toolkit.terminal import print_lines
-from ..api import as_source, not_run, run_unless_disabled, switched_off
+from ..api.runs import as_source, not_run, run_unless_disabled, switched_off
 from ..pipeline.build import build_pipeline
 from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.slots import ledger_slot
@@ -26,7 +26,7 @@ from .progress import Progress
 from .summary import run_parts
 
 if TYPE_CHECKING:
-    from ..api import RunKind
+    from ..api.runs import RunKind
 
 
 @click.command()
@@ -88,7 +88,7 @@ def run(
     if isinstance(pipeline, PipelineFile) and pipeline.experiments:
         if metric_lines:
             raise click.UsageError(f"--metric-lines is for one pipeline, and {file} has several experiments")
-        from ..suite import run_suite  # what a single pipeline does not need
+        from ..run.suite import run_suite  # what a single pipeline does not need
         from .suites import suite_json, suite_parts
 
         one = run_unless_disabled if head is None else try_rows

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ...toolkit.terminal import print_lines
-from ..api import read_ledger
+from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
 from ..resume.named_runs import by_part, find_run, named_run, run_ids, started_runs
 from ..resume.reading import document, runs_of

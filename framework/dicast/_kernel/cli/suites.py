@@ -7,7 +7,7 @@ from typing import Any
 
 from ...toolkit.terminal import Drawing, Part
 from ...toolkit.text_table import TextTable
-from ..suite import Suite
+from ..run.suite import Suite
 from .output import problems_json, problems_text
 from .summary import run_parts
 

@@ -180,7 +180,7 @@ def _kernel() -> Offer:
         version = _identity(metadata.distribution("dicast-kernel"))[1]
     except metadata.PackageNotFoundError:
         version = "unknown"  # run from the source tree, not installed
-    return Offer(_KERNEL, "dicast-kernel", version, "dicast._kernel.builtin")
+    return Offer(_KERNEL, "dicast-kernel", version, "dicast._kernel.run.executors")
 
 
 def _offers(group: str) -> Iterator[Offer]:

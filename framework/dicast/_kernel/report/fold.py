@@ -24,13 +24,14 @@ from ..pipeline.labels import recorded_labels, recorded_score_label
 from ..plan.sections import METRICS, RECORD
 from ..values import Basis, Cost, Event
 from ..values.passes import PassRule
+from ..values.score import zero_costs
 from ..values.stop_reasons import output_ending
 from .batches import Batches
 from .corrected import Corrections
 from .endings import EndingNotes
 from .evidence import EvidenceNotes
 from .spool import BATCH, Passes
-from .tally import Group, Rows, Tally, Watched, nothing
+from .tally import Group, Rows, Tally, Watched
 
 WORST = 5
 FAILED_SHOWN = 10
@@ -52,7 +53,7 @@ class Report:
         self.tiers: Counter[str] = Counter(truth=0, proxy=0)
         self.metrics: dict[str, Tally] = {}
         self.judges: dict[str, Tally] = {}
-        self.spent, self.lost = nothing(), nothing()
+        self.spent, self.lost = zero_costs(), zero_costs()
         self.throttled: Counter[str] = Counter()
         self.watched: dict[str, Watched] = {}
         self.criteria: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..classes import define, field
 from ..values import BASES, Basis, Cost, Event, basis_of, weakest
+from ..values.score import zero_costs
 from .spool import Passes, ScoreFile
 
 
@@ -33,11 +34,6 @@ _FINEST = 1074
 """The smallest float above 0 is 2 to the power of minus this."""
 
 
-def nothing() -> dict[str, Cost]:
-    """What nothing has cost, by unit of money: sums to add to."""
-    return {"usd": Cost.zero(), "msat": Cost.zero("msat")}
-
-
 @define
 class Tally:
     """Running sums over the verdicts of one label; *bases* counts what its scores rest on, *calibrated* those that a calibration has kept."""
@@ -48,7 +44,7 @@ class Tally:
     escalated: int = 0
     skipped: int = 0
     spared: int = 0
-    saved: dict[str, Cost] = field(factory=nothing)
+    saved: dict[str, Cost] = field(factory=zero_costs)
     score: ExactSum = field(factory=ExactSum)
     confidence: ExactSum = field(factory=ExactSum)
     kinds: Counter[str | None] = field(factory=Counter)

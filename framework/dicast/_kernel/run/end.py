@@ -32,6 +32,7 @@ EARLY_STOP = "early_stop"
 def conclude(
     observers: RecordObservers | None,
     stream: Stream,
+    report: Report,
     ledger: Ledger,
     pipeline: Pipeline,
     baseline: Results | None,
@@ -44,12 +45,12 @@ def conclude(
     """
     if observers is None:
         return {"aggregates": {}, "comparison": None, "baseline": None, "broken": {}}
-    found: dict[str, Any] = {"aggregates": dict(_emitted(stream, AGGREGATE_COMPLETED, _whole(observers, stream), {}))}
+    found: dict[str, Any] = {"aggregates": dict(_emitted(stream, AGGREGATE_COMPLETED, _whole(observers, report), {}))}
     wanted, said, comparison = pipeline.baseline, dict[str, object](), None
     if wanted is not None:
         said = {"run": wanted.run, "run_id": None, "name": None}
     if wanted is not None and baseline is not None:
-        recorded, report = results(ledger, stream.run_id), stream.report
+        recorded = results(ledger, stream.run_id)
         own = attrs.evolve(recorded, models=report.models, adapted=report.adapted)
         said |= {"run_id": baseline.run_id, "name": baseline.name, "differs": own.differs(baseline)}
         if whole:
@@ -59,9 +60,9 @@ def conclude(
     return found | {"comparison": comparison, "baseline": said or None, "broken": dict(observers.broken)}
 
 
-def _whole(observers: RecordObservers, stream: Stream) -> Iterable[tuple[Slot, Any]]:
+def _whole(observers: RecordObservers, report: Report) -> Iterable[tuple[Slot, Any]]:
     """What each aggregate comes to, with the rows that have no record, where records are made; an aggregate's own stay."""
-    started, failures = stream.report.started, stream.report.rows.failures
+    started, failures = report.started, report.rows.failures
     makes = started.get("task") is not None or bool(started.get("extractors"))
     for slot, result in observers.finish():
         yield slot, {**result, "failures": result.get("failures", failures)} if makes and result is not None else result

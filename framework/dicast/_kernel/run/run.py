@@ -15,7 +15,7 @@ from ..asking.paid_calls import RunServices
 from ..classes import evolve, frozen
 from ..contract.protocols import Ledger, Source
 from ..events import BATCH_EVENTS, RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
-from ..leases.leases import hold_lease, live_run_check
+from ..leases.leases import hold_lease, live_run_check, raise_if_lease_lost
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Pipeline, Slot
 from ..records.audit_rate import with_audit_rate
@@ -28,7 +28,6 @@ from ..report.gate import as_it_ended
 from ..resume import resume
 from ..resume.named_runs import run_kind
 from ..resume.open_runs import Origin, RunCommand, find, find_live
-from ..asking.earlier_units import EarlierUnits
 from ..source.shuffle import shuffled_source
 from ..source.source import SubjectList, data_digest, is_live, read, require_subjects
 from ..stream.content import trace_events
@@ -204,8 +203,7 @@ class _Run:
             done = stopped_document(self.pipeline.name, "interrupted") | {"ledger": ledger_json(self.ledger)}
             return RunOutcome(done, exit_code(done))
         self.stop.begun = True
-        stream = self._stream = Stream(self.context.run_id, self.clock, self.ledger, self.report, feeds)
-        stream.progress = self.request.progress
+        stream = self._stream = self._open_stream(feeds)
         stopped: Stopped = None
         try:
             await self._begin(stream, started, spool)
@@ -221,6 +219,19 @@ class _Run:
             raise
         stopped = stopped and ({**stopped, "live": True} if self.request.live else stopped)
         return await self._end(stream, parts, stopped)
+
+    def _open_stream(self, feeds: Sequence[SinkFeed]) -> Stream:
+        report, progress = self.report, self.request.progress
+        advance = None if progress is None else lambda: progress(report)
+        return Stream(self.context.run_id, self.clock, self.ledger, feeds, report.observe_all, advance)
+
+    async def _close_sinks(self, stream: Stream, which: Callable[[SinkFeed], bool] | None = None) -> None:
+        """Close the sinks that are still open, or those of them that *which* accepts.
+
+        :raises LedgerError: when another process has taken over the run: the sinks' files belong to that process.
+        """
+        raise_if_lease_lost(self.ledger, stream.run_id)
+        await stream.close_sinks(which)
 
     def _record(self, events: Sequence[TraceEvent], position: Mapping[str, object] | None = None) -> None:
         """See :class:`~dicast.RunContext`."""
@@ -329,7 +340,7 @@ class _Run:
         stopped, pipeline, concluded = stopped_after(stopped, stream.commit), self.pipeline, {}
         over = stopped is None or stopped["reason"] == EARLY_STOP
         if stopped is None or stopped["reason"] != "ledger_failed":
-            concluded = conclude(self._observers, stream, self.ledger, pipeline, self.baseline, whole=over)
+            concluded = conclude(self._observers, stream, self.report, self.ledger, pipeline, self.baseline, whole=over)
             stopped = stopped_after(stopped, stream.commit)
         await stream.pass_on()
         report = self.report
@@ -343,11 +354,11 @@ class _Run:
         done |= reserved_json(self.ledger, stream.run_id, stopped) if done.get("batches") else {}
         done = self._mask.data(done)
         last = RUN_COMPLETED if over else RUN_STOPPED
-        await stream.close_sinks(lambda feed: last not in feed.wants and bool(feed.wants))
+        await self._close_sinks(stream, lambda feed: last not in feed.wants and bool(feed.wants))
         reason = {} if stopped is None else {"reason": stopped["reason"]}
         event = stream.event(last, {**reason, **done, "sinks": self._mask.data(sinks_json(stream, ahead=1))})
         await stream.publish([event])
-        await stream.close_sinks()
+        await self._close_sinks(stream)
         stopped = stopped_after(stopped, lambda: self.ledger.append([event]))
         done["ledger"] = ledger_json(self.ledger)
         await parts.aclose()

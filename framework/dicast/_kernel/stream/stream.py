@@ -1,4 +1,4 @@
-"""The event stream: one order of events, to the ledger first, then to the report, then to the sinks."""
+"""Order of a run's events: to the ledger first, then to the observer, then to the sinks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from contextlib import suppress
 from typing import Any
 
 from ..contract.protocols import Ledger
-from ..leases.leases import raise_if_lease_lost
-from ..report.fold import Report
 from ..values import Claim, Entry, Event, Refusal, Subject
 from ..values.clock import Clock
 from ..values.errors import LedgerError
@@ -26,6 +24,9 @@ SECONDS = 0.2
 Lost = Callable[[Entry], Event]
 """Makes the ``spend.lost`` event for a reservation that ran out."""
 
+Observe = Callable[[Sequence[Event]], None]
+"""Receives the events that the ledger has: the report of the run."""
+
 Waiting = tuple[Claim, Lost, asyncio.Future[Refusal | None]]
 """A claim that waits for the ledger, and where its decision goes."""
 
@@ -33,19 +34,29 @@ Waiting = tuple[Claim, Lost, asyncio.Future[Refusal | None]]
 class Stream:
     """Collects a run's events and passes them on in batches.
 
-    What was emitted together is appended together: a batch never ends inside one :meth:`emit`.
+    The events of one :meth:`emit` are appended together: a batch never ends between them.
+
+    :param observe: receives each batch after the ledger and before the sinks.
+    :param progress: is called after each batch that was passed on.
     """
 
-    def __init__(self, run_id: str, clock: Clock, ledger: Ledger, report: Report, feeds: Sequence[SinkFeed]) -> None:
-        self.run_id, self.clock, self.report, self.feeds = run_id, clock, report, feeds
-        self._ledger = ledger
+    def __init__(
+        self,
+        run_id: str,
+        clock: Clock,
+        ledger: Ledger,
+        feeds: Sequence[SinkFeed],
+        observe: Observe,
+        progress: Callable[[], None] | None = None,
+    ) -> None:
+        self.run_id, self.clock, self.feeds = run_id, clock, feeds
+        self._ledger, self._observe, self._progress = ledger, observe, progress
         self._emitted: list[Event] = []
         self._committed: list[Event] = []
         self._due = time.monotonic() + SECONDS
         self._feeding = asyncio.Lock()
         self._committing = False
         self._waiting: list[Waiting] = []
-        self.progress: Callable[[Report], None] | None = None
 
     def event(
         self,
@@ -135,30 +146,26 @@ class Stream:
             self._due = time.monotonic() + SECONDS
             events, self._committed = self._committed, []
             await self.publish(events)
-            if self.progress is not None:
-                self.progress(self.report)
+            if self._progress is not None:
+                self._progress()
 
     async def publish(self, events: Sequence[Event]) -> None:
-        """Send *events* to the report and the sinks, and not to the ledger."""
-        self.report.observe_all(events)
+        """Send *events* to the observer and the sinks, and not to the ledger."""
+        self._observe(events)
         if events:
             for feed in self.feeds:
                 await feed.send(events)
 
     async def replay(self, events: Sequence[Event], *, counted: bool = True) -> None:
-        """Send events of an earlier process: to the report if *counted*, and to sinks that are made anew each time."""
+        """Send events of an earlier process: to the observer if *counted*, and to the sinks that are rewritten each time."""
         if counted:
-            self.report.observe_all(events)
+            self._observe(events)
         for feed in self.feeds:
             if feed.rewrites:
                 await feed.send(events)
 
     async def close_sinks(self, which: Callable[[SinkFeed], bool] | None = None) -> None:
-        """Close the sinks that are still open, or *which* of them.
-
-        :raises LedgerError: when another process has taken the run up: its files are not this one's to replace.
-        """
-        raise_if_lease_lost(self._ledger, self.run_id)
+        """Close the sinks that are still open, or those of them that *which* accepts."""
         for feed in self.feeds:
             if not feed.closed and (which is None or which(feed)):
                 await feed.close()

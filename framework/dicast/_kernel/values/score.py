@@ -139,6 +139,11 @@ _ZERO = Cost(0)
 _ZERO_MSAT = Cost(0, "msat")
 
 
+def zero_costs() -> dict[str, Cost]:
+    """Return a cost of zero for each unit of money, as the start of sums."""
+    return {"usd": Cost.zero(), "msat": Cost.zero("msat")}
+
+
 def is_text(value: object) -> bool:
     """Whether *value* is a string that can be written as UTF-8, as everything in a ledger has to be."""
     if not isinstance(value, str):

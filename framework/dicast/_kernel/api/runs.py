@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from .classes import evolve
-from .values import Due, Results, Rubric, Subject
-from .values.errors import ConfigError
-from .values.paths import descriptor
+from ..classes import evolve
+from ..values import Due, Results, Rubric, Subject
+from ..values.errors import ConfigError
+from ..values.paths import descriptor
 
 if TYPE_CHECKING:
-    from .contract.protocols import Ledger, Source, Task
-    from .finished_run import Run
-    from .forecast import Forecast
-    from .pipeline.read import PipelineFile
-    from .plan.sections import Pipeline, Slot
-    from .run.run import Request, RunOutcome
+    from ..contract.protocols import Ledger, Source, Task
+    from ..pipeline.read import PipelineFile
+    from ..plan.sections import Pipeline, Slot
+    from ..run.finished_run import Run
+    from ..run.forecast import Forecast
+    from ..run.run import Request, RunOutcome
 
 T = TypeVar("T")
 RunKind = Literal["pipeline", "suite", "watch", "evaluate", "tool"]
@@ -42,7 +42,7 @@ def run(
     :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
     :raises LedgerRefused: when the ledger cannot be used.
     """
-    from .timing.event_loop import in_loop  # asyncio takes 20 ms to import
+    from ..timing.event_loop import in_loop  # asyncio takes 20 ms to import
 
     return in_loop(arun(pipeline, overrides=overrides, subjects=subjects, task=task, kind=kind))
 
@@ -56,25 +56,25 @@ async def arun(
     kind: RunKind | None = None,
 ) -> Run:
     """The same as :func:`run`, in the event loop that is running."""
-    from .finished_run import Run  # which the command line does without
-    from .pipeline.build import build_pipeline  # PyYAML and cattrs take 40 ms to import
-    from .pipeline.read import read_pipeline
-    from .pipeline.slots import ledger_slot
-    from .pipeline.yaml_nodes import is_data
-    from .run.run import Request
-    from .source.source import SubjectList
+    from ..pipeline.build import build_pipeline  # PyYAML and cattrs take 40 ms to import
+    from ..pipeline.read import read_pipeline
+    from ..pipeline.slots import ledger_slot
+    from ..pipeline.yaml_nodes import is_data
+    from ..run.finished_run import Run  # which the command line does without
+    from ..run.run import Request
+    from ..source.source import SubjectList
 
     source, ready = as_source(pipeline), dict[str, object]()
     if switched_off():
         outcome = not_run(source)
         return Run(**outcome.document, exit_code=outcome.exit_code)
     if not is_data(source):
-        from .given import plain
+        from .components import plain
 
         source = plain(source, ready)
     read = read_pipeline(source, overrides)
     if task is not None:
-        from .given import with_task
+        from .components import with_task
 
         read = with_task(read, task, ready)
     if read.experiments:
@@ -87,10 +87,10 @@ async def arun(
 
 
 async def _run_suite(read: PipelineFile, subjects: Iterable[Subject | Due] | None, kind: RunKind | None) -> Run:
-    from .finished_run import Run
-    from .pipeline.slots import ledger_slot
-    from .run.run import Request
-    from .suite import in_sum, run_suite
+    from ..pipeline.slots import ledger_slot
+    from ..run.finished_run import Run
+    from ..run.run import Request
+    from ..run.suite import in_sum, run_suite
 
     if subjects is not None:
         raise ConfigError("a suite's experiments read sources of their own; leave subjects out, or run one pipeline")
@@ -113,10 +113,10 @@ def forecast(pipeline: Path | str | Mapping[str, object], source: Source) -> For
 
     :raises RequestError: when the request is wrong.
     """
-    from .forecast import forecast
-    from .pipeline.build import load_pipeline
-    from .pipeline.slots import ledger_slot
-    from .timing.event_loop import in_loop
+    from ..pipeline.build import load_pipeline
+    from ..pipeline.slots import ledger_slot
+    from ..run.forecast import forecast
+    from ..timing.event_loop import in_loop
 
     built = load_pipeline(as_source(pipeline), needs_source=False)
     return in_loop(forecast(built, ledger_slot(built), source))
@@ -128,16 +128,16 @@ def rubric(name: str) -> Rubric:
     :raises ConfigError: when there is none.
     :raises PluginError: when the distribution that has it is broken, or another one has the same id.
     """
-    from .pipeline.rubrics import load_rubric
+    from ..pipeline.rubrics import load_rubric
 
     return load_rubric(name, Path())
 
 
 async def run_unless_disabled(pipeline: Pipeline, request: Request) -> RunOutcome:
     """Run *pipeline*, unless it is ``disabled``."""
-    from .pipeline.slots import ledger_slot
-    from .report.document import disabled_document
-    from .run.run import RunOutcome, execute
+    from ..pipeline.slots import ledger_slot
+    from ..report.document import disabled_document
+    from ..run.run import RunOutcome, execute
 
     if pipeline.disabled:
         return RunOutcome(disabled_document(pipeline.name), 0)
@@ -151,8 +151,8 @@ def switched_off() -> bool:
 
 def not_run(pipeline: Path | str | Mapping[str, object]) -> RunOutcome:
     """What a run comes to where it is :func:`switched_off`: nothing is read, not even the pipeline's file."""
-    from .report.document import disabled_document
-    from .run.run import RunOutcome
+    from ..report.document import disabled_document
+    from ..run.run import RunOutcome
 
     return RunOutcome(disabled_document(pipeline.stem if isinstance(pipeline, Path) else "pipeline"), 0)
 
@@ -171,8 +171,8 @@ def read_ledger(path: Path | None, function: Callable[[Ledger], T]) -> T:
 
     :raises LedgerRefused: when it does not exist or is no ledger.
     """
-    from .pipeline.default_ledger import reading, sqlite_ledger
-    from .timing.at_once import at_once
+    from ..pipeline.default_ledger import reading, sqlite_ledger
+    from ..timing.at_once import at_once
 
     return at_once(reading(sqlite_ledger(path)[1], function))
 
@@ -185,7 +185,7 @@ def results(ledger: Ledger | None, run: str) -> Results:
     :raises ConfigError: when there is none, or it has not ended in order.
     :raises DataError: when the file is not one of records.
     """
-    from .records.baseline import find_results, of_file  # the runner takes 40 ms to import
+    from ..records.baseline import find_results, of_file  # the runner takes 40 ms to import
 
     found = of_file(Path(run)) if ledger is None else find_results(ledger, run, Path())
     if found is None:
@@ -195,7 +195,7 @@ def results(ledger: Ledger | None, run: str) -> Results:
 
 def with_ledger(slot: Slot, function: Callable[[Ledger], T]) -> T:
     """The same as :func:`read_ledger`, for the ledger of *slot*."""
-    from .pipeline.default_ledger import reading
-    from .timing.event_loop import in_loop
+    from ..pipeline.default_ledger import reading
+    from ..timing.event_loop import in_loop
 
     return in_loop(reading(slot.component, function))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .classes import field, frozen
-from .events import EVAL_COMPLETED
-from .values import Event, Query, Verdict
+from ..classes import field, frozen
+from ..events import EVAL_COMPLETED
+from ..values import Event, Query, Verdict
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from .plan.sections import Slot
+    from ..plan.sections import Slot
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ class Run:
     @property
     def verdicts(self) -> list[Verdict]:
         """Every verdict of this run, in the order of its subjects, read from the ledger; of a suite those of all experiments."""
-        from .resume.reading import verdict  # the ledger's readers need the converter, which takes 40 ms to import
+        from ..resume.reading import verdict  # the ledger's readers need the converter, which takes 40 ms to import
 
         if self.experiments:
             return [verdict for run in self.experiments.values() for verdict in run.verdicts]
@@ -88,8 +88,8 @@ class Run:
 
     def read(self, types: Sequence[str], function: Callable[[Iterator[Event]], T]) -> T:
         """What *function* makes of this run's events of *types*, none for all, in the ledger's order. A suite has none of its own."""
-        from .pipeline.default_ledger import reading  # as above
-        from .timing.event_loop import in_loop
+        from ..pipeline.default_ledger import reading  # as above
+        from ..timing.event_loop import in_loop
 
         if self._open_ledger is None or self.run_id is None:
             return function(iter(()))
@@ -103,8 +103,8 @@ class Run:
 
         :raises ConfigError: when pandas is not installed.
         """
-        from ..toolkit.run_frame import data_frame, joined
-        from ..toolkit.run_table import RunTable
+        from ...toolkit.run_frame import data_frame, joined
+        from ...toolkit.run_table import RunTable
 
         if self.experiments:
             return joined({name: run.to_pandas() for name, run in self.experiments.items()})

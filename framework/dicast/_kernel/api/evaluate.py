@@ -8,12 +8,12 @@ from typing import Any
 
 import attrs
 
-from .api import run
-from .contract.protocols import Task
-from .finished_run import Run
-from .values import Subject
-from .values.errors import ConfigError, DataError, Problem
-from .values.names import identifier, nearest
+from ..contract.protocols import Task
+from ..run.finished_run import Run
+from ..values import Subject
+from ..values.errors import ConfigError, DataError, Problem
+from ..values.names import identifier, nearest
+from .runs import run
 
 _FIELDS = ("id", "input", "output", "reference", "session_id", "context")
 

@@ -13,30 +13,30 @@ from typing import Any
 
 import orjson
 
-from .classes import evolve, frozen
-from .contract.protocols import Ledger
-from .events import RUN_COMPLETED
-from .pipeline.build import build_pipeline
-from .pipeline.read import PipelineFile, read_pipeline
-from .pipeline.slots import ledger_slot
-from .plan.sections import Pipeline, Slot
-from .records.baseline import find_baseline
-from .report.document import document as decide
-from .report.document import exit_code, stopped_document
-from .report.gate import all_passed
-from .report.read_counts import read_sum
-from .resume.named_runs import known_run, started_runs
-from .resume.open_runs import SHOWN, RunCommand
-from .resume.reading import document
-from .resume.resume import EarlierRun, refuse_changes, standing
-from .run.end import ledger_json
-from .run.plan import decided_by, file_identity
-from .run.run import Request, RunOutcome
-from .source.source import data_digest
-from .stream.opening import open_component
-from .values import Query, RunContext
-from .values.clock import Clock
-from .values.errors import ConfigError, Problem, RequestError
+from ..classes import evolve, frozen
+from ..contract.protocols import Ledger
+from ..events import RUN_COMPLETED
+from ..pipeline.build import build_pipeline
+from ..pipeline.read import PipelineFile, read_pipeline
+from ..pipeline.slots import ledger_slot
+from ..plan.sections import Pipeline, Slot
+from ..records.baseline import find_baseline
+from ..report.document import document as decide
+from ..report.document import exit_code, stopped_document
+from ..report.gate import all_passed
+from ..report.read_counts import read_sum
+from ..resume.named_runs import known_run, started_runs
+from ..resume.open_runs import SHOWN, RunCommand
+from ..resume.reading import document
+from ..resume.resume import EarlierRun, refuse_changes, standing
+from ..source.source import data_digest
+from ..stream.opening import open_component
+from ..values import Query, RunContext
+from ..values.clock import Clock
+from ..values.errors import ConfigError, Problem, RequestError
+from .end import ledger_json
+from .plan import decided_by, file_identity
+from .run import Request, RunOutcome
 
 RunOne = Callable[[Pipeline, Request], Awaitable[RunOutcome]]
 """Runs one experiment."""

@@ -8,12 +8,12 @@ from typing import Any
 
 import attrs
 
-from .contract.kinds import KINDS
-from .contract.protocols import Task
-from .pipeline.overrides import put
-from .pipeline.read import PipelineFile
-from .pipeline.yaml_nodes import Place, from_data
-from .values.errors import ConfigError
+from ..contract.kinds import KINDS
+from ..contract.protocols import Task
+from ..pipeline.overrides import put
+from ..pipeline.read import PipelineFile
+from ..pipeline.yaml_nodes import Place, from_data
+from ..values.errors import ConfigError
 
 _MEMBERS = tuple({member for kind in KINDS.values() for member in kind.members})
 
@@ -54,7 +54,7 @@ def with_task(file: PipelineFile, task: Callable[..., Any] | Task, ready: dict[s
     """
     if file.experiments:
         raise ConfigError("a suite's experiments have tasks of their own; name task/python in the file")
-    from ..toolkit.function_task import FunctionTask
+    from ...toolkit.function_task import FunctionTask
 
     name = ready_name(task if isinstance(task, Task) else FunctionTask(task), ready)
     place = Place("task=", None, None, Path.cwd())

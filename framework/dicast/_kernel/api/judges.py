@@ -7,27 +7,27 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TypeVar
 
-from .api import as_source, run_unless_disabled, with_ledger
-from .classes import evolve, field, frozen
-from .contract.protocols import Ledger
-from .finished_run import Run
-from .forecast import Forecast, forecast
-from .pipeline.build import load_pipeline
-from .pipeline.labels import pipeline_labels, score_label
-from .pipeline.raw_scale import raw_labels
-from .pipeline.read import read_pipeline
-from .pipeline.slots import ledger_at, ledger_slot
-from .plan.clauses import Gate
-from .plan.sections import METRICS, PASS_AT, Pipeline, Slot
-from .resume.named_runs import TOOL
-from .run.plan import lookahead, pass_lines
-from .run.run import Request
-from .source.source import SubjectList, is_live, read
-from .stream.opening import open_component
-from .timing.event_loop import in_loop
-from .values import Due, RunContext, Subject
-from .values.clock import Clock
-from .values.errors import ConfigError
+from ..classes import evolve, field, frozen
+from ..contract.protocols import Ledger
+from ..pipeline.build import load_pipeline
+from ..pipeline.labels import pipeline_labels, score_label
+from ..pipeline.raw_scale import raw_labels
+from ..pipeline.read import read_pipeline
+from ..pipeline.slots import ledger_at, ledger_slot
+from ..plan.clauses import Gate
+from ..plan.sections import METRICS, PASS_AT, Pipeline, Slot
+from ..resume.named_runs import TOOL
+from ..run.finished_run import Run
+from ..run.forecast import Forecast, forecast
+from ..run.plan import lookahead, pass_lines
+from ..run.run import Request
+from ..source.source import SubjectList, is_live, read
+from ..stream.opening import open_component
+from ..timing.event_loop import in_loop
+from ..values import Due, RunContext, Subject
+from ..values.clock import Clock
+from ..values.errors import ConfigError
+from .runs import as_source, run_unless_disabled, with_ledger
 
 __all__ = ["PipelineJudges", "Slot", "pipeline_judges", "pipeline_text"]
 

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import attrs
 
-from .api import run
-from .classes import frozen
-from .events import EVAL_COMPLETED, EVAL_FAILED
-from .values import Due, Event, Subject
-from .values.errors import ConfigError, DicastError
+from ..classes import frozen
+from ..events import EVAL_COMPLETED, EVAL_FAILED
+from ..values import Due, Event, Subject
+from ..values.errors import ConfigError, DicastError
+from .runs import run
 
 
 class RewardError(DicastError):

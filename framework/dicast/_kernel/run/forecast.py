@@ -9,26 +9,26 @@ from typing import Any, TypeVar
 
 import attrs
 
-from .asking.call import Call
-from .asking.metering import Nested
-from .classes import frozen
-from .contract.kinds import parts
-from .contract.protocols import Ledger, Source
-from .events import PLAN_MADE
-from .pipeline.build import load_pipeline
-from .pipeline.labels import pipeline_labels, score_label
-from .pipeline.raw_scale import raw_labels
-from .pipeline.slots import ledger_slot
-from .plan.sections import METRICS, Pipeline, Slot
-from .report.tally import nothing
-from .run.plan import file_identity, lookahead, make_plan
-from .run.run import Request, RunOutcome, execute
-from .source.source import data_digest, is_live, read
-from .stream.opening import open_component
-from .timing.event_loop import in_loop
-from .values import Cost, Event, RunContext, Subject
-from .values.clock import Clock
-from .values.errors import ConfigError, LedgerRefused
+from ..asking.call import Call
+from ..asking.metering import Nested
+from ..classes import frozen
+from ..contract.kinds import parts
+from ..contract.protocols import Ledger, Source
+from ..events import PLAN_MADE
+from ..pipeline.build import load_pipeline
+from ..pipeline.labels import pipeline_labels, score_label
+from ..pipeline.raw_scale import raw_labels
+from ..pipeline.slots import ledger_slot
+from ..plan.sections import METRICS, Pipeline, Slot
+from ..source.source import data_digest, is_live, read
+from ..stream.opening import open_component
+from ..timing.event_loop import in_loop
+from ..values import Cost, Event, RunContext, Subject
+from ..values.clock import Clock
+from ..values.errors import ConfigError, LedgerRefused
+from ..values.score import zero_costs
+from .plan import file_identity, lookahead, make_plan
+from .run import Request, RunOutcome, execute
 
 T = TypeVar("T")
 Visit = Callable[[Subject, Mapping[str, Cost]], None]
@@ -54,7 +54,7 @@ async def forecast(pipeline: Pipeline, ledger: Slot, source: Source, visit: Visi
 
     :raises RequestError: when the source or a component cannot be opened or read.
     """
-    bill, subjects, unjudged = nothing(), 0, 0
+    bill, subjects, unjudged = zero_costs(), 0, 0
     async with AsyncExitStack() as stack:
         draft = RunContext(Clock().id(), pipeline.name, pipeline.base, trust=pipeline.trust)
         live = await open_component(ledger.component, draft, stack)
@@ -70,7 +70,7 @@ async def forecast(pipeline: Pipeline, ledger: Slot, source: Source, visit: Visi
         async for due in read(opened, "the ledger" if visit is None else "the source"):
             subjects += 1
             unjudged += not plan.units_for(due.subject.kind)
-            each = nothing()
+            each = zero_costs()
             for slot, estimate in priced:
                 if due.failure is None and slot.accepts(due.subject.kind):
                     cost = estimate(due.subject)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .contract.hooks import hookimpl
-from .contract.protocols import Executor
-from .plan.sections import AT_LEAST_ONE, Slot
-from .values import RunContext
+from ..contract.hooks import hookimpl
+from ..contract.protocols import Executor
+from ..plan.sections import AT_LEAST_ONE, Slot
+from ..values import RunContext
 
 if TYPE_CHECKING:
-    from .._processes.sharing import Pool
+    from ..._processes.sharing import Pool
 
 
 def cores() -> int:
@@ -59,14 +59,14 @@ class Processes:
 
     def placement(self, slots: Sequence[Slot]) -> Mapping[str, str]:
         """Why metrics of *slots* stay in the main process, by label; those that are not named are sent to workers."""
-        from .._processes.sharing import reason_to_stay  # as below
+        from ..._processes.sharing import reason_to_stay  # as below
 
         return {slot.label: why for slot in slots if (why := reason_to_stay(slot)) is not None}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Pool]:
         """The pool of workers of one run; they start with the first metric that is sent to them."""
-        from .._processes.sharing import Pool  # asyncio's processes and mmap, which listing components does not need
+        from ..._processes.sharing import Pool  # asyncio's processes and mmap, which listing components does not need
 
         pool = Pool(self.workers or cores())
         try:

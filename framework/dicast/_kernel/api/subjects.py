@@ -7,15 +7,15 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Literal, overload
 
-from .api import as_source
-from .pipeline.build import load_pipeline
-from .run.plan import lookahead
-from .source.source import data_digest, is_live, read
-from .stream.opening import open_component
-from .timing.event_loop import in_loop
-from .values import Due, RunContext, Subject
-from .values.clock import Clock
-from .values.errors import ConfigError
+from ..pipeline.build import load_pipeline
+from ..run.plan import lookahead
+from ..source.source import data_digest, is_live, read
+from ..stream.opening import open_component
+from ..timing.event_loop import in_loop
+from ..values import Due, RunContext, Subject
+from ..values.clock import Clock
+from ..values.errors import ConfigError
+from .runs import as_source
 
 
 @overload
