@@ -1,4 +1,4 @@
-"""Writes docs/reference: a page for each plugin, of its README.md and of what ``dicast plugins --load --json`` says of it.
+"""Writes docs/reference: a page for each folder of plugins, from its README.md and the output of ``dicast plugins --load --json``.
 
     uv run python docs/generate.py            # after a README, a docstring, an option or a default has changed
     uv run python docs/generate.py --check    # changes nothing; exit code 1 names the pages that it would change
@@ -51,25 +51,29 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def loaded() -> list[Mapping[str, Any]]:
-    """The plugins of this workspace, with their components, by name."""
+    """Return the plugins of this workspace with their components, by name; ``page`` is the name of a plugin's page."""
     command = [sys.executable, "-m", "dicast", "plugins", "--load", "--json"]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S603  # our own
     plugins = {plugin["name"]: plugin for plugin in json.loads(done.stdout)["plugins"]}
-    wanted = {"dicast", *(path.parent.name for path in ROOT.glob("[pc]*/*/pyproject.toml"))}
+    pages = {"dicast": "dicast"} | {
+        name: path.parent.name
+        for path in ROOT.glob("[pc]*/*/pyproject.toml")
+        for name in tomllib.loads(path.read_text(encoding="utf-8"))["project"]["entry-points"]["dicast"]
+    }
     bad = [
         f"{name}: {plugins[name]['error'] if name in plugins else 'not installed'}"
-        for name in sorted(wanted)
+        for name in sorted(pages)
         if name not in plugins or plugins[name]["status"] != "ok"
     ]
     if bad:
         raise SystemExit("\n".join([*bad, "every plugin has to load: uv sync"]))
-    return [plugins[name] for name in sorted(wanted)]
+    return [{**plugins[name], "page": pages[name]} for name in sorted(pages)]
 
 
 def written(plugins: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Path, str]]:
     """Every page with its text."""
-    for plugin in plugins:
-        yield PAGES / f"{plugin['name']}.md", page(plugin)
+    for name in dict.fromkeys(plugin["page"] for plugin in plugins):
+        yield PAGES / f"{name}.md", page(name, [plugin for plugin in plugins if plugin["page"] == name])
     yield PAGES / "index.md", index(plugins)
     yield ROOT / "docs" / "reference" / "events.md", events()
     yield ROOT / "docs" / "reference" / "members.md", members()
@@ -203,32 +207,33 @@ def rows(plugins: Sequence[Mapping[str, Any]], kind: str) -> Iterator[tuple[str,
     for plugin in plugins:
         for one in plugin["components"]:
             if one["kind"] == kind:
-                link = f"[`{one['name']}`]({plugin['name']}.md#{anchor(heading(one))})"
+                link = f"[`{one['name']}`]({plugin['page']}.md#{anchor(heading(one))})"
                 yield link, one["tier"] or "", one["cost"], markdown(one["summary"])
 
 
-def page(plugin: Mapping[str, Any]) -> str:
-    """A plugin's page: its README, with how to install it, and its components' options."""
-    folder = folder_of(plugin["name"])
+def page(name: str, plugins: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page of the folder *name*: its README, the command that installs it, and the options of the components of *plugins*."""
+    folder = folder_of(name)
     title, _, text = WHERE.sub("\n", (folder / "README.md").read_text(encoding="utf-8")).partition("\n")
     text = re.sub(r"\]\(\.\./\.\./docs/([^)]+)\)", r"](../\1)", text)
     text = re.sub(r"\]\(\.\./(\w+)/README\.md\)", r"](\1.md)", text)
-    sources = f"{(folder / 'README.md').relative_to(ROOT)} and the plugin's docstrings"
+    owner = "the plugin's" if len(plugins) == 1 else "the plugins'"
+    sources = f"{(folder / 'README.md').relative_to(ROOT)} and {owner} docstrings"
     parts = [NOTE.format(sources), f"{title}\n", f"{installed(folder)}\n", f"{text.strip()}\n"]
-    parts += [section(component) for component in plugin["components"]]
+    parts += [section(component) for plugin in plugins for component in plugin["components"]]
     return "\n".join(parts)
 
 
-def folder_of(plugin: str) -> Path:
-    """Where the plugin's README and metadata are."""
+def folder_of(name: str) -> Path:
+    """Return the folder *name*, which has the README and the metadata of its plugins."""
     (folder,) = (
-        [ROOT / "framework"] if plugin == "dicast" else (path.parent for path in ROOT.glob(f"[pc]*/{plugin}/README.md"))
+        [ROOT / "framework"] if name == "dicast" else (path.parent for path in ROOT.glob(f"[pc]*/{name}/README.md"))
     )
     return folder
 
 
 def installed(folder: Path) -> str:
-    """How to get the distribution in *folder*, and which commands it adds."""
+    """Return a sentence with the command that installs the distribution in *folder*, and one with the commands that it adds."""
     project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     root = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = [
@@ -236,9 +241,13 @@ def installed(folder: Path) -> str:
         for name, needs in root["optional-dependencies"].items()
         if any(re.match(rf"{project['name']}>", one) for one in needs)
     ]
-    got = f"An extra: `uv sync --inexact --extra {extras[0]}`." if extras else "Part of a plain install."
+    if any(need.startswith(f"{project['name']}>") for need in root["dependencies"]):
+        extras = []
+    command = " or ".join(f"`--extra {name}`" for name in extras[1:])
+    install = f"An extra: `uv sync --inexact --extra {extras[0]}`" if extras else "Part of a plain install"
+    sentence = f"{' or '.join(filter(None, (install, command)))}."
     commands = [f"`dicast {name}`" for name in project.get("entry-points", {}).get("dicast.commands", {})]
-    return got + (
+    return sentence + (
         f" It adds {' and '.join(filter(None, [', '.join(commands[:-1]), commands[-1]]))}." if commands else ""
     )
 

@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 import tempfile
+import tomllib
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
 
@@ -85,8 +86,9 @@ def of_example(pipeline):
 
 
 def of_components():
-    """Every component that this repository has, with its options; not what is said about them."""
-    own = {project.parent.name for project in ROOT.glob("plugins/*/pyproject.toml")}
+    """Return every component of this repository with its options, without the prose about them."""
+    projects = [tomllib.loads(path.read_text(encoding="utf-8")) for path in ROOT.glob("plugins/*/pyproject.toml")]
+    own = {name for project in projects for name in project["project"]["entry-points"]["dicast"]}
     found = [plugin for plugin in json.loads(said("plugins", "--load", "--json"))["plugins"] if plugin["name"] in own]
     assert own == {plugin["name"] for plugin in found}
     return "".join(json.dumps(unsaid(component)) + "\n" for plugin in found for component in plugin["components"])

@@ -87,7 +87,7 @@ def test_the_same_files_give_the_same_wheels(tmp_path):
     built = []
     for name, umask, age in (("first", 0o022, 0), ("second", 0o077, 86_400)):
         folder = tmp_path / name
-        for part in ("framework", "plugins/csv"):
+        for part in ("framework", "plugins/tables"):
             shutil.copytree(
                 ROOT / part,
                 folder / part,
@@ -97,18 +97,18 @@ def test_the_same_files_give_the_same_wheels(tmp_path):
         for path in folder.rglob("*"):
             os.utime(path, (1_700_000_000 + age,) * 2)
             path.chmod((0o777 if path.is_dir() else 0o666) & ~umask)
-        (folder / "plugins/csv/src/dicast_csv/__pycache__").mkdir()
-        (folder / f"plugins/csv/src/dicast_csv/__pycache__/{name}.cpython-311.pyc").write_bytes(name.encode())
+        (folder / "plugins/tables/src/dicast_tables/__pycache__").mkdir()
+        (folder / f"plugins/tables/src/dicast_tables/__pycache__/{name}.cpython-311.pyc").write_bytes(name.encode())
         (folder / ".ci").mkdir()
         for file in (".ci/wheels", ".ci/backend", "pyproject.toml"):
             shutil.copy(ROOT / file, folder / file)
         out = tmp_path / f"dist-{name}"
-        ran = script("wheels", out, "framework", "plugins/csv", cwd=folder)
+        ran = script("wheels", out, "framework", "plugins/tables", cwd=folder)
         assert ran.returncode == 0, ran.stderr
         digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in out.iterdir()}
         assert {tuple(line.split("  ")) for line in ran.stdout.splitlines()} == {(b, a) for a, b in digests.items()}
         built.append(digests)
-    assert sorted(name.split("-")[0] for name in built[0]) == ["dicast_csv", "dicast_kernel"]
+    assert sorted(name.split("-")[0] for name in built[0]) == ["dicast_kernel", "dicast_tables"]
     assert built[0] == built[1]
     for path in (tmp_path / "dist-first").iterdir():
         with zipfile.ZipFile(path) as wheel:

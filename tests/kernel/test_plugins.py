@@ -58,6 +58,13 @@ def test_finding_loads_that_plugin_and_no_other(plugin):
     assert "dicast_other" not in sys.modules
 
 
+def test_a_plugin_that_moved_keeps_the_name_of_its_distribution_in_fingerprints(plugin):
+    plugin("brevity", f'{GOOD}\nformer_distribution = "acme-judges"\n')
+    known = registry()
+    assert known.find("brevity/brevity", ("metric",)).distribution == "acme-judges"
+    assert known.scan()["brevity"].distribution == "dicast-brevity"
+
+
 def test_a_plugin_is_imported_once(plugin):
     plugin("brevity", GOOD)
     known = registry()

@@ -70,7 +70,11 @@ KINDS: Mapping[str, Kind] = {
 
 @frozen
 class Component:
-    """A class that a plugin offers, under *name* (``proxy/format``). *tier* is a metric's own, None for other kinds."""
+    """A class that a plugin offers, under *name* (``proxy/format``). *tier* is the tier of a metric, None for other kinds.
+
+    *distribution* is the name in fingerprints. A plugin that moved to another distribution keeps its fingerprints if its module has the
+    older name as ``former_distribution``.
+    """
 
     name: str
     kind: str

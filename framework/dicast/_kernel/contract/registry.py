@@ -243,7 +243,9 @@ def _load(plugin: Plugin) -> tuple[Component, ...]:
     except BaseException as error:  # SystemExit too: the border to other people's code
         raise PluginError(f"{plugin} failed to import {plugin.target}: {_say(error)}") from error
     caller = _register(plugin, module)
-    return tuple(_unique(plugin, (one for hook in hooks.KIND_OF_HOOK for one in _call(plugin, caller, hook))))
+    distribution = getattr(module, "former_distribution", plugin.distribution)
+    components = (one for hook in hooks.KIND_OF_HOOK for one in _call(plugin, caller, hook, distribution))
+    return tuple(_unique(plugin, components))
 
 
 def _register(plugin: Plugin, module: Any) -> pluggy.PluginManager:
@@ -258,7 +260,7 @@ def _register(plugin: Plugin, module: Any) -> pluggy.PluginManager:
     return caller
 
 
-def _call(plugin: Plugin, caller: pluggy.PluginManager, hook: str) -> Iterator[Component]:
+def _call(plugin: Plugin, caller: pluggy.PluginManager, hook: str, distribution: str) -> Iterator[Component]:
     try:
         classes = [cls for offered in getattr(caller.hook, hook)() for cls in offered]
     except KeyboardInterrupt:
@@ -267,7 +269,7 @@ def _call(plugin: Plugin, caller: pluggy.PluginManager, hook: str) -> Iterator[C
         raise PluginError(f"{plugin} failed in {hook}: {_say(error)}") from error
     for cls in classes:
         try:
-            yield described(hooks.KIND_OF_HOOK[hook], cls, plugin.name, plugin.distribution, plugin.version)
+            yield described(hooks.KIND_OF_HOOK[hook], cls, plugin.name, distribution, plugin.version)
         except PluginError as error:
             raise PluginError(f"{plugin}, {hook}: {error}") from error
 
