@@ -21,7 +21,9 @@ PAGES = [
 ]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 OPTIONAL = PROJECT["optional-dependencies"]
-PLAIN = set(re.findall(r"dicast-([\w-]+)", " ".join(PROJECT["dependencies"])))
+PLAIN = set(re.findall(r"dicast-([\w-]+)", " ".join(PROJECT["dependencies"]))) | {
+    extra for extra, needs in OPTIONAL.items() if set(needs) <= set(PROJECT["dependencies"])
+}
 """Plugins of a plain install."""
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SYNC = re.compile(r"uv\s+sync((?:\s+--(?:inexact|extra\s+[\w-]+))+)")
@@ -32,7 +34,7 @@ def plugins_of(extra: str) -> set[str]:
     """Return the plugins that *extra* installs, also by other extras."""
     text = " ".join(OPTIONAL[extra])
     inner = ",".join(re.findall(r"dicast\[([\w,-]+)\]", text))
-    return set(re.findall(r"dicast-([\w-]+)", text)) | {p for e in inner.split(",") if e for p in plugins_of(e)}
+    return {extra, *re.findall(r"dicast-([\w-]+)", text)} | {p for e in inner.split(",") if e for p in plugins_of(e)}
 
 
 def needed(command: str, files: dict[str, str]) -> set[str]:
