@@ -195,7 +195,7 @@ def test_a_ledger_that_another_one_replaces_is_answered_from(tmp_path, plain):
 
 
 def test_who_looks_on_is_let_go_when_another_ledger_stands_there(tmp_path, plain):
-    from dicast_serve.live import AnotherLedger, newer
+    from dicast_serve.live import LedgerReplaced, newer
     from dicast_serve.reading import ServedLedger
 
     shutil.copy(plain, tmp_path / "ledger.db")
@@ -204,7 +204,7 @@ def test_who_looks_on_is_let_go_when_another_ledger_stands_there(tmp_path, plain
     assert newer(ledger, head).news == ()
     (tmp_path / "other").mkdir()
     os.replace(written(tmp_path / "other", [f"other-{number}" for number in range(9)]).path, tmp_path / "ledger.db")
-    with pytest.raises(AnotherLedger):
+    with pytest.raises(LedgerReplaced):
         newer(ledger, head)
 
 

@@ -22,11 +22,11 @@ def trace(folder: Path) -> Path:
     lines = []
     for turn, model in ((1, "small"), (2, "large")):
         place = {"session_id": "s", "turn_id": f"s/{turn}", "time": f"2026-03-01T12:0{turn}:00.000Z"}
-        said = {"user_prompt_text": "Where is Canberra?", "final_response_text": f"In Australia, {turn}."}
+        texts = {"user_prompt_text": "Where is Canberra?", "final_response_text": f"In Australia, {turn}."}
         lines += [
             {"type": "route.decided", **place, "payload": {"chosen_model": model}},
             {"type": "llm.call_completed", **place, "payload": {"model": model, "cost_usd": "0.0012"}},
-            {"type": "turn.completed", **place, "payload": {"stop_reason": "end_turn", "signals_extra": said}},
+            {"type": "turn.completed", **place, "payload": {"stop_reason": "end_turn", "signals_extra": texts}},
         ]
     path = folder / "trace.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
@@ -35,7 +35,7 @@ def trace(folder: Path) -> Path:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
-    """A ledger with two runs, each of which judged two turns with two judges."""
+    """Return a ledger with two runs. Each run judged two turns with two judges."""
     path = tmp_path / "ledger.db"
     for name in ("one", "two"):
         dicast.run(

@@ -1,4 +1,4 @@
-"""What the API has to answer, worked out from the rows of a ledger by sqlite3, json and arithmetic, without any reader of dicast's."""
+"""Expected answers of the API, computed from the rows of a ledger with sqlite3, json and arithmetic, without any reader of dicast's."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ NOISE = 1e-9
 def rows_of(path):
     """Every row as a dict, its payload read."""
     with closing(sqlite3.connect(path)) as connection:
-        found = [
+        rows = [
             dict(zip(COLUMNS.split(", "), row, strict=True))
             for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY seq")
         ]
-    return [{**row, "payload": json.loads(row["payload"])} for row in found]
+    return [{**row, "payload": json.loads(row["payload"])} for row in rows]
 
 
 def instant(time):
@@ -62,13 +62,17 @@ def total(amounts):
 
 
 def model_of(rows, verdict):
-    """The model whose work a verdict is on: what its own run was told of the turn, else what the last run was that was told of it."""
-    told = [row for row in of(rows, "route.decided", "llm.call_completed") if row["turn_id"] == verdict["subject_id"]]
-    told = [row for row in told if (row["payload"].get("chosen_model") or row["payload"].get("model")) is not None]
-    said = [row for row in told if row["run_id"] == verdict["run_id"]]
-    said = said or [row for row in told if row["run_id"] == told[-1]["run_id"]]
-    decided = [row["payload"]["chosen_model"] for row in said if row["type"] == "route.decided"]
-    called = {row["payload"]["model"] for row in said if row["type"] == "llm.call_completed"}
+    """Return the model whose work a verdict is on: the model recorded for the turn by its own run, else by the last run that recorded one."""
+    records = [
+        row for row in of(rows, "route.decided", "llm.call_completed") if row["turn_id"] == verdict["subject_id"]
+    ]
+    records = [
+        row for row in records if (row["payload"].get("chosen_model") or row["payload"].get("model")) is not None
+    ]
+    own_rows = [row for row in records if row["run_id"] == verdict["run_id"]]
+    own_rows = own_rows or [row for row in records if row["run_id"] == records[-1]["run_id"]]
+    decided = [row["payload"]["chosen_model"] for row in own_rows if row["type"] == "route.decided"]
+    called = {row["payload"]["model"] for row in own_rows if row["type"] == "llm.call_completed"}
     return decided[-1] if decided else called.pop() if len(called) == 1 else None
 
 
@@ -84,9 +88,9 @@ def quality(
     judge=(),
     run=None,
     latest=False,
-    apart=False,
+    without_people=False,
 ):
-    """The groups of ``/analytics/quality`` by their key; *apart* leaves people out, and the groups that have nobody else."""
+    """The groups of ``/analytics/quality`` by their key; *without_people* leaves people out, and the groups that have nobody else."""
     inside = [
         row
         for row in of(rows, "eval.completed", run=run, kind=kind, judge=judge)
@@ -97,15 +101,15 @@ def quality(
     groups = defaultdict(list)
     for row in inside:
         groups[_key(rows, row, group_by, kind)].append(row)
-    people = {key: sum(row["payload"]["judge_kind"] == "human" for row in found) for key, found in groups.items()}
-    if apart:
+    people = {key: sum(row["payload"]["judge_kind"] == "human" for row in group) for key, group in groups.items()}
+    if without_people:
         groups = {
-            key: [row for row in found if row["payload"]["judge_kind"] != "human"] for key, found in groups.items()
+            key: [row for row in group if row["payload"]["judge_kind"] != "human"] for key, group in groups.items()
         }
     return {
-        key: {**_group(rows, found, kind, least, floor), "human_count": people[key]}
-        for key, found in groups.items()
-        if found
+        key: {**_group(rows, group, kind, least, floor), "human_count": people[key]}
+        for key, group in groups.items()
+        if group
     }
 
 
@@ -118,36 +122,36 @@ def _key(rows, row, group_by, kind):
     return payload["judge_kind"] if group_by == "judge_kind" else None
 
 
-def _group(rows, found, kind, least, floor):
-    payloads = [row["payload"] for row in found]
-    scores = sorted(one["score"] for one in payloads if one["confidence"] >= least)
-    usd, msat = ([one[name] for one in payloads] for name in ("judge_cost_usd", "judge_cost_msat"))
-    known = total(amount for amount in usd if amount is not None)
+def _group(rows, group, kind, least, floor):
+    payloads = [row["payload"] for row in group]
+    scores = sorted(payload["score"] for payload in payloads if payload["confidence"] >= least)
+    usd, msat = ([payload[name] for payload in payloads] for name in ("judge_cost_usd", "judge_cost_msat"))
+    known_usd = total(amount for amount in usd if amount is not None)
     mean = fmean(scores) if scores else None
     figures = {
-        "verdict_count": len(found),
+        "verdict_count": len(group),
         "scored_count": len(scores),
         "mean_score": mean,
         "p50_score": percentile(scores, Fraction(1, 2)),
         "p10_score": percentile(scores, Fraction(1, 10)),
-        "mean_confidence": fmean(one["confidence"] for one in payloads),
-        "judge_cost_usd_total": None if None in usd else known,
-        "thumbs_down_count": _down(rows, found, kind),
-        "escalated_count": sum(one["signals"].get("escalated") is True for one in payloads),
+        "mean_confidence": fmean(payload["confidence"] for payload in payloads),
+        "judge_cost_usd_total": None if None in usd else known_usd,
+        "thumbs_down_count": _down(rows, group, kind),
+        "escalated_count": sum(payload["signals"].get("escalated") is True for payload in payloads),
         "budget_exhausted_count": sum(
-            one["signals"].get("escalation_skipped") == "budget_exhausted" for one in payloads
+            payload["signals"].get("escalation_skipped") == "budget_exhausted" for payload in payloads
         ),
         "below_floor": None if mean is None else mean < floor - NOISE,
     }
     if None in usd:
-        figures |= {"judge_cost_usd_known": known, "unpriced": usd.count(None)}
+        figures |= {"judge_cost_usd_known": known_usd, "unpriced": usd.count(None)}
     if sum_msat := total(amount for amount in msat if amount is not None):
         figures["judge_cost_msat_total"] = sum_msat
     return figures
 
 
 def saved(rows, start, end):
-    """By model what judging would have cost more, had each verdict been escalated of the judges that escalate in a run."""
+    """Return by model the extra cost of judging had every verdict been escalated, for judges that escalate in a run."""
 
     def escalated(row):
         return row["payload"]["signals"].get("escalated") is True
@@ -161,11 +165,11 @@ def saved(rows, start, end):
             share = shares[model_of(rows, row), judge]
             for place, value in enumerate((float(row["payload"]["judge_cost_usd"] or 0), 1, escalated(row))):
                 share[place] += value
-    found = defaultdict(float)
+    extra_costs = defaultdict(float)
     for (model, _), (cost, count, some) in shares.items():
         if some:
-            found[model] += cost * count / some - cost
-    return dict(found)
+            extra_costs[model] += cost * count / some - cost
+    return dict(extra_costs)
 
 
 def percentile(scores, share):
@@ -176,7 +180,7 @@ def percentile(scores, share):
     return below + (scores[min(int(place) + 1, len(scores) - 1)] - below) * float(place - int(place))
 
 
-def _down(rows, found, kind):
+def _down(rows, group, kind):
     """The subjects whose last thumb is down; where nobody gave one, those whose judge saw one."""
     thumbs = {}
     for row in sorted(of(rows, "feedback.explicit"), key=lambda row: instant(row["time"])):
@@ -184,20 +188,20 @@ def _down(rows, found, kind):
             thumbs[row["payload"].get("subject_turn_id") or row["turn_id"]] = row["payload"]["rating"] == "thumbs_down"
     seen = {
         row["subject_id"]
-        for row in found
+        for row in group
         if "explicit_thumbs_down" in row["payload"]["signals"].get("flags_negative", ())
     }
-    return sum(thumbs.get(id, id in seen) for id in {row["subject_id"] for row in found})
+    return sum(thumbs.get(id, id in seen) for id in {row["subject_id"] for row in group})
 
 
 def pricing_version(rows, run=None):
-    found = [row["payload"].get("judge_pricing_version") for row in of(rows, "eval.completed", run=run)]
-    return next((one for one in reversed(found) if one is not None), None)
+    versions = [row["payload"].get("judge_pricing_version") for row in of(rows, "eval.completed", run=run)]
+    return next((version for version in reversed(versions) if version is not None), None)
 
 
 def open_evals(rows, **chosen):
-    ended = {row["payload"]["eval_id"] for row in of(rows, *ENDS)}
-    return [row for row in of(rows, "eval.started", **chosen) if row["payload"]["eval_id"] not in ended]
+    ended_evals = {row["payload"]["eval_id"] for row in of(rows, *ENDS)}
+    return [row for row in of(rows, "eval.started", **chosen) if row["payload"]["eval_id"] not in ended_evals]
 
 
 # Cost ----------------------------------------------------------------------------------------------------------------
@@ -212,21 +216,21 @@ def cost(rows, *, group_by="model", include_eval=False, run=None):
     for key, *spend in spends:
         groups[key].append(spend)
     lost = _lost(rows, run) if include_eval else {}
-    return {key: _sum(found) for key, found in groups.items()}, _sum([spend for _, *spend in spends]), lost
+    return {key: _sum(group) for key, group in groups.items()}, _sum([spend for _, *spend in spends]), lost
 
 
 def _calls(rows, group_by, run):
-    """The agent's own calls: a call that several runs told of was made once, in the first of them."""
+    """Return the agent's own calls. A call recorded by several runs was made once, in the first of them."""
     first = {}
     for row in of(rows, "llm.call_completed", run=run):
         payload = row["payload"]
-        told = json.dumps([row["session_id"], row["turn_id"], payload], sort_keys=True)
-        if first.setdefault(told, row["run_id"]) != row["run_id"]:
+        call = json.dumps([row["session_id"], row["turn_id"], payload], sort_keys=True)
+        if first.setdefault(call, row["run_id"]) != row["run_id"]:
             continue
-        given, usage = payload.get("cost_usd"), payload.get("usage")
+        amount, usage = payload.get("cost_usd"), payload.get("usage")
         key = {"model": payload.get("model"), "session": row["session_id"], "day": _day(row)}.get(group_by)
         tokens = None if usage is None else usage["input_tokens"] + usage["output_tokens"]
-        yield key, None if given is None else Decimal(str(given)), "usd", 1, tokens
+        yield key, None if amount is None else Decimal(str(amount)), "usd", 1, tokens
 
 
 def _settled(rows, group_by, run):
@@ -240,11 +244,11 @@ def _settled(rows, group_by, run):
 
 
 def _rubric(rows, eval_id):
-    """The rubric that a verdict was made by, else that it was begun with."""
-    found = [
+    """Return the rubric of a verdict, else of the start of its evaluation."""
+    payloads = [
         row["payload"] for row in of(rows, "eval.completed", "eval.started") if row["payload"]["eval_id"] == eval_id
     ]
-    return found[-1]["rubric_id"] if found else None
+    return payloads[-1]["rubric_id"] if payloads else None
 
 
 def _day(row):
@@ -266,7 +270,7 @@ def _sum(spends):
 
 
 def _lost(rows, run):
-    """What is lost as long as no later word of the reservation says otherwise, by unit."""
+    """Return lost reservations by unit: amounts that no later event of the reservation settles."""
     last = {}
     for row in of(rows, "spend.lost", "spend.settled", "spend.released", run=run):
         last[row["payload"]["reservation_id"]] = row
@@ -295,43 +299,46 @@ def ratings(rows, judges, *, kind=None, runs=()):
         contents[row["subject_id"], row["subject_kind"]].add(row["payload"]["digest"])
     started = [row for row in of(rows, "run.started") if not runs or row["run_id"] in runs]
     several = len(started) > 1 or any(row["payload"].get("live") for row in started)
-    return units, {place: len(found) if several else 1 for place, found in contents.items()}, reads
+    return units, {place: len(digests) if several else 1 for place, digests in contents.items()}, reads
 
 
 def scored(rows, judges, **chosen):
-    """Each subject's ``(place, scores, apart, rows, contents)``, in the order of ids: the scores of one content, those of others apart."""
+    """Return each subject's ``(place, scores, apart, rows, contents)``, in the order of ids: scores of one content, and of other contents apart."""
     units, contents, reads = ratings(rows, judges, **chosen)
     for place in sorted(units):
-        found = {judge: units[place][judge] for judge in judges if judge in units[place]}
-        about = {judge: _content(reads, place, row) for judge, row in found.items()}
+        judge_rows = {judge: units[place][judge] for judge in judges if judge in units[place]}
+        about = {judge: _content(reads, place, row) for judge, row in judge_rows.items()}
         values = {
-            judge: row["payload"]["score"] if row["type"] == "eval.completed" else None for judge, row in found.items()
+            judge: row["payload"]["score"] if row["type"] == "eval.completed" else None
+            for judge, row in judge_rows.items()
         }
         if contents.get(place, 1) < 2:
-            yield place, values, {}, found, 1
+            yield place, values, {}, judge_rows, 1
             continue
         count = Counter(about[judge] for judge, value in values.items() if value is not None)
         ranked = [
-            (count[about[judge]], found[judge]["seq"], judge) for judge, value in values.items() if value is not None
+            (count[about[judge]], judge_rows[judge]["seq"], judge)
+            for judge, value in values.items()
+            if value is not None
         ]
         main = about[max(ranked)[2]] if ranked else None
-        apart = {judge: value for judge, value in values.items() if value is not None and about[judge] != main}
+        apart_scores = {judge: value for judge, value in values.items() if value is not None and about[judge] != main}
         yield (
             place,
-            {judge: value for judge, value in values.items() if judge not in apart},
-            apart,
-            found,
+            {judge: value for judge, value in values.items() if judge not in apart_scores},
+            apart_scores,
+            judge_rows,
             contents[place],
         )
 
 
 def _content(reads, place, row):
     before = [
-        one
-        for one in reads
-        if (one["subject_id"], one["subject_kind"]) == place
-        and one["run_id"] == row["run_id"]
-        and one["seq"] < row["seq"]
+        read
+        for read in reads
+        if (read["subject_id"], read["subject_kind"]) == place
+        and read["run_id"] == row["run_id"]
+        and read["seq"] < row["seq"]
     ]
     return before[-1]["payload"]["digest"] if before else None
 
@@ -340,21 +347,26 @@ def agreement(rows, judges, *, window=0.15, worst=10, **chosen):
     """The figures of ``/analytics/agreement``."""
     subjects = list(scored(rows, judges, **chosen))
     units = []
-    for place, values, _, found, contents in subjects:
-        known = {judge: value for judge, value in values.items() if value is not None}
-        if len(known) > 1:
-            units.append((place, known, found, contents))
-    scores = [list(known.values()) for _, known, _, _ in units]
-    spreads = [max(each) - min(each) for each in scores]
-    asked = {judge: [] for judge in judges}
-    for _, values, apart, _, _ in subjects:
-        for judge, value in {**values, **apart}.items():
-            asked[judge].append(value)
-    compared = {judge: [known[judge] for _, known, _, _ in units if judge in known] for judge in judges}
-    passes = {judge: sum(value >= 0.5 - NOISE for value in each) for judge, each in compared.items()}
+    for place, values, _, disagreements, contents in subjects:
+        scores_by_judge = {judge: value for judge, value in values.items() if value is not None}
+        if len(scores_by_judge) > 1:
+            units.append((place, scores_by_judge, disagreements, contents))
+    scores = [list(scores_by_judge.values()) for _, scores_by_judge, _, _ in units]
+    spreads = [max(ratings_of_judge) - min(ratings_of_judge) for ratings_of_judge in scores]
+    all_scores = {judge: [] for judge in judges}
+    for _, values, apart_scores, _, _ in subjects:
+        for judge, value in {**values, **apart_scores}.items():
+            all_scores[judge].append(value)
+    compared = {
+        judge: [scores_by_judge[judge] for _, scores_by_judge, _, _ in units if judge in scores_by_judge]
+        for judge in judges
+    }
+    passes = {
+        judge: sum(value >= 0.5 - NOISE for value in ratings_of_judge) for judge, ratings_of_judge in compared.items()
+    }
     n = sum(map(len, compared.values()))
-    found = sorted(((round(spread, 9), place, known) for spread, (place, known, *_) in zip(spreads, units, strict=True)),
-                   key=lambda one: (-one[0], one[1]))  # fmt: skip
+    disagreements = sorted(((round(spread, 9), place, scores_by_judge) for spread, (place, scores_by_judge, *_) in zip(spreads, units, strict=True)),
+                   key=lambda item: (-item[0], item[1]))  # fmt: skip
     return {
         "n": len(units),
         "within": fmean(spread <= window + NOISE for spread in spreads) if units else None,
@@ -363,21 +375,28 @@ def agreement(rows, judges, *, window=0.15, worst=10, **chosen):
         "alpha_ci": _interval(scores),
         "base_rate": sum(passes.values()) / n if n else None,
         "failures": {
-            judge: {"n": len(each), "failed": each.count(None), "rate": each.count(None) / len(each)}
-            for judge, each in asked.items()
-            if each
+            judge: {
+                "n": len(ratings_of_judge),
+                "failed": ratings_of_judge.count(None),
+                "rate": ratings_of_judge.count(None) / len(ratings_of_judge),
+            }
+            for judge, ratings_of_judge in all_scores.items()
+            if ratings_of_judge
         },
         "worst": [
-            {"subject_kind": place[1], "subject_id": place[0], "difference": spread, "scores": known}
-            for spread, place, known in found[:worst]
+            {"subject_kind": place[1], "subject_id": place[0], "difference": spread, "scores": scores_by_judge}
+            for spread, place, scores_by_judge in disagreements[:worst]
             if spread > NOISE
         ],
-        "different_content": sum(bool(apart) for _, _, apart, _, _ in subjects),
+        "different_content": sum(bool(apart_scores) for _, _, apart_scores, _, _ in subjects),
         "several_contents": sum(contents > 1 for *_, contents in units),
         "raters": {
-            judge: {"n": len(each), "base_rate": passes[judge] / len(each) if each else None}
-            for judge, each in compared.items()
-            if asked[judge]
+            judge: {
+                "n": len(ratings_of_judge),
+                "base_rate": passes[judge] / len(ratings_of_judge) if ratings_of_judge else None,
+            }
+            for judge, ratings_of_judge in compared.items()
+            if all_scores[judge]
         },
     }
 
@@ -385,11 +404,11 @@ def agreement(rows, judges, *, window=0.15, worst=10, **chosen):
 def _kappa(units, judges):
     """Cohen's kappa on scores cut at .5; of more than two judges the mean over pairs that have one."""
     kappas = []
-    for one, two in combinations(judges, 2):
+    for first, second in combinations(judges, 2):
         pairs = [
-            (known[one] >= 0.5 - NOISE, known[two] >= 0.5 - NOISE)
-            for _, known, *_ in units
-            if {one, two} <= known.keys()
+            (scores_by_judge[first] >= 0.5 - NOISE, scores_by_judge[second] >= 0.5 - NOISE)
+            for _, scores_by_judge, *_ in units
+            if {first, second} <= scores_by_judge.keys()
         ]
         if not pairs:
             continue
@@ -402,13 +421,13 @@ def _kappa(units, judges):
 
 def alpha(units):
     """Krippendorff's alpha with the interval metric, in exact arithmetic."""
-    units = [[Fraction(value) for value in each] for each in units]
-    values = [value for each in units for value in each]
+    units = [[Fraction(value) for value in unit] for unit in units]
+    values = [value for unit in units for value in unit]
     n = len(values)
     expected = sum((a - b) ** 2 for a, b in combinations(values, 2))
     if not expected:
         return None
-    observed = sum(sum((a - b) ** 2 for a, b in combinations(each, 2)) / (len(each) - 1) for each in units)
+    observed = sum(sum((a - b) ** 2 for a, b in combinations(unit, 2)) / (len(unit) - 1) for unit in units)
     return float(1 - (n - 1) * observed / expected)
 
 
@@ -417,42 +436,46 @@ def _interval(units):
     if len(units) < 2 or alpha(units) is None:
         return None
     draw, parts = random.Random(0), []
-    for each in units:
-        mean = fsum(each) / len(each)
-        apart = len(each) * fsum((value - mean) ** 2 for value in each) / (len(each) - 1)
-        parts.append((apart, fsum(each), fsum(value * value for value in each), len(each)))
-    found = []
+    for unit in units:
+        mean = fsum(unit) / len(unit)
+        spread_sum = len(unit) * fsum((value - mean) ** 2 for value in unit) / (len(unit) - 1)
+        parts.append((spread_sum, fsum(unit), fsum(value * value for value in unit), len(unit)))
+    alphas = []
     for _ in range(2000):
-        apart, sums, squares, count = (fsum(column) for column in zip(*draw.choices(parts, k=len(parts)), strict=True))
+        spread_sum, sums, squares, count = (
+            fsum(column) for column in zip(*draw.choices(parts, k=len(parts)), strict=True)
+        )
         expected = count * squares - sums * sums
         if expected > 1e-12 * count * squares:
-            found.append(1 - (count - 1) * apart / expected)
-    if len(found) < 1500:
+            alphas.append(1 - (count - 1) * spread_sum / expected)
+    if len(alphas) < 1500:
         return None
-    return [percentile(sorted(found), Fraction(1, 40)), percentile(sorted(found), Fraction(39, 40))]
+    return [percentile(sorted(alphas), Fraction(1, 40)), percentile(sorted(alphas), Fraction(39, 40))]
 
 
 def agreement_days(rows, judges, *, window=0.15, **chosen):
     days = defaultdict(list)
-    for _, values, _, found, _ in scored(rows, judges, **chosen):
-        known = {judge: value for judge, value in values.items() if value is not None}
-        if len(known) > 1:
-            day = max(instant(found[judge]["time"]) for judge in known).astimezone(UTC).date().isoformat()
-            days[day].append(max(known.values()) - min(known.values()) <= window + NOISE)
-    return [{"day": day, "n": len(found), "within": fmean(found)} for day, found in sorted(days.items())]
+    for _, values, _, agreements, _ in scored(rows, judges, **chosen):
+        scores_by_judge = {judge: value for judge, value in values.items() if value is not None}
+        if len(scores_by_judge) > 1:
+            day = (
+                max(instant(agreements[judge]["time"]) for judge in scores_by_judge).astimezone(UTC).date().isoformat()
+            )
+            days[day].append(max(scores_by_judge.values()) - min(scores_by_judge.values()) <= window + NOISE)
+    return [{"day": day, "n": len(agreements), "within": fmean(agreements)} for day, agreements in sorted(days.items())]
 
 
 # The rest ------------------------------------------------------------------------------------------------------------
 
 
 def backlog(rows, *, kind=None, run=None):
-    """What was begun and has not ended, by judge and kind; the completed turns of watches that go on and have not judged them."""
-    found = open_evals(rows, kind=kind, run=run)
+    """Return started evaluations without an end, by judge and kind; and completed turns that their live watches have not judged."""
+    open_rows = open_evals(rows, kind=kind, run=run)
     by = defaultdict(list)
-    for row in found:
+    for row in open_rows:
         by[row["payload"]["judge"], row["subject_kind"]].append(row["time"])
-    ended = {row["run_id"] for row in of(rows, "run.completed")}
-    watches = {row["run_id"] for row in of(rows, "run.started", run=run) if row["payload"].get("live")} - ended
+    ended_runs = {row["run_id"] for row in of(rows, "run.completed")}
+    watches = {row["run_id"] for row in of(rows, "run.started", run=run) if row["payload"].get("live")} - ended_runs
     judged = {(row["run_id"], row["subject_id"]) for row in of(rows, *ENDS)}
     waiting = [
         row["time"]
@@ -460,7 +483,7 @@ def backlog(rows, *, kind=None, run=None):
         if row["run_id"] in watches and (row["run_id"], row["turn_id"]) not in judged
     ]
     return {
-        "open": len(found),
+        "open": len(open_rows),
         "waiting": {"turns": len(waiting), "oldest": min(waiting, default=None), "more": False},
         "data": [
             {"judge": judge, "subject_kind": kind, "open": len(times), "oldest": times[0]}
@@ -479,15 +502,15 @@ OF_A_LABEL = ("mean", "pass_rate", "scored", "failed", "total")
 
 
 def runs(rows):
-    """The runs, the one that began last first; nobody holds a lease."""
-    found = []
+    """Return the runs, newest start first; no run holds a lease."""
+    documents = []
     for start in reversed(of(rows, "run.started")):
         end = next(iter(reversed(of(rows, "run.completed", "run.stopped", run=start["run_id"]))), None)
         done = {} if end is None else end["payload"]
         score = done.get("score") or {}
         bases = [basis for basis, count in (score.get("by_basis") or {}).items() if count]
         state = "dead" if end is None else end["type"].removeprefix("run.")
-        found.append(
+        documents.append(
             {
                 "run_id": start["run_id"],
                 "name": start["payload"]["name"],
@@ -499,23 +522,27 @@ def runs(rows):
                 "score": score.get("mean"),
                 "score_label": score.get("label"),
                 "basis": max(bases, key=BASES.index, default=None),
-                "labels": {label: {name: one.get(name) for name in OF_A_LABEL} for label, one in _labels(done).items()},
+                "labels": {
+                    label: {name: figures.get(name) for name in OF_A_LABEL} for label, figures in _labels(done).items()
+                },
                 "gate": _gate(done.get("gate")),
             }
         )
-    return found
+    return documents
 
 
 def _labels(done):
-    """The labels of a document; those of an older one are its score's, with the counts of the run, and its judges'."""
+    """Return the labels of a document. An older document has its score's labels, with the counts of the run, and its judges'."""
     if "labels" in done or not done:
         return done.get("labels", {})
     score = done.get("score") or {}
-    own = {}
+    score_labels = {}
     if "label" in score:
         total = done["scored"] + done["failed"] + done.get("unaffordable", 0)
-        own = {score["label"]: {**score, "scored": done["scored"], "failed": done["failed"], "total": total}}
-    return own | {label: one for label, one in (done.get("judges") or {}).items() if label not in own}
+        score_labels = {score["label"]: {**score, "scored": done["scored"], "failed": done["failed"], "total": total}}
+    return score_labels | {
+        label: figures for label, figures in (done.get("judges") or {}).items() if label not in score_labels
+    }
 
 
 def _gate(gate):
@@ -526,7 +553,7 @@ def _gate(gate):
 
 def run_rows(rows, run, *, judge=(), kind=None, low=None, high=None, failed=None, order="seq"):
     """The rows of ``/runs/{run_id}/rows``."""
-    found = []
+    documents = []
     for row in of(rows, *ENDS, run=run, kind=kind, judge=judge):
         payload, missed = row["payload"], row["type"] == "eval.failed"
         if failed not in (None, missed) or (missed and (low, high) != (None, None)):
@@ -534,7 +561,7 @@ def run_rows(rows, run, *, judge=(), kind=None, low=None, high=None, failed=None
         if not missed and not (low is None or payload["score"] >= low) & (high is None or payload["score"] <= high):
             continue
         get = (lambda name: None) if missed else payload.get
-        shown = {
+        verdict_fields = {
             name: get(name)
             for name in ("score", "confidence", "judge_kind", "judge_model", "rubric_id", "rubric_version")
         }
@@ -543,12 +570,19 @@ def run_rows(rows, run, *, judge=(), kind=None, low=None, high=None, failed=None
             for name in ("judge_cost_usd", "judge_cost_msat")
         }
         where = {name: row[name] for name in ("seq", "run_id", "subject_kind", "subject_id")}
-        found.append(
-            {**where, "judge": payload["judge"], "failed": missed, **shown, **money, "created_at": written(row["time"])}
+        documents.append(
+            {
+                **where,
+                "judge": payload["judge"],
+                "failed": missed,
+                **verdict_fields,
+                **money,
+                "created_at": written(row["time"]),
+            }
         )
     if order == "score":
-        found.sort(key=lambda row: (not row["failed"], row["score"] or 0.0, row["seq"]))
-    return found
+        documents.sort(key=lambda row: (not row["failed"], row["score"] or 0.0, row["seq"]))
+    return documents
 
 
 def scores_of(rows, run, label):
@@ -557,9 +591,9 @@ def scores_of(rows, run, label):
 
 
 def differing(rows, a, b):
-    """What two runs were begun with that is not the same, by its name in the pipeline."""
-    one, two = (of(rows, "run.started", run=run)[0]["payload"]["fingerprints"] for run in (a, b))
-    return sorted(name for name in {*one, *two} if one.get(name) != two.get(name))
+    """Return the differences between the starts of two runs, by name in the pipeline."""
+    first, second = (of(rows, "run.started", run=run)[0]["payload"]["fingerprints"] for run in (a, b))
+    return sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
 
 
 def scored_in(rows, run):
@@ -567,7 +601,7 @@ def scored_in(rows, run):
 
 
 def flips(rows, a, b, label):
-    """The subjects that *label* has scored in both runs, and those of them that pass in one alone."""
+    """Return the subjects that *label* scored in both runs, and the subset that passes in only one."""
     scores = [
         {row["subject_id"]: row["payload"]["score"] for row in of(rows, "eval.completed", run=run, judge=(label,))}
         for run in (a, b)

@@ -1,4 +1,4 @@
-"""Random ledgers that have what real ones have: runs of traces, runs that died or were resumed, watches, failures, two units of money."""
+"""Random ledgers with the features of real ones: runs of traces, dead and resumed runs, watches, failures, two units of money."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def trace(draw, sessions, day):
         for turn in range(1, draw.randint(2, 5)):
             at = iter(f"2026-03-{day:02}T12:{turn:02}:{second:02}.000Z" for second in range(60))
             place = {"session_id": session, "turn_id": f"{session}/{turn}"}
-            said = {"user_prompt_text": draw.choice(TEXTS), "final_response_text": draw.choice(TEXTS)}
+            texts = {"user_prompt_text": draw.choice(TEXTS), "final_response_text": draw.choice(TEXTS)}
             model = draw.choice(MODELS)
             if model is not None and draw.random() < 0.8:
                 yield {"type": "route.decided", "time": next(at), **place, "payload": {"chosen_model": model}}
@@ -85,7 +85,7 @@ def trace(draw, sessions, day):
                 rating = draw.choice(["thumbs_up", "thumbs_down"])
                 thumb = {"scope": "turn", "subject_turn_id": place["turn_id"], "rating": rating}
                 yield {"type": "feedback.explicit", "time": next(at), **place, "payload": thumb}
-            payload = {"stop_reason": draw.choice(["end_turn", "max_tokens"]), "signals_extra": said}
+            payload = {"stop_reason": draw.choice(["end_turn", "max_tokens"]), "signals_extra": texts}
             yield {"type": "turn.completed", "time": next(at), **place, "payload": payload}
 
 
@@ -109,7 +109,7 @@ def make(folder, seed):
                     "name": f"nightly {day}",
                     "source": {"traces/events": {"path": str(source), "subjects": ["turn"]}},
                     "judges": [{f"judge-{name}": {"as": name}} for name in sorted({"a", *chosen})],
-                    "define": {f"judge-{name}": Dice(**given) for name, given in judges.items()},
+                    "define": {f"judge-{name}": Dice(**options) for name, options in judges.items()},
                     "gate": {"on": "a", "min_score": draw.choice([0.1, 0.9]), "min_coverage": 0.5},
                     "budget": {"run": ["2 usd", "9000000 msat"]},
                     "ledger": {"ledger/sqlite": {"path": str(path)}},
@@ -200,8 +200,8 @@ class _Written:
         }
         self.tell(type, done, run_id)
 
-    def judge(self, run_id, many):
-        for _ in range(many):
+    def judge(self, run_id, count):
+        for _ in range(count):
             id = f"s{self.draw.randint(0, 3)}/{self.draw.randint(1, 4)}"
             digest = self.draw.choice(["0", "1"]) * 64
             read = {"digest": digest, "content": {"output": f"text {digest[0]}"}}
@@ -212,15 +212,15 @@ class _Written:
 
     def verdict(self, run_id, id, judge, kind="turn"):
         draw, about = self.draw, {"subject_kind": kind, "subject_id": id, "session_id": id.partition("/")[0]}
-        said = {
+        eval_fields = {
             "eval_id": f"01WRITTEN{next(self._numbers):017}",
             "subject_kind": kind,
             "subject_id": id,
             "judge": judge,
         }
         rubric = {"rubric_id": f"rubric-{draw.randint(0, 2)}", "rubric_version": draw.choice(["1.0", "1.1"])}
-        self.tell("eval.started", {**said, **rubric}, run_id, **about)
-        reserved = {"reservation_id": said["eval_id"], "eval_id": said["eval_id"]}
+        self.tell("eval.started", {**eval_fields, **rubric}, run_id, **about)
+        reserved = {"reservation_id": eval_fields["eval_id"], "eval_id": eval_fields["eval_id"]}
         amount = draw.choice(["0.01", "0.00000000000000000123", "0.005"])
         self.tell("spend.reserved", {**reserved, "amount": "0.01", "unit": "usd", "scopes": {}}, run_id, **about)
         if draw.random() < 0.2:
@@ -231,14 +231,22 @@ class _Written:
         if draw.random() < 0.2:
             return
         if draw.random() < 0.2:
-            self.tell("eval.failed", {**said, "failure_mode": "timeout", "error_message": "late"}, run_id, **about)
+            self.tell(
+                "eval.failed", {**eval_fields, "failure_mode": "timeout", "error_message": "late"}, run_id, **about
+            )
             return
         cost = draw.choice([None, amount, "0"])
         money = {"judge_cost_usd": cost, "judge_cost_msat": draw.choice(["0", "21000"]), "judge_latency_ms": 3}
-        made = {"judge_kind": draw.choice(["llm", "heuristic"]), "judge_model": draw.choice([None, "grader"])}
+        judge_fields = {"judge_kind": draw.choice(["llm", "heuristic"]), "judge_model": draw.choice([None, "grader"])}
         figures = {"score": draw.choice(SCORES), "confidence": draw.choice((0.1, 0.5, 1.0)), "signals": {}}
-        more = {"basis": "model", "calibrated": False, "tier": "truth", "truth_reason": None, "propensity": None}
-        more |= {
+        verdict_fields = {
+            "basis": "model",
+            "calibrated": False,
+            "tier": "truth",
+            "truth_reason": None,
+            "propensity": None,
+        }
+        verdict_fields |= {
             "scores": [],
             "skipped": [],
             "fingerprint": "f" * 64,
@@ -246,4 +254,10 @@ class _Written:
             "parent_eval_id": None,
         }
         time = draw.choice([None, None, "2026-03-02T05:06:07", "2026-03-02T05:06:07.123456+02:00"])
-        self.tell("eval.completed", {**said, **rubric, **money, **made, **figures, **more}, run_id, time, **about)
+        self.tell(
+            "eval.completed",
+            {**eval_fields, **rubric, **money, **judge_fields, **figures, **verdict_fields},
+            run_id,
+            time,
+            **about,
+        )

@@ -14,7 +14,7 @@ READING, LABELLING = "reading-token-0123456789", "labelling-token-0123456789"
 
 
 class Server:
-    """``dicast serve`` over the ledger ``ledger.db`` of a folder, on a free port or the one that it is given."""
+    """``dicast serve`` over the ledger ``ledger.db`` of a folder, on a free or a fixed port."""
 
     def __init__(self, folder: Path, port: int = 0):
         for name, token in (("read.token", READING), ("label.token", LABELLING)):
@@ -30,9 +30,9 @@ class Server:
 
     def open(self, path, token=READING, **headers):
         """The answer to a request, which may go on."""
-        given = {"authorization": f"Bearer {token}"} | headers
+        request_headers = {"authorization": f"Bearer {token}"} | headers
         return urllib.request.urlopen(
-            urllib.request.Request(self.address.rstrip("/") + path, headers=given), timeout=60
+            urllib.request.Request(self.address.rstrip("/") + path, headers=request_headers), timeout=60
         )
 
     def get(self, path):

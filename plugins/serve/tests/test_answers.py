@@ -1,4 +1,4 @@
-"""What the API answers is what the commands print, and what the ledger's rows say."""
+"""Answers of the API equal the output of the commands and the ledger's rows."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ LABELLING = {"authorization": "Bearer labelling-token-0123456789"}
 
 
 def rows_of(path, *types):
-    """The payloads of the rows of *types*, with where they stand."""
+    """Return the payloads of the rows of *types*, with their places."""
     with closing(sqlite3.connect(path)) as connection:
-        found = connection.execute("SELECT seq, type, run_id, subject_id, payload FROM events ORDER BY seq")
-        return [(*row[:4], json.loads(row[4])) for row in found if row[1] in types]
+        records = connection.execute("SELECT seq, type, run_id, subject_id, payload FROM events ORDER BY seq")
+        return [(*row[:4], json.loads(row[4])) for row in records if row[1] in types]
 
 
 def rounded(value):
@@ -58,27 +58,27 @@ def test_the_api_says_what_the_command_prints(client, ledger, command, arguments
 
 
 def test_two_runs_are_compared_as_the_command_does(client, ledger):
-    one, two = (run["run_id"] for run in reversed(client.get("/runs").json()["data"]))
+    first, second = (run["run_id"] for run in reversed(client.get("/runs").json()["data"]))
     printed = CliRunner().invoke(
-        COMMANDS["compare"].load(), [one, two, "--ledger", str(ledger), "--json"], catch_exceptions=False
+        COMMANDS["compare"].load(), [first, second, "--ledger", str(ledger), "--json"], catch_exceptions=False
     )
-    assert client.get(f"/compare?a={one}&b={two}").json() == rounded(json.loads(printed.stdout))
+    assert client.get(f"/compare?a={first}&b={second}").json() == rounded(json.loads(printed.stdout))
 
 
 def test_rows_are_those_of_the_ledger_page_by_page(client, ledger):
     run_id = client.get("/runs?limit=1").json()["data"][0]["run_id"]
-    wanted = [
+    expected = [
         (seq, subject, payload["judge"], payload["score"])
         for seq, _, run, subject, payload in rows_of(ledger, "eval.completed")
         if run == run_id
     ]
-    found, cursor = [], ""
+    rows, cursor = [], ""
     while cursor is not None:
         page = client.get(f"/runs/{run_id}/rows?limit=3{cursor and f'&cursor={cursor}'}").json()
-        found += [(row["seq"], row["subject_id"], row["judge"], row["score"]) for row in page["data"]]
+        rows += [(row["seq"], row["subject_id"], row["judge"], row["score"]) for row in page["data"]]
         cursor = page["next_cursor"]
-    assert found == wanted
-    assert page["total"] == len(wanted) == 4
+    assert rows == expected
+    assert page["total"] == len(expected) == 4
 
 
 def test_rows_are_chosen(client):
@@ -96,18 +96,18 @@ def test_runs_come_page_by_page(client):
 
 
 def test_a_run_has_its_document(client):
-    found = client.get("/runs/last").json()
-    assert found["run"]["name"] == found["document"]["name"] == "two"
-    assert found["document"]["gate"]["passed"] is True
+    document = client.get("/runs/last").json()
+    assert document["run"]["name"] == document["document"]["name"] == "two"
+    assert document["document"]["gate"]["passed"] is True
 
 
 def test_a_turn_has_every_verdict_whole_with_its_place_in_the_chain(client, ledger):
     data = client.get("/analytics/turns/s%2F1").json()["data"]
-    wanted = [(seq, payload) for seq, _, _, subject, payload in rows_of(ledger, "eval.completed") if subject == "s/1"]
+    expected = [(seq, payload) for seq, _, _, subject, payload in rows_of(ledger, "eval.completed") if subject == "s/1"]
     assert (data["turn_id"], data["session_id"], data["content"]["output"]) == ("s/1", "s", "In Australia, 1.")
-    assert [one["chain"]["seq"] for one in data["evaluations"]] == [seq for seq, _ in wanted]
-    for one, (_, payload) in zip(data["evaluations"], wanted, strict=True):
-        assert {name: one[name] for name in payload if name in one} == rounded(payload)
+    assert [evaluation["chain"]["seq"] for evaluation in data["evaluations"]] == [seq for seq, _ in expected]
+    for evaluation, (_, payload) in zip(data["evaluations"], expected, strict=True):
+        assert {name: evaluation[name] for name in payload if name in evaluation} == rounded(payload)
 
 
 def test_savings_join_cost_and_quality(client):
@@ -124,7 +124,7 @@ def test_nothing_is_open_after_two_runs(client):
 def test_every_wrong_parameter_is_named_at_once(client):
     done = client.get("/analytics/quality?form=2026&group_by=modl&min_confidence=nan&floor=0.5&floor=0.6")
     assert done.status_code == 400
-    errors = {one["parameter"]: (one["hint"], one["value"]) for one in done.json()["error"]["errors"]}
+    errors = {error["parameter"]: (error["hint"], error["value"]) for error in done.json()["error"]["errors"]}
     assert errors == {
         "form": ("from", None),
         "group_by": ("model", "modl"),
@@ -157,9 +157,9 @@ def test_what_is_wrong_is_said_of_parameters_and_not_of_options(client, ledger, 
     new, old = (client.get("/runs").json()["data"][place]["run_id"] for place in (0, -1))
     done = client.get(path.format(old=old, new=new))
     assert done.status_code == 409, done.text
-    (said,) = done.json()["error"]["errors"]
-    assert (said["parameter"], said["value"]) == (parameter, value)
-    for text in (said["message"], done.json()["error"]["message"]):
+    (error,) = done.json()["error"]["errors"]
+    assert (error["parameter"], error["value"]) == (parameter, value)
+    for text in (error["message"], done.json()["error"]["message"]):
         assert "--" not in text.replace("the command's --gold FILE", "")
 
 
@@ -177,12 +177,12 @@ def test_an_answer_is_not_sent_again_until_the_ledger_grows(client):
 @pytest.mark.parametrize("path", ["/judges", "/runs"])
 def test_an_answer_that_the_client_has_is_known_by_weak_tags_and_any(client, path):
     tag = client.get(path).headers["etag"]
-    for given in (f"W/{tag}", f'"x", W/{tag}', f'W/"x",{tag}', "*"):
-        answer = client.get(path, headers={"if-none-match": given})
-        assert (answer.status_code, answer.headers["etag"]) == (304, tag), given
+    for value in (f"W/{tag}", f'"x", W/{tag}', f'W/"x",{tag}', "*"):
+        answer = client.get(path, headers={"if-none-match": value})
+        assert (answer.status_code, answer.headers["etag"]) == (304, tag), value
     assert client.get(path, headers=[("if-none-match", '"x"'), ("if-none-match", f"W/{tag}")]).status_code == 304
-    for given in ('W/"x"', '"*"', tag.strip('"'), ""):
-        assert client.get(path, headers={"if-none-match": given}).status_code == 200, given
+    for value in ('W/"x"', '"*"', tag.strip('"'), ""):
+        assert client.get(path, headers={"if-none-match": value}).status_code == 200, value
 
 
 def test_of_what_is_not_there_the_client_has_nothing(client):
@@ -192,25 +192,25 @@ def test_of_what_is_not_there_the_client_has_nothing(client):
 
 @pytest.mark.parametrize("path", ["/runs?limit=1", "/runs/last"])
 def test_a_run_whose_lease_ends_goes_on_no_longer_though_the_ledger_stands_still(client, ledger, path):
-    def asked(**headers):
+    def client_as(**headers):
         answer = client.get(path, headers=headers)
         document = answer.json() if answer.status_code == 200 else {}
         return answer, (document.get("run") or document.get("data", [{}])[0]).get("state")
 
-    assert asked()[1] == "completed"
+    assert client_as()[1] == "completed"
     until = (datetime.now(UTC) + timedelta(seconds=4)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     with closing(sqlite3.connect(ledger)) as connection, connection:
         connection.execute("UPDATE leases SET owner = 'elsewhere 1 another-machine 1', until = ?", (until,))
     end = monotonic() + 30
-    while asked()[1] != "running":
+    while client_as()[1] != "running":
         assert monotonic() < end
-    first, _ = asked()
+    first, _ = client_as()
     tag = {"if-none-match": first.headers["etag"]}
-    assert asked(**tag)[0].status_code == 304
-    while asked(**tag)[0].status_code == 304:
+    assert client_as(**tag)[0].status_code == 304
+    while client_as(**tag)[0].status_code == 304:
         assert monotonic() < end
         sleep(0.2)
-    assert asked(**tag)[1] == "completed"
+    assert client_as(**tag)[1] == "completed"
 
 
 def test_a_persons_verdict_enters_agreement(client):
@@ -220,8 +220,8 @@ def test_a_persons_verdict_enters_agreement(client):
     verdict = done.json()["verdict"]
     assert (verdict["judge_kind"], verdict["basis"], verdict["score"]) == ("human", "human", 0.25)
     assert verdict["signals"] == {"reason": "It is wrong."}
-    found = client.get("/analytics/agreement?judge=a&judge=human").json()
-    assert (found["n"], found["different_content"]) == (1, 0)
+    document = client.get("/analytics/agreement?judge=a&judge=human").json()
+    assert (document["n"], document["different_content"]) == (1, 0)
 
 
 def test_a_persons_verdict_is_a_label_that_other_commands_read(client, ledger):
@@ -230,22 +230,22 @@ def test_a_persons_verdict_is_a_label_that_other_commands_read(client, ledger):
         assert client.post("/labels", json=label, headers=LABELLING).status_code == 201
     printed = CliRunner().invoke(COMMANDS["labels"].load(), ["export", "--ledger", str(ledger)], catch_exceptions=False)
     lines = [json.loads(line) for line in printed.stdout.splitlines()]
-    assert [(one["subject_id"], one["labeller"], one["score"]) for one in lines] == [
+    assert [(entry["subject_id"], entry["labeller"], entry["score"]) for entry in lines] == [
         ("s/1", "ann", 0.5),
         ("s/1", "ben", 0.0),
     ]
-    assert {(one["subject_kind"], one["session_id"], one["drawn"], one.get("weight", 1)) for one in lines} == {
-        ("turn", "s", None, 1)
-    }
+    assert {
+        (entry["subject_kind"], entry["session_id"], entry["drawn"], entry.get("weight", 1)) for entry in lines
+    } == {("turn", "s", None, 1)}
 
 
 def test_a_person_has_no_judges_name(client, ledger):
     label = {"subject_id": "s/1", "score": 1, "judge": "a"}
     done = client.post("/labels", json=label, headers=LABELLING)
     assert done.status_code == 409
-    (said,) = done.json()["error"]["errors"]
-    assert (said["parameter"], said["value"]) == ("judge", "a")
-    assert "heuristic" in said["message"]
+    (error,) = done.json()["error"]["errors"]
+    assert (error["parameter"], error["value"]) == ("judge", "a")
+    assert "heuristic" in error["message"]
     assert not rows_of(ledger, "label.given")
     for _ in range(2):  # a person's own name is taken again
         assert client.post("/labels", json={**label, "judge": "ann"}, headers=LABELLING).status_code == 201
@@ -255,7 +255,7 @@ def test_labels_need_their_own_token_and_a_right_body(client):
     assert client.post("/labels", json={"subject_id": "s/1", "score": 1}).status_code == 403
     done = client.post("/labels", json={"subject_id": "s/1", "scre": 2, "judge": "a b"}, headers=LABELLING)
     assert done.status_code == 400
-    assert [one["parameter"] for one in done.json()["error"]["errors"]] == ["scre", "score", "judge"]
+    assert [error["parameter"] for error in done.json()["error"]["errors"]] == ["scre", "score", "judge"]
     assert client.post("/labels", json={"subject_id": "nobody", "score": 1}, headers=LABELLING).status_code == 404
 
 
@@ -265,11 +265,11 @@ def test_once_json_prints_one_answer(ledger):
 
 
 def test_the_description_is_of_every_route(client):
-    found = client.get("/openapi.json").json()
+    description = client.get("/openapi.json").json()
     assert {"/analytics/quality", "/analytics/turns/{id}", "/runs/{run_id}/rows", "/labels", "/events"} <= set(
-        found["paths"]
+        description["paths"]
     )
-    for path, item in found["paths"].items():
+    for path, item in description["paths"].items():
         for operation in item.values():
             for parameter in operation["parameters"]:
                 jsonschema.Draft202012Validator.check_schema(parameter["schema"])
@@ -279,5 +279,5 @@ def test_the_description_is_of_every_route(client):
 def test_rationales_are_in_one_place_alone(client, ledger):
     from dicast_serve.documents import without_rationale
 
-    held = {"signals": {"rationale_redacted": "because", "x": [{"rationale_redacted": "again"}]}, "score": 1}
-    assert without_rationale(held) == {"signals": {"x": [{}]}, "score": 1}
+    value = {"signals": {"rationale_redacted": "because", "x": [{"rationale_redacted": "again"}]}, "score": 1}
+    assert without_rationale(value) == {"signals": {"x": [{}]}, "score": 1}

@@ -25,9 +25,9 @@ PATHS = (
 @pytest.fixture
 def place(tmp_path):
     """A folder with a small run behind it, and one of many rows before it, whose gate fails."""
-    for name, many in (("small", 5), ("large", ROWS)):
+    for name, count in (("small", 5), ("large", ROWS)):
         rows = [
-            {"id": f"{name}-{number}", "output": "Canberra." if number % 2 else "Sydney."} for number in range(many)
+            {"id": f"{name}-{number}", "output": "Canberra." if number % 2 else "Sydney."} for number in range(count)
         ]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         pipeline = {
@@ -43,18 +43,18 @@ def place(tmp_path):
 
 async def ask(session, number, until):
     """The statuses of answers, asked for one after the other until the run has ended; three at the least."""
-    found = []
-    while len(found) < 3 or not until.is_set():
-        async with session.get(PATHS[(number + len(found)) % len(PATHS)]) as answer:
+    statuses = []
+    while len(statuses) < 3 or not until.is_set():
+        async with session.get(PATHS[(number + len(statuses)) % len(PATHS)]) as answer:
             json.loads(await answer.read())
-            found.append(answer.status)
-    return found
+            statuses.append(answer.status)
+    return statuses
 
 
-async def look_on(session, many, ready):
+async def look_on(session, count, ready):
     """The ids of all verdicts of the run as they come. Who is let go for being slow comes back where it was, as a browser does."""
     seen, last = [], {}
-    while len(seen) < many:
+    while len(seen) < count:
         async with session.get("/events", headers=last) as stream:
             async for line in stream.content:
                 name, _, value = line.rstrip().decode().partition(": ")
@@ -63,7 +63,7 @@ async def look_on(session, many, ready):
                     ready.release()
                 elif name == "data" and '"subject_id":"large-' in value:
                     seen.append(json.loads(value)["subject_id"])
-                    if len(seen) == many:
+                    if len(seen) == count:
                         break
     return seen
 
@@ -71,17 +71,17 @@ async def look_on(session, many, ready):
 async def crowd(server, folder):
     headers = {"authorization": f"Bearer {READING}"}
     connector, timeout = aiohttp.TCPConnector(limit=0, force_close=True), aiohttp.ClientTimeout(total=300)
-    ended, ready = asyncio.Event(), asyncio.Semaphore(0)
+    end, ready = asyncio.Event(), asyncio.Semaphore(0)
     async with aiohttp.ClientSession(server.address, headers=headers, connector=connector, timeout=timeout) as session:
         viewers = [asyncio.create_task(look_on(session, ROWS, ready)) for _ in range(VIEWERS)]
         for _ in range(VIEWERS):
             await ready.acquire()
-        clients = [asyncio.create_task(ask(session, number, ended)) for number in range(CLIENTS)]
+        clients = [asyncio.create_task(ask(session, number, end)) for number in range(CLIENTS)]
         run = await asyncio.create_subprocess_exec(
             DICAST, "run", "large.yaml", "--json", cwd=folder, stdout=-1, stderr=-1
         )
         printed, errors = await run.communicate()
-        ended.set()
+        end.set()
         return run.returncode, printed, errors, await asyncio.gather(*clients), await asyncio.gather(*viewers)
 
 
@@ -95,10 +95,10 @@ def test_five_hundred_clients_ask_while_a_run_writes(place):
     assert code == 1, errors
     document = json.loads(printed)
     assert (document["subjects"], document["scored"], document["gate"]["passed"]) == (ROWS, ROWS, False)
-    assert Counter(status for each in statuses for status in each).keys() == {200}
-    assert all(len(each) >= 3 for each in statuses)
-    wanted = [row["subject_id"] for row in oracle.of(oracle.rows_of(place / "ledger.db"), "eval.completed")]
-    wanted = [id for id in wanted if id.startswith("large-")]
-    assert (len(set(wanted)), last["total"]) == (ROWS, str(ROWS))
-    assert seen == [wanted] * VIEWERS
+    assert Counter(status for client_statuses in statuses for status in client_statuses).keys() == {200}
+    assert all(len(client_statuses) >= 3 for client_statuses in statuses)
+    long_ids = [row["subject_id"] for row in oracle.of(oracle.rows_of(place / "ledger.db"), "eval.completed")]
+    long_ids = [id for id in long_ids if id.startswith("large-")]
+    assert (len(set(long_ids)), last["total"]) == (ROWS, str(ROWS))
+    assert seen == [long_ids] * VIEWERS
     assert "Traceback" not in server.log.read_text()

@@ -36,18 +36,23 @@ def turns(model, sessions):
                 "turn_id": f"{session}/{turn}",
                 "time": f"2026-03-01T12:0{turn}:00.000Z",
             }
-            said = {"user_prompt_text": f"Where is order {turn}? {HOSTILE}", "final_response_text": f"Gone. {HOSTILE}"}
+            texts = {"user_prompt_text": f"Where is order {turn}? {HOSTILE}", "final_response_text": f"Gone. {HOSTILE}"}
             call = {"tool_use_id": f"call-{session}-{turn}", "tool_name": "find", "input": {"order": HOSTILE}}
             failed = model == "small"
             stop = "max_tokens" if failed else "end_turn"
             yield {"type": "route.decided", **place, "payload": {"chosen_model": model}}
             yield {"type": "tool.called", **place, "payload": call}
-            ended = {"tool_use_id": call["tool_use_id"], "error": "timeout", "output": "found", "success": not failed}
-            yield {"type": "tool.failed" if failed else "tool.completed", **place, "payload": ended}
+            end_payload = {
+                "tool_use_id": call["tool_use_id"],
+                "error": "timeout",
+                "output": "found",
+                "success": not failed,
+            }
+            yield {"type": "tool.failed" if failed else "tool.completed", **place, "payload": end_payload}
             yield {"type": "llm.call_completed", **place, "payload": {"model": model, "cost_usd": "0.0012"}}
             if failed:
                 yield {"type": "feedback.explicit", **place, "payload": {"rating": "thumbs_down"}}
-            yield {"type": "turn.completed", **place, "payload": {"stop_reason": stop, "signals_extra": said}}
+            yield {"type": "turn.completed", **place, "payload": {"stop_reason": stop, "signals_extra": texts}}
 
 
 class Workplace:
@@ -73,7 +78,7 @@ class Workplace:
 
 
 class Tab:
-    """A page in a browser, and what it should never do: ask another server, open a dialog, complain."""
+    """A page in a browser that records forbidden actions: requests to other servers, dialogs, console errors."""
 
     def __init__(self, browser, server, hash="", *, token=LABELLING, width=1280, theme="light", wait="main h1"):
         self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
@@ -100,19 +105,21 @@ class Tab:
         if error[0] is None:
             assert self.dialogs == []
             assert self.complaints == []
-            assert [one for one in self.requests if not one.startswith((self.server.address, "data:"))] == []
+            assert [
+                address for address in self.requests if not address.startswith((self.server.address, "data:"))
+            ] == []
 
 
 @pytest.fixture(scope="module")
 def chromium():
     """The system's Chromium, headless; never one that playwright downloads."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
         pytest.skip("there is no Chromium here: apt-get install chromium")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         yield browser
         browser.close()
 
@@ -157,13 +164,13 @@ def settled(page):
 
 
 def places(server):
-    two, one = (run["run_id"] for run in server.get("/runs")["data"][:2])
+    first, second = (run["run_id"] for run in server.get("/runs")["data"][:2])
     return {
         "today": "#/",
         "runs": "#/runs",
-        "run": f"#/run/{one}",
+        "run": f"#/run/{second}",
         "subject": "#/subject/turn/chat%2F1",
-        "compare": f"#/compare?a={one}&b={two}",
+        "compare": f"#/compare?a={second}&b={first}",
         "label": "#/label",
     }
 
@@ -189,10 +196,10 @@ def test_the_first_page_has_each_tile_and_the_floor(chromium, server):
         assert page.locator(".floor").inner_text().startswith("Under the floor: turns written by small have a mean of")
         assert page.locator(".floor").inner_text().endswith("Consider a stronger model.")
         paths = " ".join(path for path, _ in page.evaluate(NUMBERS))
-    for wanted in ("/analytics/quality", "/analytics/agreement?", "/analytics/agreement/days", "/analytics/backlog"):
-        assert wanted in paths
-    for wanted in ("/analytics/savings", "/runs?"):  # the trace is older than the days whose cost is shown
-        assert wanted in paths
+    for prefix in ("/analytics/quality", "/analytics/agreement?", "/analytics/agreement/days", "/analytics/backlog"):
+        assert prefix in paths
+    for prefix in ("/analytics/savings", "/runs?"):  # the trace is older than the days whose cost is shown
+        assert prefix in paths
 
 
 @attrs.frozen
@@ -234,8 +241,8 @@ def test_nothing_stands_in_the_way_of_anybody(chromium, server, view, width, the
     with Tab(chromium, server, places(server)[view], width=width, theme=theme) as page:
         settled(page)
         assert page.evaluate("document.documentElement.scrollWidth") == width
-        found = Axe().run(page)
-        assert found.violations_count == 0, found.generate_report()
+        report = Axe().run(page)
+        assert report.violations_count == 0, report.generate_report()
         assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == (
             "rgb(250, 249, 246)" if theme == "light" else "rgb(22, 24, 27)"
         )
@@ -281,13 +288,13 @@ def test_a_verdict_tells_its_whole_story(chromium, server):
     with Tab(chromium, server, f"#/subject/turn/chat%2F1?eval={newest['chain']['seq']}") as page:
         settled(page)
         card = page.locator(".card.chosen")
-        told = card.inner_text()
+        card_text = card.inner_text()
         assert page.get_by_role("list", name="Conversation").count() == 1
-    for wanted in (newest["rubric_id"], newest["fingerprint"], newest["eval_id"], newest["run_id"]):
-        assert wanted in told
+    for text in (newest["rubric_id"], newest["fingerprint"], newest["eval_id"], newest["run_id"]):
+        assert text in card_text
     chain = newest["chain"]
-    assert chain["prev"] in told
-    assert f"dicast ledger verify --head {chain['digest']}" in told
+    assert chain["prev"] in card_text
+    assert f"dicast ledger verify --head {chain['digest']}" in card_text
 
 
 def test_the_keyboard_is_enough(chromium, server):
@@ -323,8 +330,8 @@ def test_a_verdict_appears_without_a_reload(chromium, fresh):
         page.wait_for_function(
             "(before) => document.querySelector(\"[data-path*='verdict_count']\")?.dataset.value !== before", arg=before
         )
-        shown = page.locator("[data-path*='verdict_count']").first.get_attribute("data-value")
-    assert (before, shown) == ("4", "8")
+        first_count = page.locator("[data-path*='verdict_count']").first.get_attribute("data-value")
+    assert (before, first_count) == ("4", "8")
 
 
 def test_it_says_when_it_is_not_connected(chromium, fresh):
@@ -365,7 +372,7 @@ def test_a_live_verdict_is_opened_from_the_keyboard_and_is_the_apis(chromium, fr
         place.run("later", turns("large", ["new"]))
         line = page.locator(".lines a:has-text('new/1')").first
         line.wait_for()
-        numbers = [one for one in page.evaluate(NUMBERS) if "seq=" in one[0]]
+        numbers = [number for number in page.evaluate(NUMBERS) if "seq=" in number[0]]
         line.focus()
         page.keyboard.press("Enter")
         page.wait_for_selector("h1.id:has-text('new/1')")
@@ -395,7 +402,7 @@ def test_nothing_is_lost_or_shown_twice_when_the_server_is_started_again(chromiu
         place.run("after", turns("large", ["after"]))
         page.wait_for_selector(".line-id:has-text('after/2')")
         page.wait_for_function("() => document.querySelectorAll('.lines li').length >= 12")
-        shown = page.locator(".line-id").all_inner_texts()
+        ids = page.locator(".line-id").all_inner_texts()
         page.wait_for_function(
             "() => document.querySelector(\"[data-path*='verdict_count']\")?.dataset.value === '16'", timeout=20_000
         )
@@ -403,7 +410,7 @@ def test_nothing_is_lost_or_shown_twice_when_the_server_is_started_again(chromiu
         context.close()
         again.end()
     assert before == "4"
-    assert sorted(shown) == sorted(
+    assert sorted(ids) == sorted(
         f"{run}/{turn}" for run in ("before", "meanwhile", "after") for turn in (1, 2) for _ in ("first", "second")
     )
 
@@ -442,24 +449,24 @@ def test_verdicts_of_a_watch_appear_while_it_goes_on(chromium, tmp_path):
     try:
         with Tab(chromium, server, wait=".state.pass") as page:
             for session in ("first", "second"):
-                lines = [json.dumps(one) + "\n" for one in turns("large", [session])]
+                lines = [json.dumps(event) + "\n" for event in turns("large", [session])]
                 place_ = {"session_id": session, "time": "2026-03-01T12:09:00.000Z"}
-                ended = {"type": "session.ended", **place_, "payload": {"disposition": "completed"}}
+                end_event = {"type": "session.ended", **place_, "payload": {"disposition": "completed"}}
                 with (tmp_path / "trace.jsonl").open("a") as file:
-                    file.write("".join(lines) + json.dumps(ended) + "\n")
+                    file.write("".join(lines) + json.dumps(end_event) + "\n")
                 page.wait_for_selector(f".line-id:has-text('{session}/2')", timeout=30_000)
-            shown = page.locator(".line-id").all_inner_texts()
+            ids = page.locator(".line-id").all_inner_texts()
     finally:
         process.terminate()
         process.wait(20)
         server.end()
-    assert sorted(shown) == ["first/1", "first/2", "second/1", "second/2"]
+    assert sorted(ids) == ["first/1", "first/2", "second/1", "second/2"]
 
 
 @pytest.mark.parametrize("seed", [3, 8, 12])
 def test_every_number_of_a_random_ledger_is_the_token_that_the_api_wrote(chromium, tmp_path, seed):
-    with ThreadPoolExecutor(1) as apart:  # a thread that playwright has no event loop in
-        apart.submit(random_ledgers.make, tmp_path, seed).result()
+    with ThreadPoolExecutor(1) as executor:  # a thread that playwright has no event loop in
+        executor.submit(random_ledgers.make, tmp_path, seed).result()
     server = Server(tmp_path)
     try:
         runs = server.get("/runs?without=labels")["data"]
@@ -493,8 +500,8 @@ def test_a_persons_verdict_is_recorded_and_agreement_moves(chromium, fresh):
         page.wait_for_selector("blockquote:has-text('It did not answer.')")
         page.get_by_role("link", name="Today").click()
         page.wait_for_selector("[data-path*='/analytics/agreement?'][data-path$='#within']")
-        asked = page.locator("[data-path$='#within']").first
-        assert "judge=human" in asked.get_attribute("data-path")
+        asked_number = page.locator("[data-path$='#within']").first
+        assert "judge=human" in asked_number.get_attribute("data-path")
         page.wait_for_function("() => document.querySelector(\"[data-path$='#within']\").dataset.value === '0.0'")
     verdict = server.get("/analytics/turns/chat%2F1")["data"]["evaluations"][-1]
     assert (verdict["judge_kind"], verdict["score"], verdict["signals"]["reason"]) == (
@@ -512,8 +519,8 @@ def test_subjects_are_labelled_one_after_the_other(chromium, fresh):
             page.get_by_role("button", name="Good").click()
             page.get_by_role("button", name="Give the verdict").click()
         page.wait_for_selector("text=These are done.")
-    found = {one["judge_kind"]: one["count"] for one in server.get("/judges")["data"] if one["judge_kind"] == "human"}
-    assert found == {"human": "2"}
+    counts = {row["judge_kind"]: row["count"] for row in server.get("/judges")["data"] if row["judge_kind"] == "human"}
+    assert counts == {"human": "2"}
 
 
 NOTHING = """
@@ -540,8 +547,8 @@ def test_an_empty_ledger_says_what_to_do(chromium, tmp_path):
             for view in ("#/", "#/runs", "#/compare", "#/label"):
                 with Tab(chromium, running, view, width=width, theme=theme) as page:
                     settled(page)
-                    found = Axe().run(page)
-                    assert found.violations_count == 0, found.generate_report()
+                    report = Axe().run(page)
+                    assert report.violations_count == 0, report.generate_report()
                     assert page.evaluate("document.documentElement.scrollWidth") == width
     finally:
         running.end()

@@ -1,4 +1,4 @@
-"""What schemathesis makes of the API's own description: requests that keep to it, and requests that do not."""
+"""Requests that schemathesis generates from the API's description, valid and invalid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .serving import LABELLING, READING, Server
 pytestmark = pytest.mark.slow
 
 FUZZER = Path(sys.executable).with_name("schemathesis")
-KNOWN = """
+LEDGER_VALUES = """
 [parameters]
 "path.run_id" = "last"
 "path.id" = "s/1"
@@ -26,7 +26,7 @@ KNOWN = """
 "body.subject_id" = "s/1"
 "body.subject_kind" = "turn"
 """
-"""Values that the ledger has: with them requests go further than to the answer that it does not."""
+"""Values in the ledger, so that requests get past the answer 404."""
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def server(ledger):
 
 
 def fuzzed(server, token, *arguments, config=""):
-    """What the fuzzer says of the server, after some hundred requests that depend on the seed alone."""
+    """Return the fuzzer's report on the server, after some hundred requests that depend on the seed alone."""
     folder = server.log.parent
     (folder / "schemathesis.toml").write_text(config)
     done = subprocess.run(
@@ -59,11 +59,11 @@ def test_whatever_is_asked_the_answer_is_as_described(server):
 
 
 def test_whatever_is_asked_about_what_there_is_the_answer_is_as_described(server):
-    assert fuzzed(server, LABELLING, "--max-examples", "4", "--exclude-path", "/events", config=KNOWN) > 100
+    assert fuzzed(server, LABELLING, "--max-examples", "4", "--exclude-path", "/events", config=LEDGER_VALUES) > 100
     judged = server.get("/judges")["data"]
-    assert any(one["judge_kind"] == "human" for one in judged), "no label of the fuzzer's was recorded"
+    assert any(verdict["judge_kind"] == "human" for verdict in judged), "no label of the fuzzer's was recorded"
 
 
 def test_whatever_is_asked_for_news_the_answer_is_as_described(server):
-    asked = ("--include-path", "/events", "--max-examples", "2", "--request-timeout", "0.5")
-    assert fuzzed(server, READING, *asked) > 5
+    options = ("--include-path", "/events", "--max-examples", "2", "--request-timeout", "0.5")
+    assert fuzzed(server, READING, *options) > 5

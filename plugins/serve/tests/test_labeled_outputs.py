@@ -30,7 +30,7 @@ def test_a_label_leaves_the_conversation_of_its_session(client):
 
 
 @pytest.fixture
-def made(tmp_path, monkeypatch):
+def task_runs(tmp_path, monkeypatch):
     """The ledger of two runs whose task answers politely in the first and rudely in the second, with their ids."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"id": f"r{n}", "input": "?"}) + "\n" for n in range(12)))
@@ -52,8 +52,8 @@ def made(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def asking(made):
-    app = application([made[0]], Tokens(READING, LABELLING), [HOST], "dicast_8600")
+def asking(task_runs):
+    app = application([task_runs[0]], Tokens(READING, LABELLING), [HOST], "dicast_8600")
     with TestClient(app, f"http://{HOST}", raise_server_exceptions=False) as client:
         client.headers["authorization"] = f"Bearer {READING}"
         yield client
@@ -64,12 +64,12 @@ def page(client, run=None):
     return client.get(f"/analytics/turns/r1{query}").json()["data"]
 
 
-def test_a_subject_is_shown_with_the_output_that_the_task_made_in_the_asked_run(made, asking):
-    _, (first, second) = made
+def test_a_subject_is_shown_with_the_output_that_the_task_made_in_the_asked_run(task_runs, asking):
+    _, (first, second) = task_runs
     assert (page(asking)["run_id"], page(asking)["content"]["output"], page(asking)["made"]) == (second, "rude", True)
-    shown = page(asking, first)
-    assert (shown["content"]["output"], shown["output_digest"]) == ("polite", output_digest("polite"))
-    digests = {one["run_id"]: one["output_digest"] for one in shown["evaluations"]}
+    document = page(asking, first)
+    assert (document["content"]["output"], document["output_digest"]) == ("polite", output_digest("polite"))
+    digests = {evaluation["run_id"]: evaluation["output_digest"] for evaluation in document["evaluations"]}
     assert digests == {first: output_digest("polite"), second: output_digest("rude")}
     assert asking.get("/analytics/turns/r1?subject_kind=row&run=nope").status_code == 404
 
@@ -80,23 +80,23 @@ def label(client, score, run=None):
     assert done.status_code == 201, done.text
 
 
-def test_a_label_has_the_digest_of_the_output_of_its_run(made, asking):
-    path, (first, _) = made
+def test_a_label_has_the_digest_of_the_output_of_its_run(task_runs, asking):
+    path, (first, _) = task_runs
     label(asking, 0)
     label(asking, 1, first)
-    given = [payload for *_, payload in rows_of(path, "label.given")]
-    assert [one["output_digest"] for one in given] == [output_digest("rude"), output_digest("polite")]
+    labels = [payload for *_, payload in rows_of(path, "label.given")]
+    assert [record["output_digest"] for record in labels] == [output_digest("rude"), output_digest("polite")]
     assert page(asking)["content"]["output"] == "rude"  # a label's own run is not the one that is shown
 
 
-def test_agreement_compares_a_label_with_verdicts_on_its_output(made, asking):
-    _, (first, _) = made
+def test_agreement_compares_a_label_with_verdicts_on_its_output(task_runs, asking):
+    _, (first, _) = task_runs
     label(asking, 1, first)
-    found = asking.get("/analytics/agreement?judge=human&judge=metrics").json()
-    assert (found["n"], found["different_content"]) == (0, 1)  # the newest verdict is about another output
+    document = asking.get("/analytics/agreement?judge=human&judge=metrics").json()
+    assert (document["n"], document["different_content"]) == (0, 1)  # the newest verdict is about another output
     label(asking, 0)
-    found = asking.get("/analytics/agreement?judge=human&judge=metrics").json()
-    assert (found["n"], found["within"]) == (1, 1.0)
+    document = asking.get("/analytics/agreement?judge=human&judge=metrics").json()
+    assert (document["n"], document["within"]) == (1, 1.0)
 
 
 def test_a_subject_has_the_word_for_the_end_of_its_output(tmp_path, monkeypatch):
@@ -110,7 +110,7 @@ def test_a_subject_has_the_word_for_the_end_of_its_output(tmp_path, monkeypatch)
         "ledger": {"ledger/sqlite": {"path": "ledger.db"}},
     }
     task = {"task": {"task/command": {"command": [sys.executable, "answer.py"]}}}
-    runs = [dicast.run({"name": "cut", **pipeline, **more}).run_id for more in ({}, task)]
+    runs = [dicast.run({"name": "cut", **pipeline, **options}).run_id for options in ({}, task)]
     app = application([tmp_path / "ledger.db"], Tokens(READING, LABELLING), [HOST], "dicast_8600")
     with TestClient(app, f"http://{HOST}", raise_server_exceptions=False) as client:
         client.headers["authorization"] = f"Bearer {READING}"

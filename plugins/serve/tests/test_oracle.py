@@ -1,4 +1,4 @@
-"""Every figure of every route, on random ledgers, is what ``oracle.py`` works out from the ledger's rows by itself."""
+"""Every figure of every route, on random ledgers, equals the figure that ``oracle.py`` computes from the ledger's rows."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def api(request, tmp_path_factory):
 def near(value):
     """*value* as the API has it: numbers to six decimals, amounts of money as text."""
     if isinstance(value, dict):
-        return {name: near(one) for name, one in value.items()}
+        return {name: near(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [near(one) for one in value]
+        return [near(item) for item in value]
     return pytest.approx(value, abs=EXACT, rel=0) if isinstance(value, float) else value
 
 
@@ -62,7 +62,7 @@ def money(document):
 
 
 @pytest.mark.parametrize(
-    ("query", "asked"),
+    ("query", "options"),
     [
         ("", {}),
         ("&subject_kind=session", {"kind": "session"}),
@@ -76,16 +76,16 @@ def money(document):
         ("&group_by=none&judge=a&judge=b&floor=0.5", {"group_by": "none", "judge": ("a", "b"), "floor": 0.5}),
     ],
 )
-def test_quality(api, query, asked):
-    found = api.get(f"/analytics/quality?{WINDOW}{query}")
-    wanted = oracle.quality(api.rows, START, END, **asked)
-    assert (wanted != {}) or found["data"] in ([], [{**found["data"][0], "verdict_count": 0}])
-    assert {_key(row): money(_figures(row)) for row in found["data"] if row["verdict_count"]} == near(wanted)
-    assert all(one["verdict_count"] >= two["verdict_count"] for one, two in pairwise(found["data"]))
-    assert found["current_pricing_version"] == oracle.pricing_version(api.rows)
-    chosen = {"kind": asked.get("kind", "turn"), "judge": asked.get("judge", ())}
-    begun = [row for row in oracle.open_evals(api.rows, **chosen) if START <= oracle.instant(row["time"]) < END]
-    assert found["backlog"] == len(begun)
+def test_quality(api, query, options):
+    document = api.get(f"/analytics/quality?{WINDOW}{query}")
+    expected = oracle.quality(api.rows, START, END, **options)
+    assert (expected != {}) or document["data"] in ([], [{**document["data"][0], "verdict_count": 0}])
+    assert {_key(row): money(_figures(row)) for row in document["data"] if row["verdict_count"]} == near(expected)
+    assert all(first["verdict_count"] >= second["verdict_count"] for first, second in pairwise(document["data"]))
+    assert document["current_pricing_version"] == oracle.pricing_version(api.rows)
+    chosen = {"kind": options.get("kind", "turn"), "judge": options.get("judge", ())}
+    open_rows = [row for row in oracle.open_evals(api.rows, **chosen) if START <= oracle.instant(row["time"]) < END]
+    assert document["backlog"] == len(open_rows)
 
 
 def _key(row):
@@ -101,10 +101,10 @@ def _figures(row):
 
 def test_quality_of_one_run(api):
     for run in api.runs:
-        found = api.get(f"/analytics/quality?{WINDOW}&run={run}")
-        wanted = oracle.quality(api.rows, START, END, run=run)
-        assert {row["chosen_model"]: money(_figures(row)) for row in found["data"]} == near(wanted)
-        assert found["current_pricing_version"] == oracle.pricing_version(api.rows, run)
+        document = api.get(f"/analytics/quality?{WINDOW}&run={run}")
+        expected = oracle.quality(api.rows, START, END, run=run)
+        assert {row["chosen_model"]: money(_figures(row)) for row in document["data"]} == near(expected)
+        assert document["current_pricing_version"] == oracle.pricing_version(api.rows, run)
 
 
 ALL_TIME = "&from=2000-01-01&to=2100-01-01"
@@ -115,32 +115,32 @@ ALL_TIME = "&from=2000-01-01&to=2100-01-01"
 @pytest.mark.parametrize("include_eval", [False, True])
 def test_cost(api, group_by, include_eval):
     for run in (None, *(api.runs if group_by == "model" else api.runs[-3:])):
-        asked = f"group_by={group_by}&include_eval={str(include_eval).lower()}{f'&run={run}' if run else ALL_TIME}"
-        found = money(api.get(f"/analytics/cost?{asked}"))
+        query = f"group_by={group_by}&include_eval={str(include_eval).lower()}{f'&run={run}' if run else ALL_TIME}"
+        document = money(api.get(f"/analytics/cost?{query}"))
         groups, total, lost = oracle.cost(api.rows, group_by=group_by, include_eval=include_eval, run=run)
-        assert {row[group_by]: _spent(money(row)) for row in found["data"]} == groups
-        named = {"usd": found["total_usd"], "calls": total["calls"], "tokens": total["tokens"]}
-        more = {name: found[there] for name, there in (("msat", "total_msat"), ("unpriced", "unpriced"), ("known_usd", "known_usd")) if there in found}  # fmt: skip
-        assert _spent(named | more) == total
-        assert {unit: found[f"lost_{unit}"] for unit in ("usd", "msat") if f"lost_{unit}" in found} == lost
+        assert {row[group_by]: _spent(money(row)) for row in document["data"]} == groups
+        named = {"usd": document["total_usd"], "calls": total["calls"], "tokens": total["tokens"]}
+        figures = {name: document[source] for name, source in (("msat", "total_msat"), ("unpriced", "unpriced"), ("known_usd", "known_usd")) if source in document}  # fmt: skip
+        assert _spent(named | figures) == total
+        assert {unit: document[f"lost_{unit}"] for unit in ("usd", "msat") if f"lost_{unit}" in document} == lost
 
 
 def _spent(row):
-    """A sum as the oracle has it; one with a price that is not known has no ``usd``, and says what is known."""
+    """Return a sum in the oracle's shape. A sum with an unknown price has no ``usd`` and reports the known part."""
     assert (row["usd"] is None) == (row.get("unpriced", 0) > 0)
-    known = row["known_usd"] if row["usd"] is None else row["usd"]
-    others = {"calls": row["calls"], "tokens": row["tokens"], "unpriced": row.get("unpriced", 0)}
-    return {"usd": known, "msat": row.get("msat", Decimal(0)), **others}
+    known_usd = row["known_usd"] if row["usd"] is None else row["usd"]
+    counts = {"calls": row["calls"], "tokens": row["tokens"], "unpriced": row.get("unpriced", 0)}
+    return {"usd": known_usd, "msat": row.get("msat", Decimal(0)), **counts}
 
 
 def test_savings(api):
-    found = api.get(f"/analytics/savings?{WINDOW}")
-    wanted, (spent, _, _) = oracle.quality(api.rows, START, END), oracle.cost(api.rows)
-    more = oracle.saved(api.rows, START, END)
-    assert {row["chosen_model"] for row in found["data"]} == set(wanted)
-    for row in found["data"]:
-        group, agent = wanted[row["chosen_model"]], spent.get(row["chosen_model"])
-        paid, saved = group["judge_cost_usd_total"], more.get(row["chosen_model"])
+    document = api.get(f"/analytics/savings?{WINDOW}")
+    expected, (spent, _, _) = oracle.quality(api.rows, START, END), oracle.cost(api.rows)
+    extra_costs = oracle.saved(api.rows, START, END)
+    assert {row["chosen_model"] for row in document["data"]} == set(expected)
+    for row in document["data"]:
+        group, agent = expected[row["chosen_model"]], spent.get(row["chosen_model"])
+        paid, saved = group["judge_cost_usd_total"], extra_costs.get(row["chosen_model"])
         names = (
             "verdict_count",
             "scored_count",
@@ -152,15 +152,15 @@ def test_savings(api):
         )
         assert {name: row[name] for name in names} == near({name: group[name] for name in names})
         saved = None if paid is None else saved
-        whole = None if saved is None else float(paid) + saved
-        shown = money(row)
-        assert shown["judge_cost_usd_total"] == paid
-        for name, value in (("all_escalated", whole), ("saved", saved)):
-            amount = shown[f"judge_cost_usd_{name}"]
+        escalated_cost = None if saved is None else float(paid) + saved
+        figures = money(row)
+        assert figures["judge_cost_usd_total"] == paid
+        for name, value in (("all_escalated", escalated_cost), ("saved", saved)):
+            amount = figures[f"judge_cost_usd_{name}"]
             assert (None if amount is None else float(amount)) == near(value)
         calls, tokens = (None, None) if agent is None else (agent["calls"], agent["tokens"])
         assert (row["agent_calls"], row["agent_tokens"]) == (calls, tokens)
-        assert shown["agent_usd_total"] == (None if agent is None or agent["unpriced"] else agent["usd"])
+        assert figures["agent_usd_total"] == (None if agent is None or agent["unpriced"] else agent["usd"])
 
 
 @pytest.mark.parametrize(
@@ -169,13 +169,13 @@ def test_savings(api):
 def test_agreement(api, names, kind, window):
     judges = [name for name in names if oracle.of(api.rows, *oracle.ENDS, judge=(name,), kind=kind)]
     query = "&".join(
-        [*(f"judge={one}" for one in judges), f"window={window}", *([f"subject_kind={kind}"] if kind else [])]
+        [*(f"judge={judge}" for judge in judges), f"window={window}", *([f"subject_kind={kind}"] if kind else [])]
     )
-    found = api.get(f"/analytics/agreement?{query}")
-    wanted = oracle.agreement(api.rows, judges, window=window, kind=kind)
-    assert {name: found[name] for name in wanted} == near(wanted)
+    document = api.get(f"/analytics/agreement?{query}")
+    expected = oracle.agreement(api.rows, judges, window=window, kind=kind)
+    assert {name: document[name] for name in expected} == near(expected)
     days = api.get(f"/analytics/agreement/days?{query}")
-    assert (days["n"], days["within"], days["window"]) == (wanted["n"], near(wanted["within"]), window)
+    assert (days["n"], days["within"], days["window"]) == (expected["n"], near(expected["within"]), window)
     assert days["data"] == near(oracle.agreement_days(api.rows, judges, window=window, kind=kind))
 
 
@@ -186,18 +186,18 @@ def test_agreement_with_a_person(api):
         if row["payload"]["judge_kind"] == "human"
     }
     for person in people:
-        found = api.get(f"/analytics/agreement?judge=a&judge={person}&subject_kind=turn")
-        wanted = oracle.agreement(api.rows, ["a", person], kind="turn")
-        assert {name: found[name] for name in wanted} == near(wanted)
+        document = api.get(f"/analytics/agreement?judge=a&judge={person}&subject_kind=turn")
+        expected = oracle.agreement(api.rows, ["a", person], kind="turn")
+        assert {name: document[name] for name in expected} == near(expected)
 
 
 def test_agreement_within_one_run(api):
     for run in api.runs:
         judged = {row["payload"]["judge"] for row in oracle.of(api.rows, *oracle.ENDS, run=run)}
         if {"a", "c"} <= judged:
-            found = api.get(f"/analytics/agreement?judge=a&judge=c&run={run}")
-            wanted = oracle.agreement(api.rows, ["a", "c"], runs=[run])
-            assert {name: found[name] for name in wanted} == near(wanted)
+            document = api.get(f"/analytics/agreement?judge=a&judge=c&run={run}")
+            expected = oracle.agreement(api.rows, ["a", "c"], runs=[run])
+            assert {name: document[name] for name in expected} == near(expected)
 
 
 def test_backlog(api):
@@ -210,31 +210,36 @@ def test_backlog(api):
 
 
 def test_judges(api):
-    found = api.get("/judges")["data"]
-    assert {(one["judge"], one["subject_kind"], one["judge_kind"]): one["count"] for one in found} == oracle.judges(
-        api.rows
-    )
-    assert all(one["count"] >= two["count"] for one, two in pairwise(found))
+    rows = api.get("/judges")["data"]
+    assert {
+        (first["judge"], first["subject_kind"], first["judge_kind"]): first["count"] for first in rows
+    } == oracle.judges(api.rows)
+    assert all(first["count"] >= second["count"] for first, second in pairwise(rows))
 
 
 def test_runs(api):
-    wanted = near(oracle.runs(api.rows))
-    assert api.get("/runs?limit=1000")["data"] == wanted
+    expected = near(oracle.runs(api.rows))
+    assert api.get("/runs?limit=1000")["data"] == expected
     pages, cursor = [], ""
     while cursor is not None:
         page = api.get(f"/runs?limit=2{cursor and f'&cursor={cursor}'}")
         pages, cursor = pages + page["data"], page["next_cursor"]
-    assert pages == wanted
-    assert api.get("/runs?without=labels")["data"] == [one for one in wanted if one["name"] != "labels"]
-    for one in wanted:
-        found = api.get(f"/runs/{one['run_id']}")
-        ends = oracle.of(api.rows, "run.completed", "run.stopped", run=one["run_id"])
+    assert pages == expected
+    assert api.get("/runs?without=labels")["data"] == [
+        expected_run for expected_run in expected if expected_run["name"] != "labels"
+    ]
+    for expected_run in expected:
+        run_document = api.get(f"/runs/{expected_run['run_id']}")
+        ends = oracle.of(api.rows, "run.completed", "run.stopped", run=expected_run["run_id"])
         document = {name: value for name, value in ends[-1]["payload"].items() if name != "reason"} if ends else None
-        assert (found["run"], found["document"]) == (one, near(document and current_document(document)))
+        assert (run_document["run"], run_document["document"]) == (
+            expected_run,
+            near(document and current_document(document)),
+        )
 
 
 @pytest.mark.parametrize(
-    ("query", "asked"),
+    ("query", "options"),
     [
         ("", {}),
         ("&order=score", {"order": "score"}),
@@ -244,18 +249,18 @@ def test_runs(api):
         ("&failed=false&subject_kind=turn", {"failed": False, "kind": "turn"}),
     ],
 )
-def test_rows(api, query, asked):
+def test_rows(api, query, options):
     for run in api.runs:
-        wanted = oracle.run_rows(api.rows, run, **asked)
+        expected = oracle.run_rows(api.rows, run, **options)
         pages, cursor = [], ""
         while cursor is not None:
             page = api.get(f"/runs/{run}/rows?limit=20{cursor and f'&cursor={cursor}'}{query}")
             pages, cursor = pages + [money(row) for row in page["data"]], page["next_cursor"]
-        assert pages == near(wanted)
-        assert page["total"] == len(wanted)
-        for row in wanted[:1]:
-            one = api.get(f"/runs/{run}/rows?seq={row['seq']}")
-            assert [money(found) for found in one["data"]] == near([row])
+        assert pages == near(expected)
+        assert page["total"] == len(expected)
+        for row in expected[:1]:
+            single = api.get(f"/runs/{run}/rows?seq={row['seq']}")
+            assert [money(found_row) for found_row in single["data"]] == near([row])
 
 
 def test_subjects(api):
@@ -264,90 +269,96 @@ def test_subjects(api):
         data = api.get(f"/analytics/turns/{id}?subject_kind={kind}")["data"]
         rows = [row for row in api.rows if (row["subject_kind"], row["subject_id"]) == (kind, id)]
         for name, type in (("evaluations", "eval.completed"), ("failures", "eval.failed")):
-            wanted = [row for row in rows if row["type"] == type]
-            assert [one["chain"] for one in data[name]] == [
-                {part: row[part] for part in ("seq", "prev", "digest")} for row in wanted
+            typed_rows = [row for row in rows if row["type"] == type]
+            assert [read["chain"] for read in data[name]] == [
+                {part: row[part] for part in ("seq", "prev", "digest")} for row in typed_rows
             ]
-            for one, row in zip(data[name], wanted, strict=True):
-                assert one["run_id"] == row["run_id"]
-                assert {part: one[part] for part in row["payload"] if part in one} == near(
-                    {part: value for part, value in row["payload"].items() if part in one}
+            for read, row in zip(data[name], typed_rows, strict=True):
+                assert read["run_id"] == row["run_id"]
+                assert {part: read[part] for part in row["payload"] if part in read} == near(
+                    {part: value for part, value in row["payload"].items() if part in read}
                 )
-                assert {"score", "signals"} <= one.keys() or type == "eval.failed"
-        shown = [row for row in rows if row["run_id"] == data["run_id"]]
-        digests = [row["payload"]["digest"] for row in shown if row["type"] == "subject.read"]
+                assert {"score", "signals"} <= read.keys() or type == "eval.failed"
+        run_rows = [row for row in rows if row["run_id"] == data["run_id"]]
+        digests = [row["payload"]["digest"] for row in run_rows if row["type"] == "subject.read"]
         reads = [row["payload"] for row in oracle.of(api.rows, "subject.read")]
-        texts = [one["content"] for one in reads if one["digest"] in digests[-1:] and one["content"] is not None]
+        texts = [read["content"] for read in reads if read["digest"] in digests[-1:] and read["content"] is not None]
         assert data["content"] == near(texts[0] if texts else None)
 
 
 def test_compare(api):
-    pairs = [(a, b) for a, b in pairwise(api.runs) if all(_ended(api, run) for run in (a, b))]
+    pairs = [(a, b) for a, b in pairwise(api.runs) if all(_is_completed_nightly(api, run) for run in (a, b))]
     for a, b in pairs:
-        found = api.get(f"/compare?a={a}&b={b}&allow_incomparable=true")
+        document = api.get(f"/compare?a={a}&b={b}&allow_incomparable=true")
         scored, flipped = oracle.flips(api.rows, a, b, "a")
-        shown = [[one["subject_id"], one["score_a"], one["score_b"]] for one in found["flips"] if one["label"] == "a"]
-        assert sorted(one for one in shown if one[0] in scored) == near(sorted(flipped))
-        for label, counts in found["passes"].items():
-            known, changed = oracle.flips(api.rows, a, b, label)
-            gained = [one for one in changed if one[1] < one[2]]
+        flips = [
+            [difference["subject_id"], difference["score_a"], difference["score_b"]]
+            for difference in document["flips"]
+            if difference["label"] == "a"
+        ]
+        assert sorted(difference for difference in flips if difference[0] in scored) == near(sorted(flipped))
+        for label, counts in document["passes"].items():
+            known_ids, changed = oracle.flips(api.rows, a, b, label)
+            gained = [difference for difference in changed if difference[1] < difference[2]]
             assert [counts["known"], counts["b"], counts["a"]] == near(
-                [len(known), len(gained), len(changed) - len(gained)]
+                [len(known_ids), len(gained), len(changed) - len(gained)]
             )
-        for label, one in found["comparisons"]["stats/paired"]["criteria"].items():
-            _paired(api.rows, a, b, label, one)
-        _unpaired(api.rows, a, b, found["comparisons"])
+        for label, difference in document["comparisons"]["stats/paired"]["criteria"].items():
+            _paired(api.rows, a, b, label, difference)
+        _unpaired(api.rows, a, b, document["comparisons"])
         differs = oracle.differing(api.rows, a, b)
-        assert [one for one in found["differs"] if not one.startswith("the model that answered")] == differs
-        assert found["comparable"] is (found["differs"] == [])
-        api.get(f"/compare?a={a}&b={b}", status=200 if found["comparable"] else 409)
+        assert [
+            difference for difference in document["differs"] if not difference.startswith("the model that answered")
+        ] == differs
+        assert document["comparable"] is (document["differs"] == [])
+        api.get(f"/compare?a={a}&b={b}", status=200 if document["comparable"] else 409)
 
 
-def _unpaired(rows, a, b, found):
+def _unpaired(rows, a, b, figures):
     """Comparisons that do not go by subjects, of the criteria that both runs have."""
-    for label, delta in found["stats/cliffs_delta"]["criteria"].items():
+    for label, delta in figures["stats/cliffs_delta"]["criteria"].items():
         before, after = (oracle.scores_of(rows, run, label) for run in (a, b))
-        welch = found["stats/significance"]["criteria"][label]
+        welch = figures["stats/significance"]["criteria"][label]
         assert (delta["n_baseline"], delta["n_variant"]) == (len(before), len(after))
         assert (welch["n_baseline"], welch["n_variant"]) == (len(before), len(after))
         if before and after:
-            ahead = sum((one > two) - (one < two) for one in after for two in before)
+            ahead = sum((first > second) - (first < second) for first in after for second in before)
             assert delta["delta"] == near(ahead / len(before) / len(after))
             mean_difference = sum(after) / len(after) - sum(before) / len(before)
-            assert found["stats/score_delta"]["criteria"][label] == near(mean_difference)
+            assert figures["stats/score_delta"]["criteria"][label] == near(mean_difference)
             assert welch["mean_difference"] == near(mean_difference)
         if welch["t"] is not None and min(len(set(before)), len(set(after))) > 1:
-            wanted = stats.ttest_ind(after, before, equal_var=False)
-            assert (welch["t"], welch["p_value"]) == (near(float(wanted.statistic)), near(float(wanted.pvalue)))
+            expected = stats.ttest_ind(after, before, equal_var=False)
+            assert (welch["t"], welch["p_value"]) == (near(float(expected.statistic)), near(float(expected.pvalue)))
 
 
-def _ended(api, run):
+def _is_completed_nightly(api, run):
     name = oracle.of(api.rows, "run.started", run=run)[0]["payload"]["name"]
     return name.startswith("nightly") and oracle.of(api.rows, "run.completed", run=run)
 
 
-def _paired(rows, a, b, label, found):
+def _paired(rows, a, b, label, figures):
     scores = [{row["subject_id"]: row["payload"]["score"] for row in oracle.of(rows, "eval.completed", run=run, judge=(label,))} for run in (a, b)]  # fmt: skip
     differences = [scores[1][id] - scores[0][id] for id in scores[0] if id in scores[1]]
-    assert found["n_pairs"] == len(differences)
+    assert figures["n_pairs"] == len(differences)
     if differences:
-        assert found["mean_difference"] == near(sum(differences) / len(differences))
-    if found["t"] is not None:
-        wanted = stats.ttest_1samp(differences, 0)
-        assert (found["t"], found["p_value"]) == (near(float(wanted.statistic)), near(float(wanted.pvalue)))
-        low, high = wanted.confidence_interval(0.95)
-        assert (found["ci_low"], found["ci_high"]) == (near(float(low)), near(float(high)))
+        assert figures["mean_difference"] == near(sum(differences) / len(differences))
+    if figures["t"] is not None:
+        expected = stats.ttest_1samp(differences, 0)
+        assert (figures["t"], figures["p_value"]) == (near(float(expected.statistic)), near(float(expected.pvalue)))
+        low, high = expected.confidence_interval(0.95)
+        assert (figures["ci_low"], figures["ci_high"]) == (near(float(low)), near(float(high)))
 
 
 def test_every_route_is_asked_here(api):
-    asked = {
+    requested = {
         "/analytics/quality",
         "/analytics/cost",
         "/analytics/savings",
         "/analytics/turns/{id}",
         "/analytics/backlog",
     }
-    asked |= {
+    requested |= {
         "/analytics/agreement",
         "/analytics/agreement/days",
         "/judges",
@@ -355,17 +366,17 @@ def test_every_route_is_asked_here(api):
         "/runs/{run_id}",
         "/runs/{run_id}/rows",
     }
-    others = {"/compare", "/labels", "/events", "/ledgers", "/session"}
-    assert set(api.get("/openapi.json")["paths"]) == asked | others
+    other_paths = {"/compare", "/labels", "/events", "/ledgers", "/session"}
+    assert set(api.get("/openapi.json")["paths"]) == requested | other_paths
 
 
 def test_cost_has_a_window_and_the_price_list(api):
-    found = api.get("/analytics/cost?from=2000-01-01&to=2001-01-01")
-    assert found["window"] == {"from": "2000-01-01T00:00:00.000Z", "to": "2001-01-01T00:00:00.000Z"}
-    assert (found["data"], found["total_usd"]) == ([], "0")
-    assert found["current_pricing_version"] == oracle.pricing_version(api.rows, None)
-    whole = api.get(f"/analytics/cost?run={api.runs[-1]}")
-    assert whole["window"] == {"from": None, "to": None}
+    document = api.get("/analytics/cost?from=2000-01-01&to=2001-01-01")
+    assert document["window"] == {"from": "2000-01-01T00:00:00.000Z", "to": "2001-01-01T00:00:00.000Z"}
+    assert (document["data"], document["total_usd"]) == ([], "0")
+    assert document["current_pricing_version"] == oracle.pricing_version(api.rows, None)
+    all_costs = api.get(f"/analytics/cost?run={api.runs[-1]}")
+    assert all_costs["window"] == {"from": None, "to": None}
     ends = api.get("/analytics/cost")["window"]
     first, last = (datetime.fromisoformat(ends[name]) for name in ("from", "to"))
     assert last - first == timedelta(days=7)

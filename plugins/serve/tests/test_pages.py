@@ -1,4 +1,4 @@
-"""What the dashboard asks for beside the answers of commands, and how it is handed out."""
+"""Requests of the dashboard other than the commands' documents, and the delivery of its files."""
 
 from __future__ import annotations
 
@@ -40,39 +40,39 @@ def browser(ledger):
 
 def test_agreement_by_day_sums_to_agreement(client):
     for window in ("0", "0.15", "1"):
-        whole = client.get(f"/analytics/agreement?judge=a&judge=b&window={window}").json()
+        total = client.get(f"/analytics/agreement?judge=a&judge=b&window={window}").json()
         days = client.get(f"/analytics/agreement/days?judge=a&judge=b&window={window}").json()
-        assert (days["n"], days["within"], days["window"]) == (whole["n"], whole["within"], whole["window"])
-        assert sum(one["n"] for one in days["data"]) == whole["n"]
-        assert all(one["day"] < two["day"] for one, two in pairwise(days["data"]))
+        assert (days["n"], days["within"], days["window"]) == (total["n"], total["within"], total["window"])
+        assert sum(first["n"] for first in days["data"]) == total["n"]
+        assert all(first["day"] < second["day"] for first, second in pairwise(days["data"]))
 
 
 def test_agreement_by_day_moves_with_a_persons_verdict(client):
     client.post("/labels", json={"subject_id": "s/1", "score": 0.5}, headers=bearer(LABELLING))
-    apart = abs(client.get("/analytics/turns/s/1").json()["data"]["evaluations"][0]["score"] - 0.5)
-    for window in (apart - 0.01, apart + 0.01):
+    distance = abs(client.get("/analytics/turns/s/1").json()["data"]["evaluations"][0]["score"] - 0.5)
+    for window in (distance - 0.01, distance + 0.01):
         days = client.get(f"/analytics/agreement/days?judge=a&judge=human&window={window:.2f}").json()
-        assert (days["n"], days["within"]) == (1, float(window > apart))
+        assert (days["n"], days["within"]) == (1, float(window > distance))
 
 
 def test_agreement_by_day_of_three_judges_is_that_of_their_spread(client):
     client.post("/labels", json={"subject_id": "s/1", "score": 0}, headers=bearer(LABELLING))
-    asked = "judge=a&judge=b&judge=human"
-    whole = client.get(f"/analytics/agreement?{asked}").json()
-    days = client.get(f"/analytics/agreement/days?{asked}").json()
-    assert (days["n"], days["within"]) == (whole["n"], whole["within"])
+    query = "judge=a&judge=b&judge=human"
+    total = client.get(f"/analytics/agreement?{query}").json()
+    days = client.get(f"/analytics/agreement/days?{query}").json()
+    assert (days["n"], days["within"]) == (total["n"], total["within"])
 
 
 def test_judges_are_counted(client):
     client.post("/labels", json={"subject_id": "s/1", "score": 0.5}, headers=bearer(LABELLING))
-    found = {(one["judge"], one["judge_kind"]): one["count"] for one in client.get("/judges").json()["data"]}
-    assert found == {("a", "heuristic"): 4, ("b", "heuristic"): 4, ("human", "human"): 1}
+    counts = {(row["judge"], row["judge_kind"]): row["count"] for row in client.get("/judges").json()["data"]}
+    assert counts == {("a", "heuristic"): 4, ("b", "heuristic"): 4, ("human", "human"): 1}
 
 
 def test_a_subject_has_the_conversation_that_it_is_part_of(client):
     turns = client.get("/analytics/turns/s/2").json()["data"]["conversation"]
     assert [turn["id"] for turn in turns] == ["s/1", "s/2"]
-    assert [(one["role"], one["text"]) for one in turns[1]["messages"]] == [
+    assert [(message["role"], message["text"]) for message in turns[1]["messages"]] == [
         ("user", "Where is Canberra?"),
         ("assistant", "In Australia, 2."),
     ]
@@ -107,9 +107,9 @@ def test_the_page_needs_the_token_and_runs_nothing_but_its_own_script(browser, p
 
 
 def test_without_a_token_a_browser_reads_what_to_do_and_a_program_reads_json(browser):
-    shown = browser.get("/", headers={"accept": "text/html"})
-    assert (shown.status_code, shown.headers["content-type"]) == (401, "text/html; charset=utf-8")
-    assert "dicast serve" in shown.text
+    response = browser.get("/", headers={"accept": "text/html"})
+    assert (response.status_code, response.headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert "dicast serve" in response.text
     assert browser.get("/").json()["error"]["message"].startswith("the request needs the header")
 
 
@@ -140,30 +140,30 @@ def test_turns_that_a_watch_has_not_judged_yet_are_counted(tmp_path):
         return json.loads(done.stdout)["waiting"]
 
     assert waiting() == {"turns": 2, "oldest": f"{now}:01.000Z", "more": False}
-    ended = {
+    end_event = {
         "type": "session.ended",
         "time": f"{now}:09.000Z",
         "session_id": "s",
         "payload": {"disposition": "completed"},
     }
     with (tmp_path / "trace.jsonl").open("a") as file:
-        file.write(json.dumps(ended) + "\n")
+        file.write(json.dumps(end_event) + "\n")
     subprocess.run(watch, cwd=tmp_path, check=False, capture_output=True)
     assert waiting() == {"turns": 0, "oldest": None, "more": False}
 
 
 def test_requests_on_one_connection_are_answered_at_once(ledger):
     server = Server(ledger.parent)
-    connection, took = HTTPConnection("127.0.0.1", server.port, timeout=10), []
+    connection, durations = HTTPConnection("127.0.0.1", server.port, timeout=10), []
     try:
         for _ in range(40):
             began = time.monotonic()
             connection.request("GET", "/session", headers=bearer(READING))
             assert connection.getresponse().read()
-            took.append(time.monotonic() - began)
+            durations.append(time.monotonic() - began)
     finally:
         connection.close()
         server.end()
-    assert sorted(took)[10] < 0.03, (
+    assert sorted(durations)[10] < 0.03, (
         "the body waits until the client has said that it has the head, which it does after 40 ms"
     )

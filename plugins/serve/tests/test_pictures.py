@@ -14,7 +14,7 @@ from .test_dashboard import BROWSERS, Tab
 pytestmark = pytest.mark.slow
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEklEQVR4nGP4z8CAFWEXHbQSACj/P8Fu7N9hAAAAAElFTkSuQmCC"
-ASKED = [
+PICTURE_MESSAGES = [
     {"role": "user", "content": [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}]},
     {
         "role": "user",
@@ -32,7 +32,9 @@ def server(tmp_path):
         "https://example.invalid/a.png",
         "data:image/svg+xml,<svg onload='alert(1)'></svg>",
     ]
-    (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "a", "input": ASKED, "output": "x", "photo": photos}) + "\n")
+    (tmp_path / "rows.jsonl").write_text(
+        json.dumps({"id": "a", "input": PICTURE_MESSAGES, "output": "x", "photo": photos}) + "\n"
+    )
     (tmp_path / "p.yaml").write_text(
         f"{SOURCE}\nmetrics: [proxy/format]\nledger: {{ledger/sqlite: {{path: ledger.db}}}}\n"
     )
@@ -43,13 +45,13 @@ def server(tmp_path):
 
 
 def test_dashboard_draws_pictures_and_shows_markers_for_the_rest(server):
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
         pytest.skip("there is no Chromium here: apt-get install chromium")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         with Tab(browser, server, "#/subject/row/a", wait=".picture img") as page:
             page.wait_for_function("[...document.images].every((one) => one.naturalWidth === 8)")
             assert page.locator(".picture").count() == 3

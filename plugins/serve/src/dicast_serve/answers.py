@@ -1,4 +1,4 @@
-"""Answers: made of the ledger, and kept as long as it stands still."""
+"""Answers to requests, cached while the ledger does not change."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ from starlette.responses import Response
 
 from dicast import ConfigError, Head, Ledger, nearest
 
+from .columns import CachedLedger, Columns
 from .documents import dumped
-from .first_page import asked
-from .kept import Columns, Remembering
+from .first_page import first_requests
 from .parameters import BadRequest, in_parameters, values_of
 from .reading import ServedLedger
 from .rounds import Rounds
 from .routes import ROUTES, Route
 
 ROUND = "dicast-round"
-"""The header by which a viewer says which round it asks in."""
+"""Header with the name of the round of a viewer's request."""
 
 ANY = "*"
-"""In place of the ETags that a client has: any answer, as long as there is one."""
+"""Value of ``If-None-Match`` that matches any answer."""
 
-AT_ONCE = 1
-"""Answers about all verdicts that are made at the same time; the others wait. Two would take no less time, and twice the memory."""
+HEAVY_LIMIT = 1
+"""Answers about all verdicts computed at the same time; others wait. Two would take the same time and twice the memory."""
 
-LIGHT_AT_ONCE = 2
-"""Likewise of those that do not look at all verdicts, which need not wait for the others."""
+LIGHT_LIMIT = 2
+"""Answers computed at the same time that do not read all verdicts. They need not wait for the heavy ones."""
 
-KEPT_BYTES = 20_000_000
-"""Answers that are kept, in all."""
+CACHE_BYTES = 20_000_000
+"""Size of all cached answers, at most."""
 
 
 @attrs.frozen
 class Served:
-    """The ledgers, by the names that they are asked for by; the first is meant where none is named."""
+    """The served ledgers by name; a request without a name gets the first."""
 
     ledgers: Mapping[str, ServedLedger]
 
     @classmethod
     def of(cls, paths: Sequence[Path]) -> Served:
-        """The ledgers at *paths*, each named after its file, and of several alike with a number."""
-        found: dict[str, ServedLedger] = {}
+        """Return the ledgers at *paths*, each named after its file. Equal file names get a number."""
+        ledgers: dict[str, ServedLedger] = {}
         for path in dict.fromkeys(paths):
             stem = path.stem or "ledger"
             names = chain([stem], (f"{stem}-{number}" for number in count(2)))
-            found[next(name for name in names if name not in found)] = ServedLedger(path)
-        return cls(found)
+            ledgers[next(name for name in names if name not in ledgers)] = ServedLedger(path)
+        return cls(ledgers)
 
     def ledger(self, name: str | None) -> ServedLedger:
-        """What reads the ledger *name*.
+        """Return the reader of the ledger *name*, by default of the first.
 
-        :raises BadRequest: when there is none.
+        :raises BadRequest: when no ledger has this name.
         """
         if name is None:
             return next(iter(self.ledgers.values()))
@@ -77,134 +77,136 @@ class Served:
 
 
 class Answers:
-    """Makes answers, and keeps those of the newest heads: an answer is made anew as soon as the ledger has grown."""
+    """Computes answers and caches the newest of them. A new row in the ledger makes its cached answers obsolete."""
 
     def __init__(self, served: Served) -> None:
         self.served = served
-        self._kept: OrderedDict[bytes, bytes] = OrderedDict()
+        self._cache: OrderedDict[bytes, bytes] = OrderedDict()
         self._size = 0
         self._making: dict[bytes, asyncio.Task[bytes]] = {}
         self._columns: dict[ServedLedger, Columns] = {}
         self._rounds: dict[ServedLedger, Rounds] = {}
-        self._light = asyncio.Semaphore(LIGHT_AT_ONCE)
-        self._heavy = ThreadPoolExecutor(AT_ONCE, "answers")  # threads of their own: each one's memory is apart
+        self._light = asyncio.Semaphore(LIGHT_LIMIT)
+        self._heavy = ThreadPoolExecutor(
+            HEAVY_LIMIT, "answers"
+        )  # separate threads: each thread has its own memory arena
 
     def prepare(self) -> None:
-        """Read the columns of the first ledger in the background, and join them, before the first page asks for what is made of them.
+        """Read and join the columns of the first ledger in the background, before the first page asks for figures.
 
-        A ledger that cannot be read is left to whoever asks for it, who is told.
+        An error of reading is dropped here: the first request for the figures reports it.
         """
         ledger = self.served.ledger(None)
-        self._heavy.submit(prepared, ledger, self._columns.setdefault(ledger, Columns()))
+        self._heavy.submit(prepare_columns, ledger, self._columns.setdefault(ledger, Columns()))
 
     def rounds(self, ledger: ServedLedger) -> Rounds:
-        """The rounds of *ledger*."""
+        """Return the rounds of *ledger*."""
         return self._rounds.setdefault(ledger, Rounds())
 
     async def answer(self, route: Route, values: Mapping[str, Any], request: Request) -> Response:
-        """The answer of a route, or that it is still the one that the client has."""
+        """Return the answer of a route, or 304 if the client has the current one."""
         name = values["ledger"]
         ledger = self.served.ledger(name)
-        given = {name: value for name, value in values.items() if name != "ledger"}
+        arguments = {name: value for name, value in values.items() if name != "ledger"}
         head = await self.rounds(ledger).head(request.headers.get(ROUND), lambda: asyncio.to_thread(ledger.head))
         key = _key(route, values, head, name)
         had = tags_of(request)
         if not route.by_clock and _tag(key) in had:
             return Response(status_code=304, headers={"etag": _tag(key)})
-        body = self._kept.get(key)
+        body = self._cache.get(key)
         if body is None:
             task = self._making.get(key)
             if task is None:
-                task = self._making[key] = asyncio.create_task(self._make(key, route, ledger, given, head))
+                task = self._making[key] = asyncio.create_task(self._make(key, route, ledger, arguments, head))
             body = await asyncio.shield(task)
         else:
-            self._kept.move_to_end(key)  # what nobody asks for goes first: an answer of a second ago, too
+            self._cache.move_to_end(key)  # the least recently used answer is dropped first
         tag = _tag(body if route.by_clock else key)
         if had & {tag, ANY}:
             return Response(status_code=304, headers={"etag": tag})
         return Response(body, media_type="application/json", headers={"etag": tag})
 
     async def _make(
-        self, key: bytes, route: Route, ledger: ServedLedger, given: Mapping[str, Any], head: Head | None
+        self, key: bytes, route: Route, ledger: ServedLedger, arguments: Mapping[str, Any], head: Head | None
     ) -> bytes:
         try:
             if route.light:
                 async with self._light:
-                    body = await asyncio.to_thread(answered, route, ledger, given)
+                    body = await asyncio.to_thread(json_answer, route, ledger, arguments)
             else:
                 body = await asyncio.get_running_loop().run_in_executor(
-                    self._heavy, self._timed, route, ledger, given, head
+                    self._heavy, self._timed, route, ledger, arguments, head
                 )
         finally:
             del self._making[key]
-        self._keep(key, body)
+        self._store(key, body)
         return body
 
-    def _timed(self, route: Route, ledger: ServedLedger, given: Mapping[str, Any], head: Head | None) -> bytes:
+    def _timed(self, route: Route, ledger: ServedLedger, arguments: Mapping[str, Any], head: Head | None) -> bytes:
         began = monotonic()
         try:
-            return answered(route, ledger, given, self._columns.setdefault(ledger, Columns()), head)
+            return json_answer(route, ledger, arguments, self._columns.setdefault(ledger, Columns()), head)
         finally:
-            self.rounds(ledger).took(monotonic() - began)
+            self.rounds(ledger).add_busy_time(monotonic() - began)
 
-    def _keep(self, key: bytes, body: bytes) -> None:
-        self._kept[key] = body
+    def _store(self, key: bytes, body: bytes) -> None:
+        self._cache[key] = body
         self._size += len(body)
-        while self._size > KEPT_BYTES:
-            self._size -= len(self._kept.popitem(last=False)[1])
+        while self._size > CACHE_BYTES:
+            self._size -= len(self._cache.popitem(last=False)[1])
 
 
 def tags_of(request: Request) -> set[str]:
-    """The ETags that the client has, weak ones as if they were strong (RFC 9110, 13.1.2)."""
-    given = ",".join(request.headers.getlist("if-none-match"))
-    return {one.strip().removeprefix("W/") for one in given.split(",")}
+    """Return the ETags that the client has; weak tags count as strong ones (RFC 9110, 13.1.2)."""
+    header = ",".join(request.headers.getlist("if-none-match"))
+    return {tag.strip().removeprefix("W/") for tag in header.split(",")}
 
 
-def answered(
+def json_answer(
     route: Route,
     ledger: ServedLedger,
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     columns: Columns | None = None,
     head: Head | None = None,
 ) -> bytes:
-    """The answer of a route, in JSON; with *columns* made of those that are kept for this *head*, or else for the newest."""
+    """Return the answer of a route in JSON. With *columns*, it uses the columns cached for *head*, by default for the newest head."""
 
     def answer(live: Ledger) -> Mapping[str, Any]:
-        known = live if columns is None else cast(Ledger, Remembering(live, columns, head or live.head()))
+        source = live if columns is None else cast(Ledger, CachedLedger(live, columns, head or live.head()))
         try:
-            return route.answer(known, given)
+            return route.answer(source, arguments)
         except ConfigError as error:
-            raise type(error)(in_parameters(error, given)) from error
+            raise type(error)(in_parameters(error, arguments)) from error
 
     return dumped(ledger.read(answer))
 
 
-def prepared(ledger: ServedLedger, columns: Columns) -> None:
-    """Make *columns* ready for what the first page asks."""
+def prepare_columns(ledger: ServedLedger, columns: Columns) -> None:
+    """Fill *columns* with the data that the first page needs."""
     routes = {route.path: route for route in ROUTES}
 
     def ask(path: str, query: Sequence[tuple[str, str]] = ()) -> Any:
-        return orjson.loads(answered(routes[path], ledger, values_of(routes[path].parameters, query, {}), columns))
+        return orjson.loads(json_answer(routes[path], ledger, values_of(routes[path].parameters, query, {}), columns))
 
-    for path, query in asked(ask("/judges")["data"]):
+    for path, query in first_requests(ask("/judges")["data"]):
         ask(path, query)
 
 
 def _key(route: Route, values: Mapping[str, Any], head: Head | None, ledger: str | None) -> bytes:
-    """What tells one answer from another: the route, its values, how far the ledger goes, and the time where that matters."""
-    told: list[object] = [
+    """Return the cache key of an answer: route, values, head of the ledger, and the time if the answer depends on it."""
+    parts: list[object] = [
         route.path,
         ledger,
         sorted((name, str(value)) for name, value in values.items()),
         head and head.digest,
     ]
     if {"from", "to"} <= values.keys() and values["to"] is None:
-        told.append(int(time() // 60))  # the window moves with the clock
+        parts.append(int(time() // 60))  # the window moves with the clock
     if route.by_clock:
-        told.append(int(time()))
-    return orjson.dumps(told)
+        parts.append(int(time()))
+    return orjson.dumps(parts)
 
 
-def _tag(told: bytes) -> str:
-    """The ETag of what is *told*."""
-    return f'"{sha256(told).hexdigest()[:32]}"'
+def _tag(content: bytes) -> str:
+    """Return the ETag of *content*."""
+    return f'"{sha256(content).hexdigest()[:32]}"'

@@ -1,4 +1,4 @@
-"""The ASGI application: routes, answers that are kept as long as the ledger stands still, and errors as JSON."""
+"""The ASGI application: routes, cached answers, and errors as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dicast import (
 )
 
 from . import openapi
-from .answers import Answers, Served, answered
+from .answers import Answers, Served, json_answer
 from .documents import dumped
 from .guard import Guard, Tokens, error_response, token_of
 from .labels import MAX_BODY_BYTES, label_of, record
@@ -47,7 +47,7 @@ def application(
     *,
     prepare: bool = False,
 ) -> ASGIApp:
-    """The application over the ledgers at *paths*; *pages* are routes beside those of the API. *prepare* lets it begin to read at once."""
+    """Return the application over the ledgers at *paths*. *pages* are routes in addition to the API's; *prepare* starts reading at once."""
     served = Served.of(paths)
     answers = Answers(served)
     tails = Tails(answers.rounds)
@@ -57,15 +57,15 @@ def application(
     async def ledgers(request: Request) -> Response:
         values_of((), request.query_params.multi_items(), {})
         heads = [await asyncio.to_thread(ledger.head) for ledger in served.ledgers.values()]
-        told = (head and attrs.asdict(head) for head in heads)
-        data = [{"name": name, "head": head} for name, head in zip(served.ledgers, told, strict=True)]
+        documents = (head and attrs.asdict(head) for head in heads)
+        data = [{"name": name, "head": head} for name, head in zip(served.ledgers, documents, strict=True)]
         return Response(dumped({"data": data}), media_type="application/json")
 
     async def session(request: Request) -> Response:
         values_of((), request.query_params.multi_items(), {})
-        given = token_of(request, cookie)
+        token = token_of(request, cookie)
         return Response(
-            dumped({"may_label": given is not None and tokens.may_label(given)}), media_type="application/json"
+            dumped({"may_label": token is not None and tokens.may_label(token)}), media_type="application/json"
         )
 
     async def description(request: Request) -> Response:
@@ -78,13 +78,13 @@ def application(
         return await stream(tails, tail, request, values["after"])
 
     async def labels(request: Request) -> Response:
-        given = token_of(request, cookie)
-        if given is None or not tokens.may_label(given):
+        token = token_of(request, cookie)
+        if token is None or not tokens.may_label(token):
             return error_response(403, "giving a verdict needs the labelling token (--label-token-file)")
         values = values_of((LEDGER,), request.query_params.multi_items(), {})
         label = label_of(await _body(request))
-        made = await asyncio.to_thread(record, served.ledger(values["ledger"]), label)
-        return Response(dumped(made), 201, media_type="application/json")
+        document = await asyncio.to_thread(record, served.ledger(values["ledger"]), label)
+        return Response(dumped(document), 201, media_type="application/json")
 
     api = [_Anything(_pattern(route), _endpoint(route, answers), methods=["GET"]) for route in ROUTES]
     routes: list[BaseRoute] = [
@@ -110,23 +110,23 @@ def _endpoint(route: Route, answers: Answers) -> Callable[[Request], Awaitable[R
 
 
 def _pattern(route: Route) -> str:
-    """The path as Starlette has it: ids of subjects may hold slashes."""
+    """Return the path in Starlette's notation. Ids of subjects may contain slashes."""
     return route.path.replace("{id}", "{id:path}")
 
 
 def _regex(pattern: str) -> re.Pattern[str]:
-    """What matches a path: ids of subjects may hold line ends, too."""
+    """Return the regular expression of a path. Ids of subjects may contain line ends, too."""
     return re.compile(compile_path(pattern)[0].pattern, re.DOTALL)
 
 
 class _Anything(Path_):
-    def __init__(self, path: str, *given: Any, **more: Any) -> None:
-        super().__init__(path, *given, **more)
+    def __init__(self, path: str, *arguments: Any, **options: Any) -> None:
+        super().__init__(path, *arguments, **options)
         self.path_regex = _regex(path)
 
 
 def once(paths: Sequence[Path], address: str) -> bytes:
-    """The answer to ``GET address``, for scripts.
+    """Return the answer to ``GET address``, for scripts.
 
     :raises BadRequest: when no route has this path, or its parameters are wrong.
     """
@@ -135,16 +135,16 @@ def once(paths: Sequence[Path], address: str) -> bytes:
     parts = urlsplit(address)
     served = Served.of(paths)
     for route in ROUTES:
-        found = _regex(_pattern(route)).match(unquote(parts.path))
-        if found is not None:
+        match = _regex(_pattern(route)).match(unquote(parts.path))
+        if match is not None:
             query = parse_qsl(parts.query, keep_blank_values=True)
-            values = values_of((*route.parameters, LEDGER), query, found.groupdict())
+            values = values_of((*route.parameters, LEDGER), query, match.groupdict())
             ledger = served.ledger(values.pop("ledger"))
-            return answered(route, ledger, values)
-    known = [route.path for route in ROUTES]
-    near = nearest(parts.path, known)
+            return json_answer(route, ledger, values)
+    addresses = [route.path for route in ROUTES]
+    near = nearest(parts.path, addresses)
     raise BadRequest(
-        f"no path {parts.path!r}{f', did you mean {near!r}?' if near else ''}; there are {', '.join(known)}"
+        f"no path {parts.path!r}{f', did you mean {near!r}?' if near else ''}; there are {', '.join(addresses)}"
     )
 
 
@@ -161,22 +161,22 @@ async def _body(request: Request) -> bytes:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """What is wrong with a request, with all that is wrong: by itself (400), or with the ledger as it is (404, 409)."""
+    """Return all problems of a request: its own (400), or problems with the current ledger (404, 409, 503)."""
     if isinstance(error, RequestError):
         status = 404 if isinstance(error, NotFound) else 400 if isinstance(error, BadRequest) else 409
-        return error_response(status, str(error), [_problem(one) for one in error.problems])
+        return error_response(status, str(error), [_problem(problem) for problem in error.problems])
     if isinstance(error, LedgerError | LedgerRefused):
-        return error_response(503, "the ledger cannot be read now: run dicast ledger verify where it stands")
+        return error_response(503, "the ledger cannot be read now: run dicast ledger verify on the server")
     return error_response(500, f"a defect of dicast: {type(error).__name__}")
 
 
-def _problem(one: Any) -> dict[str, Any]:
-    return {"parameter": one.path, "value": one.value, "message": one.message, "hint": one.hint}
+def _problem(problem: Any) -> dict[str, Any]:
+    return {"parameter": problem.path, "value": problem.value, "message": problem.message, "hint": problem.hint}
 
 
 async def _http(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 500)
-    message = {404: "there is no such path; /openapi.json lists those that are", 405: "this path is not written to"}
+    message = {404: "there is no such path; /openapi.json lists the paths", 405: "this path is read-only"}
     response = error_response(status, message.get(status, "the request cannot be answered"))
     for name, value in (getattr(error, "headers", None) or {}).items():
         response.headers[name] = value

@@ -1,4 +1,4 @@
-"""``dicast serve``: the API over ledgers, on this machine unless another host is named."""
+"""``dicast serve``: the API over ledgers, on this machine unless ``--host`` names another address."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ LEAST_TOKEN = 16
     "ledgers",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="A ledger; may be repeated. $DICAST_LEDGER or .dicast/ledger.db without it.",
+    help="A ledger; may be repeated. Default: $DICAST_LEDGER or .dicast/ledger.db.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8600, show_default=True, help="The port; 0 takes a free one."
 )
 @click.option(
-    "--allow-host", "names", multiple=True, metavar="NAME", help="A name by which requests may ask for this host."
+    "--allow-host", "names", multiple=True, metavar="NAME", help="A further name that requests may have in Host."
 )
 @click.option(
-    "--token-file", type=click.Path(path_type=Path), help="A file with the token; without it one is made and printed."
+    "--token-file", type=click.Path(path_type=Path), help="A file with the token; by default a new token is printed."
 )
 @click.option(
-    "--label-token-file", type=click.Path(path_type=Path), help="A file with the token that allows to give verdicts."
+    "--label-token-file", type=click.Path(path_type=Path), help="A file with the token that allows giving verdicts."
 )
 @click.option("--once-json", "once", metavar="PATH", help="Print the answer to GET PATH, and exit.")
 def serve(
@@ -45,13 +45,13 @@ def serve(
     label_token_file: Path | None,
     once: str | None,
 ) -> None:
-    """Serve what ledgers say over HTTP. It is read-only. Every request needs the token."""
+    """Serve the figures and rows of ledgers over HTTP, read-only. Every request needs the token."""
     from .application import application
     from .application import once as answered
 
     paths = ledgers or (_usual(),)
     for path in paths:
-        read_ledger(path, lambda live: live.head())  # a missing one is refused before anything listens
+        read_ledger(path, lambda live: live.head())  # a missing ledger is refused before the server listens
     if once is not None:
         click.echo(answered(paths, once))
         return
@@ -62,13 +62,15 @@ def serve(
     labelling = None if label_token_file is None else _token(label_token_file, "--label-token-file")
     reading = secrets.token_urlsafe(24) if token_file is None else _token(token_file, "--token-file")
     if labelling == reading:
-        raise ConfigError("--token-file and --label-token-file hold the same token: who reads could give verdicts, too")
+        raise ConfigError(
+            "--token-file and --label-token-file hold the same token: every reader could give verdicts, too. Use two tokens"
+        )
     with listening_socket(host, port) as socket:
         port = socket.getsockname()[1]
         allowed, hosts = Tokens(reading, labelling), hosts_of(host, port, names)
         app = application(paths, allowed, hosts, f"dicast_{port}", pages(), prepare=True)
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{port}/"
+        bracketed_host = f"[{host}]" if ":" in host else host
+        address = f"http://{bracketed_host}:{port}/"
         click.echo(f"serving {', '.join(map(str, paths))} at {address}")
         if token_file is None:
             click.echo(f"open {address}?token={reading}")
@@ -84,12 +86,12 @@ def _usual() -> Path:
 
 def _token(path: Path, option: str) -> str:
     try:
-        found = read_text(path).strip()
+        token = read_text(path).strip()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8"
         raise ConfigError(f"{option}: {path} cannot be read ({why})") from error
-    if len(found) < LEAST_TOKEN or not found.isascii() or not found.isprintable() or " " in found:
+    if len(token) < LEAST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise ConfigError(
             f"{option}: a token has {LEAST_TOKEN} printable ASCII characters at least and no blank; make one with openssl rand -hex 24"
         )
-    return found
+    return token

@@ -1,4 +1,4 @@
-"""JSON as the API writes it: money as text, other numbers with six decimals at the most, rationales in one place alone."""
+"""JSON of the API: money as text, other numbers with at most six decimals, rationales in one place only."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dicast import Verdict
 DECIMALS = 6
 
 DIGITS = 1_000
-"""An amount of more digits than that no run has written, and it is not written out: 1e999999999 would take a gigabyte."""
+"""Largest exponent of an amount that is written in full. No run writes larger amounts, and 1e999999999 would take a gigabyte."""
 
 RATIONALE = "rationale_redacted"
-"""The signal that holds why a model judged as it did, where that was captured."""
+"""Signal with the model's reasons, if they were captured."""
 
 
 def dumped(document: object) -> bytes:
-    """*document* as JSON."""
+    """Return *document* as JSON."""
     return orjson.dumps(rounded(document), default=_plain)
 
 
 def rounded(value: Any) -> Any:
-    """*value* with its numbers rounded to :data:`DECIMALS`."""
+    """Return *value* with its numbers rounded to :data:`DECIMALS`."""
     if isinstance(value, float):
         return round(value, DECIMALS)
     if isinstance(value, Mapping):
@@ -38,7 +38,7 @@ def rounded(value: Any) -> Any:
 
 
 def without_rationale(value: Any) -> Any:
-    """*value* without what a model said of its reasons."""
+    """Return *value* without the reasons that a model gave."""
     if isinstance(value, Mapping):
         return {key: without_rationale(item) for key, item in value.items() if key != RATIONALE}
     if isinstance(value, list | tuple):
@@ -47,7 +47,7 @@ def without_rationale(value: Any) -> Any:
 
 
 def written(ms: int) -> str:
-    """Milliseconds since 1970 as the ledger writes times."""
+    """Return milliseconds since 1970 in the ledger's notation of times."""
     moment = datetime.fromtimestamp(ms // 1000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z"
 

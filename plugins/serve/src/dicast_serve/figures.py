@@ -1,4 +1,4 @@
-"""What is answered about quality, cost and agreement: the documents of the commands, and what is made of two of them."""
+"""Answers about quality, cost and agreement: the documents of the commands, and documents combined from two commands."""
 
 from __future__ import annotations
 
@@ -12,64 +12,66 @@ from dicast import Ledger
 from dicast.reading import read_open_judgments, read_verdicts
 
 from .reading import reader
-from .runs import known
+from .runs import full_run_id
 from .waiting import waiting
 
 DAYS = 7
-"""The length of a window that is not named."""
+"""Default length of a window."""
 
 Values = Mapping[str, Any]
 Document = dict[str, Any]
 
 
-def quality(ledger: Ledger, given: Values) -> Document:
-    """The document of ``dicast quality``."""
-    return {**reader("quality")(ledger, **_asked(ledger, given))}
+def quality(ledger: Ledger, values: Values) -> Document:
+    """Return the document of ``dicast quality``."""
+    return {**reader("quality")(ledger, **_reader_arguments(ledger, values))}
 
 
-def cost(ledger: Ledger, given: Values) -> Document:
-    """Return the document of ``dicast cost``, of the last 7 days where neither the window nor a run is named."""
-    asked = _asked(ledger, given)
-    if asked["run"] is None and asked["start"] is None:
-        asked["end"] = asked["end"] or datetime.now(UTC)
-        asked["start"] = asked["end"] - timedelta(days=DAYS)
-    return {**reader("cost")(ledger, **asked)}
+def cost(ledger: Ledger, values: Values) -> Document:
+    """Return the document of ``dicast cost``; without a window and a run, of the last 7 days."""
+    arguments = _reader_arguments(ledger, values)
+    if arguments["run"] is None and arguments["start"] is None:
+        arguments["end"] = arguments["end"] or datetime.now(UTC)
+        arguments["start"] = arguments["end"] - timedelta(days=DAYS)
+    return {**reader("cost")(ledger, **arguments)}
 
 
-def agreement(ledger: Ledger, given: Values) -> Document:
-    """The document of ``dicast agreement``."""
-    return {**reader("agreement")(ledger, **_asked(ledger, given))}
+def agreement(ledger: Ledger, values: Values) -> Document:
+    """Return the document of ``dicast agreement``."""
+    return {**reader("agreement")(ledger, **_reader_arguments(ledger, values))}
 
 
-def agreement_days(ledger: Ledger, given: Values) -> Document:
-    """Agreement day by day."""
-    return {**reader("agreement_days")(ledger, **_asked(ledger, given))}
+def agreement_days(ledger: Ledger, values: Values) -> Document:
+    """Return agreement by day."""
+    return {**reader("agreement_days")(ledger, **_reader_arguments(ledger, values))}
 
 
-def compare(ledger: Ledger, given: Values) -> Document:
-    """The document of ``dicast compare``, of runs in this ledger and of nothing else."""
-    runs = {side: known(ledger, given[side]) for side in ("a", "b")}
-    chosen = {name: value for name, value in given.items() if value is not None}
+def compare(ledger: Ledger, values: Values) -> Document:
+    """Return the document of ``dicast compare``. Both runs must be in this ledger."""
+    runs = {side: full_run_id(ledger, values[side]) for side in ("a", "b")}
+    chosen = {name: value for name, value in values.items() if value is not None}
     return {**reader("compare")(ledger, **{**chosen, **runs})}
 
 
-def savings(ledger: Ledger, given: Values) -> Document:
-    """What judging has cost by model, beside what it would have cost had every verdict been escalated, and how good the work was."""
-    found = reader("quality")(ledger, group_by="model", subject_kind="turn", saved=True, **_asked(ledger, given))
+def savings(ledger: Ledger, values: Values) -> Document:
+    """Return by model the cost of judging, its cost had every verdict been escalated, and the quality of the work."""
+    document = reader("quality")(
+        ledger, group_by="model", subject_kind="turn", saved=True, **_reader_arguments(ledger, values)
+    )
     spent = {row["model"]: row for row in reader("cost")(ledger, group_by="model")["data"]}
     return {
-        "window": found["window"],
-        "current_pricing_version": found["current_pricing_version"],
-        "data": [_saved(row, spent.get(row["chosen_model"])) for row in found["data"]],
+        "window": document["window"],
+        "current_pricing_version": document["current_pricing_version"],
+        "data": [_saved(row, spent.get(row["chosen_model"])) for row in document["data"]],
     }
 
 
 def _saved(row: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Document:
-    paid, more = row["judge_cost_usd_total"], row["judge_cost_usd_saved"]
+    paid, extra_cost = row["judge_cost_usd_total"], row["judge_cost_usd_saved"]
     all_escalated = saved = None
-    if paid is not None and more is not None:
-        whole = (Decimal(paid) + more).quantize(Decimal("0.000001"))
-        all_escalated, saved = f"{whole:f}", f"{whole - Decimal(paid):f}"
+    if paid is not None and extra_cost is not None:
+        escalated_cost = (Decimal(paid) + extra_cost).quantize(Decimal("0.000001"))
+        all_escalated, saved = f"{escalated_cost:f}", f"{escalated_cost - Decimal(paid):f}"
     names = ("chosen_model", "verdict_count", "scored_count", "mean_score", "p50_score", "p10_score", "below_floor")
     return {
         **{name: row[name] for name in names},
@@ -84,11 +86,13 @@ def _saved(row: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Document:
     }
 
 
-def backlog(ledger: Ledger, given: Values) -> Document:
-    """What was begun and has not ended, by judge and kind of subject, with the oldest of each; and the turns that wait to be begun."""
-    run_id = None if given["run"] is None else known(ledger, given["run"])
-    wanted = given["subject_kind"]
-    open_ = [entry.event for entry in read_open_judgments(ledger, run_id) if wanted in (None, entry.event.subject_kind)]
+def backlog(ledger: Ledger, values: Values) -> Document:
+    """Return started evaluations without an end, by judge and kind of subject, with the oldest; and turns that wait for judging."""
+    run_id = None if values["run"] is None else full_run_id(ledger, values["run"])
+    subject_kind = values["subject_kind"]
+    open_ = [
+        entry.event for entry in read_open_judgments(ledger, run_id) if subject_kind in (None, entry.event.subject_kind)
+    ]
     counts = Counter((str(event.payload["judge"]), str(event.subject_kind)) for event in open_)
     oldest: dict[tuple[str, str], str] = {}
     for event in open_:
@@ -103,14 +107,14 @@ def backlog(ledger: Ledger, given: Values) -> Document:
     }
 
 
-def judges(ledger: Ledger, given: Values) -> Document:
-    """Who has judged what: each judge by kind of subject, with its verdicts and failures counted."""
-    found = read_verdicts(ledger)
+def judges(ledger: Ledger, values: Values) -> Document:
+    """Return the number of verdicts and failures of each judge, by kind of subject."""
+    rows = read_verdicts(ledger)
     counts: Counter[tuple[str, str, str | None]] = Counter()
-    for code, count in Counter(found.codes).items():
-        origin = found.origins[code]
+    for code, count in Counter(rows.codes).items():
+        origin = rows.origins[code]
         counts[origin.judge, origin.kind, origin.judge_kind] += count
-    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0][0], one[0][1], one[0][2] or ""))
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0][0], item[0][1], item[0][2] or ""))
     return {
         "data": [
             {"judge": judge, "subject_kind": kind, "judge_kind": by, "count": count}
@@ -119,13 +123,13 @@ def judges(ledger: Ledger, given: Values) -> Document:
     }
 
 
-def _asked(ledger: Ledger, given: Values) -> dict[str, Any]:
-    """*given* with the names that readers have for the ends of the window, and with runs that the ledger has."""
+def _reader_arguments(ledger: Ledger, values: Values) -> dict[str, Any]:
+    """Return *values* as arguments of readers: their names for the ends of the window, and full ids of runs."""
     names = {"from": "start", "to": "end"}
-    found = {names.get(name, name): value for name, value in given.items()}
-    match found.get("run"):
+    arguments = {names.get(name, name): value for name, value in values.items()}
+    match arguments.get("run"):
         case str(run):
-            found["run"] = known(ledger, run)
+            arguments["run"] = full_run_id(ledger, run)
         case tuple(runs):
-            found["run"] = tuple(known(ledger, run) for run in runs)
-    return found
+            arguments["run"] = tuple(full_run_id(ledger, run) for run in runs)
+    return arguments

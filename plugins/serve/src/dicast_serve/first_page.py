@@ -1,26 +1,27 @@
-"""What the dashboard's first page asks about all verdicts, where nothing was chosen: what answers are made of can be made ready before."""
+"""Requests of the dashboard's first page before the user chooses anything. They are known, so the server can prepare them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-Asked = tuple[str, Sequence[tuple[str, str]]]
+PageRequest = tuple[str, Sequence[tuple[str, str]]]
 """A path, and the pairs of its query."""
 
 
-def asked(judges: Sequence[Mapping[str, Any]]) -> Iterator[Asked]:
-    """The quality of what was judged most, and how far a person, or else another judge, agrees with the judge that judged most of it.
+def first_requests(judges: Sequence[Mapping[str, Any]]) -> Iterator[PageRequest]:
+    """Yield the requests for quality and agreement of the first page.
 
-    *judges* are the data of ``/judges``.
+    Quality is of the kind of subject with the most verdicts. Agreement is of the judge with the most verdicts on it and a person, else another
+    judge. *judges* is the data of ``/judges``.
     """
     if not judges:
         return
     kind = judges[0]["subject_kind"]
     yield "/analytics/quality", [("subject_kind", kind)]
-    of_kind = [one for one in judges if one["subject_kind"] == kind]
-    people = [one["judge"] for one in of_kind if one["judge_kind"] == "human"][:1]
-    others = [name for name in dict.fromkeys(one["judge"] for one in of_kind) if name not in people]
-    pair = [*others[:1], *people, *others[1:]][:2]
+    of_kind = [judge for judge in judges if judge["subject_kind"] == kind]
+    people = [judge["judge"] for judge in of_kind if judge["judge_kind"] == "human"][:1]
+    other_judges = [name for name in dict.fromkeys(judge["judge"] for judge in of_kind) if name not in people]
+    pair = [*other_judges[:1], *people, *other_judges[1:]][:2]
     if len(pair) == 2:
         yield "/analytics/agreement", [("subject_kind", kind), *(("judge", name) for name in pair)]

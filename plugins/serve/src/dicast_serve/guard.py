@@ -1,4 +1,4 @@
-"""Who may ask: the Host, the Origin and the token of each request; and the headers of each answer."""
+"""Access checks (Host, Origin and token of each request) and the security headers of each answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _POLICY = (
     "frame-ancestors 'none'",
 )
 OWN_SITES = ("same-origin", "none")
-"""Values of the header Sec-Fetch-Site of requests from the dashboard itself, and from a person who typed the address."""
+"""Values of the header Sec-Fetch-Site for requests from the dashboard itself, and from a person who typed the address."""
 
 HEADERS = {
     "content-security-policy": "; ".join(_POLICY),
@@ -38,25 +38,25 @@ HEADERS = {
 
 @attrs.frozen
 class Tokens:
-    """What opens the API: *reading* is needed for everything, *labelling* also allows to give a verdict; None where nobody may."""
+    """Tokens of the API. *reading* is needed for every request, *labelling* for giving verdicts; None forbids verdicts."""
 
     reading: str = attrs.field(repr=False)
     labelling: str | None = attrs.field(default=None, repr=False)
 
-    def may_read(self, given: str) -> bool:
-        """Whether *given* opens the API; the time that it takes does not tell how much of it was right."""
-        return _same(given, self.reading) or self.may_label(given)
+    def may_read(self, token: str) -> bool:
+        """Return whether *token* opens the API. The comparison takes constant time."""
+        return _is_equal(token, self.reading) or self.may_label(token)
 
-    def may_label(self, given: str) -> bool:
-        """Whether *given* allows to give a verdict."""
-        return self.labelling is not None and _same(given, self.labelling)
+    def may_label(self, token: str) -> bool:
+        """Return whether *token* allows giving a verdict."""
+        return self.labelling is not None and _is_equal(token, self.labelling)
 
 
 @attrs.frozen
 class Guard:
-    """Lets through to *app* what comes from one of *hosts* (``name:port``) with a token.
+    """Middleware that passes requests to *app* if they have a token and come from one of *hosts* (``name:port``).
 
-    A browser gives its token once, as ``/?token=…``, and is given a cookie for it.
+    A browser sends its token once, as ``/?token=…``, and gets a cookie for it.
     """
 
     app: ASGIApp
@@ -84,28 +84,28 @@ class Guard:
     def _refusal(self, request: Request) -> Response | None:
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
-            return error_response(400, "the Host of the request is not one that is served here")
+            return error_response(400, "the Host of the request is not served here; see --allow-host")
         origin = request.headers.get("origin")
         if origin is not None and origin.lower() != f"http://{hosts[0].lower()}":
             return error_response(403, "the request comes from the page of another origin")
         if request.headers.get("sec-fetch-site", "none") not in OWN_SITES and not _is_visit(request):
             return error_response(403, "the browser reports that the request comes from the page of another site")
-        if (given := self._in_address(request)) is not None and self.tokens.may_read(given):
+        if (token := self._address_token(request)) is not None and self.tokens.may_read(token):
             welcome = RedirectResponse("/", 303)
-            welcome.set_cookie(self.cookie, given, httponly=True, samesite="strict", path="/")
+            welcome.set_cookie(self.cookie, token, httponly=True, samesite="strict", path="/")
             return welcome
-        given = token_of(request, self.cookie)
-        if given is None or not self.tokens.may_read(given):
-            response = _closed(request)
+        token = token_of(request, self.cookie)
+        if token is None or not self.tokens.may_read(token):
+            response = _missing_token_response(request)
             response.headers["www-authenticate"] = "Bearer"
             return response
         return None
 
-    def _in_address(self, request: Request) -> str | None:
+    def _address_token(self, request: Request) -> str | None:
         if request.method != "GET" or request.url.path != "/":
             return None
-        given = parse_qs(request.url.query, keep_blank_values=True).get("token", [])
-        return given[0] if len(given) == 1 else None
+        tokens = parse_qs(request.url.query, keep_blank_values=True).get("token", [])
+        return tokens[0] if len(tokens) == 1 else None
 
 
 def _is_visit(request: Request) -> bool:
@@ -113,8 +113,8 @@ def _is_visit(request: Request) -> bool:
     return request.method == "GET" and request.url.path == "/"
 
 
-def _closed(request: Request) -> Response:
-    """That the token is missing: as a page for a browser that opens the dashboard, else as JSON."""
+def _missing_token_response(request: Request) -> Response:
+    """Return the answer to a missing token: a page for a browser that opens the dashboard, else JSON."""
     if request.url.path == "/" and "text/html" in request.headers.get("accept", ""):
         from .pages import CLOSED
 
@@ -123,19 +123,19 @@ def _closed(request: Request) -> Response:
 
 
 def token_of(request: Request, cookie: str) -> str | None:
-    """The token that a request brings, in its header or its cookie; none where there are several headers."""
+    """Return the token in the header or the cookie of a request; None if there are several headers."""
     headers = request.headers.getlist("authorization")
     if not headers:
         return request.cookies.get(cookie)
-    scheme, _, given = headers[0].partition(" ")
-    return given.strip() if len(headers) == 1 and scheme.lower() == "bearer" else None
+    scheme, _, token = headers[0].partition(" ")
+    return token.strip() if len(headers) == 1 and scheme.lower() == "bearer" else None
 
 
 def error_response(status: int, message: str, errors: Collection[object] = ()) -> Response:
-    """An error as JSON."""
+    """Return an error as JSON."""
     body = orjson.dumps({"error": {"message": message, "errors": list(errors)}})
     return Response(body, status, media_type="application/json")
 
 
-def _same(given: str, wanted: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())
+def _is_equal(token: str, expected: str) -> bool:
+    return hmac.compare_digest(token.encode("utf-8", "surrogateescape"), expected.encode())

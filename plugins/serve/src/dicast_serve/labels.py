@@ -29,7 +29,7 @@ from dicast.reading import JudgedOutputs, read_verdicts
 from .documents import without_rationale
 from .parameters import BadRequest
 from .reading import ServedLedger
-from .runs import NotFound, known
+from .runs import NotFound, full_run_id
 from .subjects import TYPES, judged_content, shown_run
 
 MAX_BODY_BYTES = 200_000
@@ -54,7 +54,7 @@ BODY: Mapping[str, Any] = {
 
 @attrs.frozen
 class Label:
-    """What a person said of a subject."""
+    """A person's verdict on a subject."""
 
     subject_id: str
     score: float
@@ -63,38 +63,38 @@ class Label:
     judge: str = "human"
     reason: str | None = None
     run_id: str | None = None
-    """The run whose output is labeled; by default the last one that judged the subject and is no tool's."""
+    """The run whose output is labeled; by default the last run that judged the subject and is not a tool's."""
     output_digest: str | None = None
-    """The digest of that output; no member of the request."""
+    """The digest of the labeled output; not a member of the request."""
 
 
 @attrs.frozen
 class Person:
-    """The judge that says what a person has said. It has no options: whoever labels is one judge, whatever was said."""
+    """Judge that returns a person's verdict. It has no options, so that every label of a person has the same judge config."""
 
-    _said: list[Label] = attrs.field(init=False, factory=list, eq=False, repr=False)
+    _labels: list[Label] = attrs.field(init=False, factory=list, eq=False, repr=False)
 
     judge_kind = "human"
     needs_output = False
 
     @classmethod
-    def saying(cls, label: Label) -> Person:
-        """The judge that says *label*."""
+    def with_label(cls, label: Label) -> Person:
+        """Return the judge whose verdict is *label*."""
         person = cls()
-        person._said.append(label)
+        person._labels.append(label)
         return person
 
     @asynccontextmanager
-    async def open(self, run: RunContext) -> AsyncIterator[Saying]:
-        """Give the live judge, which records the label, too."""
-        yield Saying(self._said[0], run)
+    async def open(self, run: RunContext) -> AsyncIterator[LivePerson]:
+        """Yield the live judge, which also records the label."""
+        yield LivePerson(self._labels[0], run)
 
 
 @attrs.frozen
-class Saying:
-    """The live object of :class:`Person`: its verdict, and the event ``label.given``, which ``dicast labels`` and ``calibrate`` read.
+class LivePerson:
+    """Live object of :class:`Person`: returns its verdict and records the event ``label.given``, which ``dicast labels`` and ``calibrate`` read.
 
-    The labeller is the name that the person judges by. How the subject was drawn is not known, and not recorded.
+    The labeller is the name under which the person judges. How the subject was drawn is unknown and not recorded.
     """
 
     label: Label
@@ -105,46 +105,48 @@ class Saying:
     needs_output = False
 
     def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment:
-        """The verdict."""
+        """Record the label and return the verdict."""
         label = self.label
         score = float(label.score)
-        given = {"subject": subject.id, "subject_kind": subject.kind, "score": score, "labeller": label.judge}
+        payload = {"subject": subject.id, "subject_kind": subject.kind, "score": score, "labeller": label.judge}
         if label.output_digest is not None:
-            given["output_digest"] = label.output_digest
-        self.run.record([TraceEvent("label.given", given, session_id=subject.session_id)])
+            payload["output_digest"] = label.output_digest
+        self.run.record([TraceEvent("label.given", payload, session_id=subject.session_id)])
         signals = {"reason": label.reason} if label.reason else {}
         rubric = Rubric("human", "1")
         return Judgment(score, float(label.confidence), "human", signals=signals, rubric=rubric)
 
 
 def label_of(body: bytes) -> Label:
-    """The label that the JSON *body* of a request is.
+    """Return the label in the JSON *body* of a request.
 
-    :raises BadRequest: naming everything that is wrong with it.
+    :raises BadRequest: naming every problem of the body.
     """
     try:
-        given = orjson.loads(body)
+        document = orjson.loads(body)
     except ValueError as error:
         raise BadRequest("the body is not JSON") from error
-    if not isinstance(given, dict):
+    if not isinstance(document, dict):
         raise BadRequest("the body is a JSON object")
-    known: Mapping[str, Any] = BODY["properties"]
+    properties: Mapping[str, Any] = BODY["properties"]
     problems = [
         Problem(
-            f"unknown key {name!r:.100}; there are {', '.join(known)}", path=name[:100], hint=nearest(name[:100], known)
+            f"unknown key {name!r:.100}; there are {', '.join(properties)}",
+            path=name[:100],
+            hint=nearest(name[:100], properties),
         )
-        for name in given
-        if name not in known
+        for name in document
+        if name not in properties
     ]
-    problems += [Problem(f"{name} is missing", path=name) for name in BODY["required"] if name not in given]
+    problems += [Problem(f"{name} is missing", path=name) for name in BODY["required"] if name not in document]
     problems += [
-        Problem(f"{name} is {_wanted(known[name])}", path=name)
-        for name, value in given.items()
-        if name in known and not _fits(value, known[name])
+        Problem(f"{name} is {_expectation(properties[name])}", path=name)
+        for name, value in document.items()
+        if name in properties and not _fits(value, properties[name])
     ]
     if problems:
         raise BadRequest(problems)
-    return Label(**given)
+    return Label(**document)
 
 
 def _fits(value: object, schema: Mapping[str, Any]) -> bool:
@@ -159,7 +161,7 @@ def _fits(value: object, schema: Mapping[str, Any]) -> bool:
     )
 
 
-def _wanted(schema: Mapping[str, Any]) -> str:
+def _expectation(schema: Mapping[str, Any]) -> str:
     if schema["type"] == "number":
         return "a number from 0 to 1"
     if schema["pattern"] != NO_NULL:
@@ -170,14 +172,14 @@ def _wanted(schema: Mapping[str, Any]) -> str:
 def record(ledger: ServedLedger, label: Label) -> dict[str, Any]:
     """Record *label* in *ledger*, and return the verdict with its run.
 
-    :raises NotFound: when nothing was read under this id.
-    :raises ConfigError: when somebody else than a person has judged under the name.
+    :raises NotFound: when no run has read a subject with this id.
+    :raises ConfigError: when a judge that is not a person has judged under the label's name.
     """
     subject, digest = ledger.read(lambda live: _subject(live, label))
     pipeline = {
         "name": "labels",
         "judges": [{"person": {"as": label.judge}}],
-        "define": {"person": Person.saying(attrs.evolve(label, output_digest=digest))},
+        "define": {"person": Person.with_label(attrs.evolve(label, output_digest=digest))},
         "ledger": {"ledger/sqlite": {"path": str(ledger.path.absolute())}},
     }
     done = dicast.run(pipeline, subjects=[subject], kind="tool")
@@ -188,13 +190,16 @@ def record(ledger: ServedLedger, label: Label) -> dict[str, Any]:
 
 
 def _subject(ledger: Ledger, label: Label) -> tuple[Subject, str | None]:
-    """Return the subject with the output that the label is about, and the digest of the output; None where the ledger keeps digests of contents."""
+    """Return the labeled subject with its output, and the digest of the output.
+
+    The digest is None if the ledger stores digests in place of contents.
+    """
     if kinds := {origin.judge_kind for origin in read_verdicts(ledger).origins if origin.judge == label.judge} - {
         "human",
         None,
     }:
         message = (
-            f"judge {label.judge!r} is no person, but {' and '.join(sorted(map(str, kinds)))}; judge by another name"
+            f"judge {label.judge!r} is not a person, but {' and '.join(sorted(map(str, kinds)))}; use another name"
         )
         raise ConfigError(Problem(message, path="judge", value=label.judge))
     entries = [
@@ -204,9 +209,10 @@ def _subject(ledger: Ledger, label: Label) -> tuple[Subject, str | None]:
     ]
     if not entries:
         raise NotFound(f"the ledger has no {label.subject_kind} {label.subject_id!r:.100}")
-    run_id = shown_run(ledger, entries, None if label.run_id is None else known(ledger, label.run_id))
+    run_id = shown_run(ledger, entries, None if label.run_id is None else full_run_id(ledger, label.run_id))
+    events = [entry.event for entry in reversed(entries)]
     read = next(
-        (one.event for one in reversed(entries) if one.event.type == "subject.read" and one.event.run_id == run_id),
+        (event for event in events if event.type == "subject.read" and event.run_id == run_id),
         entries[-1].event,
     )
     outputs = JudgedOutputs(ledger, {label.subject_id})

@@ -1,4 +1,4 @@
-"""The socket, and the server behind it."""
+"""The listening socket and its HTTP server."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from dicast.toolkit.connections import ACCEPTED_AT_ONCE, WAITING, Connections, connection_limit
 
 HEAD_SECONDS = 10
-"""How long the head of a request may take to come, and how long a connection may be idle."""
+"""Time limit for the head of a request and for an idle connection."""
 
 LEAVE_SECONDS = 2
 
 
 class Impatient(H11Protocol):
-    """Closes a connection whose request does not come: whoever may not read could hold many of them."""
+    """HTTP protocol that closes a connection whose request does not arrive in time. A client without a token could otherwise hold many connections."""
 
     open_connections: Connections
     _late: asyncio.TimerHandle | None = None
@@ -32,10 +32,10 @@ class Impatient(H11Protocol):
         self.open_connections.add(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Wait for the rest of a head; read no more of a body whose request was answered already."""
+        """Wait for the rest of a head. Stop reading a body once its request is answered."""
         try:
             super().data_received(data)
-        except h11.LocalProtocolError:  # what is no HTTP came while its answer was under way
+        except h11.LocalProtocolError:  # invalid HTTP arrived while the previous answer was sent
             self.transport.close()
             return
         state = self.conn.their_state
@@ -50,7 +50,7 @@ class Impatient(H11Protocol):
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         self._stop_waiting()
         self.open_connections.remove(self.transport)
         super().connection_lost(exc)
@@ -62,13 +62,13 @@ class Impatient(H11Protocol):
 
 
 def hosts_of(host: str, port: int, names: Sequence[str]) -> list[str]:
-    """What the Host of a request may be."""
+    """Return the values that the Host header of a request may have."""
     plain = ["localhost", "127.0.0.1", "[::1]", f"[{host}]" if ":" in host else host, *names]
     return [*(f"{name}:{port}" for name in plain), *(plain if port == 80 else ()), *names]
 
 
 def without_answers_to_nobody(app: ASGIApp) -> ASGIApp:
-    """Return *app*, whose answer is dropped if the client has sent invalid HTTP meanwhile and got an error for it."""
+    """Return *app* with its answer dropped if the client meanwhile sent invalid HTTP and got an error for it."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         is_over = False
@@ -87,24 +87,24 @@ def without_answers_to_nobody(app: ASGIApp) -> ASGIApp:
 
 
 class Server(uvicorn.Server):
-    """A server that accepts few connections at once and lets many wait.
+    """Server that accepts few connections at once and lets many wait.
 
-    asyncio accepts as many connections in a row as the backlog has, before it looks at the limit.
+    asyncio accepts as many connections in a row as the backlog has, before it checks the limit.
     """
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to accept, with the longer queue."""
+        """Start to accept connections, with the longer queue."""
         await super().startup(sockets)
-        for one in sockets or ():
-            one.listen(WAITING)
+        for listener in sockets or ():
+            listener.listen(WAITING)
 
 
-def listen(app: ASGIApp, made: socket.socket) -> None:
+def listen(app: ASGIApp, listener: socket.socket) -> None:
     """Serve until interrupted."""
     limit = connection_limit()
     config = uvicorn.Config(
         without_answers_to_nobody(app),
-        log_level="error",  # a warning for each request that is no HTTP would fill a disk
+        log_level="error",  # a warning for each invalid request would fill a disk
         access_log=False,
         server_header=False,
         date_header=True,
@@ -118,4 +118,4 @@ def listen(app: ASGIApp, made: socket.socket) -> None:
         ws="none",
         proxy_headers=False,
     )
-    Server(config).run([made])
+    Server(config).run([listener])

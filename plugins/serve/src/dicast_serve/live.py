@@ -1,4 +1,4 @@
-"""News of a ledger as it comes: one reader a ledger, however many look on."""
+"""Live news of a ledger: a single reader for each ledger serves all its viewers."""
 
 from __future__ import annotations
 
@@ -20,63 +20,63 @@ from .rounds import Rounds
 from .runs import live_rows
 
 SECONDS = 0.5
-"""Between two looks at a ledger."""
+"""Pause between two looks at a ledger."""
 
 QUIET_SECONDS = 15.0
-"""After so long without news a comment is sent, which keeps proxies from closing the connection."""
+"""Time without news after which a comment is sent, so that proxies keep the connection open."""
 
 TOGETHER = 500
-"""Verdicts that are read, and sent, at once."""
+"""Verdicts that are read and sent at once, at most."""
 
 VIEWERS = 600
 """Streams that are open at the same time, at most."""
 
 WAITING = 20
-"""Looks at a ledger that a slow reader may be behind; then it is disconnected, and comes back where it was."""
+"""Looks that a slow client may lag behind. After that it is disconnected, and reconnects after its last event."""
 
 NEWEST = 30
-"""Verdicts of one look that are sent to whoever wants it brief."""
+"""Verdicts of one look that brief viewers get, at most."""
 
 News = tuple[int, bytes]
-"""A row of the chain, and what is sent about it; 0 where it is sent to everybody."""
+"""A row of the chain and its event; row 0 means that every viewer gets the event."""
 
 TYPES = ("eval.completed", "eval.failed")
 
 
-class AnotherLedger(LedgerError):
-    """Where the ledger stood, another one stands now, or less of it."""
+class LedgerReplaced(LedgerError):
+    """The ledger was replaced, or lost rows."""
 
 
 @attrs.frozen
-class Found:
-    """The *news* behind a row, and the *head* up to which they go; *more* says that it is not the ledger's own."""
+class NewsBatch:
+    """The *news* after a row, and the *head* up to which they go; *has_more* is true if the ledger goes further."""
 
     news: Sequence[News]
     head: Head | None
-    more: bool = False
+    has_more: bool = False
 
 
 @attrs.frozen
 class Look:
-    """The *news* that a look has found, and as one text, which is made once for all who look on."""
+    """The *news* of one look at the ledger, and their joined *text*, which all viewers share."""
 
     news: Sequence[News]
-    whole: bytes
+    text: bytes
 
     @classmethod
     def of(cls, news: Sequence[News]) -> Look:
-        """What has found *news*."""
+        """Return the look with these *news*."""
         return cls(news, b"".join(text for _, text in news))
 
     @property
     def row(self) -> int:
-        """How far in the ledger whoever has these has come."""
+        """The last row that a viewer has seen after these news."""
         return max(row for row, _ in self.news)
 
     def behind(self, seen: int) -> bytes:
-        """The news behind the row *seen*."""
+        """Return the news after the row *seen*."""
         if self.news[0][0] > seen:
-            return self.whole
+            return self.text
         return b"".join(text for row, text in self.news if row > seen or not row)
 
 
@@ -84,26 +84,29 @@ QUIET = Look.of([(0, b": quiet\n\n")])
 
 
 class Tail:
-    """The end of one ledger, read as long as anybody looks on; *brief*, it is the newest verdicts of each look alone."""
+    """Reader of the end of one ledger, active while it has viewers. If *brief*, it sends only the newest verdicts of each look."""
 
     def __init__(self, ledger: ServedLedger, rounds: Rounds, *, brief: bool) -> None:
         self.ledger, self.brief = ledger, brief
         self._rounds, self._round = rounds, rounds.name
         self._viewers: set[asyncio.Queue[Look | None]] = set()
         self._task: asyncio.Task[None] | None = None
-        self._told: Head | None = None
+        self._last_head: Head | None = None
 
     def join(self, head: Head | None) -> tuple[asyncio.Queue[Look | None], int]:
-        """A queue of what comes after a row, and that row: the ledger's *head*, or where the reading has come to that goes on already."""
+        """Return a queue of news and the row after which they start.
+
+        The row is of the ledger's *head*, or the last row read if the tail has other viewers.
+        """
         queue: asyncio.Queue[Look | None] = asyncio.Queue(WAITING)
         self._viewers.add(queue)
         if self._task is None or self._task.done():
-            self._told = head
+            self._last_head = head
             self._task = asyncio.create_task(self._follow())
-        return queue, _row(self._told)
+        return queue, _row(self._last_head)
 
     def leave(self, queue: asyncio.Queue[Look | None]) -> None:
-        """Look on no more."""
+        """Remove a viewer. The last viewer stops the reading."""
         self._viewers.discard(queue)
         if not self._viewers and self._task is not None:
             self._task.cancel()
@@ -112,24 +115,24 @@ class Tail:
     async def _follow(self) -> None:
         try:
             while self._viewers:
-                found = await asyncio.to_thread(newer, self.ledger, self._told, brief=self.brief)
-                self._told = found.head
-                if news := [*found.news, *self._begun()]:
+                batch = await asyncio.to_thread(newer, self.ledger, self._last_head, brief=self.brief)
+                self._last_head = batch.head
+                if news := [*batch.news, *self._round_news()]:
                     look = Look.of(news)
                     for queue in list(self._viewers):
                         self._put(queue, look)
-                if not found.more:
+                if not batch.has_more:
                     await asyncio.sleep(SECONDS)
         except Exception as error:
             for queue in list(self._viewers):
                 self._end(queue)
             if not isinstance(error, LedgerError):
                 raise
-            # else whoever comes back is answered what is wrong with the ledger
+            # else the answer to the reconnecting client reports the ledger's error
 
-    def _begun(self) -> list[News]:
-        """That a round has begun, for those who want no more news than they can show."""
-        if not self.brief or (name := self._rounds.begin(self._told)) == self._round or name is None:
+    def _round_news(self) -> list[News]:
+        """Return the news that a round started, for brief viewers only."""
+        if not self.brief or (name := self._rounds.begin(self._last_head)) == self._round or name is None:
             return []
         self._round = name
         return [(0, b"event: round\ndata: %b\n\n" % orjson.dumps({"name": name}))]
@@ -141,7 +144,7 @@ class Tail:
             queue.put_nowait(look)
 
     def _end(self, queue: asyncio.Queue[Look | None]) -> None:
-        """Let a viewer go. What it was not told yet is dropped whole: it comes back after the last that it was told."""
+        """Disconnect a viewer and drop its unsent news. The client reconnects after the last event it received."""
         self._viewers.discard(queue)
         while not queue.empty():
             queue.get_nowait()
@@ -149,7 +152,7 @@ class Tail:
 
 
 class Tails:
-    """The ends of all ledgers, with their *rounds*."""
+    """Tails of all ledgers, with their *rounds*."""
 
     def __init__(self, rounds: Callable[[ServedLedger], Rounds]) -> None:
         self._rounds = rounds
@@ -157,38 +160,38 @@ class Tails:
         self.viewers = 0
 
     def of(self, ledger: ServedLedger, *, brief: bool) -> Tail:
-        """The end of *ledger*, in whole or *brief*."""
+        """Return the tail of *ledger*, complete or *brief*."""
         return self._tails.setdefault((ledger, brief), Tail(ledger, self._rounds(ledger), brief=brief))
 
 
-def newer(ledger: ServedLedger, told: Head | None, *, brief: bool = False) -> Found:
-    """The verdicts and failures behind the row *told*, as they are sent; last a word that the ledger has grown, where it has.
+def newer(ledger: ServedLedger, last_head: Head | None, *, brief: bool = False) -> NewsBatch:
+    """Return the verdicts and failures after *last_head* as server-sent events. The last event reports a grown ledger.
 
-    :raises AnotherLedger: when the ledger does not have that row.
+    :raises AnotherLedger: when the ledger does not have the row of *last_head*.
     """
-    return ledger.read(lambda live: _newer(live, told, brief=brief))
+    return ledger.read(lambda live: _newer(live, last_head, brief=brief))
 
 
-def _newer(ledger: Ledger, told: Head | None, *, brief: bool) -> Found:
-    head = ledger.head()  # first: what comes meanwhile is found the next time
-    if head == told:
-        return Found((), head)
-    after = _row(told)
-    if told is not None:
+def _newer(ledger: Ledger, last_head: Head | None, *, brief: bool) -> NewsBatch:
+    head = ledger.head()  # read first: later rows are news of the next look
+    if head == last_head:
+        return NewsBatch((), head)
+    after = _row(last_head)
+    if last_head is not None:
         row = next(iter(ledger.read(Query(after=after - 1, limit=1))), None)
-        if row is None or (row.seq, row.digest) != (told.seq, told.digest):
-            raise AnotherLedger(f"the ledger has no row {told.seq} of the digest that it had")
+        if row is None or (row.seq, row.digest) != (last_head.seq, last_head.digest):
+            raise LedgerReplaced(f"the ledger has no row {last_head.seq} with the previous digest")
     entries = _entries(ledger, after, brief=brief)
     last = _head(entries[-1]) if entries else None
     if not brief and len(entries) == TOGETHER:
-        return Found(_news(entries), last, more=True)
+        return NewsBatch(_news(entries), last, has_more=True)
     if head is None or (last is not None and last.seq > head.seq):
         head = last
-    return Found([*_news(entries), *([_grown(head)] if head else [])], head)
+    return NewsBatch([*_news(entries), *([_grown(head)] if head else [])], head)
 
 
 def _entries(ledger: Ledger, after: int, *, brief: bool) -> Sequence[Entry]:
-    """Verdicts and failures behind the row *after*, the first of them; or *brief*, the newest."""
+    """Return verdicts and failures after the row *after*: the first of them, or if *brief*, the newest."""
     if not brief:
         return list(ledger.read(Query(types=TYPES, after=after, limit=TOGETHER)))
     return list(ledger.read(Query(types=TYPES, after=after, limit=NEWEST, newest_first=True)))[::-1]
@@ -208,7 +211,7 @@ def _grown(head: Head) -> News:
 
 
 def _head_event(seen: int, newest: int) -> bytes:
-    """How far the ledger goes; who comes back after it has seen all up to the row *seen*."""
+    """Return the event with the ledger's length. A client that reconnects after it has seen all rows up to *seen*."""
     return b"id: %d\nevent: head\ndata: %b\n\n" % (seen, orjson.dumps({"seq": newest}))
 
 
@@ -221,7 +224,7 @@ def _row(head: Head | None) -> int:
 
 
 async def stream(tails: Tails, tail: Tail, request: Request, after: int | None) -> Response:
-    """What comes from now on, or after the row that ``Last-Event-ID`` names, or else *after*."""
+    """Return the stream of events from now on, or after the row in ``Last-Event-ID``, else after *after*."""
     if tails.viewers >= VIEWERS:
         return error_response(503, f"{VIEWERS} streams are open; close one")
     head = await asyncio.to_thread(tail.ledger.head)
@@ -231,10 +234,10 @@ async def stream(tails: Tails, tail: Tail, request: Request, after: int | None) 
     last = request.headers.get("last-event-id", "")
     seen = int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else after
     start = _row(head) if seen is None else min(seen, _row(head))
-    return StreamingResponse(_told(tails, tail, start, head), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_event_stream(tails, tail, start, head), media_type="text/event-stream", headers=headers)
 
 
-async def _told(tails: Tails, tail: Tail, seen: int, head: Head | None) -> AsyncIterator[bytes]:
+async def _event_stream(tails: Tails, tail: Tail, seen: int, head: Head | None) -> AsyncIterator[bytes]:
     tails.viewers += 1
     queue, start = tail.join(head)
     try:
@@ -248,14 +251,14 @@ async def _told(tails: Tails, tail: Tail, seen: int, head: Head | None) -> Async
                 seen = max(seen, look.row)
                 yield text
     except LedgerError:
-        return  # the answer has begun: it can only end; whoever comes back is told the reason
+        return  # a started answer can only end; the reconnecting client gets the reason
     finally:
         tails.viewers -= 1
         tail.leave(queue)
 
 
 def _missed(tail: Tail, seen: int, upto: int) -> tuple[bytes, int]:
-    """Verdicts and failures behind the row *seen*, none behind *upto*, and the row that they go to."""
+    """Return verdicts and failures after the row *seen* and up to *upto*, and the last row covered."""
 
     def read(live: Ledger) -> tuple[bytes, int]:
         entries = _entries(live, seen, brief=tail.brief)

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the table of routes."""
+"""The OpenAPI document, generated from the table of routes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _ERROR = {
     },
 }
 _REFUSALS = {
-    "400": "A parameter, the Host or the body is wrong; all that is wrong is named.",
-    "401": "The token is missing or another one.",
+    "400": "A parameter, the Host or the body is wrong; every problem is listed.",
+    "401": "The token is missing or wrong.",
     "403": "The request comes from another origin's page, or the token does not allow it.",
     "404": "The ledger has no such subject, or no such run.",
-    "409": "The ledger as it is has no answer: no such judge or kind, not two raters, a window that ends before it begins, a person by a judge's name.",
+    "409": "The current ledger has no answer: no such judge or kind, not two raters, a window that ends before it starts, or a person with a judge's name.",
     "503": "The ledger cannot be read now.",
 }
 
@@ -39,13 +39,13 @@ _NEWS = {
     "properties": {
         "id": {
             "type": "string",
-            "description": "How far in the ledger whoever has this has come; after and Last-Event-ID take it.",
+            "description": "The last row of the ledger that the client has seen; the value for after and Last-Event-ID.",
         },
         "event": {"enum": ["head", "verdict", "failure", "round"]},
         "data": {
             "type": "string",
-            "description": "JSON: a row as in /runs/{run_id}/rows; {seq} with how far the ledger goes; or {name}, which the header "
-            "Dicast-Round repeats: all who ask in one round are given the same answers, as the ledger is when the first asks.",
+            "description": "JSON: a row as in /runs/{run_id}/rows; {seq} with the newest row of the ledger; or {name}, which the header "
+            "Dicast-Round repeats: all requests of a round get the same answers, from the ledger at the time of the first request.",
         },
         "retry": {"type": "integer"},
     },
@@ -54,7 +54,7 @@ _NEWS = {
 
 
 def document(ledgers: Sequence[str]) -> dict[str, Any]:
-    """All of it, where *ledgers* are served."""
+    """Return the whole document for these *ledgers*."""
     ledger = attrs.evolve(LEDGER, schema={"type": "string", "enum": list(ledgers)})
     paths = {route.path: {"get": _operation(route, ledger)} for route in ROUTES}
     return {
@@ -69,7 +69,7 @@ def document(ledgers: Sequence[str]) -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "schemas": {"Error": _ERROR, "Label": BODY},
         },
-        "paths": {**paths, **_others(ledger)},
+        "paths": {**paths, **_other_paths(ledger)},
     }
 
 
@@ -77,14 +77,14 @@ def _operation(route: Route, ledger: Parameter) -> dict[str, Any]:
     return {
         "summary": route.summary,
         "operationId": route.path.strip("/").replace("/", "_").replace("{", "").replace("}", ""),
-        "parameters": [_parameter(one) for one in (*route.parameters, ledger)],
+        "parameters": [_parameter(parameter) for parameter in (*route.parameters, ledger)],
         "responses": _responses(_object(route.members), "304", "404", "409"),
     }
 
 
-def _others(ledger: Parameter) -> dict[str, Any]:
+def _other_paths(ledger: Parameter) -> dict[str, Any]:
     events = {
-        "summary": "Verdicts and failures as they come, as server-sent events, and how far the ledger goes.",
+        "summary": "New verdicts and failures as server-sent events, with the newest row of the ledger.",
         "operationId": "events",
         "parameters": [_parameter(AFTER), _parameter(BRIEF), _parameter(ledger)],
         "responses": _responses(None),
@@ -95,40 +95,46 @@ def _others(ledger: Parameter) -> dict[str, Any]:
         "parameters": [_parameter(ledger)],
         "requestBody": {"required": True, "content": {"application/json": {"schema": _reference("Label")}}},
         "responses": {
-            **{code: said for code, said in _responses(None, "404", "409").items() if code != "200"},
-            "201": _response("The verdict that was recorded.", _object(("run_id", "verdict"))),
+            **{code: response for code, response in _responses(None, "404", "409").items() if code != "200"},
+            "201": _response("The recorded verdict.", _object(("run_id", "verdict"))),
         },
     }
     ledgers = {
-        "summary": "The ledgers that are served, each with its head.",
+        "summary": "The served ledgers, each with its head.",
         "operationId": "ledgers",
         "parameters": [],
         "responses": _responses(_object(("data",))),
     }
     session = {
-        "summary": "What the token of the request allows.",
+        "summary": "The permissions of the request's token.",
         "operationId": "session",
         "parameters": [],
         "responses": _responses(_object(("may_label",))),
     }
     reads = {"/events": events, "/ledgers": ledgers, "/session": session}
-    return {"/labels": {"post": label}, **{path: {"get": one} for path, one in reads.items()}}
+    return {"/labels": {"post": label}, **{path: {"get": operation} for path, operation in reads.items()}}
 
 
-def _parameter(one: Parameter) -> dict[str, Any]:
-    schema = {"type": "array", "items": one.schema} if one.many else one.schema
-    required = one.required or one.place == "path"
-    return {"name": one.name, "in": one.place, "description": one.help, "required": required, "schema": schema}
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    schema = {"type": "array", "items": parameter.schema} if parameter.is_repeatable else parameter.schema
+    required = parameter.required or parameter.place == "path"
+    return {
+        "name": parameter.name,
+        "in": parameter.place,
+        "description": parameter.help,
+        "required": required,
+        "schema": schema,
+    }
 
 
-def _responses(schema: Mapping[str, Any] | None, *more: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"200": _response("The answer.", schema)}
+def _responses(schema: Mapping[str, Any] | None, *codes: str) -> dict[str, Any]:
+    responses: dict[str, Any] = {"200": _response("The answer.", schema)}
     if schema is None:
-        found["200"]["content"] = {"text/event-stream": {"schema": _NEWS}}
-    if "304" in more:
-        found["304"] = {"description": "The answer is still the one whose ETag was given."}
-    refusals = [code for code in _REFUSALS if code not in ("404", "409") or code in more]
-    return {**found, **{code: _response(_REFUSALS[code], _reference("Error")) for code in refusals}}
+        responses["200"]["content"] = {"text/event-stream": {"schema": _NEWS}}
+    if "304" in codes:
+        responses["304"] = {"description": "The client has the current answer: its ETag matches."}
+    refusals = [code for code in _REFUSALS if code not in ("404", "409") or code in codes]
+    return {**responses, **{code: _response(_REFUSALS[code], _reference("Error")) for code in refusals}}
 
 
 def _response(description: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -40,11 +40,11 @@ CLOSED = b"""<!doctype html>
 </body>
 </html>
 """
-"""What a browser without the token is told."""
+"""Page for a browser without the token."""
 
 
 def pages() -> list[BaseRoute]:
-    """The routes of the dashboard."""
+    """Return the routes of the dashboard."""
     web = files("dicast_web")
     script, style = (web.joinpath(f"dashboard.{kind}").read_bytes() for kind in ("js", "css"))
     return [

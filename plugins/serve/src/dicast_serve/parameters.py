@@ -1,4 +1,4 @@
-"""The parameters of a route: what they may be, and reading them out of a query, all that is wrong at once."""
+"""Parameters of a route: their schemas, and parsing of a query with all its problems at once."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import attrs
 from dicast import Problem, RequestError, nearest
 
 Read = Callable[[str], Any]
-"""Makes a value of a text; it raises ValueError that says what is wrong."""
+"""Parser of a text; it raises ValueError with the problem."""
 
 OPTION = re.compile(r"--[a-z][a-z-]*")
-"""An option of a command, in what a reader says."""
+"""An option of a command in a reader's message."""
 
 MOST = 2**53
-"""The largest whole number: every reader of JSON knows it exactly."""
+"""The largest integer that every reader of JSON represents exactly."""
 
 
 class BadRequest(RequestError):
-    """Parameters, or a body, that are not what the route takes."""
+    """Invalid parameters or body of a request."""
 
 
 @attrs.frozen
 class Parameter:
-    """One parameter: its *schema* as OpenAPI has it, how it is *read*, and what is meant without it.
+    """A parameter: its OpenAPI *schema*, its parser *read*, and its *default*.
 
-    *many* may be repeated; *place* is ``path`` for a part of the path.
+    An *is_repeatable* parameter may be repeated; *place* is ``path`` for a part of the path.
     """
 
     name: str
@@ -37,165 +37,165 @@ class Parameter:
     schema: Mapping[str, Any]
     read: Read = str
     default: Any = None
-    many: bool = False
+    is_repeatable: bool = False
     required: bool = False
     place: str = "query"
 
 
-def text(name: str, help: str, **more: Any) -> Parameter:
-    """Any text but an empty one."""
-    return Parameter(name, help, {"type": "string", "minLength": 1, "pattern": "^[^\\x00]+$"}, _text, **more)
+def text(name: str, help: str, **options: Any) -> Parameter:
+    """Return a parameter that takes any text but an empty one."""
+    return Parameter(name, help, {"type": "string", "minLength": 1, "pattern": "^[^\\x00]+$"}, _text, **options)
 
 
 def choice(name: str, help: str, values: Sequence[str], default: str | None = None) -> Parameter:
-    """One of *values*."""
+    """Return a parameter that takes one of *values*."""
 
-    def read(given: str) -> str:
-        if given not in values:
-            raise ValueError(f"is one of {', '.join(values)}", nearest(given, values))
-        return given
+    def read(text: str) -> str:
+        if text not in values:
+            raise ValueError(f"is one of {', '.join(values)}", nearest(text, values))
+        return text
 
     return Parameter(name, help, {"type": "string", "enum": list(values), **_default(default)}, read, default)
 
 
 def number(name: str, help: str, default: float | None = None, low: float = 0.0, high: float = 1.0) -> Parameter:
-    """A number from *low* to *high*."""
+    """Return a parameter that takes a number from *low* to *high*."""
 
-    def read(given: str) -> float:
-        found = float(given)
-        if not low <= found <= high:
+    def read(text: str) -> float:
+        value = float(text)
+        if not low <= value <= high:
             raise ValueError(f"is a number from {low:g} to {high:g}")
-        return found
+        return value
 
     schema = {"type": "number", "minimum": low, "maximum": high, **_default(default)}
-    return Parameter(name, help, schema, _saying(read, f"is a number from {low:g} to {high:g}"), default)
+    return Parameter(name, help, schema, _with_message(read, f"is a number from {low:g} to {high:g}"), default)
 
 
-def whole(name: str, help: str, default: int | None, low: int, high: int) -> Parameter:
-    """A whole number from *low* to *high*."""
+def integer(name: str, help: str, default: int | None, low: int, high: int) -> Parameter:
+    """Return a parameter that takes an integer from *low* to *high*."""
 
-    def read(given: str) -> int:
-        if not given.isascii() or not given.isdecimal() or not low <= int(given) <= high:
-            raise ValueError(f"is a whole number from {low} to {high}")
-        return int(given)
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or not low <= int(text) <= high:
+            raise ValueError(f"is an integer from {low} to {high}")
+        return int(text)
 
     schema = {"type": "integer", "minimum": low, "maximum": high, **_default(default)}
-    return Parameter(name, help, schema, _saying(read, f"is a whole number from {low} to {high}"), default)
+    return Parameter(name, help, schema, _with_message(read, f"is an integer from {low} to {high}"), default)
 
 
 def flag(name: str, help: str, *, default: bool = False) -> Parameter:
-    """``true`` or ``false``."""
+    """Return a parameter that takes ``true`` or ``false``."""
 
-    def read(given: str) -> bool:
-        if given not in ("true", "false"):
-            raise ValueError("is true or false", nearest(given, ("true", "false")))
-        return given == "true"
+    def read(text: str) -> bool:
+        if text not in ("true", "false"):
+            raise ValueError("is true or false", nearest(text, ("true", "false")))
+        return text == "true"
 
     return Parameter(name, help, {"type": "boolean", "default": default}, read, default)
 
 
 def moment(name: str, help: str) -> Parameter:
-    """An ISO 8601 time; one without an offset is UTC, a date alone is its first moment."""
+    """Return a parameter that takes an ISO 8601 time. A time without an offset is UTC; a date alone is its first moment."""
 
-    def read(given: str) -> datetime:
-        found = datetime.fromisoformat(given.replace(" ", "+"))  # a plus that was not written as %2B
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    def read(text: str) -> datetime:
+        time = datetime.fromisoformat(text.replace(" ", "+"))  # a plus sign that was not encoded as %2B
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
 
     wrong = "is an ISO 8601 time; write it like 2026-01-31T12:00:00Z"
-    return Parameter(name, help, {"type": "string", "format": "date-time"}, _saying(read, wrong))
+    return Parameter(name, help, {"type": "string", "format": "date-time"}, _with_message(read, wrong))
 
 
 def in_path(name: str, help: str) -> Parameter:
-    """A part of the path."""
+    """Return a parameter that is a part of the path."""
     return text(name, help, required=True, place="path")
 
 
 def values_of(
     parameters: Sequence[Parameter], query: Iterable[tuple[str, str]], path: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The value of each of *parameters* in the pairs of *query* and the parts of *path*.
+    """Return the value of each of *parameters* in the pairs of *query* and the parts of *path*.
 
-    :raises BadRequest: naming every parameter that is wrong, unknown, missing or given twice.
+    :raises BadRequest: naming every parameter that is wrong, unknown, missing or repeated.
     """
-    given: dict[str, list[str]] = {name: [value] for name, value in path.items()}
+    texts: dict[str, list[str]] = {name: [value] for name, value in path.items()}
     for name, value in query:
-        given.setdefault(name, []).append(value)
-    known = {parameter.name: parameter for parameter in parameters}
-    problems = [_unknown(name, known) for name in given if name not in known]
-    found: dict[str, Any] = {}
-    for name, parameter in known.items():
+        texts.setdefault(name, []).append(value)
+    by_name = {parameter.name: parameter for parameter in parameters}
+    problems = [_unknown(name, by_name) for name in texts if name not in by_name]
+    values: dict[str, Any] = {}
+    for name, parameter in by_name.items():
         try:
-            found[name] = _value(parameter, given.get(name, []))
+            values[name] = _value(parameter, texts.get(name, []))
         except ValueError as error:
-            said, hint = (*error.args, None)[:2]
-            shown = (given.get(name) or [""])[0]
-            problems.append(Problem(f"{name} {said}, not {shown!r:.100}", path=name, value=shown[:100], hint=hint))
+            problem, hint = (*error.args, None)[:2]
+            text = (texts.get(name) or [""])[0]
+            problems.append(Problem(f"{name} {problem}, not {text!r:.100}", path=name, value=text[:100], hint=hint))
     if problems:
         raise BadRequest(problems)
-    return found
+    return values
 
 
-def in_parameters(error: RequestError, given: Mapping[str, Any]) -> list[Problem]:
-    """The problems of *error*, which says what options of a command are wrong, about the parameters that were *given*."""
-    return [_about(problem, given) for problem in error.problems]
+def in_parameters(error: RequestError, values: Mapping[str, Any]) -> list[Problem]:
+    """Return the problems of *error* with options of a command renamed to the parameters in *values*."""
+    return [_about(problem, values) for problem in error.problems]
 
 
-def _about(problem: Problem, given: Mapping[str, Any]) -> Problem:
+def _about(problem: Problem, values: Mapping[str, Any]) -> Problem:
     options = [_parameter_of(option) for option in OPTION.findall(problem.message)]
-    named = [name for name in options if name in given] or [
+    named = [name for name in options if name in values] or [
         name
-        for name, value in given.items()
+        for name, value in values.items()
         if isinstance(problem.value, str) and problem.value in (value if isinstance(value, tuple) else (value,))
     ]
     path = _parameter_of(problem.path) if problem.path else next(iter(named), None)
-    value = given.get(path) or None if problem.value is None and path is not None else problem.value
+    value = values.get(path) or None if problem.value is None and path is not None else problem.value
 
-    def said(found: re.Match[str]) -> str:
-        name = _parameter_of(found[0])
-        return name if name in given else f"the command's {found[0]}"
+    def renamed(match: re.Match[str]) -> str:
+        name = _parameter_of(match[0])
+        return name if name in values else f"the command's {match[0]}"
 
-    return attrs.evolve(problem, message=OPTION.sub(said, problem.message), path=path, value=value)
+    return attrs.evolve(problem, message=OPTION.sub(renamed, problem.message), path=path, value=value)
 
 
 def _parameter_of(option: str) -> str:
     return option.removeprefix("--").replace("-", "_")
 
 
-def _value(parameter: Parameter, given: Sequence[str]) -> Any:
-    if not given:
+def _value(parameter: Parameter, texts: Sequence[str]) -> Any:
+    if not texts:
         if parameter.required:
-            raise ValueError("has to be given")
-        return () if parameter.many else parameter.default
-    if parameter.many:
-        return tuple(parameter.read(one) for one in given)
-    if len(given) > 1:
+            raise ValueError("is required")
+        return () if parameter.is_repeatable else parameter.default
+    if parameter.is_repeatable:
+        return tuple(parameter.read(text) for text in texts)
+    if len(texts) > 1:
         raise ValueError("is given once")
-    return parameter.read(given[0])
+    return parameter.read(texts[0])
 
 
-def _unknown(name: str, known: Mapping[str, Parameter]) -> Problem:
-    there = ", ".join(known) or "none"
+def _unknown(name: str, parameters: Mapping[str, Parameter]) -> Problem:
+    names = ", ".join(parameters) or "none"
     return Problem(
-        f"unknown parameter {name!r:.100}; there are {there}", path=name[:100], hint=nearest(name[:100], known)
+        f"unknown parameter {name!r:.100}; there are {names}", path=name[:100], hint=nearest(name[:100], parameters)
     )
 
 
-def _text(given: str) -> str:
-    if not given or "\0" in given:
+def _text(text: str) -> str:
+    if not text or "\0" in text:
         raise ValueError("is text")
     try:
-        given.encode()
+        text.encode()
     except UnicodeEncodeError as error:
         raise ValueError("is text in UTF-8") from error
-    return given
+    return text
 
 
-def _saying(read: Read, wrong: str) -> Read:
-    """*read*, which says *wrong* whatever it raises."""
+def _with_message(read: Read, wrong: str) -> Read:
+    """Return *read* with every error replaced by the message *wrong*."""
 
-    def reading(given: str) -> Any:
+    def reading(text: str) -> Any:
         try:
-            return read(given)
+            return read(text)
         except (ValueError, OverflowError) as error:
             raise ValueError(wrong) from error
 

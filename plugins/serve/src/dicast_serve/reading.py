@@ -1,4 +1,4 @@
-"""Reading one ledger again and again."""
+"""Repeated reading of one ledger."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @attrs.define(eq=False, slots=False)
 class ServedLedger:
-    """Reads the ledger at *path*; which plugin does so is looked up once, for that takes longer than most answers."""
+    """Reader of the ledger at *path*. It looks up the ledger plugin once, since a look-up takes longer than most answers."""
 
     path: Path
 
@@ -28,9 +28,9 @@ class ServedLedger:
         return dicast.component("ledger", {"ledger/sqlite": {"path": str(self.path.absolute())}})
 
     def read(self, function: Callable[[Ledger], T]) -> T:
-        """Return what *function* makes of the ledger; as :func:`dicast.read_ledger`, in a thread without an event loop.
+        """Return the result of *function* on the ledger; like :func:`dicast.read_ledger`, in a thread without an event loop.
 
-        :raises dicast.LedgerRefused: when it does not exist or is no ledger.
+        :raises dicast.LedgerRefused: when the file does not exist or is no ledger.
         """
 
         async def read() -> T:
@@ -40,14 +40,14 @@ class ServedLedger:
         return asyncio.run(read())
 
     def head(self) -> dicast.Head | None:
-        """The newest row."""
+        """Return the newest row."""
         return self.read(lambda live: live.head())
 
 
 @cache
 def reader(name: str) -> dicast.reading.Reader:
-    """What :func:`dicast.reading.reader` finds: looking through what is installed takes longer than many answers.
+    """Return :func:`dicast.reading.reader` of *name*, cached: a search through the installed plugins takes longer than many answers.
 
-    :raises dicast.PluginError: when there is none, or it cannot be imported.
+    :raises dicast.PluginError: when no plugin has this reader, or it cannot be imported.
     """
     return dicast.reading.reader(name)

@@ -1,4 +1,4 @@
-"""The table of routes: what each takes and what answers it. The OpenAPI document is made of it."""
+"""Table of routes: the parameters and the answer of each. The OpenAPI document is generated from it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import attrs
 from dicast import Ledger
 
 from . import figures, runs, subjects
-from .parameters import MOST, Parameter, choice, flag, in_path, moment, number, text, whole
+from .parameters import MOST, Parameter, choice, flag, in_path, integer, moment, number, text
 
 Answer = Callable[[Ledger, Mapping[str, Any]], Mapping[str, Any]]
-"""Makes the document of a ledger and the values of the parameters."""
+"""Computes the document from a ledger and the values of the parameters."""
 
 
 @attrs.frozen
 class Route:
-    """A path that is read, with its *parameters*, and the *members* that its document has at the least."""
+    """A readable path with its *parameters*, and the *members* that its document has at least."""
 
     path: str
     summary: str
@@ -26,68 +26,68 @@ class Route:
     parameters: tuple[Parameter, ...]
     members: tuple[str, ...]
     light: bool = False
-    """Whether the answer takes little time and memory, however many verdicts there are."""
+    """Whether the answer takes little time and memory for any number of verdicts."""
     by_clock: bool = False
-    """Whether the answer may change while the ledger stands still: it tells runs that go on from those that are dead."""
+    """Whether the answer may change while the ledger does not: it separates live runs from dead ones by time."""
 
 
 KIND = text("subject_kind", "Only about subjects of this kind.")
-RUN = text("run", "Only this run's: an id, its first or last characters, or last.")
+RUN = text("run", "Only this run: an id, its first or last characters, or last.")
 WINDOW = (
     moment("from", "From this time on; 7 days before to by default."),
     moment("to", "Before this time; now by default."),
 )
-FLOOR = number("floor", "The least that a mean should be.", 0.6)
-SURE = number("min_confidence", "What a verdict needs to enter mean, p50 and p10.", 0.0)
+FLOOR = number("floor", "The lowest acceptable mean.", 0.6)
+SURE = number("min_confidence", "The least confidence of a verdict in mean, p50 and p10.", 0.0)
 
 ROUTES = (
     Route(
         "/analytics/quality",
-        "How good the judged work was.",
+        "Quality of the judged work.",
         figures.quality,
         (
             *WINDOW,
-            text("subject_kind", "What was judged.", default="turn"),
-            choice("group_by", "What the figures are of.", ("model", "judge_kind", "rubric_id", "none"), "model"),
+            text("subject_kind", "The kind of the judged subjects.", default="turn"),
+            choice("group_by", "The groups of the figures.", ("model", "judge_kind", "rubric_id", "none"), "model"),
             SURE,
             FLOOR,
-            text("judge", "Only this judge's; may be repeated.", many=True),
+            text("judge", "Only this judge; may be repeated.", is_repeatable=True),
             RUN,
-            flag("without_human", "Leave verdicts of people out of the figures."),
+            flag("without_human", "Exclude people's verdicts from the figures."),
             flag("latest", "Only the newest verdict of each judge on each subject."),
         ),
         ("window", "current_pricing_version", "data"),
     ),
     Route(
         "/analytics/cost",
-        "What was spent.",
+        "Money and tokens spent.",
         figures.cost,
         (
             moment("from", "From this time on; 7 days before to by default, and the whole run with run."),
             moment("to", "Before this time; now by default."),
-            choice("group_by", "What the sums are of.", ("model", "judge", "rubric", "session", "day"), "model"),
-            flag("include_eval", "Add what judging has cost to the agent's own calls."),
+            choice("group_by", "The groups of the sums.", ("model", "judge", "rubric", "session", "day"), "model"),
+            flag("include_eval", "Add the cost of judging to the agent's own calls."),
             RUN,
         ),
         ("window", "current_pricing_version", "data", "total_usd"),
     ),
     Route(
         "/analytics/savings",
-        "What judging has cost beside what escalating every verdict would have cost, with the quality of the work.",
+        "Cost of judging, its cost had every verdict been escalated, and the quality of the work.",
         figures.savings,
         (*WINDOW, SURE, FLOOR, RUN),
         ("window", "current_pricing_version", "data"),
     ),
     Route(
         "/analytics/turns/{id}",
-        "A subject with every verdict on it, whole. The one place that has rationales, where they were captured.",
+        "A subject with every complete verdict on it. Only this answer has rationales, if they were captured.",
         subjects.subject,
         (
             in_path("id", "The subject's id."),
-            text("subject_kind", "What kind of subject it is.", default="turn"),
+            text("subject_kind", "The kind of the subject.", default="turn"),
             text(
                 "run",
-                "The run whose output is shown; by default the last one that judged the subject and is no tool's.",
+                "The run whose output is shown; by default the last run that judged the subject and is not a tool's.",
             ),
         ),
         ("data",),
@@ -98,12 +98,12 @@ ROUTES = (
         "How far judges, runs or versions of a rubric agree.",
         figures.agreement,
         (
-            text("judge", "Of this judge; give it for each of them.", many=True),
-            text("run", "Only verdicts of this run; may be repeated.", many=True),
-            choice("between", "What is compared.", ("judges", "runs", "rubrics")),
+            text("judge", "A judge; repeat it for each judge.", is_repeatable=True),
+            text("run", "Only verdicts of this run; may be repeated.", is_repeatable=True),
+            choice("between", "The raters to compare.", ("judges", "runs", "rubrics")),
             KIND,
-            number("window", "How far apart scores may be and agree.", 0.15),
-            whole("worst", "How many of the worst disagreements to list.", 10, 0, 1000),
+            number("window", "The largest difference of agreeing scores.", 0.15),
+            integer("worst", "How many of the worst disagreements to list.", 10, 0, 1000),
         ),
         ("n", "within", "kappa", "alpha", "alpha_ci", "base_rate", "failures", "worst"),
     ),
@@ -112,33 +112,33 @@ ROUTES = (
         "How many subjects judges, runs or versions of a rubric agree on, by the day of the newest verdict on each.",
         figures.agreement_days,
         (
-            text("judge", "Of this judge; give it for each of them.", many=True),
-            text("run", "Only verdicts of this run; may be repeated.", many=True),
-            choice("between", "What is compared.", ("judges", "runs", "rubrics")),
+            text("judge", "A judge; repeat it for each judge.", is_repeatable=True),
+            text("run", "Only verdicts of this run; may be repeated.", is_repeatable=True),
+            choice("between", "The raters to compare.", ("judges", "runs", "rubrics")),
             KIND,
-            number("window", "How far apart scores may be and agree.", 0.15),
+            number("window", "The largest difference of agreeing scores.", 0.15),
         ),
         ("window", "raters", "n", "within", "data"),
     ),
     Route(
         "/analytics/backlog",
-        "What was begun and has not ended.",
+        "Started evaluations without an end.",
         figures.backlog,
         (KIND, RUN),
         ("open", "waiting", "data"),
         light=True,
     ),
-    Route("/judges", "Who has judged what, the one with most verdicts first.", figures.judges, (), ("data",)),
+    Route("/judges", "Verdicts by judge and kind of subject, the most first.", figures.judges, (), ("data",)),
     Route(
         "/runs",
-        "The runs, the one that began last first.",
+        "The runs, newest start first.",
         runs.runs,
         (
             text("name", "Only runs of the pipeline with this name."),
             text("without", "No runs of the pipeline with this name, such as labels."),
             text("without_kind", "No runs of this kind, such as tool."),
-            whole("limit", "At most so many.", 20, 1, 1000),
-            text("cursor", "What next_cursor said: the runs after it."),
+            integer("limit", "The largest number of items.", 20, 1, 1000),
+            text("cursor", "The next_cursor of the previous page: the runs after it."),
         ),
         ("data", "next_cursor"),
         light=True,
@@ -159,39 +159,39 @@ ROUTES = (
         runs.rows,
         (
             in_path("run_id", "An id, its first or last characters, a run's name (its newest run), or last."),
-            text("judge", "Only this judge's."),
+            text("judge", "Only this judge."),
             KIND,
             text("subject", "Only about the subject with this id."),
-            whole("seq", "Only what stands in this row of the ledger.", None, 1, MOST),
-            number("min_score", "Only scores from here on."),
-            number("max_score", "Only scores up to here."),
+            integer("seq", "Only this row of the ledger.", None, 1, MOST),
+            number("min_score", "Only scores of at least this."),
+            number("max_score", "Only scores of at most this."),
             attrs.evolve(
                 flag("failed", "true: failures alone; false: verdicts alone."), default=None, schema={"type": "boolean"}
             ),
             choice("order", "seq: as in the ledger; score: failures first, then the lowest.", ("seq", "score"), "seq"),
-            whole("limit", "At most so many.", 100, 1, 1000),
-            whole("cursor", "What next_cursor said: the rows after it.", None, 0, MOST),
+            integer("limit", "The largest number of items.", 100, 1, 1000),
+            integer("cursor", "The next_cursor of the previous page: the rows after it.", None, 0, MOST),
         ),
         ("run_id", "total", "data", "next_cursor"),
     ),
     Route(
         "/compare",
-        "What run b has over run a.",
+        "Comparison of run b with run a.",
         figures.compare,
         (
             text("a", "The baseline: an id of a run, its first or last characters, or last.", required=True),
             text("b", "The variant, likewise.", required=True),
-            text("compare", "Only this comparison; may be repeated.", many=True),
-            number("difference", "The least difference of scores that matters; as dicast compare has it without."),
-            flag("allow_incomparable", "Compare runs that differ in more than their task, too."),
+            text("compare", "Only this comparison; may be repeated.", is_repeatable=True),
+            number("difference", "The least difference of scores that matters; by default as in dicast compare."),
+            flag("allow_incomparable", "Also compare runs that differ in more than their task."),
         ),
         ("comparable", "differs", "comparisons", "flips"),
     ),
 )
 
-AFTER = whole("after", "Begin behind this row of the ledger; Last-Event-ID counts before it.", None, 0, MOST)
+AFTER = integer("after", "Start after this row of the ledger; Last-Event-ID takes precedence.", None, 0, MOST)
 BRIEF = flag(
     "brief",
-    "Of the verdicts that come within half a second only the newest 30, and the figures in rounds; all without it.",
+    "Send only the newest 30 verdicts of each half second, and the names of rounds; by default every verdict.",
 )
-LEDGER = text("ledger", "Which ledger, by its name; the first without it. /ledgers lists them.")
+LEDGER = text("ledger", "The name of a ledger; by default the first. /ledgers lists them.")

@@ -1,4 +1,4 @@
-"""What is answered about runs, their rows, and single subjects."""
+"""Answers about runs, their rows, and single subjects."""
 
 from __future__ import annotations
 
@@ -27,71 +27,71 @@ Document = dict[str, Any]
 
 
 class NotFound(ConfigError):
-    """What is asked for is not in the ledger."""
+    """A requested item that is not in the ledger."""
 
 
-def runs(ledger: Ledger, given: Values) -> Document:
-    """The runs, the one that began last first; those after *cursor* where it is given."""
-    left_out = given["without"]
-    found = iter(past_runs(ledger, given["name"], None))
+def runs(ledger: Ledger, values: Values) -> Document:
+    """Return the runs, newest start first; with a cursor, the runs after it."""
+    left_out = values["without"]
+    runs = iter(past_runs(ledger, values["name"], None))
     if left_out is not None:
-        found = (one for one in found if one["name"] != left_out)
-    if (kind := given["without_kind"]) is not None:
-        found = (one for one in found if one["kind"] != kind)
-    if given["cursor"] is not None:
-        found = _after(found, given["cursor"])
-    page = list(islice(found, given["limit"] + 1))
-    more = len(page) > given["limit"]
-    page = page[: given["limit"]]
-    return {"data": page, "next_cursor": page[-1]["run_id"] if more else None}
+        runs = (run for run in runs if run["name"] != left_out)
+    if (kind := values["without_kind"]) is not None:
+        runs = (run for run in runs if run["kind"] != kind)
+    if values["cursor"] is not None:
+        runs = _after(runs, values["cursor"])
+    page = list(islice(runs, values["limit"] + 1))
+    has_more = len(page) > values["limit"]
+    page = page[: values["limit"]]
+    return {"data": page, "next_cursor": page[-1]["run_id"] if has_more else None}
 
 
-def _after(found: Iterator[dict[str, Any]], cursor: str) -> Iterator[dict[str, Any]]:
-    if not any(one["run_id"] == cursor for one in found):
-        raise NotFound(f"no run {cursor!r:.100} is in the list: cursor is what next_cursor said, for the same name")
-    return found
+def _after(runs: Iterator[dict[str, Any]], cursor: str) -> Iterator[dict[str, Any]]:
+    if not any(run["run_id"] == cursor for run in runs):
+        raise NotFound(f"no run {cursor!r:.100} is in the list: cursor is the next_cursor of a page for the same name")
+    return runs
 
 
-def run(ledger: Ledger, given: Values) -> Document:
-    """One run: how it is listed, and the document of its end where it has one."""
-    run_id = known(ledger, given["run_id"])
-    listed = next(one for one in past_runs(ledger) if one["run_id"] == run_id)
+def run(ledger: Ledger, values: Values) -> Document:
+    """Return one run as in the list of runs, and the document of its end if it has one."""
+    run_id = full_run_id(ledger, values["run_id"])
+    listed = next(run for run in past_runs(ledger) if run["run_id"] == run_id)
     return {"run": listed, "document": without_rationale(run_document(ledger, run_id))}
 
 
-def rows(ledger: Ledger, given: Values) -> Document:
-    """Verdicts and failures of a run, a page of them."""
-    run_id = known(ledger, given["run_id"])
-    found = read_verdicts(ledger, run_id)
-    chosen = list(_chosen(found, given))
-    if given["order"] == "score":
-        chosen.sort(key=lambda row: (found.flags[row] & FAILED == 0, _order(found.scores[row]), row))
+def rows(ledger: Ledger, values: Values) -> Document:
+    """Return a page of a run's verdicts and failures."""
+    run_id = full_run_id(ledger, values["run_id"])
+    rows = read_verdicts(ledger, run_id)
+    chosen = list(_chosen(rows, values))
+    if values["order"] == "score":
+        chosen.sort(key=lambda row: (rows.flags[row] & FAILED == 0, _order(rows.scores[row]), row))
     start = 0
-    if given["cursor"] is not None:
-        start = next((place + 1 for place, row in enumerate(chosen) if found.seqs[row] == given["cursor"]), len(chosen))
-    page = chosen[start : start + given["limit"]]
-    more = start + given["limit"] < len(chosen)
+    if values["cursor"] is not None:
+        start = next((place + 1 for place, row in enumerate(chosen) if rows.seqs[row] == values["cursor"]), len(chosen))
+    page = chosen[start : start + values["limit"]]
+    has_more = start + values["limit"] < len(chosen)
     return {
         "run_id": run_id,
         "total": len(chosen),
-        "data": [row_of(found, row) for row in page],
-        "next_cursor": found.seqs[page[-1]] if more and page else None,
+        "data": [row_of(rows, row) for row in page],
+        "next_cursor": rows.seqs[page[-1]] if has_more and page else None,
     }
 
 
-def _chosen(found: VerdictColumns, given: Values) -> Iterator[int]:
-    judge, kind, failed, subject = (given[name] for name in ("judge", "subject_kind", "failed", "subject"))
-    low, high, seq = given["min_score"], given["max_score"], given["seq"]
-    wanted = [judge in (None, origin.judge) and kind in (None, origin.kind) for origin in found.origins]
-    for row, (code, flag, score) in enumerate(zip(found.codes, found.flags, found.scores, strict=True)):
-        if not wanted[code] or (subject is not None and found.ids[row] != subject):
+def _chosen(rows: VerdictColumns, values: Values) -> Iterator[int]:
+    judge, kind, failed, subject = (values[name] for name in ("judge", "subject_kind", "failed", "subject"))
+    low, high, seq = values["min_score"], values["max_score"], values["seq"]
+    is_chosen = [judge in (None, origin.judge) and kind in (None, origin.kind) for origin in rows.origins]
+    for row, (code, flag, score) in enumerate(zip(rows.codes, rows.flags, rows.scores, strict=True)):
+        if not is_chosen[code] or (subject is not None and rows.ids[row] != subject):
             continue
-        if seq is not None and found.seqs[row] != seq:
+        if seq is not None and rows.seqs[row] != seq:
             continue
         if flag & FAILED:
             if failed is not False and low is None and high is None:
                 yield row
-        elif flag & RAW:  # a score in [0, 1] is asked for
+        elif flag & RAW:  # a raw score has no place in [0, 1]
             if not failed and low is None and high is None:
                 yield row
         elif not failed and (low is None or score >= low) and (high is None or score <= high):
@@ -102,41 +102,41 @@ def _order(score: float) -> float:
     return -inf if isnan(score) else score
 
 
-def row_of(found: VerdictColumns, row: int) -> Document:
-    """One row of the columns: a verdict, or a failure, which has no score."""
-    origin: VerdictOrigin = found.origins[found.codes[row]]
-    flag = found.flags[row]
+def row_of(rows: VerdictColumns, row: int) -> Document:
+    """Return one row of the columns: a verdict, or a failure, which has no score."""
+    origin: VerdictOrigin = rows.origins[rows.codes[row]]
+    flag = rows.flags[row]
     failed = bool(flag & FAILED)
     return {
-        "seq": found.seqs[row],
+        "seq": rows.seqs[row],
         "run_id": origin.run_id,
         "subject_kind": origin.kind,
-        "subject_id": found.ids[row],
+        "subject_id": rows.ids[row],
         "judge": origin.judge,
         "failed": failed,
-        "score": None if failed or flag & RAW else found.scores[row],
-        **({"raw": None if isnan(found.scores[row]) else found.scores[row]} if flag & RAW else {}),
-        "confidence": None if failed else found.confidences[row],
+        "score": None if failed or flag & RAW else rows.scores[row],
+        **({"raw": None if isnan(rows.scores[row]) else rows.scores[row]} if flag & RAW else {}),
+        "confidence": None if failed else rows.confidences[row],
         "judge_kind": origin.judge_kind,
         "judge_model": origin.judge_model,
         "rubric_id": origin.rubric_id,
         "rubric_version": origin.rubric_version,
-        "judge_cost_usd": None if failed or flag & USD_UNKNOWN else f"{found.usd_of([row]):f}",
-        "judge_cost_msat": None if failed or flag & MSAT_UNKNOWN else f"{found.msat_of([row]):f}",
-        "created_at": written(found.times[row]),
+        "judge_cost_usd": None if failed or flag & USD_UNKNOWN else f"{rows.usd_of([row]):f}",
+        "judge_cost_msat": None if failed or flag & MSAT_UNKNOWN else f"{rows.msat_of([row]):f}",
+        "created_at": written(rows.times[row]),
     }
 
 
 def live_rows(entries: Sequence[Entry]) -> list[Document]:
-    """Verdicts and failures as they come, in the shape of :func:`rows`."""
-    found = VerdictColumns().add(entries)
-    return [row_of(found, row) for row in range(len(found.ids))]
+    """Return new verdicts and failures in the shape of :func:`rows`."""
+    rows = VerdictColumns().add(entries)
+    return [row_of(rows, row) for row in range(len(rows.ids))]
 
 
-def known(ledger: Ledger, run_id: str) -> str:
-    """The whole id of the run that *run_id* means.
+def full_run_id(ledger: Ledger, run_id: str) -> str:
+    """Return the full id of the run that *run_id* refers to.
 
-    :raises NotFound: when the ledger has none, or several.
+    :raises NotFound: when no run or several runs match.
     """
     try:
         return named_run(ledger, run_id)

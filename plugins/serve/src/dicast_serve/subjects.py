@@ -11,24 +11,24 @@ from dicast import Entry, Event, Ledger, PluginError, Query, run_kind
 from dicast.reading import JudgedOutputs, reader, verdict_of
 from dicast.reporting import output_ending
 
-from .runs import Document, NotFound, Values, known
+from .runs import Document, NotFound, Values, full_run_id
 
 TYPES = ("subject.read", "eval.completed", "eval.failed")
 
 
-def subject(ledger: Ledger, given: Values) -> Document:
+def subject(ledger: Ledger, values: Values) -> Document:
     """Return a subject as one run judged it, with every verdict on it, the oldest first.
 
-    ``content`` and ``conversation`` are of the run ``run_id``: the run that is asked for, else the last one that judged the subject and is no
-    tool's, such as a label. Where a task made the output, ``content.output`` is the task's and ``made`` is true. Each verdict has the
-    ``output_digest`` of the output that it is about. ``finish_reason`` is the word for the end of the shown output, such as ``length``.
+    ``content`` and ``conversation`` are from the run ``run_id``: the requested run, else the last run that judged the subject and is not a tool's,
+    such as a label. If a task produced the output, ``content.output`` is the task's and ``made`` is true. Each verdict has the ``output_digest``
+    of its output. ``finish_reason`` is the word for the end of the shown output, such as ``length``.
     """
-    id, kind = given["id"], given["subject_kind"]
+    id, kind = values["id"], values["subject_kind"]
     entries = [entry for entry in ledger.read(Query(types=TYPES, subject_id=id)) if entry.event.subject_kind == kind]
     if not entries:
         raise NotFound(f"the ledger has no {kind} {id!r:.100}")
-    wanted = None if given["run"] is None else known(ledger, given["run"])
-    run_id = shown_run(ledger, entries, wanted)
+    requested_run = None if values["run"] is None else full_run_id(ledger, values["run"])
+    run_id = shown_run(ledger, entries, requested_run)
     outputs = JudgedOutputs(ledger, {id})
 
     def digest(run: str) -> str | None:
@@ -36,7 +36,7 @@ def subject(ledger: Ledger, given: Values) -> Document:
         return None if output is None else output.digest
 
     session_id = entries[0].event.session_id
-    read = next((one.event for one in reversed(entries) if _is_reading(one.event, run_id)), None)
+    read = next((entry.event for entry in reversed(entries) if _is_reading(entry.event, run_id)), None)
     return {
         "data": {
             f"{kind}_id" if kind == "turn" else "subject_id": id,
@@ -49,37 +49,37 @@ def subject(ledger: Ledger, given: Values) -> Document:
             "conversation": None if session_id is None else _conversation(ledger, session_id, read),
             "evaluations": [
                 {
-                    **attrs.asdict(verdict_of(one.event), recurse=False),
-                    "output_digest": digest(one.event.run_id),
-                    "chain": _place(one),
+                    **attrs.asdict(verdict_of(entry.event), recurse=False),
+                    "output_digest": digest(entry.event.run_id),
+                    "chain": _place(entry),
                 }
-                for one in entries
-                if one.event.type == "eval.completed"
+                for entry in entries
+                if entry.event.type == "eval.completed"
             ],
             "failures": [
                 {
-                    "run_id": one.event.run_id,
-                    **one.event.payload,
-                    "output_digest": digest(one.event.run_id),
-                    "chain": _place(one),
+                    "run_id": entry.event.run_id,
+                    **entry.event.payload,
+                    "output_digest": digest(entry.event.run_id),
+                    "chain": _place(entry),
                 }
-                for one in entries
-                if one.event.type == "eval.failed"
+                for entry in entries
+                if entry.event.type == "eval.failed"
             ],
         }
     }
 
 
-def shown_run(ledger: Ledger, entries: Sequence[Entry], wanted: str | None) -> str:
-    """Return the run whose reading of a subject is shown: *wanted*, else the last run that judged it and is no tool's.
+def shown_run(ledger: Ledger, entries: Sequence[Entry], requested_run: str | None) -> str:
+    """Return the run whose reading of a subject is shown: *requested_run*, else the last run that judged it and is not a tool's.
 
-    :raises NotFound: where *wanted* has not read the subject.
+    :raises NotFound: if *requested_run* has not read the subject.
     """
     runs = list(dict.fromkeys(entry.event.run_id for entry in reversed(entries)))
-    if wanted is not None:
-        if wanted not in runs:
-            raise NotFound(f"run {wanted} has not read the subject; these have: {', '.join(runs[:3])}")
-        return wanted
+    if requested_run is not None:
+        if requested_run not in runs:
+            raise NotFound(f"run {requested_run} has not read the subject; these have: {', '.join(runs[:3])}")
+        return requested_run
     started = ledger.read(Query(types=("run.started",)))
     tools = {entry.event.run_id for entry in started if run_kind(entry.event.payload) == "tool"}
     judged = {entry.event.run_id for entry in entries if entry.event.type != "subject.read"}

@@ -1,4 +1,4 @@
-"""The turns of watches that are not judged yet, because what their users do next is still to come."""
+"""Turns of watches that wait for judging because the user's next action is still to come."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from dicast import Ledger, Query
 from dicast.reading import read_verdicts
 
 MOST = 10_000
-"""So many of a watch's newest turns are looked at."""
+"""Newest turns of a watch that are counted, at most."""
 
 
 def waiting(ledger: Ledger, run_id: str | None) -> dict[str, Any]:
-    """How many completed turns no judge of their watch has judged, and when the oldest was completed.
+    """Return the number of completed turns that no judge of their watch has judged, and the time of the oldest.
 
-    Watches that have ended, and those that judge something else than turns, have none. *more* says that a watch has more than
-    :data:`MOST` turns, and the earlier ones were not looked at.
+    Ended watches, and watches that judge other subjects than turns, have none. ``more`` is true if a watch has more than :data:`MOST` turns; the
+    older ones were not counted.
     """
     times: list[str] = []
-    more = False
+    has_more = False
     for watch in _going_on(ledger, run_id):
-        found = read_verdicts(ledger, watch)
-        if found.ids and all(found.origins[code].kind != "turn" for code in set(found.codes)):
+        rows = read_verdicts(ledger, watch)
+        if rows.ids and all(rows.origins[code].kind != "turn" for code in set(rows.codes)):
             continue
-        known = set(found.ids)
+        judged_ids = set(rows.ids)
         seen = 0
         for entry in ledger.read(Query(watch, ("turn.completed",), newest_first=True, limit=MOST)):
             seen += 1
-            if entry.event.turn_id is not None and entry.event.turn_id not in known:
+            if entry.event.turn_id is not None and entry.event.turn_id not in judged_ids:
                 times.append(entry.event.time)
-        more = more or seen == MOST
-    return {"turns": len(times), "oldest": min(times, default=None), "more": more}
+        has_more = has_more or seen == MOST
+    return {"turns": len(times), "oldest": min(times, default=None), "more": has_more}
 
 
 def _going_on(ledger: Ledger, run_id: str | None) -> list[str]:
-    """The watches that have begun and not come to their end; one that was paused goes on later."""
-    begun = [entry.event for entry in ledger.read(Query(run_id, ("run.started",)))]
-    ended = {entry.event.run_id for entry in ledger.read(Query(run_id, ("run.completed",)))}
-    live = [event.run_id for event in begun if event.payload.get("live") and event.run_id not in ended]
-    return [str(one) for one in dict.fromkeys(live)]
+    """Return the ids of started watches without an end. A paused watch counts: it may be resumed later."""
+    starts = [entry.event for entry in ledger.read(Query(run_id, ("run.started",)))]
+    ended_runs = {entry.event.run_id for entry in ledger.read(Query(run_id, ("run.completed",)))}
+    live = [event.run_id for event in starts if event.payload.get("live") and event.run_id not in ended_runs]
+    return [str(watch) for watch in dict.fromkeys(live)]

@@ -1,4 +1,4 @@
-"""What is kept between answers: the verdicts of a ledger's newest head, and the answers of a round."""
+"""Caches between answers: the verdicts of a ledger's newest head, and the answers of a round."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import dicast
-import dicast_serve.kept
+import dicast_serve.columns
 from dicast_serve.application import application
 from dicast_serve.guard import Tokens
 
@@ -22,17 +22,17 @@ BOTH = "/analytics/agreement?judge=a&judge=b"
 
 @pytest.fixture
 def readings(monkeypatch):
-    """How often the verdicts of a whole ledger are read; its last item is what was read last."""
-    found = []
+    """Return the readings of a whole ledger's verdicts; the last item is the last result."""
+    results = []
 
     def read_verdicts(ledger, run_id=None):
         columns = dicast.reading.read_verdicts(ledger, run_id)
         if run_id is None:
-            found.append(columns)
+            results.append(columns)
         return columns
 
-    monkeypatch.setattr(dicast_serve.kept, "read_verdicts", read_verdicts)
-    return found
+    monkeypatch.setattr(dicast_serve.columns, "read_verdicts", read_verdicts)
+    return results
 
 
 def run(path, name, judges="ab"):
@@ -83,7 +83,7 @@ def test_a_ledger_in_the_place_of_another_is_read_anew(client, ledger, readings,
         old.unlink()
     shutil.copy(other, ledger)
     assert count(client) == 6
-    assert [one["judge"] for one in client.get("/judges").json()["data"]] == ["a", "b", "c"]
+    assert [row["judge"] for row in client.get("/judges").json()["data"]] == ["a", "b", "c"]
     assert len(readings) == 2
 
 
@@ -92,34 +92,36 @@ def test_ledgers_are_kept_apart(ledger, readings, tmp_path):
     run(other, "other", "abc")
     app = application([ledger, other], Tokens(READING), [HOST], "dicast")
     with TestClient(app, f"http://{HOST}", headers={"authorization": f"Bearer {READING}"}) as client:
-        found = [count(client, f"{QUALITY}{name}") for name in ("", "&ledger=other", "", "&ledger=other")]
-    assert found == [8, 6, 8, 6]
+        counts = [count(client, f"{QUALITY}{name}") for name in ("", "&ledger=other", "", "&ledger=other")]
+    assert counts == [8, 6, 8, 6]
     assert len(readings) == 2
 
 
 def test_ledgers_of_one_file_name_are_numbered(ledger, tmp_path):
-    others = [
+    other_paths = [
         tmp_path / folder / name for folder, name in (("b", "ledger.db"), ("c", "ledger.db"), ("d", "ledger-2.db"))
     ]
-    for path, judges in zip(others, ("a", "ab", "abc"), strict=True):
+    for path, judges in zip(other_paths, ("a", "ab", "abc"), strict=True):
         path.parent.mkdir()
         run(path, "other", judges)
-    app = application([ledger, *others, ledger], Tokens(READING), [HOST], "dicast")
+    app = application([ledger, *other_paths, ledger], Tokens(READING), [HOST], "dicast")
     with TestClient(app, f"http://{HOST}", headers={"authorization": f"Bearer {READING}"}) as client:
-        names = [one["name"] for one in client.get("/ledgers").json()["data"]]
-        found = [count(client, f"{QUALITY}&ledger={name}") for name in names]
+        names = [row["name"] for row in client.get("/ledgers").json()["data"]]
+        counts = [count(client, f"{QUALITY}&ledger={name}") for name in names]
     assert names == ["ledger", "ledger-2", "ledger-3", "ledger-2-2"]
-    assert found == [8, 2, 4, 6]
+    assert counts == [8, 2, 4, 6]
 
 
 def test_people_are_left_out_of_the_figures_and_counted(client):
     label = {"subject_id": "s/1", "subject_kind": "turn", "score": 0}
     headers = {"authorization": f"Bearer {LABELLING}"}
     assert client.post("/labels", json=label, headers=headers).status_code == 201
-    everybody, (apart,) = (client.get(f"{QUALITY}{more}").json()["data"] for more in ("", "&without_human=true"))
+    everybody, (without_people,) = (
+        client.get(f"{QUALITY}{query}").json()["data"] for query in ("", "&without_human=true")
+    )
     assert (everybody[0]["verdict_count"], everybody[0]["human_count"]) == (9, 1)
-    assert (apart["verdict_count"], apart["human_count"]) == (8, 1)
-    assert apart["mean_score"] == pytest.approx(everybody[0]["mean_score"] * 9 / 8, abs=2e-6)
+    assert (without_people["verdict_count"], without_people["human_count"]) == (8, 1)
+    assert without_people["mean_score"] == pytest.approx(everybody[0]["mean_score"] * 9 / 8, abs=2e-6)
 
 
 def test_a_round_that_nobody_was_told_of_is_none(client, ledger):
@@ -137,16 +139,16 @@ def test_all_who_ask_in_a_round_are_given_one_answer(ledger):
             news = events(stream)
             assert next(news)[0] == "head"
             run(ledger, "three", "abcd")
-            told = []
-            while not told or told[-1][0] != "round":
-                told.append(next(news))
-            asked = {"dicast-round": told[-1][1]["name"]}
-            first = answer(server, **asked)
+            received = []
+            while not received or received[-1][0] != "round":
+                received.append(next(news))
+            headers = {"dicast-round": received[-1][1]["name"]}
+            first = answer(server, **headers)
             run(ledger, "four")
-            assert answer(server, **asked) == first
+            assert answer(server, **headers) == first
             assert answer(server) == "20"
             assert 8 <= int(first) <= 16
-            seen = [data["seq"] for kind, data in told if kind == "verdict"]
+            seen = [data["seq"] for kind, data in received if kind == "verdict"]
             assert seen == sorted(seen)
     finally:
         server.end()
@@ -164,13 +166,13 @@ def events(stream):
 
 
 def answer(server, **headers):
-    with server.open(QUALITY, **headers) as found:
-        return json.loads(found.read(), parse_int=str)["data"][0]["verdict_count"]
+    with server.open(QUALITY, **headers) as response:
+        return json.loads(response.read(), parse_int=str)["data"][0]["verdict_count"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("brief", "told"), [("true", 30), ("false", 88)])
-def test_of_many_verdicts_the_newest_are_told_to_whoever_wants_it_brief(ledger, brief, told):
+@pytest.mark.parametrize(("brief", "event_count"), [("true", 30), ("false", 88)])
+def test_of_many_verdicts_the_newest_are_told_to_whoever_wants_it_brief(ledger, brief, event_count):
     run(ledger, "many", [f"j{number:02}" for number in range(40)])
     server = Server(ledger.parent)
     try:
@@ -178,7 +180,7 @@ def test_of_many_verdicts_the_newest_are_told_to_whoever_wants_it_brief(ledger, 
         with server.open(f"/events?after=0&brief={brief}") as stream:
             news = events(stream)
             assert next(news)[0] == "head"
-            assert [next(news)[1]["seq"] for _ in range(told)] == sorted(rows)[-told:]
+            assert [next(news)[1]["seq"] for _ in range(event_count)] == sorted(rows)[-event_count:]
     finally:
         server.end()
 
