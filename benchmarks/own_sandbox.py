@@ -48,7 +48,7 @@ def empty(count: int) -> None:
 async def _sandboxed(count: int) -> float:
     from dicast import Execution, Program  # the bare loop does without
     from dicast_sandbox import Bubblewrap
-    from dicast_sandbox.profiles import limits
+    from dicast_sandbox.backends.profiles import limits
 
     box, program = Bubblewrap(concurrency=1), Program(("true",), limits("medium"))
     box.check()

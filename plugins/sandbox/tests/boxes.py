@@ -17,7 +17,7 @@ import pytest
 
 from dicast import ConfigError, Execution, Limits, Program
 from dicast_sandbox import Bubblewrap
-from dicast_sandbox.profiles import limits
+from dicast_sandbox.backends.profiles import limits
 
 MARK = "DICAST_TEST_MARK"
 MB = 1024**2

@@ -23,7 +23,8 @@ from test_runs import pipeline, wait_for
 
 import dicast
 from dicast import ConfigError, Execution, Failure, Program, Subject
-from dicast_sandbox import Docker, PassingTests, seccomp
+from dicast_sandbox import Docker, PassingTests
+from dicast_sandbox.backends import seccomp
 
 READS = [
     "/etc/shadow",
@@ -269,7 +270,7 @@ PROGRAM = """
 import asyncio, sys
 from dicast import Program
 from dicast_sandbox import Docker
-from dicast_sandbox.profiles import limits
+from dicast_sandbox.backends.profiles import limits
 asyncio.run(Docker(sys.argv[1]).execute(Program(("sh", "-c", sys.argv[2]), limits("small"))))
 """
 

@@ -12,7 +12,7 @@ import attrs
 import pytest
 from boxes import MB, SMALL, needs_bubblewrap, python, run
 
-from dicast_sandbox import seccomp
+from dicast_sandbox.backends import seccomp
 
 pytestmark = needs_bubblewrap
 

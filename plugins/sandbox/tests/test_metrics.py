@@ -11,7 +11,8 @@ import pytest
 from boxes import needs_bubblewrap, with_pytest
 
 from dicast import ConfigError, Cost, Failure, Score, Subject
-from dicast_sandbox import Bubblewrap, Command, PassingTests, Unconfined, VerificationDelta, bubblewrap
+from dicast_sandbox import Bubblewrap, Command, PassingTests, Unconfined, VerificationDelta
+from dicast_sandbox.backends.bubblewrap import sandbox
 
 pytestmark = needs_bubblewrap
 
@@ -204,17 +205,19 @@ def test_no_sandbox_at_all_has_to_be_asked_for():
 
 
 def test_a_sandbox_that_does_not_work_says_what_to_do(monkeypatch):
-    bubblewrap._check.cache_clear()
+    sandbox._check.cache_clear()
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ConfigError, match="bwrap is not installed; apt install bubblewrap.*name another backend"):
         Command(command="true")
-    bubblewrap._check.cache_clear()
+    sandbox._check.cache_clear()
 
 
 def test_a_sandbox_that_cannot_start_is_a_failure(monkeypatch):
     metric = Command(command="true")
-    monkeypatch.setattr("dicast_sandbox.arguments._NEEDED", ())
-    monkeypatch.setattr("dicast_sandbox.sandboxed.arguments", lambda *_: ["--ro-bind", "/nowhere", "/x", "--", "true"])
+    monkeypatch.setattr("dicast_sandbox.backends.bubblewrap.arguments._NEEDED", ())
+    monkeypatch.setattr(
+        "dicast_sandbox.backends.bubblewrap.program.arguments", lambda *_: ["--ro-bind", "/nowhere", "/x", "--", "true"]
+    )
     found = judge(metric)
     assert (found.kind, found.retryable) == ("crashed", True)
     assert "could not start" in found.message

@@ -10,7 +10,7 @@ import pytest
 from boxes import needs_bubblewrap
 
 from dicast.testing import run_pipeline
-from dicast_sandbox.profiles import Profile, limits
+from dicast_sandbox.backends.profiles import Profile, limits
 
 README = Path(__file__).parents[1] / "README.md"
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "sandboxes.md"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast import Execution
-from dicast_sandbox.reports import Counts, junit, passed_words, read, runner
+from dicast_sandbox.suites.reports import Counts, junit, passed_words, read, runner
 
 READ = {
     "unittest, all well": ("unittest", "...\nRan 3 tests in 0.001s\n\nOK\n", Counts(3, 0, 0)),

@@ -87,7 +87,7 @@ def test_another_kind_of_component_is_no_backend(tmp_path):
 def test_killing_dicast_leaves_no_process(parent):
     mark = f"killed-{os.getpid()}-{time.monotonic_ns()}"
     code = (
-        "import asyncio\nfrom dicast import Program\nfrom dicast_sandbox import Bubblewrap\nfrom dicast_sandbox.profiles import limits\n"
+        "import asyncio\nfrom dicast import Program\nfrom dicast_sandbox import Bubblewrap\nfrom dicast_sandbox.backends.profiles import limits\n"
         "command = ('sh', '-c', 'setsid sleep 60 & sleep 60')\n"
         f"program = Program(command, limits('small'), environment={{'MARK': {mark!r}}})\n"
         "asyncio.run(Bubblewrap().execute(program))\n"
@@ -115,12 +115,14 @@ def test_a_user_without_rights_can_use_it(tmp_path):
     """What an unprivileged dicast does is what its own bwrap does: the same arguments, started by nobody."""
     code = (
         "import os; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
-        "import asyncio\nfrom dicast import Program\nfrom dicast_sandbox import Bubblewrap\nfrom dicast_sandbox.profiles import limits\n"
+        "import asyncio\nfrom dicast import Program\nfrom dicast_sandbox import Bubblewrap\nfrom dicast_sandbox.backends.profiles import limits\n"
         "box = Bubblewrap(); box.check()\n"
         "for command in ('id -u', ':() { :|:& }; f() { f & f; }; f; sleep 9'):\n"
         "    print(asyncio.run(box.execute(Program(('bash', '-c', command), limits('small', 8)))))\n"
     )
-    imports = "import asyncio, dicast, dicast_sandbox.pool, dicast_sandbox.profiles, asyncio.subprocess\n"
+    imports = (
+        "import asyncio, dicast, dicast_sandbox.backends.pool, dicast_sandbox.backends.profiles, asyncio.subprocess\n"
+    )
     done = subprocess.run(
         [sys.executable, "-c", imports + code], capture_output=True, text=True, timeout=60, check=False, cwd="/"
     )
@@ -156,7 +158,7 @@ import asyncio, os
 from pathlib import Path
 from dicast import Program
 from dicast_sandbox import Bubblewrap
-from dicast_sandbox.profiles import limits
+from dicast_sandbox.backends.profiles import limits
 assert os.getpid() == 1
 for command in ("true", "setsid sleep 60 & sleep 60"):
     print(asyncio.run(Bubblewrap().execute(Program(("sh", "-c", command), limits("small", 1)))).exit)

@@ -24,13 +24,12 @@ from dicast_sandbox import (
     PassingTests,
     Unconfined,
     VerificationDelta,
-    repository,
-    workspace,
 )
-from dicast_sandbox.archive import Archive, packed
-from dicast_sandbox.kept import Kept
-from dicast_sandbox.patches import MAX_CHARACTERS, PatchError, patched
-from dicast_sandbox.pool import Pool
+from dicast_sandbox.backends.pool import Pool
+from dicast_sandbox.workspace import repository, workspace
+from dicast_sandbox.workspace.archive import Archive, packed
+from dicast_sandbox.workspace.cache import Kept
+from dicast_sandbox.workspace.patches import MAX_CHARACTERS, PatchError, patched
 
 MB = 1024**2
 CODE = "def f(x):\n    return 0\n"

@@ -1,15 +1,15 @@
-"""Commands and tests on untrusted output, in a sandbox."""
+"""Metrics that run commands and tests on untrusted output, and the sandboxes for them."""
 
 from __future__ import annotations
 
 from dicast import Metric, Sandbox, hookimpl
 
-from .bubblewrap import Bubblewrap
-from .command import Command
-from .delta import VerificationDelta
-from .docker import Docker
-from .none import Unconfined
-from .passing import PassingTests
+from .backends.bubblewrap.sandbox import Bubblewrap
+from .backends.docker.sandbox import Docker
+from .backends.none import Unconfined
+from .metrics.command import Command
+from .metrics.delta import VerificationDelta
+from .metrics.passing import PassingTests
 
 __all__ = ["Bubblewrap", "Command", "Docker", "PassingTests", "Unconfined", "VerificationDelta"]
 
@@ -22,5 +22,5 @@ def dicast_sandboxes() -> list[type[Sandbox]]:
 
 @hookimpl
 def dicast_metrics() -> list[type[Metric]]:
-    """Offer the metrics that run something."""
+    """Offer the metrics that run commands and tests."""
     return [Command, PassingTests, VerificationDelta]

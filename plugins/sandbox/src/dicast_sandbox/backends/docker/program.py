@@ -15,11 +15,10 @@ import attrs
 
 from dicast import Execution, Failure, Program
 
-from .arguments import HOME, WORKSPACE
-from .docker_container import START_SECONDS, Container, Engine, container, ended
-from .inside import text
-from .memory import REPORT_BYTES
-from .running import Tail, came, exit_code, follow, joined, whole
+from ...inside import text
+from ..environment import HOME, REPORT_BYTES, WORKSPACE
+from ..process import Tail, came, exit_code, follow, joined, whole
+from .container import START_SECONDS, Container, Engine, container, ended
 
 LOOK_SECONDS = 0.25
 """How long between two looks at what a container has taken."""

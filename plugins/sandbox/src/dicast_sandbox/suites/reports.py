@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Literal
@@ -14,6 +13,8 @@ from xml.etree import ElementTree as ET
 import attrs
 
 from dicast import Execution, Program
+
+from ..commands.words import command_words
 
 Report = Literal["pytest", "unittest", "junit", "tap", "cargo", "go", "jest", "vitest", "node", "none"]
 
@@ -26,7 +27,6 @@ _IN_WORKSPACE = 'export DICAST_WORKSPACE="$PWD"; exec "$@"'
 _JUNIT = re.compile(r"--junit-?xml(?:=(.+))?")
 _RUNNERS = ("pytest", "unittest", "cargo", "go", "jest", "vitest", "node")
 _COLOURS = re.compile(r"\x1b(?:\[[\d;]*[A-Za-z]|\([A-Z0-9])")
-_COMMAND_WORDS = re.compile(r"[\w./-]+")
 
 
 @attrs.frozen
@@ -40,19 +40,12 @@ class Counts:
 
 def runner(command: str | tuple[str, ...]) -> Report:
     """The report that *command* makes, by the name of the runner in it; ``none`` where none is known."""
-    words = _words(command)
+    words = command_words(command)
     names = [word.rpartition("/")[2] for word in words]
     for name in _RUNNERS:
         if name in names and (name != "node" or "--test" in words) and (name not in {"cargo", "go"} or "test" in words):
             return name  # type: ignore[return-value]  # each of them is one
     return "none"
-
-
-def _words(command: str | tuple[str, ...]) -> list[str]:
-    try:
-        return shlex.split(command) if isinstance(command, str) else list(command)
-    except ValueError:  # quotes that only a shell will understand
-        return _COMMAND_WORDS.findall(str(command))
 
 
 def reporting(report: Report, program: Program, command: str | tuple[str, ...], file: str | None) -> Program:
@@ -69,7 +62,7 @@ def reporting(report: Report, program: Program, command: str | tuple[str, ...], 
 def _own_file(command: str | tuple[str, ...]) -> str | None:
     """The file that *command* itself tells pytest to write, from the workspace on: it may have changed folder before."""
     folder = ""
-    for word, following in pairwise([*_words(command), ""]):
+    for word, following in pairwise([*command_words(command), ""]):
         if word == "cd":
             folder = posixpath.join(folder, following.rstrip(";"))
         if found := _JUNIT.fullmatch(word):

@@ -14,12 +14,13 @@ import attrs
 from dicast import Cost, Execution, Failure, Program, Sandbox, Score, Subject
 from dicast.toolkit.json_values import MISSING, locate
 
-from .archive import Archive
-from .finding import LOOKED_FOR, test_command
-from .kept import Kept
-from .patches import PatchError, patched
-from .starting import Start, in_workspace, starts
-from .workspace import Given, Setup, Workspaces, takes_output
+from ..commands.discovery import LOOKED_FOR, test_command
+from ..commands.starts import Start, in_workspace, starts
+from ..commands.words import command_text
+from ..workspace.archive import Archive
+from ..workspace.cache import Kept
+from ..workspace.patches import PatchError, patched
+from ..workspace.workspace import Given, Setup, Workspaces, takes_output
 
 COST = Cost(500, "msat")
 """What a run in a sandbox is reckoned at (document 003)."""
@@ -38,7 +39,7 @@ _ADVICE = "name another command, or a backend that has it (its mounts, its image
 
 
 class Tested(Setup, Protocol):
-    """A metric whose programs are run: :class:`~dicast_sandbox.metric.SandboxMetric` explains its members."""
+    """A metric whose programs are run: :class:`~dicast_sandbox.metrics.metric.SandboxMetric` explains its members."""
 
     @property
     def command(self) -> str | tuple[str, ...] | None:
@@ -114,7 +115,7 @@ class Trial:
         execution = self.execution
         limit = f", struck its limit on {execution.limit.replace('_', ' ')}" if execution.limit else ""
         tail = execution.output.strip()[-SHOWN:]
-        line = f"{said(self.bench.metric.command or ())} (exit {execution.exit}){limit}{more}"
+        line = f"{command_text(self.bench.metric.command or ())} (exit {execution.exit}){limit}{more}"
         return f"{line}\n{tail}" if tail else line
 
 
@@ -190,7 +191,7 @@ class Bench:
     async def _lacking(self, given: Given) -> Failure | None:
         """Why no candidate at all could be run in *given*; None where that is not certain."""
         metric = self.metric
-        wanted = [(said(command), start) for command in metric.commands for start in starts(command, given)]
+        wanted = [(command_text(command), start) for command in metric.commands for start in starts(command, given)]
         for command, start in wanted:
             here = in_workspace(start, given, metric.output_file, patch=metric.output_as == "patch")
             if here is True:
@@ -205,11 +206,6 @@ class Bench:
     async def _looked_up(self, start: Start) -> str | Failure | None:
         execution = await self.metric.backend.execute(start.probe(self.metric.limits))
         return execution if isinstance(execution, Failure) else start.lacking(execution)
-
-
-def said(command: str | tuple[str, ...]) -> str:
-    """*command* as a text."""
-    return command if isinstance(command, str) else " ".join(command)
 
 
 def _output(subject: Subject, field: str | None) -> str | None:

@@ -12,7 +12,7 @@ import attrs
 
 from dicast import Execution, Limits, Program
 
-from .workspace import Given
+from ..workspace.workspace import Given
 
 _PLAIN = re.compile(r"[\w@%+=:,./-]+")
 _PYTHON = re.compile(r"(?:.*/)?python[\d.]*")

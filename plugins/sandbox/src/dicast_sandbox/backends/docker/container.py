@@ -21,8 +21,8 @@ import attrs
 
 from dicast import Limits
 
-from . import seccomp
-from .running import whole
+from .. import seccomp
+from ..process import whole
 
 UID, KEEPER_UID = 64_999, 64_998
 """Whose rights a program has inside, and whose what keeps the container: nobody's, of the range that is for such users."""

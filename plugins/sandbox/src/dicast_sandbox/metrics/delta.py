@@ -9,9 +9,9 @@ import attrs
 from dicast import Execution, Failure, Score, Subject
 from dicast.toolkit.json_values import MISSING, lookup
 
+from ..suites.reports import passed_words
 from .bench import COST, Trial
 from .metric import certain
-from .reports import passed_words
 from .suite import SuiteMetric
 
 CONFIDENCE = 0.9

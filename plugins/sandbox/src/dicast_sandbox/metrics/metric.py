@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
-import shlex
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -16,16 +14,15 @@ import attrs
 from dicast import ConfigError, Cost, Failure, Limits, Program, RunContext, Sandbox, Score, Subject, Within
 from dicast.toolkit.json_values import check_field
 
-from .archive import Archive
+from ..backends.bubblewrap.sandbox import Bubblewrap
+from ..backends.profiles import Profile, limits
+from ..commands.words import command_words, executed_words
+from ..workspace.archive import Archive
+from ..workspace.repository import resolved
+from ..workspace.workspace import TEMPLATE, Given, check_names
 from .bench import COST, Bench, Trial
-from .bubblewrap import Bubblewrap
-from .profiles import Profile, limits
-from .repository import resolved
-from .workspace import TEMPLATE, Given, check_names
 
 HEAD = "HEAD"
-
-_WORDS = re.compile(r"[\w./-]+")
 
 
 @attrs.frozen(kw_only=True)
@@ -79,7 +76,7 @@ class SandboxMetric:
         if self.command is not None and not self.command:
             raise ConfigError("command is empty")
         for option in ("command", "candidate"):
-            if any("\0" in word for word in words(getattr(self, option, None) or ())):
+            if any("\0" in word for word in executed_words(getattr(self, option, None) or ())):
                 raise ConfigError(f"{option} has a NUL character in it, which no command can have")
         check_names([self.output_file, *(self.files if isinstance(self.files, Mapping) else ())])
         self._check_source()
@@ -145,7 +142,9 @@ class SandboxMetric:
 
     def program(self, given: Given, archive: Archive, written: Mapping[str, bytes]) -> Program:
         """What is run where the workspace of *given* has become *archive*, with the output *written* into it."""
-        return Program(words(self.command or ()), self.limits, {**given.files, **written}, archive.content or None)
+        return Program(
+            executed_words(self.command or ()), self.limits, {**given.files, **written}, archive.content or None
+        )
 
     @abstractmethod
     async def judge(self, trial: Trial) -> Score | Failure:
@@ -156,16 +155,3 @@ def certain(trial: Trial) -> Trial:
     """*trial* without a limit that is only guessed: it explains what has failed, and this has not."""
     execution = trial.execution
     return attrs.evolve(trial, execution=attrs.evolve(execution, limit=execution.struck, guessed=False))
-
-
-def command_words(command: str | tuple[str, ...]) -> list[str]:
-    """The words of *command*."""
-    try:
-        return shlex.split(command) if isinstance(command, str) else list(command)
-    except ValueError:  # quotes that only a shell will understand
-        return _WORDS.findall(str(command))
-
-
-def words(command: str | tuple[str, ...]) -> tuple[str, ...]:
-    """What is executed: a text by a shell."""
-    return ("/bin/sh", "-c", command) if isinstance(command, str) else command

@@ -9,13 +9,13 @@ import attrs
 
 from dicast import Execution, Failure, Program, Score
 
+from ..commands.words import executed_words
+from ..inside import STUB, text
+from ..suites.listing import Listing, listed, listing
+from ..suites.reports import Counts
+from ..workspace.workspace import Given
 from .bench import COST, Trial
-from .inside import STUB, text
-from .listing import Listing, listed, listing
-from .metric import words
-from .reports import Counts
 from .suite import FORGEABLE_CONFIDENCE, SuiteMetric
-from .workspace import Given
 
 FAILED_CONFIDENCE = 0.9
 """Tests may also fail for reasons of their own (document 003)."""
@@ -85,7 +85,9 @@ class PassingTests(SuiteMetric):
         files = given.files
         if self._stands_alone(given):
             files = {**files, self.output_file: text(STUB)}
-        return Program(words(lists.command), self.limits, files, given.archive.content or None, lists.environment)
+        return Program(
+            executed_words(lists.command), self.limits, files, given.archive.content or None, lists.environment
+        )
 
     def _stands_alone(self, given: Given) -> bool:
         """Whether nothing would be where the tests import the candidate from."""

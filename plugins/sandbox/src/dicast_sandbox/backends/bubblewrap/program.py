@@ -18,9 +18,9 @@ import attrs
 
 from dicast import Execution, Failure, Program
 
+from ..process import Tail, came, exit_code, follow, joined, whole
 from .arguments import System, affinity, arguments, system
 from .memory import Memory, content, memory
-from .running import Tail, came, exit_code, follow, joined, whole
 from .status import Status
 from .watch import Watch
 

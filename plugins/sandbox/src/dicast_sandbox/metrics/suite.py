@@ -12,13 +12,14 @@ import attrs
 from dicast import ConfigError, Execution, Program
 from dicast.toolkit.files import read_bytes
 
-from .archive import Archive
+from ..commands.discovery import test_command
+from ..commands.words import executed_words
+from ..inside import CALLED, CALLING, text
+from ..suites.reports import Counts, Report, read, reporting, runner
+from ..workspace.archive import Archive
+from ..workspace.workspace import Given, takes_output
 from .bench import NO_COMMAND, SHOWN, Trial
-from .finding import test_command
-from .inside import CALLED, CALLING, text
-from .metric import SandboxMetric, words
-from .reports import Counts, Report, read, reporting, runner
-from .workspace import Given, takes_output
+from .metric import SandboxMetric
 
 FORGEABLE_CONFIDENCE = 0.5
 """How sure a score is at most that the candidate could have made itself: it ran in one process with what tests it."""
@@ -129,7 +130,7 @@ class SuiteMetric(SandboxMetric):
             return self._reporting(super().program(given, archive, written))
         content = self._seen(archive)
         if self.candidate is not None:
-            stand_in, peer = {}, Program(words(self.candidate), self.limits, written, content)
+            stand_in, peer = {}, Program(executed_words(self.candidate), self.limits, written, content)
         else:
             stand_in = {self.output_file: text(CALLING), _VALUES: text(CALLED)}
             server = ("python3", _SERVER, self.output_file)

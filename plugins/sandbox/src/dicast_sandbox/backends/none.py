@@ -19,7 +19,7 @@ import attrs
 from dicast import ConfigError, Execution, Failure, Program
 from dicast.toolkit.process_tree import ProcessTree
 
-from .running import Tail, came, exit_code, follow
+from .process import Tail, came, exit_code, follow
 
 _ELSEWHERE = "run dicast in WSL, on Linux or on macOS"
 

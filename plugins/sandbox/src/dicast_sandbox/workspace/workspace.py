@@ -17,7 +17,7 @@ from dicast import ConfigError, Failure, Limits, Subject
 from dicast.toolkit.json_values import MISSING, lookup
 
 from .archive import Archive, packed
-from .kept import Kept
+from .cache import Kept
 from .patches import is_inside
 from .repository import checkout, resolved
 
@@ -69,7 +69,7 @@ class Given:
 
 
 class Setup(Protocol):
-    """What a metric says of its workspaces, as :class:`~dicast_sandbox.metric.SandboxMetric` explains it."""
+    """What a metric says of its workspaces, as :class:`~dicast_sandbox.metrics.metric.SandboxMetric` explains it."""
 
     @property
     def files(self) -> dict[str, str] | str | None:

@@ -17,11 +17,11 @@ import attrs
 
 from dicast import ConfigError, Execution, Failure, Program, RunContext, Within
 
-from .bubblewrap import check_environment
-from .docker_container import READY, START_SECONDS, Engine, filter_file, options, taken
-from .docker_program import run
-from .pool import Pool
-from .profiles import limits
+from ..environment import check_environment
+from ..pool import Pool
+from ..profiles import limits
+from .container import READY, START_SECONDS, Engine, filter_file, options, taken
+from .program import run
 
 _ANSWER_SECONDS = 15
 _OTHER = "or name another backend"

@@ -19,12 +19,14 @@ import attrs
 
 from dicast import ConfigError, Execution, Failure, Limits, Program, RunContext, Within
 
-from . import reaper, seccomp
+from .. import seccomp
+from ..environment import check_environment
+from ..pool import Pool
+from ..process import whole
+from . import reaper
 from .arguments import arguments, found, system
 from .memory import memory
-from .pool import Pool
-from .running import whole
-from .sandboxed import Place
+from .program import Place
 from .watch import Watch
 
 UIDS = range(64_000, 65_000)
@@ -36,18 +38,6 @@ _UTIL_LINUX = "apt install util-linux"
 _COMMANDS = {"bwrap": _INSTALL, "prlimit": _UTIL_LINUX, "taskset": _UTIL_LINUX, "setpriv": _UTIL_LINUX}
 _OTHER = "or name another backend"
 _PROBE = Program(("/bin/true",), Limits(_SECONDS, _SECONDS, 1, 1 << 30, 64, 1 << 20, 1 << 20, 1 << 20))
-
-
-def check_environment(_: object, attribute: attrs.Attribute[dict[str, str]], value: dict[str, str]) -> None:
-    """An attrs validator for environment variables by name.
-
-    :raises ConfigError: when there can be none of such a name or value.
-    """
-    for name, text in value.items():
-        if not name or "=" in name or "\0" in name + text:
-            raise ConfigError(
-                f"{attribute.name} cannot have the variable {name!r}: a name has no '=', and neither name nor value a NUL"
-            )
 
 
 def _paths(given: Iterable[str | Path]) -> tuple[Path, ...]:

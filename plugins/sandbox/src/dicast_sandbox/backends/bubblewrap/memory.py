@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-REPORT_BYTES = 16 * 1024**2
-"""How large a file may be that is wanted back."""
+from ..environment import REPORT_BYTES
 
 
 class Memory:

@@ -13,11 +13,9 @@ import attrs
 
 from dicast import Program
 
-from . import seccomp
+from .. import seccomp
+from ..environment import HOME, WORKSPACE
 from .memory import Memory
-
-WORKSPACE = "/tmp/work"  # noqa: S108  # inside
-HOME = "/tmp/home"  # noqa: S108  # inside
 
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
-from .starting import script
+from .starts import script
 
 LOOKED_FOR = (
     "pyproject.toml, pytest.ini, setup.cfg, setup.py, a folder tests or a file test_*.py (pytest), package.json with a script 'test', "

@@ -1,0 +1,3 @@
+"""Sandboxes: the backends, and the parts that they share."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""The backend ``sandbox/bubblewrap``."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""The backend ``sandbox/docker``."""
+
+from __future__ import annotations

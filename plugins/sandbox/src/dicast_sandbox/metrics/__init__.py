@@ -1,0 +1,3 @@
+"""Metrics that run a command on an output."""
+
+from __future__ import annotations

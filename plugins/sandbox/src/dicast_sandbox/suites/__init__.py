@@ -1,0 +1,3 @@
+"""Test runners: their reports, and their lists of tests."""
+
+from __future__ import annotations

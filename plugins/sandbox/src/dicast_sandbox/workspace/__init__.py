@@ -1,0 +1,3 @@
+"""Workspaces: the files that a program is run in."""
+
+from __future__ import annotations
