@@ -1,6 +1,6 @@
-"""The plugin author's kit: subjects and fakes for tests, pipelines run in memory, and what every component must do.
+"""Test kit for plugin authors: sample subjects, fakes, pipelines that run in memory, and conformance checks for each kind of component.
 
-For a plugin's own tests, by plain import; it needs the extra ``dicast-kernel[testing]`` and is no pytest plugin. Subclass the
+Import it in a plugin's own tests. It needs the extra ``dicast-kernel[testing]`` and is not a pytest plugin. Subclass the
 conformance class of the kind and name the component; pytest finds the inherited checks::
 
     from dicast.testing import MetricConformance

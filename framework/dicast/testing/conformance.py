@@ -1,4 +1,4 @@
-"""What every component must do, whatever its kind; an author inherits the checks and names the component."""
+"""Checks for components of every kind; an author inherits the checks and names the component."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from .probe import probe
 T = TypeVar("T")
 
 IMPORT_SECONDS = 0.5
-"""CPU time that importing a plugin may take, beside the kernel's own."""
+"""CPU time that importing a plugin may take, in addition to the kernel's own."""
 
 _GUARD = "test_contract_is_intact"
 _UNREADABLE = (Rubric, Secret, Cost)
 _PROTOCOLS = tuple(kind.protocol for kind in KINDS.values())
-"""Types of options that a component does not keep in the form in which they were given."""
+"""Types of options that a component stores in a form other than the one in the file."""
 
 
 class Conformance:
-    """The checks for components of every kind. Subclass the class of the kind, such as :class:`MetricConformance`.
+    """Checks for components of every kind. Subclass the class of the kind, such as :class:`MetricConformance`.
 
-    The component's name goes into the attribute that is called like its kind: ``metric = "brevity/brevity"``.
+    The attribute that is called like the kind has the component's name: ``metric = "brevity/brevity"``.
 
-    - ``options``: the options to check it with; those that it requires, at least.
-    - ``files``: text files by name, made before each check. Relative paths among the options lie in their folder.
-    - ``components``: components that stand under a bare name among the options: ``{"grader": FakeJudge()}``.
+    - ``options``: the options of the component; at least its required options.
+    - ``files``: text files by name, written before each check. Relative paths among the options start in their folder.
+    - ``components``: components to which the options refer by a bare name: ``{"grader": FakeJudge()}``.
     """
 
     kind: ClassVar[str]
@@ -48,15 +48,15 @@ class Conformance:
     files: Mapping[str, str] = {}
     components: Mapping[str, object] = {}
 
-    def __init_subclass__(cls, **more: Any) -> None:
+    def __init_subclass__(cls, **options: Any) -> None:
         """Refuse a class that switches the contract's own check off."""
-        super().__init_subclass__(**more)
+        super().__init_subclass__(**options)
         if _GUARD in vars(cls) and not cls.__module__.startswith(__package__ or ""):
             raise TypeError(f"{cls.__qualname__} overrides {_GUARD}, which keeps the other checks in place; remove it")
 
     @pytest.fixture
     def bench(self, tmp_path: Path) -> Bench:
-        """Where components are built: a folder with the ``files``."""
+        """Return a bench that builds components in a folder with the ``files``."""
         for name, text in self.files.items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text, encoding="utf-8")
@@ -64,7 +64,7 @@ class Conformance:
 
     @pytest.fixture
     def component(self, bench: Bench) -> Any:
-        """The component, built with its ``options`` and not opened."""
+        """Return the component, built with its ``options`` and not opened."""
         return bench.build(self.kind, self.named, self.options)
 
     @property
@@ -80,12 +80,12 @@ class Conformance:
         """The plugin's name."""
         return self.named.partition("/")[0]
 
-    def found(self, bench: Bench) -> Component:
-        """What the plugin's entry point offers under the component's name."""
+    def offer(self, bench: Bench) -> Component:
+        """Return the component that the plugin's entry point offers under the name."""
         return bench.registry.find(self.named, (self.kind,))
 
     def opened(self, component: Any, folder: Path, use: Callable[[Any], Awaitable[T]]) -> T:
-        """Open *component* as a run does, let *use* have the live object, and close it."""
+        """Open *component* as a run does, pass the live object to *use*, and close it."""
 
         async def work() -> T:
             async with AsyncExitStack() as stack:
@@ -94,7 +94,7 @@ class Conformance:
         return asyncio.run(work())
 
     def test_contract_is_intact(self) -> None:
-        """No inherited check is dropped or replaced, but for those that say why with ``xfail(reason=…)``."""
+        """No inherited check is dropped or replaced, except by a check marked with ``xfail(reason=…)``."""
         changed = sorted(name for name, check in _contract(type(self)).items() if _changed(type(self), name, check))
         assert not changed, (
             f"{type(self).__name__} drops or overrides {', '.join(changed)}; if the component really cannot pass, "
@@ -103,26 +103,28 @@ class Conformance:
 
     def test_loads_by_entry_point_in_a_fresh_process(self) -> None:
         """The plugin's module imports, quickly, without heavy libraries, other plugins or the network."""
-        found = probe(self.plugin)
-        assert found["error"] is None, found["error"]
-        assert not found["heavy"], f"importing {self.plugin!r} brings {found['heavy']}; import them where they are used"
-        assert not found["others"], f"importing {self.plugin!r} brings other plugins: {found['others']}"
-        if found["seconds"] > IMPORT_SECONDS:  # type: ignore[operator]  # a number, from JSON
-            found = probe(self.plugin)  # the first time may have compiled it
-        assert found["seconds"] <= IMPORT_SECONDS, f"the import takes {found['seconds']} s of CPU"  # type: ignore[operator]  # as above
+        report = probe(self.plugin)
+        assert report["error"] is None, report["error"]
+        assert not report["heavy"], (
+            f"importing {self.plugin!r} brings {report['heavy']}; import them where they are used"
+        )
+        assert not report["others"], f"importing {self.plugin!r} brings other plugins: {report['others']}"
+        if report["seconds"] > IMPORT_SECONDS:  # type: ignore[operator]  # a number, from JSON
+            report = probe(self.plugin)  # the first time may have compiled it
+        assert report["seconds"] <= IMPORT_SECONDS, f"the import takes {report['seconds']} s of CPU"  # type: ignore[operator]  # as above
 
     def test_has_name_version_and_summary(self, bench: Bench) -> None:
         """Users see these in ``dicast plugins --load``."""
-        found = self.found(bench)
-        assert found.name == self.named
-        assert found.version != "unknown", f"{found.distribution} has no version"
-        assert found.summary, f"{found.cls.__qualname__} needs a docstring; its first line is what users see"
+        offer = self.offer(bench)
+        assert offer.name == self.named
+        assert offer.version != "unknown", f"{offer.distribution} has no version"
+        assert offer.summary, f"{offer.cls.__qualname__} needs a docstring; its first line is what users see"
 
     def test_every_option_is_documented(self, bench: Bench) -> None:
         """The docstring of the class, or of one that it inherits from, or of the function, names each option."""
-        cls = self.found(bench).cls
-        said = " ".join(one.__doc__ or "" for one in cls.__mro__ if attrs.has(one))  # options are inherited
-        silent = [key for field in hints.fields(cls) for key in hints.keys(field)[:1] if key not in said]
+        cls = self.offer(bench).cls
+        text = " ".join(base.__doc__ or "" for base in cls.__mro__ if attrs.has(base))  # options are inherited
+        silent = [key for field in hints.fields(cls) for key in hints.keys(field)[:1] if key not in text]
         assert not silent, f"the docstring of {cls.__qualname__} does not mention {', '.join(silent)}"
 
     def test_unknown_option_is_refused_by_name(self, bench: Bench) -> None:
@@ -138,20 +140,20 @@ class Conformance:
         )
 
     def written(self, component: Any, bench: Bench) -> Mapping[str, object]:
-        """The options of *component* as plain data; what cannot be read back from it stays as it was given."""
+        """Return the options of *component* as plain data; options that cannot be read back from it keep their original form."""
         builder = bench.builder()
         builder.component({self.named: dict(self.options)}, (self.kind,))
         ((_, plain),) = describe(component, builder.names, builder.written, whole=True).items()
         options = {}
         for field in hints.fields(type(component)):
             key = hints.keys(field)[0]
-            kept = any(hints.mentions(field.type, one) for one in (*_UNREADABLE, *_PROTOCOLS))
-            if key in self.options or not kept:
-                options[key] = self.options[key] if kept else plain[field.name]
+            is_opaque = any(hints.mentions(field.type, type_) for type_ in (*_UNREADABLE, *_PROTOCOLS))
+            if key in self.options or not is_opaque:
+                options[key] = self.options[key] if is_opaque else plain[field.name]
         return options
 
     def test_is_frozen(self, component: Any) -> None:
-        """A component is configuration; what changes belongs into what ``open`` gives."""
+        """A component is configuration; changing state belongs into the object that ``open`` returns."""
         for field in attrs.fields(type(component)):
             with pytest.raises(attrs.exceptions.FrozenInstanceError):
                 setattr(component, field.name, None)
@@ -163,7 +165,7 @@ class Conformance:
     def test_building_uses_no_network(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
         """``dicast check`` builds every component and must work offline."""
 
-        def refuse(*args: object, **more: object) -> None:
+        def refuse(*args: object, **options: object) -> None:
             raise OSError("the network was used while the component was built")
 
         for owner, name in ((socket.socket, "connect"), (socket.socket, "connect_ex"), (socket, "getaddrinfo")):
@@ -171,7 +173,7 @@ class Conformance:
         bench.build(self.kind, self.named, self.options)
 
     def test_has_the_methods_of_its_kind(self, component: Any, bench: Bench) -> None:
-        """What a run calls is there once the component is open."""
+        """The open component has every method that a run calls."""
 
         async def missing(live: Any) -> list[str]:
             return [name for name in KINDS[self.kind].members if not hasattr(live, name)]

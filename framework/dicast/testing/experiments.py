@@ -1,4 +1,4 @@
-"""What tasks, extractors, aggregates, comparisons and early stops must do."""
+"""Checks for tasks, extractors, aggregates, comparisons and early stops."""
 
 from __future__ import annotations
 
@@ -44,23 +44,25 @@ RECORDS: Sequence[Record] = (
     },
     {"row": {"id": "12"}, "metrics": {"score": 0.5, "scores": {"diff/match": 0.5}}},
 )
-"""Records of document 002: two criteria, a missing score, one response without criteria, and one that verdicts made."""
+"""Records with two criteria, a missing score, a response without criteria, and a record made from verdicts."""
 
 
-def _json_fault(found: object) -> str | None:
-    if not isinstance(found, Mapping):
-        return f"returned {found!r:.200}, not a mapping"
+def _json_fault(document: object) -> str | None:
+    if not isinstance(document, Mapping):
+        return f"returned {document!r:.200}, not a mapping"
     try:
-        told = orjson.dumps(found)
+        text = orjson.dumps(document)
     except TypeError as error:
-        return f"returned what is not JSON: {error}"
+        return f"the result is not JSON: {error}"
     return (
-        None if orjson.loads(told) == _plain(found) else "returned a number that is not finite; what is missing is None"
+        None
+        if orjson.loads(text) == _plain(document)
+        else "returned a number that is not finite; what is missing is None"
     )
 
 
 def _plain(value: object) -> object:
-    """*value* with lists in the place of tuples."""
+    """Return *value* with lists in place of tuples."""
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
@@ -75,61 +77,61 @@ def _cost(answer: object) -> Cost:
 
 
 class TaskConformance(Conformance):
-    """What a task must do. ``task = "plugin/name"`` says which one.
+    """Checks for a task. Name it with ``task = "plugin/name"``.
 
-    ``subjects``: what it is asked about; the golden subjects by default.
+    ``subjects``: the subjects that the task gets; the golden subjects by default.
     """
 
     kind = "task"
     task: str
     subjects: Sequence[Subject] = GOLDEN
 
-    def made(self, component: Any, bench: Bench) -> list[tuple[Subject, object]]:
-        """Each subject with what the task makes of it; where it raised, the exception."""
+    def task_answers(self, component: Any, bench: Bench) -> list[tuple[Subject, object]]:
+        """Return each subject with the task's answer, or with the exception that the task raised."""
 
         async def ask(live: Any) -> list[tuple[Subject, object]]:
-            found: list[tuple[Subject, object]] = []
+            answers: list[tuple[Subject, object]] = []
             for subject in self.subjects:
                 try:
-                    found.append((subject, await maybe_await(live.produce(subject))))
+                    answers.append((subject, await maybe_await(live.produce(subject))))
                 except Interrupted:
                     raise
                 except Exception as error:
-                    found.append((subject, error))
-            return found
+                    answers.append((subject, error))
+            return answers
 
         return self.opened(component, bench.folder, ask)
 
     def test_makes_an_output_of_every_subject_or_says_why_not(self, component: Any, bench: Bench) -> None:
-        """A Subject or a Failure for any row; nothing is raised but what ends the run."""
+        """A task returns a Subject or a Failure for any row. It raises only errors that end the run."""
         fair = Subject | Failure | AccessRefused
-        wrong = [found for _, found in self.made(component, bench) if not isinstance(found, fair)]
+        wrong = [answer for _, answer in self.task_answers(component, bench) if not isinstance(answer, fair)]
         assert not wrong, f"{self.named}: {wrong[0]!r:.300} is no Subject and no Failure"
 
     def test_the_subject_stays_the_same_one(self, component: Any, bench: Bench) -> None:
-        """Kind, id, session and parent are whose output it is."""
-        for subject, found in self.made(component, bench):
-            if isinstance(found, Subject):
+        """A task keeps the subject's kind, id, session and parent."""
+        for subject, answer in self.task_answers(component, bench):
+            if isinstance(answer, Subject):
                 for name in ("kind", "id", "session_id", "parent_id"):
-                    assert getattr(found, name) == getattr(subject, name), f"{self.named} changes {name}"
+                    assert getattr(answer, name) == getattr(subject, name), f"{self.named} changes {name}"
 
     def test_makes_records(self, component: Any, bench: Bench) -> None:
         """The responses are JSON, and each has its content and its metrics."""
-        for subject, found in self.made(component, bench):
-            if isinstance(found, Subject):
-                record = new_record(columns(subject), found, {})
+        for subject, answer in self.task_answers(component, bench):
+            if isinstance(answer, Subject):
+                record = new_record(columns(subject), answer, {})
                 for response in responses(record).values():
                     assert isinstance(response.get("content"), str), f"{self.named}: a response without text content"
                     assert isinstance(response.get("metrics"), dict), f"{self.named}: a response without metrics"
 
     def test_estimate_is_a_cost(self, component: Any, bench: Bench) -> None:
-        """What one subject may cost is known before it is asked about."""
+        """The highest cost of one subject is known before the task is called."""
 
         async def ask(live: Any) -> list[object]:
             priced = live if hasattr(live, "estimate") else component
             return [estimate(priced, subject) for subject in self.subjects]
 
-        wrong = [found for found in self.opened(component, bench.folder, ask) if not isinstance(found, Cost)]
+        wrong = [cost for cost in self.opened(component, bench.folder, ask) if not isinstance(cost, Cost)]
         assert not wrong, f"estimate must return a dicast.Cost, not {wrong[0]!r}"
 
     def test_costs_no_more_than_the_estimate(self, component: Any, bench: Bench) -> None:
@@ -137,7 +139,7 @@ class TaskConformance(Conformance):
 
         async def excesses(live: Any) -> list[str]:
             priced = live if hasattr(live, "estimate") else component
-            found = []
+            excess_costs = []
             for subject in self.subjects:
                 try:
                     answer = await maybe_await(live.produce(subject))
@@ -146,22 +148,22 @@ class TaskConformance(Conformance):
                 except Exception:  # noqa: S112  # another check looks at exceptions
                     continue
                 if fault := excess(_cost(answer), estimate(priced, subject)):
-                    found.append(f"{self.named} about {subject.id}: {fault}")
-            return found
+                    excess_costs.append(f"{self.named} about {subject.id}: {fault}")
+            return excess_costs
 
-        found = self.opened(component, bench.folder, excesses)
-        assert not found, found[0]
+        excess_costs = self.opened(component, bench.folder, excesses)
+        assert not excess_costs, excess_costs[0]
 
 
 class ExtractorConformance(Conformance):
-    """What an extractor must do. ``extractor = "plugin/name"`` says which one; ``records`` are what it reads."""
+    """Checks for an extractor. Name it with ``extractor = "plugin/name"``; it reads the ``records``."""
 
     kind = "extractor"
     extractor: str
     records: Sequence[Record] = RECORDS
 
     def extracted(self, component: Any, bench: Bench) -> list[Any]:
-        """What it makes of each record."""
+        """Return the extractor's result for each record."""
 
         async def ask(live: Any) -> list[object]:
             return [await maybe_await(live.extract(record)) for record in self.records]
@@ -169,38 +171,38 @@ class ExtractorConformance(Conformance):
         return self.opened(component, bench.folder, ask)
 
     def test_writes_only_what_it_declares_in_json_under_proper_names(self, component: Any, bench: Bench) -> None:
-        """Two extractors that write the same are found before a run, by what they declare."""
-        for record, found in zip(self.records, self.extracted(component, bench), strict=True):
-            assert isinstance(found, Mapping), f"{self.named} returned {found!r:.200}, not a mapping"
-            wrong = list(faults(found, component.writes, record.get("responses", {})))
+        """Declared fields let dicast find two extractors that write the same field before a run."""
+        for record, fields in zip(self.records, self.extracted(component, bench), strict=True):
+            assert isinstance(fields, Mapping), f"{self.named} returned {fields!r:.200}, not a mapping"
+            wrong = list(faults(fields, component.writes, record.get("responses", {})))
             assert not wrong, f"{self.named}: {wrong[0]}"
 
     def test_costs_nothing(self, component: Any, bench: Bench) -> None:
         """An extractor has no estimate, so runs refuse it after a cost. A task, a metric or a judge may pay."""
-        costs = [found.cost for found in self.extracted(component, bench) if isinstance(found, Failure)]
+        costs = [answer.cost for answer in self.extracted(component, bench) if isinstance(answer, Failure)]
         paid = [cost for cost in costs if not cost.is_zero]
         assert not paid, f"{self.named} costs {paid[0]}; pay in a task, a metric or a judge"
 
     def test_leaves_the_record_as_it_is(self, component: Any, bench: Bench) -> None:
-        """What it returns is merged by the kernel."""
+        """The kernel merges the result into the record; the extractor does not change the record."""
         before = orjson.dumps(list(self.records))
         self.extracted(component, bench)
         assert orjson.dumps(list(self.records)) == before
 
     def test_says_the_same_again(self, component: Any, bench: Bench) -> None:
-        """A run that was interrupted comes to the same records."""
+        """A resumed run computes the same records."""
         assert self.extracted(component, bench) == self.extracted(component, bench)
 
 
 class AggregateConformance(Conformance):
-    """What an aggregate must do. ``aggregate = "plugin/name"`` says which one; ``records`` are what it is told."""
+    """Checks for an aggregate. Name it with ``aggregate = "plugin/name"``; it reads the ``records``."""
 
     kind = "aggregate"
     aggregate: str
     records: Sequence[Record] = RECORDS
 
     def finished(self, component: Any, bench: Bench, records: Sequence[Record]) -> object:
-        """What it makes of *records*."""
+        """Return the aggregate's result for *records*."""
 
         async def ask(live: Any) -> object:
             for record in records:
@@ -210,25 +212,25 @@ class AggregateConformance(Conformance):
         return self.opened(component, bench.folder, ask)
 
     def test_comes_to_json_without_made_up_numbers(self, component: Any, bench: Bench) -> None:
-        """Of all records, of one, and of none."""
+        """The result is JSON with finite numbers, for all records, for one record and without records."""
         for records in (self.records, self.records[:1], ()):
             fault = _json_fault(self.finished(component, bench, records))
             assert fault is None, f"{self.named}, of {len(records)} records: {fault}"
 
     def test_each_run_begins_anew(self, component: Any, bench: Bench) -> None:
-        """What it has seen is kept by the live object, not by the component."""
+        """The live object, not the component, keeps the records of a run."""
         assert self.finished(component, bench, self.records) == self.finished(component, bench, self.records)
 
 
 class ComparisonConformance(Conformance):
-    """What a comparison must do. ``comparison = "plugin/name"`` says which one; ``records`` are the runs'."""
+    """Checks for a comparison. Name it with ``comparison = "plugin/name"``; the two runs have the ``records``."""
 
     kind = "comparison"
     comparison: str
     records: Sequence[Record] = RECORDS
 
     def compared(self, component: Any, bench: Bench, *runs: Sequence[Record]) -> object:
-        """What it says of two runs."""
+        """Return the comparison of two runs."""
         baseline, variant = (_results(name, records) for name, records in zip("ab", runs, strict=True))
 
         async def ask(live: Any) -> object:
@@ -237,28 +239,28 @@ class ComparisonConformance(Conformance):
         return self.opened(component, bench.folder, ask)
 
     def test_compares_any_two_runs_in_json(self, component: Any, bench: Bench) -> None:
-        """With itself, with one that has other subjects, with one of a single record, with an empty one."""
-        whole = self.records
-        for other in (whole, whole[::2], whole[:1], ()):
-            for runs in ((whole, other), (other, whole)):
+        """The result is JSON for a run against itself, a run with other subjects, a run of one record, and an empty run."""
+        records = self.records
+        for other in (records, records[::2], records[:1], ()):
+            for runs in ((records, other), (other, records)):
                 fault = _json_fault(self.compared(component, bench, *runs))
                 assert fault is None, f"{self.named}, {len(runs[0])} records against {len(runs[1])}: {fault}"
 
     def test_says_the_same_again(self, component: Any, bench: Bench) -> None:
-        """What is drawn by lot is drawn from a seed."""
+        """Random draws use a seed, so the result is reproducible."""
         runs = self.records, self.records[::2]
         assert self.compared(component, bench, *runs) == self.compared(component, bench, *runs)
 
 
 class EarlyStopConformance(Conformance):
-    """What an early stop must do. ``early_stop = "plugin/name"`` says which one; ``records`` are what it is told."""
+    """Checks for an early stop. Name it with ``early_stop = "plugin/name"``; it observes the ``records``."""
 
     kind = "early_stop"
     early_stop: str
     records: Sequence[Record] = RECORDS
 
     def observed(self, component: Any, bench: Bench) -> list[object]:
-        """What it says of each record."""
+        """Return the answer of the early stop to each record."""
 
         async def ask(live: Any) -> list[object]:
             return [live.observe(record) for record in self.records]
@@ -266,13 +268,13 @@ class EarlyStopConformance(Conformance):
         return self.opened(component, bench.folder, ask)
 
     def test_says_nothing_or_why_in_json(self, component: Any, bench: Bench) -> None:
-        """Missing metrics and metrics of another type are no reason to stop, and none to break."""
-        for found in self.observed(component, bench):
-            fault = None if found is None else _json_fault(found)
+        """Missing metrics and metrics of another type neither stop the run nor raise an error."""
+        for answer in self.observed(component, bench):
+            fault = None if answer is None else _json_fault(answer)
             assert fault is None, f"{self.named}: {fault}"
 
     def test_each_run_begins_anew(self, component: Any, bench: Bench) -> None:
-        """What it has seen is kept by the live object, not by the component."""
+        """The live object, not the component, keeps the records of a run."""
         assert self.observed(component, bench) == self.observed(component, bench)
 
 

@@ -1,4 +1,4 @@
-"""Components that do as they are told, and remember what they were asked."""
+"""Fake components with scripted answers, which record the requests that they get."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _GOOD_JUDGMENT, _GOOD_SCORE = Judgment(1.0), Score(1.0)
 
 @attrs.frozen
 class Replies(Generic[R]):
-    """What a fake answers: the items of *given* one after the other, or, when it is no list, the same each time."""
+    """Scripted answers of a fake: the items of *replies* one after the other, or the same answer each time if *replies* is not a list."""
 
-    given: Sequence[R | Failure | Exception] | R | Failure | Exception
+    replies: Sequence[R | Failure | Exception] | R | Failure | Exception
     asked: list[Subject] = attrs.field(factory=list, eq=False)
 
     def next(self, subject: Subject) -> R | Failure:
-        """The next answer; an exception is raised.
+        """Return the next answer, or raise it if it is an exception.
 
         :raises AssertionError: when there are no replies left.
         """
         self.asked.append(subject)
-        reply: Any = self.given
-        if isinstance(self.given, list | tuple):
-            if len(self.asked) > len(self.given):
-                raise AssertionError(f"asked about {subject.kind} {subject.id!r} after all {len(self.given)} replies")
-            reply = self.given[len(self.asked) - 1]
+        reply: Any = self.replies
+        if isinstance(self.replies, list | tuple):
+            if len(self.asked) > len(self.replies):
+                raise AssertionError(f"asked about {subject.kind} {subject.id!r} after all {len(self.replies)} replies")
+            reply = self.replies[len(self.asked) - 1]
         if isinstance(reply, Exception):
             raise reply
         answer: R | Failure = reply
@@ -42,10 +42,10 @@ class Replies(Generic[R]):
 
     def check(self, who: str) -> None:
         """See :meth:`FakeJudge.assert_all_asked`."""
-        wanted = len(self.given) if isinstance(self.given, list | tuple) else max(1, len(self.asked))
+        expected = len(self.replies) if isinstance(self.replies, list | tuple) else max(1, len(self.asked))
         ids = ", ".join(subject.id for subject in self.asked) or "nobody"
-        assert len(self.asked) == wanted, (
-            f"{who} has {wanted} replies and was asked {len(self.asked)} times, about: {ids}"
+        assert len(self.asked) == expected, (
+            f"{who} has {expected} replies and was asked {len(self.asked)} times, about: {ids}"
         )
 
 
@@ -55,15 +55,19 @@ def _highest(cost: Cost, replies: object) -> Cost:
         return cost
     listed = replies if isinstance(replies, list | tuple) else [replies]
     costs = [getattr(reply, "cost", cost) for reply in listed]
-    paid = [one for one in costs if one.amount]
-    return max((one for one in paid if one.unit == paid[0].unit), key=lambda one: one.amount or 0, default=cost)
+    paid = [cost_of_reply for cost_of_reply in costs if cost_of_reply.amount]
+    return max(
+        (cost_of_reply for cost_of_reply in paid if cost_of_reply.unit == paid[0].unit),
+        key=lambda cost_of_reply: cost_of_reply.amount or 0,
+        default=cost,
+    )
 
 
 @attrs.frozen
 class FakeJudge:
-    """A judge that gives the replies it was made with.
+    """A judge with scripted replies.
 
-    :param replies: a list of judgments, failures and exceptions, given one after the other; or one that is given each time.
+    :param replies: a list of judgments, failures and exceptions, one per call; or one reply for every call.
     :param seconds: how long it waits before each reply, as a slow model does.
     :param cost: the estimate of each call; by default the highest cost of a reply.
     """
@@ -81,33 +85,33 @@ class FakeJudge:
 
     @property
     def asked(self) -> Sequence[Subject]:
-        """The subjects it was asked about, in their order."""
+        """The subjects of all calls, in their order."""
         return self._script.asked
 
     async def judge(self, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
-        """Give the next reply.
+        """Return the next reply.
 
-        :raises AssertionError: when there are no replies left; in a run that becomes a failure ``crashed``, and
-            :meth:`assert_all_asked` says so.
+        :raises AssertionError: when there are no replies left; a run records this as a failure ``crashed``, and
+            :meth:`assert_all_asked` reports it.
         """
         if self.seconds:
             await asyncio.sleep(self.seconds)
         return self._script.next(subject)
 
     def estimate(self, subject: Subject) -> Cost:
-        """What one call may cost at most."""
+        """Return the highest cost of one call."""
         return _highest(self.cost, self.replies)
 
     def assert_all_asked(self) -> None:
-        """Fail unless each reply was asked for exactly once, or the single one at least once."""
+        """Fail unless each reply of a list was requested exactly once, or a single reply at least once."""
         self._script.check("FakeJudge")
 
 
 @attrs.frozen
 class FakeMetric:
-    """A metric that gives the scores it was made with; write it under ``metrics: {truth: []}`` to make it one.
+    """A metric with scripted scores. Write it under ``metrics: {truth: []}`` to make it a truth metric.
 
-    :param replies: a list of scores, failures and exceptions, given one after the other; or one that is given each time.
+    :param replies: a list of scores, failures and exceptions, one per call; or one reply for every call.
     """
 
     tier = "proxy"
@@ -121,27 +125,27 @@ class FakeMetric:
 
     @property
     def asked(self) -> Sequence[Subject]:
-        """The subjects it was asked about, in their order."""
+        """The subjects of all calls, in their order."""
         return self._script.asked
 
     def score(self, subject: Subject) -> Score | Failure:
-        """Give the next reply; see :meth:`FakeJudge.judge`."""
+        """Return the next reply; see :meth:`FakeJudge.judge`."""
         return self._script.next(subject)
 
     def assert_all_asked(self) -> None:
-        """Fail unless each reply was asked for exactly once, or the single one at least once."""
+        """Fail unless each reply of a list was requested exactly once, or a single reply at least once."""
         self._script.check("FakeMetric")
 
 
 @attrs.frozen
 class FakeChatModel:
-    """A chat model that gives the replies it was made with.
+    """A chat model with scripted replies.
 
-    :param replies: a list of replies, failures and exceptions, given one after the other; one that is given each time; or a
-        function that makes one of a request. A text is a reply with ``usage`` and ``cost`` as below.
-    :param model: what its replies say that answered, and its identity.
+    :param replies: a list of replies, failures and exceptions, one per call; one reply for every call; or a
+        function that returns the reply to a request. A text is a reply with ``usage`` and ``cost`` as below.
+    :param model: the model that replies name, which is also the identity.
     :param seconds: how long it waits before each reply, as a slow endpoint does.
-    :param cost: what a reply costs that is given as a text, and the estimate of each call; by default the highest cost of a reply.
+    :param cost: the cost of a reply that is a text, and the estimate of each call; by default the highest cost of a reply.
     """
 
     replies: Sequence[Answer] | Answer | Callable[[ChatRequest], Answer] = "{}"
@@ -152,7 +156,7 @@ class FakeChatModel:
     """The requests, in their order."""
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
-        """Give the next reply.
+        """Return the next reply.
 
         :raises AssertionError: when there are no replies left; see :meth:`assert_all_asked`.
         """
@@ -177,24 +181,26 @@ class FakeChatModel:
         return self.replies[number]
 
     def estimate(self, request: ChatRequest) -> Cost:
-        """What one call may cost at most."""
+        """Return the highest cost of one call."""
         return _highest(self.cost, self.replies)
 
     def identity(self) -> dict[str, object]:
-        """What decides its replies."""
+        """Return the settings that decide its replies."""
         return {"model": self.model}
 
     def assert_all_asked(self) -> None:
-        """Fail unless each reply of a list was asked for exactly once, or the single one, or the function, at least once."""
-        wanted = len(self.replies) if isinstance(self.replies, list | tuple) else max(1, len(self.asked))
-        assert len(self.asked) == wanted, f"FakeChatModel has {wanted} replies and was asked {len(self.asked)} times"
+        """Fail unless each reply of a list was requested exactly once, or a single reply or function at least once."""
+        expected = len(self.replies) if isinstance(self.replies, list | tuple) else max(1, len(self.asked))
+        assert len(self.asked) == expected, (
+            f"FakeChatModel has {expected} replies and was asked {len(self.asked)} times"
+        )
 
 
 @attrs.frozen
 class MemorySink:
-    """A sink that keeps what it is told.
+    """A sink that keeps its events in memory.
 
-    :param wants: the event types it is told; all by default.
+    :param wants: the event types that it receives; all by default.
     :param error: raised by every ``write``, as by a sink whose disk is full.
     """
 
@@ -209,8 +215,8 @@ class MemorySink:
         self.events.extend(events)
 
     def close(self) -> None:
-        """Do nothing: what was told stays."""
+        """Do nothing; the events remain available."""
 
     def of(self, type_: str) -> list[Event]:
-        """The events of one type, in their order."""
+        """Return the events of one type, in their order."""
         return [event for event in self.events if event.type == type_]

@@ -1,4 +1,4 @@
-"""What metrics and judges must do."""
+"""Checks for metrics and judges."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ T = TypeVar("T")
 
 
 class AnsweringConformance(Conformance):
-    """The checks that metrics and judges share.
+    """Checks that metrics and judges share.
 
-    - ``subjects``: what to ask about; the golden subjects by default, as far as the component accepts their kind.
-    - ``deterministic``: False for one that samples, so that the same question may get another answer.
+    - ``subjects``: the subjects that the component gets; by default the golden subjects of the kinds that it accepts.
+    - ``deterministic``: False for a component that samples, so that its answers to one subject may differ.
     """
 
     subjects: Sequence[Subject] = GOLDEN
@@ -45,20 +45,20 @@ class AnsweringConformance(Conformance):
     answer: ClassVar[tuple[type, ...]]
 
     def asking(self, live: Any) -> Ask:
-        """The method of *live* that answers, taking a subject."""
+        """Return the method of *live* that takes a subject and returns an answer."""
         raise NotImplementedError
 
     def accepted(self, component: Any) -> list[Subject]:
-        """Those of the ``subjects`` whose kind *component* judges."""
+        """Return the ``subjects`` of the kinds that *component* judges."""
         accepts = getattr(component, "accepts", ())
-        found = [subject for subject in self.subjects if not accepts or subject.kind in accepts]
-        assert found, (
+        subjects = [subject for subject in self.subjects if not accepts or subject.kind in accepts]
+        assert subjects, (
             f"{self.named} accepts {accepts}, and none of the subjects is of these kinds; give it some: subjects = [...]"
         )
-        return found
+        return subjects
 
     def answers(self, component: Any, bench: Bench) -> dict[str, object]:
-        """The answers by subject id; where it raised, the exception."""
+        """Return the answers by subject id, with the exception in place of an answer if the component raised."""
 
         async def ask(live: Any) -> dict[str, object]:
             return {subject.id: await _answer(self.asking(live), subject) for subject in self.accepted(component)}
@@ -67,8 +67,8 @@ class AnsweringConformance(Conformance):
 
     def test_answers_every_subject_with_a_score_or_a_failure(self, component: Any, bench: Bench) -> None:
         """No text, a mebibyte, objects, failed tools: a score in [0, 1], or a Failure that says why there is none."""
-        found = self.answers(component, bench)
-        wrong = {id: fault for id, answer in found.items() if (fault := self._fault(answer))}
+        answers = self.answers(component, bench)
+        wrong = {id: fault for id, answer in answers.items() if (fault := self._fault(answer))}
         assert not wrong, "\n".join(f"{id}: {fault}" for id, fault in wrong.items())
 
     def _fault(self, answer: object) -> str | None:
@@ -85,7 +85,7 @@ class AnsweringConformance(Conformance):
         return None
 
     def test_same_subject_gets_the_same_answer(self, component: Any, bench: Bench) -> None:
-        """Twice the same question, twice the same score and confidence."""
+        """The second answer to a subject has the same score and confidence."""
         if self.deterministic:
             first, second = (self.answers(component, bench) for _ in range(2))
             changed = [id for id in first if _figures(first[id]) != _figures(second[id])]
@@ -94,7 +94,7 @@ class AnsweringConformance(Conformance):
             )
 
     def test_def_is_quick(self, component: Any, bench: Bench) -> None:
-        """A ``def`` runs inline, so it must be quick; what takes its time is an ``async def``."""
+        """A ``def`` runs inline, so it must be quick; slow work belongs into an ``async def``."""
         slow = self.opened(component, bench.folder, self._slow)
         limit = f"{DEF_SECONDS * 1000:g} ms of CPU"
         assert not slow, (
@@ -105,43 +105,43 @@ class AnsweringConformance(Conformance):
         ask = self.asking(live)
         if inspect.iscoroutinefunction(ask):
             return {}
-        taken = {subject.id: _seconds(ask, subject) for subject in self.accepted(live)}
-        return {id: f"{seconds * 1000:.0f} ms" for id, seconds in taken.items() if seconds > DEF_SECONDS}
+        durations = {subject.id: _seconds(ask, subject) for subject in self.accepted(live)}
+        return {id: f"{seconds * 1000:.0f} ms" for id, seconds in durations.items() if seconds > DEF_SECONDS}
 
     def test_leaves_the_subject_as_it_was(self, component: Any, bench: Bench) -> None:
-        """Other metrics and judges are asked about the same subject."""
+        """Other metrics and judges get the same subject."""
         before = [_content(subject) for subject in self.accepted(component)]
         self.answers(component, bench)
         assert [_content(subject) for subject in self.accepted(component)] == before
 
     def test_estimate_is_a_cost(self, component: Any, bench: Bench) -> None:
-        """The budget is kept by what is said here."""
+        """The budget reserves the estimate before each call."""
 
         async def estimates(live: Any) -> list[object]:
             priced = live if hasattr(live, "estimate") else component
             return [estimate(priced, subject) for subject in self.accepted(component)]
 
-        wrong = [found for found in self.opened(component, bench.folder, estimates) if not isinstance(found, Cost)]
+        wrong = [cost for cost in self.opened(component, bench.folder, estimates) if not isinstance(cost, Cost)]
         assert not wrong, f"estimate must return a dicast.Cost, not {wrong[0]!r}"
 
     def test_costs_no_more_than_the_estimate(self, component: Any, bench: Bench) -> None:
         """A paid call without an estimate, or with one that is too low, breaks every cap. Runs refuse it."""
 
         async def excesses(live: Any) -> list[str]:
-            found = []
+            excess_costs = []
             for subject in self.accepted(component):
                 answer = await _answer(self.asking(live), subject)
                 most = estimate(live if hasattr(live, "estimate") else component, subject)
                 cost = getattr(answer, "cost", None)  # an exception has none
                 if isinstance(cost, Cost) and (fault := excess(cost, most)):
-                    found.append(f"{self.named} about {subject.id}: {fault}")
-            return found
+                    excess_costs.append(f"{self.named} about {subject.id}: {fault}")
+            return excess_costs
 
-        found = self.opened(component, bench.folder, excesses)
-        assert not found, found[0]
+        excess_costs = self.opened(component, bench.folder, excesses)
+        assert not excess_costs, excess_costs[0]
 
     def test_cancelled_call_ends(self, component: Any, bench: Bench) -> None:
-        """An ``async def`` ends soon after it was cancelled: that is how a timeout and Ctrl-C reach it."""
+        """A cancelled ``async def`` ends soon. Timeouts and Ctrl-C cancel calls."""
         lingering = self.opened(component, bench.folder, self._lingering)
         assert not lingering, f"still running {CANCEL_SECONDS:g} s after being cancelled, about {', '.join(lingering)}"
 
@@ -153,19 +153,19 @@ class AnsweringConformance(Conformance):
 
 
 class MetricConformance(AnsweringConformance):
-    """What a metric must do. ``metric = "plugin/name"`` says which one."""
+    """Checks for a metric. Name it with ``metric = "plugin/name"``."""
 
     kind = "metric"
     answer = (Score, RawScore)
     metric: str
 
     def asking(self, live: Any) -> Ask:
-        """``score``."""
+        """Return ``score``."""
         method: Ask = live.score
         return method
 
     def test_a_batch_gets_the_same_answers(self, component: Any, bench: Bench) -> None:
-        """``score_batch``, where there is one, says of every subject what ``score`` says of it alone."""
+        """``score_batch``, if the metric has one, returns the same answer for each subject as ``score``."""
         if self.deterministic:
             changed = self.opened(component, bench.folder, self._changed_together)
             assert not changed, f"score_batch and score differ about {', '.join(changed)}; or set deterministic = False"
@@ -173,22 +173,22 @@ class MetricConformance(AnsweringConformance):
     async def _changed_together(self, live: Any) -> list[str]:
         if not hasattr(live, "score_batch"):
             return []
-        asked = [(subject, await _answer(live.score, subject)) for subject in self.accepted(live)]
-        asked = [(subject, alone) for subject, alone in asked if not isinstance(alone, Exception)]
-        together = await maybe_await(live.score_batch([subject for subject, _ in asked]))
-        pairs = zip(asked, together, strict=True)
-        return [subject.id for (subject, alone), one in pairs if _figures(alone) != _figures(one)]
+        answers = [(subject, await _answer(live.score, subject)) for subject in self.accepted(live)]
+        answers = [(subject, alone) for subject, alone in answers if not isinstance(alone, Exception)]
+        together = await maybe_await(live.score_batch([subject for subject, _ in answers]))
+        pairs = zip(answers, together, strict=True)
+        return [subject.id for (subject, alone), answer in pairs if _figures(alone) != _figures(answer)]
 
 
 class JudgeConformance(AnsweringConformance):
-    """What a judge must do. ``judge = "plugin/name"`` says which one."""
+    """Checks for a judge. Name it with ``judge = "plugin/name"``."""
 
     kind = "judge"
     answer = (Judgment,)
     judge: str
 
     def asking(self, live: Any) -> Ask:
-        """``judge``, without children."""
+        """Return ``judge``, called without children."""
         method = live.judge
         if inspect.iscoroutinefunction(method):
 
@@ -203,34 +203,34 @@ async def _answer(ask: Ask, subject: Subject) -> object:
     try:
         async with asyncio.timeout(ASYNC_SECONDS):
             return await maybe_await(ask(subject))
-    except Exception as error:  # reported beside the other answers
+    except Exception as error:  # reported along with the other answers
         return error
 
 
-async def not_ending(ask: Callable[[T], Awaitable[object]], asked: Sequence[T]) -> AsyncIterator[T]:
-    """Those of *asked* about which *ask*, cancelled right after it began, goes on for too long."""
-    for each in asked:
-        task = asyncio.ensure_future(ask(each))
+async def not_ending(ask: Callable[[T], Awaitable[object]], requests: Sequence[T]) -> AsyncIterator[T]:
+    """Yield each of *requests* whose call with *ask* goes on for too long after it was cancelled right at its start."""
+    for request in requests:
+        task = asyncio.ensure_future(ask(request))
         await asyncio.sleep(0)
         task.cancel()
         _, pending = await asyncio.wait({task}, timeout=CANCEL_SECONDS)
         if pending:
-            yield each
+            yield request
         elif not task.cancelled():
-            task.exception()  # looked at, so that nobody warns about it
+            task.exception()  # retrieved, so that asyncio does not log it
 
 
 def _seconds(ask: Ask, subject: Subject) -> float:
-    """The least CPU time of up to five calls: what other processes do to the caches is not the component's fault."""
-    taken = []
+    """Return the least CPU time of up to five calls, since other processes slow calls down through shared caches."""
+    durations = []
     for _ in range(5):
         began = time.thread_time()
         with suppress(ScoringError):  # a failure takes its time too
             ask(subject)
-        taken.append(time.thread_time() - began)
-        if taken[-1] <= DEF_SECONDS:
+        durations.append(time.thread_time() - began)
+        if durations[-1] <= DEF_SECONDS:
             break
-    return min(taken)
+    return min(durations)
 
 
 def _figures(answer: object) -> object:
@@ -242,7 +242,7 @@ def _figures(answer: object) -> object:
 
 
 def excess(cost: Cost, most: Cost) -> str | None:
-    """Return in which way *cost* is more than the estimate *most*; None if it is not."""
+    """Describe how *cost* exceeds the estimate *most*; return None if it does not."""
     if cost.is_zero or cost.amount is None or most.amount is None:
         return None
     if most.is_zero:

@@ -1,4 +1,4 @@
-"""What leases must do, where a ledger keeps them."""
+"""Checks for the leases of ledgers."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .pipeline import Bench
 
 
 class LeaseConformance(Conformance):
-    """What a ledger's leases must do; a ledger without them passes."""
+    """Checks for a ledger's leases; a ledger without leases passes."""
 
     @pytest.fixture
     def clock(self) -> Clock:
-        """Mints the events' ids and times."""
+        """Return the clock that mints ids and times of events."""
         return Clock()
 
     def test_a_lease_has_one_owner_at_a_time(self, component: Any, bench: Bench, clock: Clock) -> None:
-        """One that is over, dead or given back is taken by the next, under a greater token; an owner that lost it is refused."""
+        """A lease that is over, dead or released goes to the next owner, with a greater token; its previous owner is refused."""
 
         async def lease(first: Any, second: Any) -> None:
             assert first.take_lease(RUN, "first", 600, _nobody) is None
-            found = second.take_lease(RUN, "second", 600, _nobody)
-            assert (found.owner, found.token, found.over) == ("first", 1, False), "the one in the way"
+            current = second.take_lease(RUN, "second", 600, _nobody)
+            assert (current.owner, current.token, current.over) == ("first", 1, False), "the one in the way"
             second.append([make_event(clock, "run.started", {})])
             assert second.take_lease(RUN, "second", 600, lambda lease: lease.owner == "first") is None, "its owner died"
             refused = make_event(clock, "run.completed", {})
@@ -55,26 +55,26 @@ class LeaseConformance(Conformance):
     def test_a_lease_that_is_over_is_its_owners_until_another_takes_it(
         self, component: Any, bench: Bench, clock: Clock
     ) -> None:
-        """A machine that slept goes on where nobody came; then its next event renews the lease. Reservations end with the lease."""
+        """A machine that slept goes on if no other process took the run; its next event renews the lease. Reservations end with the lease."""
 
         async def sleep(first: Any, second: Any) -> None:
             assert first.take_lease(RUN, "first", -1, _nobody) is None
             assert first.lease_of(RUN).over
-            held = Claim(make_reservation(clock, "0.02"), [cap := make_cap("0.03")])
-            assert first.reserve([held], make_lost(clock)) == [None], "nobody has taken it"
-            own = make_event(clock, "run.started", {})
+            claim = Claim(make_reservation(clock, "0.02"), [cap := make_cap("0.03")])
+            assert first.reserve([claim], make_lost(clock)) == [None], "nobody has taken it"
+            event = make_event(clock, "run.started", {})
             assert second.take_lease("other", "second", 600, _nobody) is None
-            refusals = second.reserve([Claim(make_reservation(clock, "0.02"), [cap])], make_lost(clock), [own])
+            refusals = second.reserve([Claim(make_reservation(clock, "0.02"), [cap])], make_lost(clock), [event])
             assert refusals == [Refusal(cap, wait=False)], "the reservation ended with its run's lease, and counts"
             second.release_lease()
             assert second.take_lease(RUN, "second", 600, _nobody) is None
             with pytest.raises(LedgerError):
-                first.append([own])
+                first.append([event])
 
         self._with_two(component, bench, sleep)
 
     def _with_two(self, component: Any, bench: Bench, work: Callable[[Any, Any], Awaitable[None]]) -> None:
-        """Do *work* with two live objects on one ledger; nothing where it keeps no leases, which is allowed."""
+        """Do *work* with two live objects on one ledger; do nothing if the ledger has no leases, which is allowed."""
 
         async def use() -> None:
             async with component.open(None) as first, component.open(None) as second:

@@ -1,4 +1,4 @@
-"""A ledger without a file: the same promises as one on disk, kept in memory."""
+"""A ledger in memory, with the same guarantees as a ledger on disk."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Row:
 
 
 @attrs.frozen
-class Held:
-    """A reservation: the row that made it, its payload, and what became of it (``open``, ``lost`` or ``closed``)."""
+class Reservation:
+    """A reservation: the row of its event, its payload, and its state (``open``, ``lost`` or ``closed``)."""
 
     seq: int
     run_id: str
@@ -44,10 +44,10 @@ class Held:
 
 @attrs.define
 class Book:
-    """What all live objects of one :class:`MemoryLedger` share."""
+    """State that all live objects of one :class:`MemoryLedger` share."""
 
     rows: list[Row] = attrs.field(factory=list)
-    held: dict[str, Held] = attrs.field(factory=dict)
+    reservations: dict[str, Reservation] = attrs.field(factory=dict)
     leases: dict[str, Lease] = attrs.field(factory=dict)
     lock: threading.RLock = attrs.field(factory=threading.RLock)
 
@@ -56,14 +56,14 @@ class Book:
 class MemoryLedger:
     """A ledger that lives as long as this object.
 
-    Every ``open`` gives a live object on the same rows; it has no options.
+    Every ``open`` returns a live object on the same rows. It has no options.
     """
 
     _book: Book = attrs.field(init=False, factory=Book, eq=False, repr=False)
 
     @asynccontextmanager
     async def open(self, run: RunContext | None = None, create: bool = True) -> AsyncIterator[Live]:
-        """Give a live ledger; it is always there, so *create* changes nothing."""
+        """Yield a live ledger. It always exists, so *create* has no effect."""
         yield Live(self._book)
 
     def __reduce__(self) -> tuple[type[MemoryLedger], tuple[()]]:
@@ -71,7 +71,7 @@ class MemoryLedger:
 
 
 class Live:
-    """An open :class:`MemoryLedger`; see :class:`~dicast.Ledger` for what its methods promise."""
+    """An open :class:`MemoryLedger`; see :class:`~dicast.Ledger` for the contract of its methods."""
 
     def __init__(self, book: Book) -> None:
         self._book = book
@@ -86,11 +86,11 @@ class Live:
     def read(self, query: Query) -> Iterator[Entry]:
         """Yield the rows that match *query*, as the ledger is now."""
         entries = self._entries(query.after)
-        found = (entry for entry in entries if _matches(entry.event, query))
-        return itertools.islice(reversed(list(found)) if query.newest_first else found, query.limit)
+        matches = (entry for entry in entries if _matches(entry.event, query))
+        return itertools.islice(reversed(list(matches)) if query.newest_first else matches, query.limit)
 
     def head(self) -> Head | None:
-        """The newest row."""
+        """Return the newest row."""
         rows = self._book.rows
         return Head(len(rows), rows[-1].digest) if rows else None
 
@@ -111,16 +111,24 @@ class Live:
         """Append *before*, close reservations whose lease is over, and grant each of *claims* whose caps all hold."""
         with self._transaction():
             self._append(before)
-            expired = [held for held in self._open() if _is_over(held, claims[-1].event) or self._left(held.run_id)]
-            self._append([lost(self._entry(held.seq)) for held in expired])
+            expired = [
+                reservation
+                for reservation in self._open()
+                if _is_over(reservation, claims[-1].event) or self._left(reservation.run_id)
+            ]
+            self._append([lost(self._entry(reservation.seq)) for reservation in expired])
             return [self._decide(claim) for claim in claims]
 
     def reservations(self, run_id: str | None) -> Sequence[Entry]:
-        """The open reservations of *run_id*, or of all runs, oldest first."""
-        return [self._entry(held.seq) for held in self._open() if run_id is None or held.run_id == run_id]
+        """Return the open reservations of *run_id*, or of all runs, oldest first."""
+        return [
+            self._entry(reservation.seq)
+            for reservation in self._open()
+            if run_id is None or reservation.run_id == run_id
+        ]
 
     def take_lease(self, run_id: str, owner: str, seconds: float, dead: Callable[[Lease], bool]) -> Lease | None:
-        """Take the lease of a run for *seconds*; return the one that is in the way, neither over nor *dead*, or None."""
+        """Take the lease of a run for *seconds* and return None; return the current lease instead if it is neither over nor *dead*."""
         with self._book.lock:
             before = self.lease_of(run_id)
             if before is not None and not before.over and not dead(before):
@@ -145,12 +153,12 @@ class Live:
     def release_lease(self) -> None:
         """End the lease that this object holds."""
         with self._book.lock:
-            held, self._lease = self._lease, None
-            if held is not None and self._book.leases[held[0].run_id].token == held[0].token:
-                self._book.leases[held[0].run_id] = attrs.evolve(held[0], until="")
+            lease, self._lease = self._lease, None
+            if lease is not None and self._book.leases[lease[0].run_id].token == lease[0].token:
+                self._book.leases[lease[0].run_id] = attrs.evolve(lease[0], until="")
 
     def lease_of(self, run_id: str) -> Lease | None:
-        """The newest lease of a run; None where it never had one."""
+        """Return the newest lease of a run, or None if it never had one."""
         lease = self._book.leases.get(run_id)
         return None if lease is None else attrs.evolve(lease, over=lease.until < _after(0))
 
@@ -163,11 +171,11 @@ class Live:
         book = self._book
         with book.lock:
             self.renew_lease()
-            rows, held = list(book.rows), dict(book.held)
+            rows, reservations = list(book.rows), dict(book.reservations)
             try:
                 yield
             except BaseException:
-                book.rows, book.held = rows, held
+                book.rows, book.reservations = rows, reservations
                 raise
 
     def _append(self, events: Sequence[Event]) -> None:
@@ -190,11 +198,11 @@ class Live:
         row = self._book.rows[seq - 1]
         return Entry(seq, structure(orjson.loads(row.text), Event), row.prev, row.digest)
 
-    def _open(self) -> list[Held]:
-        return [held for held in self._book.held.values() if held.state == "open"]
+    def _open(self) -> list[Reservation]:
+        return [reservation for reservation in self._book.reservations.values() if reservation.state == "open"]
 
     def _refusal(self, payload: Mapping[str, Any], caps: Sequence[Cap]) -> Refusal | None:
-        """The first cap that can never hold, else the first that waits for open reservations; nothing costs nothing."""
+        """Return the first cap that can never hold, else the first that waits for open reservations. A zero amount always fits."""
         amount, unit = Decimal(payload["amount"]), payload["unit"]
         waiting = None
         for cap in caps:
@@ -209,32 +217,43 @@ class Live:
         return waiting
 
     def _sum(self, states: Sequence[str], scope: str, unit: str) -> Decimal:
-        in_scope = [held for held in self._book.held.values() if scope in held.payload["scopes"]]
+        in_scope = [
+            reservation for reservation in self._book.reservations.values() if scope in reservation.payload["scopes"]
+        ]
         return sum(
-            (held.counted[1] for held in in_scope if held.state in states and held.counted[0] == unit), Decimal(0)
+            (
+                reservation.counted[1]
+                for reservation in in_scope
+                if reservation.state in states and reservation.counted[0] == unit
+            ),
+            Decimal(0),
         )
 
     def _account(self, seq: int, event: Event) -> None:
         payload: Mapping[str, Any] = event.payload
         if event.type == "spend.reserved":
-            if payload["reservation_id"] in self._book.held:
+            if payload["reservation_id"] in self._book.reservations:
                 raise LedgerError(f"the reservation {payload['reservation_id']} is made twice")
-            held = Held(seq, event.run_id, payload, counted=_amount(payload))
-            self._book.held[payload["reservation_id"]] = held
+            reservation = Reservation(seq, event.run_id, payload, counted=_amount(payload))
+            self._book.reservations[payload["reservation_id"]] = reservation
         elif event.type in ("spend.settled", "spend.released", "spend.lost"):
             self._close(event.type, payload)
 
     def _close(self, type_: str, payload: Mapping[str, Any]) -> None:
-        """Settled and released end a reservation, and also what was taken for lost; lost ends an open one."""
-        held = self._book.held.get(payload["reservation_id"])
-        if held is None or held.state == "closed" or (held.state == "lost" and type_ == "spend.lost"):
+        """Close a reservation: ``settled`` and ``released`` close an open or lost one, ``lost`` an open one."""
+        reservation = self._book.reservations.get(payload["reservation_id"])
+        if (
+            reservation is None
+            or reservation.state == "closed"
+            or (reservation.state == "lost" and type_ == "spend.lost")
+        ):
             return
         if type_ == "spend.released":
-            counted = (held.counted[0], Decimal(0))
+            counted = (reservation.counted[0], Decimal(0))
         else:
-            counted = _amount(held.payload if payload.get("amount") is None else payload)
+            counted = _amount(reservation.payload if payload.get("amount") is None else payload)
         state = "lost" if type_ == "spend.lost" else "closed"
-        self._book.held[payload["reservation_id"]] = attrs.evolve(held, state=state, counted=counted)
+        self._book.reservations[payload["reservation_id"]] = attrs.evolve(reservation, state=state, counted=counted)
 
 
 def _after(seconds: float) -> str:
@@ -257,12 +276,12 @@ def _digest(prev: str, text: bytes) -> str:
 
 
 def _matches(event: Event, query: Query) -> bool:
-    wanted = ("run_id", "subject_kind", "subject_id", "session_id")
-    if any(getattr(query, name) not in (None, getattr(event, name)) for name in wanted):
+    fields = ("run_id", "subject_kind", "subject_id", "session_id")
+    if any(getattr(query, name) not in (None, getattr(event, name)) for name in fields):
         return False
     return (not query.types or event.type in query.types) and (query.until is None or event.time <= query.until)
 
 
-def _is_over(held: Held, event: Event) -> bool:
-    lease = held.payload.get("lease_until")
+def _is_over(reservation: Reservation, event: Event) -> bool:
+    lease = reservation.payload.get("lease_until")
     return lease is not None and datetime.fromisoformat(lease) < datetime.fromisoformat(event.time)

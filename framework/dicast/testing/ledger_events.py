@@ -1,4 +1,4 @@
-"""Events of money, and what goes with them, for the tests of ledgers."""
+"""Builders of money events, caps and closings for the tests of ledgers."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ RUN = "01KDZ3W5Z0000000000000TEST"
 
 
 def make_event(clock: Clock, type_: str, payload: Mapping[str, object], *, run_id: str = RUN, **fields: Any) -> Event:
-    """An event of type *type_*, minted now."""
+    """Return an event of type *type_*, minted now."""
     id_, time = clock.stamp()
     return Event(id_, type_, time, run_id, payload, **fields)
 
 
 def make_cap(limit: str, unit: str = "usd", scope: str = f"run:{RUN}") -> Cap:
-    """At most *limit* in *scope*."""
+    """Return a cap of *limit* in *scope*."""
     return Cap(scope, "run_cap", Cost(limit, unit))  # type: ignore[arg-type]  # one of the units
 
 
 def make_reservation(
     clock: Clock, amount: str, *, scopes: Sequence[str] = (f"run:{RUN}",), lease_until: str | None = None
 ) -> Event:
-    """A ``spend.reserved`` event; its lease lasts ten minutes unless it is given."""
+    """Return a ``spend.reserved`` event. Its lease lasts ten minutes unless *lease_until* is passed."""
     payload = {
         "reservation_id": clock.id(),
         "scopes": list(scopes),
@@ -37,13 +37,13 @@ def make_reservation(
 
 
 def make_closing(clock: Clock, type_: str, reservation: Event, amount: str | None = None) -> Event:
-    """The event that ends *reservation*."""
+    """Return the event that ends *reservation*."""
     payload: dict[str, object] = {"reservation_id": reservation.payload["reservation_id"]}
     return make_event(clock, type_, payload | ({} if amount is None else {"amount": amount, "unit": "usd"}))
 
 
 def make_lost(clock: Clock) -> Any:
-    """What a ledger is given to end reservations that ran out."""
+    """Return the function with which a ledger ends reservations whose lease ran out."""
 
     def lost(entry: Entry) -> Event:
         payload = {key: entry.event.payload[key] for key in ("reservation_id", "amount", "unit")}

@@ -1,4 +1,4 @@
-"""What ledgers must do."""
+"""Checks for ledgers."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ START = "0" * 64
 
 
 class LedgerConformance(LeaseConformance):
-    """What a ledger must do. ``ledger = "plugin/name"`` says which one.
+    """Checks for a ledger. Name it with ``ledger = "plugin/name"``.
 
-    Two live objects that one component's ``open`` gave must be the same ledger, as two processes would have it.
+    Two live objects from one component's ``open`` must be the same ledger, as in two processes.
     """
 
     kind = "ledger"
     ledger: str
 
     def test_returns_what_was_appended(self, component: Any, bench: Bench) -> None:
-        """Every field of every event of a run, content included, in order; also after it was closed and opened again."""
+        """A ledger returns every field of every event, content included, in order; also after it was closed and opened again."""
         events = list(typical_events())
 
         async def append(live: Any) -> list[Event]:
@@ -47,19 +47,19 @@ class LedgerConformance(LeaseConformance):
         assert _plain(self.opened(component, bench.folder, _events)) == _plain(events)
 
     def test_stores_content_again_for_another_run(self, component: Any, bench: Bench, clock: Clock) -> None:
-        """The same content read by two runs is there for both, however often it is stored."""
+        """Content that two runs read is available for both runs, even if the ledger stores it once."""
         content = {"digest": sha256(b"x").hexdigest(), "content": {"output": "Canberra.", "input": None}}
-        told = [make_event(clock, "subject.read", content, run_id=f"run-{number}") for number in (1, 2, 2)]
+        events = [make_event(clock, "subject.read", content, run_id=f"run-{number}") for number in (1, 2, 2)]
 
         async def append(live: Any) -> list[Event]:
-            live.append(told[:1])
-            live.append(told[1:])
+            live.append(events[:1])
+            live.append(events[1:])
             return await _events(live)
 
         assert [event.payload for event in self.opened(component, bench.folder, append)] == [content] * 3
 
     def test_chains_its_rows(self, component: Any, bench: Bench, clock: Clock) -> None:
-        """Each row follows from the one before, the first from 64 zeros; the head is the last."""
+        """Each row links to the row before it, the first row to 64 zeros; the head is the last row."""
 
         async def chain(live: Any) -> tuple[object, Sequence[Entry], object, object]:
             assert live.head() is None, "a new ledger has no head"
@@ -73,7 +73,7 @@ class LedgerConformance(LeaseConformance):
         assert (head.seq, head.digest) == (4, entries[3].digest)  # type: ignore[attr-defined]  # a Head
 
     def test_verifies(self, component: Any, bench: Bench, clock: Clock) -> None:
-        """A whole chain holds; a digest that is not in it shows that the end was cut off."""
+        """A complete chain is valid; a digest that is not in the chain shows that its end was cut off."""
 
         async def verify(live: Any) -> tuple[Any, Any, Any, Any]:
             empty = live.verify()
@@ -81,22 +81,22 @@ class LedgerConformance(LeaseConformance):
             live.append([make_event(clock, "run.completed", {})])
             return empty, live.verify(), live.verify(first.digest), live.verify("f" * 64)
 
-        empty, whole, with_head, cut = self.opened(component, bench.folder, verify)
+        empty, complete, with_head, cut = self.opened(component, bench.folder, verify)
         assert (empty.ok, empty.events) == (True, 0), "an empty ledger holds"
-        assert (whole.ok, whole.events, whole.head.seq) == (True, 2, 2), whole
+        assert (complete.ok, complete.events, complete.head.seq) == (True, 2, 2), complete
         assert with_head.ok, with_head
         assert not cut.ok, "a head that is in no row must not verify"
         assert cut.reason, "a ledger that does not hold says why"
 
     def test_reads_what_is_asked_for(self, component: Any, bench: Bench, clock: Clock) -> None:
-        """Every condition of a query, oldest first unless asked."""
-        made = [
+        """Every condition of a query selects events; the order is oldest first by default."""
+        templates = [
             make_event(clock, "run.started", {}, run_id="run-1"),
             make_event(clock, "eval.completed", {"judge": "a"}, run_id="run-1", subject_kind="row", subject_id="1"),
             make_event(clock, "eval.failed", {"judge": "a"}, run_id="run-2", subject_kind="turn", subject_id="1"),
             make_event(clock, "eval.completed", {"judge": "a"}, run_id="run-2", subject_kind="row", subject_id="2"),
         ]
-        events = [attrs.evolve(event, time=f"2026-01-0{day}T00:00:00.000Z") for day, event in enumerate(made, 1)]
+        events = [attrs.evolve(event, time=f"2026-01-0{day}T00:00:00.000Z") for day, event in enumerate(templates, 1)]
         queries = {
             Query(): [1, 2, 3, 4],
             Query(run_id="run-1"): [1, 2],
@@ -118,7 +118,7 @@ class LedgerConformance(LeaseConformance):
         assert self.opened(component, bench.folder, read) == queries
 
     def test_appends_all_or_nothing(self, component: Any, bench: Bench, clock: Clock) -> None:
-        """What is not JSON is refused as a LedgerError, with everything beside it."""
+        """A value that is not JSON raises a LedgerError, and no event of the same append is kept."""
         good, bad = make_event(clock, "run.started", {}), make_event(clock, "run.started", {"bad": object()})
 
         async def refused(live: Any) -> list[Event]:
@@ -129,7 +129,7 @@ class LedgerConformance(LeaseConformance):
         assert self.opened(component, bench.folder, refused) == []
 
     def test_takes_turns_with_another_writer(self, component: Any, bench: Bench, clock: Clock) -> None:
-        """Two live objects that append at once make one chain that holds, with each one's events in order."""
+        """Two live objects that append at once make one valid chain, with the events of each in order."""
         batches = {
             name: [[make_event(clock, name, {"n": 3 * step + k}) for k in range(3)] for step in range(20)]
             for name in ("writer.a", "writer.b")
@@ -140,7 +140,7 @@ class LedgerConformance(LeaseConformance):
                 barrier = threading.Barrier(2)
                 with ThreadPoolExecutor(2) as pool:
                     pairs = zip((live, other), batches.values(), strict=True)
-                    for done in [pool.submit(_append_all, one, mine, barrier) for one, mine in pairs]:
+                    for done in [pool.submit(_append_all, writer, mine, barrier) for writer, mine in pairs]:
                         done.result()
             return live.verify(), await _events(live)
 
@@ -150,16 +150,16 @@ class LedgerConformance(LeaseConformance):
             assert [event.payload["n"] for event in events if event.type == name] == list(range(60))
 
     def test_reserves_up_to_the_cap(self, component: Any, bench: Bench, clock: Clock) -> None:
-        """Open reservations count: what does not fit beside them waits, what fits is appended."""
+        """Open reservations count: a claim that does not fit next to them waits, a claim that fits is appended."""
         cap = make_cap("0.03")
 
         async def reserve(live: Any) -> None:
             first = make_reservation(clock, "0.02")
             assert live.reserve([Claim(first, [cap])], make_lost(clock)) == [None]
             assert [entry.event.id for entry in live.reservations(RUN)] == [first.id]
-            told = make_reservation(clock, "0")
+            free = make_reservation(clock, "0")
             last = Claim(make_reservation(clock, "0.01"), [cap])
-            assert live.reserve([last], make_lost(clock), [told]) == [None], "exactly the limit fits"
+            assert live.reserve([last], make_lost(clock), [free]) == [None], "exactly the limit fits"
             refusals = live.reserve([Claim(make_reservation(clock, "0.01"), [cap])], make_lost(clock))
             assert refusals == [Refusal(cap, wait=True)], (
                 "what does not fit beside open reservations has to wait, they may be released"
@@ -169,7 +169,7 @@ class LedgerConformance(LeaseConformance):
         self.opened(component, bench.folder, reserve)
 
     def test_decides_claims_in_their_order(self, component: Any, bench: Bench, clock: Clock) -> None:
-        """Those before it count for each, and one that is refused is not in the way of the next."""
+        """Granted claims count for the claims after them; a refused claim does not block the next claim."""
         cap, other = make_cap("0.03"), make_cap("0.01", scope="session:1")
         events = [make_reservation(clock, amount) for amount in ("0.02", "0.02", "0.01", "0.01")]
         events.append(make_reservation(clock, "0.01", scopes=["session:1"]))
@@ -184,14 +184,14 @@ class LedgerConformance(LeaseConformance):
         self.opened(component, bench.folder, reserve)
 
     def test_reserves_all_or_nothing(self, component: Any, bench: Bench, clock: Clock) -> None:
-        """What cannot be accounted for is refused as a LedgerError, with what was told before and the claims beside it."""
+        """A claim that cannot be accounted for raises a LedgerError, and neither *before* nor the other claims are kept."""
         first = make_reservation(clock, "0.02")
         twice = attrs.evolve(make_reservation(clock, "0.01"), payload={**first.payload, "amount": "0.01"})
 
         async def reserve(live: Any) -> None:
-            told = [make_event(clock, "run.started", {}), make_reservation(clock, "0.01")]
+            before = [make_event(clock, "run.started", {}), make_reservation(clock, "0.01")]
             with pytest.raises(LedgerError):
-                live.reserve([Claim(first, []), Claim(twice, [])], make_lost(clock), told)
+                live.reserve([Claim(first, []), Claim(twice, [])], make_lost(clock), before)
             assert await _events(live) == []
             assert list(live.reservations(None)) == []
             assert live.reserve([Claim(first, [make_cap("0.02")])], make_lost(clock)) == [None], "and no room is taken"
@@ -200,7 +200,7 @@ class LedgerConformance(LeaseConformance):
         self.opened(component, bench.folder, reserve)
 
     def test_settled_spend_does_not_come_back(self, component: Any, bench: Bench, clock: Clock) -> None:
-        """Settled amounts count for ever, released ones not; what can never fit is refused without waiting."""
+        """Settled amounts count permanently, released amounts do not; a claim that can never fit is refused without waiting."""
         cap = make_cap("0.03")
 
         async def spend(live: Any) -> None:
@@ -222,7 +222,7 @@ class LedgerConformance(LeaseConformance):
         assert self.opened(component, bench.folder, _head_seq) == 5, "sums and rows outlive the process"
 
     def test_a_lease_that_ran_out_is_lost_and_counts(self, component: Any, bench: Bench, clock: Clock) -> None:
-        """A dead process's reservation is closed by the next to reserve, and counts as spent."""
+        """The next reserve closes the reservation of a dead process, which counts as spent."""
         cap = make_cap("0.03")
 
         async def lose(live: Any) -> None:
@@ -237,7 +237,7 @@ class LedgerConformance(LeaseConformance):
         self.opened(component, bench.folder, lose)
 
     def test_caps_hold_in_their_scope_and_unit(self, component: Any, bench: Bench, clock: Clock) -> None:
-        """Another session's, and another unit's, spending is not in the way; all caps must hold."""
+        """Spending in another session or unit does not count; all caps must hold."""
         caps = [make_cap("0.01", scope="session:1"), make_cap("0.03", scope="day:2026-01-31"), make_cap("1", "msat")]
 
         async def reserve(live: Any) -> None:
@@ -250,7 +250,7 @@ class LedgerConformance(LeaseConformance):
         self.opened(component, bench.folder, reserve)
 
     def test_missing_ledger_is_refused_and_not_made(self, component: Any, bench: Bench) -> None:
-        """Who only reads (``create=False``) gets LedgerRefused where there is no ledger, and leaves no file."""
+        """A reader (``create=False``) gets LedgerRefused if there is no ledger, and leaves no file."""
         path = path_option(component)
         if path is None:
             return
@@ -280,6 +280,6 @@ def _append_all(live: Any, batches: Sequence[Sequence[Event]], barrier: threadin
 
 
 def _plain(events: Sequence[Event]) -> list[dict[str, object]]:
-    """The events as data; amounts as the text that a ledger writes."""
+    """Return the events as data, with amounts as the text that a ledger writes."""
     loaded: list[dict[str, object]] = orjson.loads(orjson.dumps(unstructure(list(events)), default=unstructure))
     return loaded

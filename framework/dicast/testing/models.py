@@ -1,4 +1,4 @@
-"""What chat models must do."""
+"""Checks for chat models."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ REQUESTS: Sequence[ChatRequest] = (
 """Requests of every shape that judges and tasks make."""
 
 _DEAD_CALLS = 20
-"""So many calls in a row without a connection are enough to know an endpoint for dead."""
+"""The number of failed connections in a row after which a model has to report its endpoint as dead."""
 
 
 class ChatModelConformance(Conformance):
-    """What a chat model must do. ``model = "plugin/name"`` says which one.
+    """Checks for a chat model. Name it with ``model = "plugin/name"``.
 
-    One that asks an endpoint passes without it too: it says, with a Failure, that there is none.
+    A model that asks an endpoint passes without the endpoint too: it reports the missing endpoint with a Failure.
 
-    - ``requests``: what to ask; :data:`REQUESTS` by default.
-    - ``unreachable``: the options that differ where nothing listens at its endpoint, for one that has an endpoint:
+    - ``requests``: the requests that the model gets; :data:`REQUESTS` by default.
+    - ``unreachable``: for a model with an endpoint, the options that lead to an endpoint where nothing listens:
       ``{"base_url": "http://127.0.0.1:9/v1"}``.
     """
 
@@ -64,7 +64,7 @@ class ChatModelConformance(Conformance):
     unreachable: Mapping[str, object] = {}
 
     def answers(self, component: Any, bench: Bench) -> list[object]:
-        """The answers to the ``requests``, asked one after the other; where it raised, the exception."""
+        """Return the answers to the ``requests``, sent one after the other, with the exception in place of an answer if the model raised."""
 
         async def ask(live: Any) -> list[object]:
             return [await _answer(live, request) for request in self.requests]
@@ -72,13 +72,13 @@ class ChatModelConformance(Conformance):
         return self.opened(component, bench.folder, ask)
 
     def test_answers_every_request_with_a_reply_or_a_failure(self, component: Any, bench: Bench) -> None:
-        """A schema, log probabilities, odd letters, several turns: a Reply as it is documented, or a Failure."""
-        found = enumerate(self.answers(component, bench))
-        wrong = [f"requests[{number}]: {fault}" for number, answer in found for fault in _faults(answer)]
+        """A schema, log probabilities, odd letters and several turns get a valid Reply or a Failure."""
+        answers = enumerate(self.answers(component, bench))
+        wrong = [f"requests[{number}]: {fault}" for number, answer in answers for fault in _faults(answer)]
         assert not wrong, "\n".join(wrong)
 
     def test_answers_several_at_once(self, component: Any, bench: Bench) -> None:
-        """A run asks about many subjects at the same time, and two of them may be equal."""
+        """A run sends requests for many subjects at the same time, and two requests may be equal."""
 
         async def ask(live: Any) -> list[object]:
             return await asyncio.gather(*(_answer(live, request) for request in (*self.requests, *self.requests)))
@@ -93,13 +93,13 @@ class ChatModelConformance(Conformance):
             assert not wrong, "\n".join(wrong)
 
     def test_a_dead_endpoint_ends_the_run(self, bench: Bench) -> None:
-        """Under ``unreachable`` calls fail, and one of the first raises EndpointUnreachable: see :class:`dicast.toolkit.rate_limit.Reachability`."""
+        """Under ``unreachable`` calls fail, and an early call raises EndpointUnreachable: see :class:`dicast.toolkit.rate_limit.Reachability`."""
 
         async def ask(live: Any) -> list[object]:
-            found = [await _answer(live, self.requests[0])]
-            while isinstance(found[-1], Failure) and len(found) < _DEAD_CALLS:
-                found.append(await _answer(live, self.requests[0]))
-            return found
+            answers = [await _answer(live, self.requests[0])]
+            while isinstance(answers[-1], Failure) and len(answers) < _DEAD_CALLS:
+                answers.append(await _answer(live, self.requests[0]))
+            return answers
 
         if self.unreachable:
             dead = bench.build(self.kind, self.named, {**self.options, **self.unreachable})
@@ -109,18 +109,18 @@ class ChatModelConformance(Conformance):
             )
 
     def test_estimate_is_a_cost(self, component: Any, bench: Bench) -> None:
-        """The budget is kept by it; ``dicast check`` asks for it before anything is opened."""
+        """The budget reserves the estimate; ``dicast check`` computes it before anything is opened."""
 
         async def estimates(live: Any) -> list[object]:
             return [estimate(live, request) for request in self.requests]
 
-        found: list[object] = [estimate(component, request) for request in self.requests]
-        found += self.opened(component, bench.folder, estimates)
-        wrong = [one for one in found if not isinstance(one, Cost)]
+        costs: list[object] = [estimate(component, request) for request in self.requests]
+        costs += self.opened(component, bench.folder, estimates)
+        wrong = [cost for cost in costs if not isinstance(cost, Cost)]
         assert not wrong, f"estimate must return a dicast.Cost, not {wrong[0]!r}"
 
     def test_costs_no_more_than_the_estimate(self, component: Any, bench: Bench) -> None:
-        """What is reserved before a call must be enough for it, or a cap does not hold."""
+        """The amount reserved before a call must cover the call, or a cap does not hold."""
 
         async def costs(live: Any) -> list[tuple[Cost, object]]:
             priced = live if hasattr(live, "estimate") else component
@@ -132,44 +132,46 @@ class ChatModelConformance(Conformance):
                 assert not fault, f"requests[{number}]: {fault}"
 
     def test_identity_is_json_without_secrets(self, component: Any, bench: Bench) -> None:
-        """Replies are kept under what ``identity()`` says: the same before and after opening, and no key among it."""
+        """Replies are cached under ``identity()``: it is the same before and after opening, and contains no secret."""
 
         async def ask(live: Any) -> object:
             return _identity(live)
 
-        told = _identity(component)
-        assert self.opened(component, bench.folder, ask) == told, "another identity once it is open"
-        if told is not None:
-            assert isinstance(told, Mapping), f"identity() must return a mapping, not {told!r}"
-            written = orjson.dumps(told).decode()
-            assert not [one for one in _secrets(component) if one and one in written], "identity() holds a secret"
+        identity = _identity(component)
+        assert self.opened(component, bench.folder, ask) == identity, "another identity once it is open"
+        if identity is not None:
+            assert isinstance(identity, Mapping), f"identity() must return a mapping, not {identity!r}"
+            written = orjson.dumps(identity).decode()
+            assert not [secret for secret in _secrets(component) if secret and secret in written], (
+                "identity() holds a secret"
+            )
 
     def test_repr_holds_no_secret(self, component: Any, bench: Bench) -> None:
-        """Whatever is printed while something goes wrong must not hold a key."""
+        """Text printed with an error must not contain a key."""
 
         async def show(live: Any) -> str:
             return repr(live)
 
-        shown = repr(component) + self.opened(component, bench.folder, show)
-        assert not [secret for secret in _secrets(component) if secret and secret in shown]
+        text = repr(component) + self.opened(component, bench.folder, show)
+        assert not [secret for secret in _secrets(component) if secret and secret in text]
 
     def test_cancelled_call_ends(self, component: Any, bench: Bench) -> None:
-        """An ``async def`` ends soon after it was cancelled: that is how a timeout and Ctrl-C reach it."""
+        """A cancelled ``async def`` ends soon. Timeouts and Ctrl-C cancel calls."""
 
         async def lingering(live: Any) -> list[ChatRequest]:
             if not inspect.iscoroutinefunction(live.complete):
                 return []
             return [request async for request in not_ending(live.complete, self.requests)]
 
-        found = self.opened(component, bench.folder, lingering)
-        assert not found, f"still running {CANCEL_SECONDS:g} s after being cancelled: {found[0]!r:.200}"
+        requests = self.opened(component, bench.folder, lingering)
+        assert not requests, f"still running {CANCEL_SECONDS:g} s after being cancelled: {requests[0]!r:.200}"
 
 
 async def _answer(live: Any, request: ChatRequest) -> object:
     try:
         async with asyncio.timeout(ASYNC_SECONDS):
             return await maybe_await(live.complete(request))
-    except Exception as error:  # reported beside the other answers
+    except Exception as error:  # reported along with the other answers
         return error
 
 
@@ -209,15 +211,15 @@ def _retry_faults(retry: object) -> Iterator[str]:
     match retry:
         case None:
             return
-        case {"attempts": int(made), "max_attempts": int(most), "history": list(history)} if 1 <= made <= most:
-            numbers = [one["attempt"] for one in history if _is_tried(one)]
-            if len(numbers) == len(history) and numbers == sorted({*numbers} & {*range(1, made + 1)}):
+        case {"attempts": int(attempts), "max_attempts": int(most), "history": list(history)} if 1 <= attempts <= most:
+            numbers = [attempt["attempt"] for attempt in history if _is_tried(attempt)]
+            if len(numbers) == len(history) and numbers == sorted({*numbers} & {*range(1, attempts + 1)}):
                 return
     yield f"retry is {retry!r:.200}, not {{attempts, max_attempts, history: [{{attempt, error}}]}}, numbered from 1"
 
 
-def _is_tried(one: object) -> bool:
-    match one:
+def _is_tried(attempt: object) -> bool:
+    match attempt:
         case {"attempt": int(), "error": str()}:
             return True
     return False
@@ -239,15 +241,15 @@ def _identity(model: Any) -> object:
 
 
 def _secrets(value: Any) -> Iterator[str]:
-    """The values of all secrets among the options of *value*, and of what is nested in it."""
+    """Yield the values of all secrets among the options of *value*, including nested options."""
     if isinstance(value, Secret):
         yield value.value
     elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _secrets(one)
+        for item in value.values():
+            yield from _secrets(item)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _secrets(one)
+        for item in value:
+            yield from _secrets(item)
     elif attrs.has(type(value)) and not isinstance(value, type):
         for field in attrs.fields(type(value)):
             yield from _secrets(getattr(value, field.name))

@@ -1,4 +1,4 @@
-"""Running a pipeline in a test: given subjects, given components, nothing left behind."""
+"""Running a pipeline in a test, with subjects and components from memory and nothing left on disk."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ LEDGER = "ledger-of-the-test"
 
 @attrs.frozen
 class Finished:
-    """What a run came to.
+    """Result of a run.
 
-    *document* is what ``dicast run --json`` prints and *exit_code* what it returns; *verdicts* and *events* are in the
+    *document* is the JSON that ``dicast run --json`` prints and *exit_code* its exit code. *verdicts* and *events* are in the
     order of the run.
     """
 
@@ -44,7 +44,7 @@ class Finished:
     events: tuple[Event, ...]
 
     def of(self, type_: str) -> list[Event]:
-        """The events of one type, in their order."""
+        """Return the events of one type, in their order."""
         return [event for event in self.events if event.type == type_]
 
 
@@ -55,13 +55,13 @@ def run_pipeline(
     source: Source | None = None,
     components: Mapping[str, object] | None = None,
 ) -> Finished:
-    """Run a pipeline and keep nothing of it on disk, unless its own sinks or ledger do.
+    """Run a pipeline and return its result. Nothing is written to disk, except by the pipeline's own sinks and ledger.
 
     :param text: the pipeline as YAML. Relative paths in it are relative to the current directory; without a ``ledger``
         section the ledger is in memory.
-    :param subjects: what to judge; by default what the pipeline's source yields, or :data:`GOLDEN` if it has none.
-    :param source: the same, as a source; a live one (``live = True``) takes up an unfinished run.
-    :param components: components that are built already, by the bare names that *text* has for them.
+    :param subjects: the subjects to judge; by default the subjects of the pipeline's source, or :data:`GOLDEN` if it has none.
+    :param source: a source in place of *subjects*; a live source (``live = True``) resumes an unfinished run.
+    :param components: components that are built already, by the bare names that *text* uses for them.
     :raises RequestError: when the request is wrong.
     """
     ready = {LEDGER: MemoryLedger(), **(components or {})}
@@ -84,19 +84,19 @@ def _events(ledger: Ledger, run_id: str) -> tuple[Event, ...]:
 
 @attrs.frozen
 class Bench:
-    """Builds components as a pipeline file would, with relative paths below *folder* and *ready* components by name."""
+    """Builder of components as in a pipeline file, with relative paths below *folder* and *ready* components by name."""
 
     folder: Path
     ready: Mapping[str, object] = attrs.field(factory=dict)
     registry: Registry = attrs.field(factory=Registry)
 
     def builder(self) -> Builder:
-        """A builder of its own: each builds, and names, anew."""
+        """Return a new builder, which builds and names components independently of other builders."""
         texts = {Rubric: lambda text, _: load_rubric(text, self.folder)}
         return Builder(self.registry, {}, lambda _: self.folder, texts, self.ready)
 
     def build(self, kind: str, name: str, options: Mapping[str, object]) -> Any:
-        """The component *name*.
+        """Return the component *name* with *options*.
 
         :raises ConfigError: with everything that is wrong.
         """
@@ -110,11 +110,11 @@ class Bench:
 
 
 def typical_events() -> tuple[Event, ...]:
-    """The events of a run with a metric, a judge, a failure and a price, over :data:`GOLDEN`."""
-    text = "name: typical\nmetrics: [cheap]\njudges: [dear]\nsinks: [told]\n"
+    """Return the events of a run with a metric, a judge, a failure and a price, over :data:`GOLDEN`."""
+    text = "name: typical\nmetrics: [cheap]\njudges: [expensive]\nsinks: [recorder]\n"
     refused = Failure("refused", "the model would not say")
     scores = [refused if number == 3 else Score(number / len(GOLDEN)) for number, _ in enumerate(GOLDEN)]
     judge = FakeJudge(Judgment(0.75, 0.8, "llm", "qwen3-8b", Cost("0.0001")), cost=Cost("0.0002"))
     sink = MemorySink()
-    run_pipeline(text, components={"cheap": FakeMetric(scores), "dear": judge, "told": sink})
+    run_pipeline(text, components={"cheap": FakeMetric(scores), "expensive": judge, "recorder": sink})
     return tuple(sink.events)

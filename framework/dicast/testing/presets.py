@@ -1,4 +1,4 @@
-"""What presets must do."""
+"""Checks for presets."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .pipeline import Bench
 
 
 class PresetConformance(Conformance):
-    """What a preset must do. ``preset = "plugin/name"`` says which one."""
+    """Checks for a preset. Name it with ``preset = "plugin/name"``."""
 
     kind = "preset"
     preset: str
 
     def test_every_metric_can_be_built(self, component: Any, bench: Bench) -> None:
-        """The metrics it names exist, and take the options it gives them."""
+        """The metrics that it names exist and accept the preset's options."""
         items = list(component.metrics())
         assert items, "a preset stands for at least one metric"
         builder = bench.builder()
@@ -24,5 +24,5 @@ class PresetConformance(Conformance):
             builder.component(item, ("metric", "judge"))
 
     def test_metrics_are_the_same_each_time(self, component: Any) -> None:
-        """A run that was interrupted is taken up by the same metrics."""
+        """A resumed run uses the same metrics."""
         assert list(component.metrics()) == list(component.metrics())

@@ -1,4 +1,4 @@
-"""Run in a fresh process: loads one plugin by its entry point and prints, as JSON, what that brought and cost."""
+"""Probe for a fresh process: loads one plugin by its entry point, and prints its imports and CPU time as JSON."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def probe(plugin: str) -> dict[str, object]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603  # ourselves
     if done.returncode:
         return {"seconds": 0.0, "heavy": [], "others": [], "error": done.stderr.strip()}
-    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    report: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return report
 
 
 def _refuse(*args: object, **options: object) -> None:
@@ -31,12 +31,14 @@ def _refuse(*args: object, **options: object) -> None:
 
 
 def load(plugin: str) -> dict[str, object]:
-    """What :func:`probe` returns, of this process."""
+    """Load *plugin* in this process and return the document of :func:`probe`."""
     from .._kernel.contract.registry import Registry
     from .._kernel.values.errors import PluginError
 
     registry = Registry()
-    targets = {one.target.partition(":")[0] for name, one in registry.scan().items() if name not in (plugin, "dicast")}
+    targets = {
+        offer.target.partition(":")[0] for name, offer in registry.scan().items() if name not in (plugin, "dicast")
+    }
     for name in ("connect", "connect_ex", "sendto"):
         setattr(socket.socket, name, _refuse)
     before, began, error = set(sys.modules), time.process_time(), None

@@ -1,4 +1,4 @@
-"""What sinks must do."""
+"""Checks for sinks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .pipeline import Bench, typical_events
 
 
 class SinkConformance(Conformance):
-    """What a sink must do. ``sink = "plugin/name"`` says which one.
+    """Checks for a sink. Name it with ``sink = "plugin/name"``.
 
-    A file that it writes should be its option ``path``: then the checks also look at that.
+    If the sink writes a file, its option should be ``path``: the checks then test the file too.
     """
 
     kind = "sink"
@@ -25,20 +25,20 @@ class SinkConformance(Conformance):
 
     @pytest.fixture
     def events(self) -> Sequence[Event]:
-        """The events of a run with all that can happen to a sink."""
+        """Return the events of a run with everything that a sink can receive."""
         return typical_events()
 
-    def wanted(self, live: Any, component: Any, events: Sequence[Event]) -> list[Event]:
-        """Those of *events* that the kernel would tell it."""
+    def expected_events(self, live: Any, component: Any, events: Sequence[Event]) -> list[Event]:
+        """Return the events that the kernel would send to the sink."""
         wants = getattr(live, "wants", getattr(component, "wants", ()))
         return [event for event in events if not wants or event.type in wants]
 
     def test_takes_the_events_of_a_run(self, component: Any, bench: Bench, events: Sequence[Event]) -> None:
-        """Told in batches, as a run does; what it returns is a count or nothing."""
+        """A sink takes events in batches, as in a run, and returns a count or None."""
 
         async def tell(live: Any) -> list[object]:
-            wanted = self.wanted(live, component, events)
-            batches = [wanted[start : start + 7] for start in range(0, len(wanted), 7)]
+            expected = self.expected_events(live, component, events)
+            batches = [expected[start : start + 7] for start in range(0, len(expected), 7)]
             written = [await maybe_await(live.write(batch)) for batch in batches]
             return [*written, await maybe_await(live.close())]
 
@@ -47,10 +47,10 @@ class SinkConformance(Conformance):
         assert not wrong, f"write and close return how many records were written, or None, not {wrong[0]!r}"
 
     def test_close_twice_does_nothing_more(self, component: Any, bench: Bench, events: Sequence[Event]) -> None:
-        """The kernel may close again, and leaving ``open`` closes too."""
+        """The kernel may close a sink again, and leaving ``open`` closes it too."""
 
         async def close(live: Any) -> object:
-            await maybe_await(live.write(self.wanted(live, component, events)))
+            await maybe_await(live.write(self.expected_events(live, component, events)))
             await maybe_await(live.close())
             return await maybe_await(live.close())
 
@@ -68,20 +68,20 @@ class SinkConformance(Conformance):
         """Leaving ``open`` because of an error neither hides it nor fails on its own."""
 
         async def fail(live: Any) -> None:
-            await maybe_await(live.write(self.wanted(live, component, events)[:5]))
+            await maybe_await(live.write(self.expected_events(live, component, events)[:5]))
             raise ConnectionAbortedError("the run's own")
 
         with pytest.raises(ConnectionAbortedError, match="the run's own"):
             self.opened(component, bench.folder, fail)
 
     def test_wants_event_types(self, component: Any) -> None:
-        """A tuple of texts; a text alone would be taken for its letters."""
+        """``wants`` is a tuple of texts; a single text would be split into its letters."""
         wants = getattr(component, "wants", ())
         assert not isinstance(wants, str), f"wants is a tuple of event types, not {wants!r}"
         assert all(isinstance(type_, str) for type_ in wants)
 
     def test_unwritable_path_is_a_wrong_request(self, component: Any, bench: Bench) -> None:
-        """A path that cannot be written is refused before anything is judged: a ConfigError when it is opened."""
+        """A path that cannot be written is refused before the run judges a subject: ``open`` raises a ConfigError."""
         if path_option(component):
             (bench.folder / "a-file").write_text("in the way")
             options = {**self.options, "path": "a-file/below"}
@@ -92,13 +92,13 @@ class SinkConformance(Conformance):
             refuses_path(lambda: self.opened(bench.build(self.kind, self.named, options), bench.folder, nothing))
 
     def test_file_appears_when_it_is_whole(self, component: Any, bench: Bench, events: Sequence[Event]) -> None:
-        """A file that is made anew each run (``rewrites``) has its name only after ``close``."""
+        """A file that each run writes anew (``rewrites``) gets its name only after ``close``."""
         if not path_option(component) or not getattr(component, "rewrites", False):
             return
         path = bench.folder / component.path
 
         async def tell(live: Any) -> tuple[bool, bool]:
-            await maybe_await(live.write(self.wanted(live, component, events)))
+            await maybe_await(live.write(self.expected_events(live, component, events)))
             before = _is_there(path)
             await maybe_await(live.close())
             return before, _is_there(path)
@@ -110,17 +110,17 @@ class SinkConformance(Conformance):
     def test_older_file_stays_when_the_run_breaks_off(
         self, component: Any, bench: Bench, events: Sequence[Event]
     ) -> None:
-        """Where ``open`` is left by an error before ``close``, a file that is made anew each run is not replaced by a part of it."""
+        """If an error leaves ``open`` before ``close``, the file of the previous run is not replaced by an incomplete file."""
         if not path_option(component) or not getattr(component, "rewrites", False):
             return
         path = bench.folder / component.path
 
         async def tell(live: Any) -> None:
-            await maybe_await(live.write(self.wanted(live, component, events)))
+            await maybe_await(live.write(self.expected_events(live, component, events)))
             await maybe_await(live.close())
 
         async def fail(live: Any) -> None:
-            await maybe_await(live.write(self.wanted(live, component, events)[:1]))
+            await maybe_await(live.write(self.expected_events(live, component, events)[:1]))
             raise KeyboardInterrupt
 
         self.opened(component, bench.folder, tell)

@@ -1,4 +1,4 @@
-"""What sources must do."""
+"""Checks for sources."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .pipeline import Bench
 
 
 class SourceConformance(Conformance):
-    """What a source must do. ``source = "plugin/name"`` says which one; give it data in ``files`` and ``options``."""
+    """Checks for a source. Name it with ``source = "plugin/name"``; pass it data in ``files`` and ``options``."""
 
     kind = "source"
     source: str
 
     def test_yields_subjects_one_by_one(self, component: Any, bench: Bench) -> None:
-        """An iterator, so that memory does not grow with the data; every item a Subject with an id of its own."""
+        """Subjects come from an iterator, so that memory does not grow with the data; each is a Subject with a unique id."""
         subjects = self.opened(component, bench.folder, self._all)
         assert subjects, "the source yields nothing; give it data in 'files' and 'options'"
         assert all(isinstance(subject, Subject) for subject in subjects)
@@ -36,10 +36,10 @@ class SourceConformance(Conformance):
         assert isinstance(subjects, Iterator | AsyncIterator), (
             f"subjects() returns a {type(subjects).__name__}, no iterator"
         )
-        return [found.subject if isinstance(found, Due) else found async for found in iterate(live)]
+        return [item.subject if isinstance(item, Due) else item async for item in iterate(live)]
 
     def test_order_is_stable(self, component: Any, bench: Bench) -> None:
-        """Twice read, twice the same: a run that was interrupted is taken up by it."""
+        """Two passes yield the same subjects, so that a run can be resumed."""
         first = self.opened(component, bench.folder, self._twice)
         assert first[0] == first[1], "a second pass over the open source yields other subjects"
         assert self.opened(component, bench.folder, self._all) == first[0], "opened again, it yields other subjects"
@@ -48,29 +48,31 @@ class SourceConformance(Conformance):
         return await self._all(live), await self._all(live)
 
     def test_subjects_are_json(self, component: Any, bench: Bench) -> None:
-        """What is judged is stored, so it has to be JSON."""
+        """Subjects are stored in the ledger, so they have to be JSON."""
         for subject in self.opened(component, bench.folder, self._all):
             orjson.dumps([subject.input, subject.output, subject.reference, dict(subject.context)])
 
     def test_kinds_are_those_it_declares(self, component: Any, bench: Bench) -> None:
-        """Metrics are asked about the finest of the ``kinds``."""
+        """Metrics judge the finest of the ``kinds``."""
         declared = tuple(getattr(component, "kinds", ()))
-        found = {subject.kind for subject in self.opened(component, bench.folder, self._all)}
-        assert not declared or found <= set(declared), f"yields {sorted(found)} and declares {declared}"
+        kinds = {subject.kind for subject in self.opened(component, bench.folder, self._all)}
+        assert not declared or kinds <= set(declared), f"yields {sorted(kinds)} and declares {declared}"
 
     def test_digest_is_stable(self, component: Any, bench: Bench) -> None:
-        """``check`` tells whether the data is still the same."""
+        """``check`` returns the same digest for the same data."""
 
         async def digests(live: Any) -> set[object]:
             check = getattr(live, "check", lambda: "no check")
             return {await maybe_await(check()), await maybe_await(check())}
 
-        found = self.opened(component, bench.folder, digests) | self.opened(component, bench.folder, digests)
-        assert len(found) == 1, f"check() gives other digests of the same data: {found}"
-        assert all(isinstance(digest, str) and digest for digest in found), "check() returns a text"
+        digests_of_passes = self.opened(component, bench.folder, digests) | self.opened(
+            component, bench.folder, digests
+        )
+        assert len(digests_of_passes) == 1, f"check() gives other digests of the same data: {digests_of_passes}"
+        assert all(isinstance(digest, str) and digest for digest in digests_of_passes), "check() returns a text"
 
     def test_read_counts_add_up(self, component: Any, bench: Bench) -> None:
-        """``read_counts``, where there is one, counts the pass before it: its failed records are those that were yielded as failed."""
+        """``read_counts``, if the source has it, counts the pass before it: its failed records are the records yielded as failed."""
 
         async def passes(live: Any) -> list[tuple[int, Any]]:
             count = getattr(live, "read_counts", None)
@@ -83,13 +85,13 @@ class SourceConformance(Conformance):
         assert all(counts == both[0] for counts in both), f"a second pass gives other counts: {both}"
 
     async def _failed(self, live: Any) -> int:
-        found = [one async for one in iterate(live)]
-        failures = [one.failure for one in found if isinstance(one, Due) and one.failure is not None]
+        items = [item async for item in iterate(live)]
+        failures = [item.failure for item in items if isinstance(item, Due) and item.failure is not None]
         assert all(failure.kind == SOURCE_ERROR for failure in failures), f"a failed record is a {SOURCE_ERROR}"
         return len(failures)
 
     def test_missing_file_is_a_wrong_request(self, component: Any, bench: Bench) -> None:
-        """A path that leads nowhere is a ConfigError or DataError, never an OSError."""
+        """A path that leads nowhere raises a ConfigError or DataError, never an OSError."""
         if path_option(component):
             options = {**self.options, "path": "there/is/no/such.file"}
 

@@ -1,4 +1,4 @@
-"""Subjects to try a component on: one from a text, and the golden ones, which look like what comes from real sources."""
+"""Subjects to try a component on: a sample made from a text, and golden subjects that resemble the data of real sources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONG_TEXT = ("The quick brown fox jumps over the lazy dog. " * 24_000)[: 1 << 20
 
 
 def sample(text: object, **fields: Any) -> Subject:
-    """A subject whose output is *text*: a row called ``sample``, unless *fields* of :class:`~dicast.Subject` say else."""
+    """Return a subject whose output is *text*: a row called ``sample``, unless *fields* of :class:`~dicast.Subject` differ."""
     return Subject(**{"kind": "row", "id": "sample", "output": text, **fields})
 
 
@@ -28,10 +28,14 @@ def _model_call(turn: str, second: int, stop_reason: str) -> TraceEvent:
 
 
 def _tool(turn: str, second: int, use: str, end: str, outcome: dict[str, object]) -> tuple[TraceEvent, TraceEvent]:
-    """A call of a tool and what became of it."""
+    """Return the events of a tool call and its outcome."""
     named: dict[str, object] = {"tool_use_id": use, "tool_name": "get_reservation"}
-    asked: dict[str, object] = {"input": {"reservation_id": "ZFA04Y"}, "input_hash": "6c1f1b0a", "side_effect": "read"}
-    return _event("tool.called", turn, second, named | asked), _event(end, turn, second + 1, named | outcome)
+    request: dict[str, object] = {
+        "input": {"reservation_id": "ZFA04Y"},
+        "input_hash": "6c1f1b0a",
+        "side_effect": "read",
+    }
+    return _event("tool.called", turn, second, named | request), _event(end, turn, second + 1, named | outcome)
 
 
 def _completed(turn: str, second: int, calls: int, stop_reason: str, texts: Mapping[str, object]) -> TraceEvent:
@@ -40,7 +44,7 @@ def _completed(turn: str, second: int, calls: int, stop_reason: str, texts: Mapp
 
 
 def _turn(turn: str, question: str, answer: str | None, *work: TraceEvent, stop_reason: str = "end_turn") -> Subject:
-    """A turn that did *work*; an *answer* of None is a turn without any assistant text."""
+    """Return a turn that did *work*; an *answer* of None is a turn without assistant text."""
     texts = {"user_prompt_text": question} | ({} if answer is None else {"final_response_text": answer})
     calls = sum(event.type == "tool.called" for event in work)
     events = (*work, _model_call(turn, 8, stop_reason), _completed(turn, 9, calls, stop_reason, texts))
@@ -49,15 +53,15 @@ def _turn(turn: str, question: str, answer: str | None, *work: TraceEvent, stop_
 
 def _turns() -> tuple[Subject, ...]:
     question = "Can you look up my reservation ZFA04Y?"
-    found: dict[str, object] = {"success": True, "output_size": 412}
+    success: dict[str, object] = {"success": True, "output_size": 412}
     gone: dict[str, object] = {"error": "HTTP 503: the booking service did not answer"}
     return (
         _turn("plain-turn", "What is the capital of Australia?", "Canberra."),
-        _turn("no-assistant-text", question, None, *_tool("no-assistant-text", 2, "call-1", "tool.completed", found),
+        _turn("no-assistant-text", question, None, *_tool("no-assistant-text", 2, "call-1", "tool.completed", success),
               stop_reason="tool_use"),
         _turn("tool-calls", question, "It is for two passengers, from JFK to SFO, on 4 March.",
-              *_tool("tool-calls", 2, "call-2", "tool.completed", found),
-              *_tool("tool-calls", 4, "call-3", "tool.completed", found)),
+              *_tool("tool-calls", 2, "call-2", "tool.completed", success),
+              *_tool("tool-calls", 4, "call-3", "tool.completed", success)),
         _turn("tool-error", question, "I\u2019m unable to reach the booking service. Please try again later.",
               *_tool("tool-error", 2, "call-4", "tool.failed", gone)),
         _turn("tool-unsuccessful", question, "There is no such reservation.",
@@ -69,8 +73,8 @@ def _turns() -> tuple[Subject, ...]:
 
 def _session() -> Subject:
     texts = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello, how can I help?"}]
-    ended = TraceEvent("session.ended", {"disposition": "completed"}, "2026-01-31T12:01:00.000Z", SESSION)
-    return Subject("session", SESSION, output=texts, events=(ended,), session_id=SESSION)
+    end = TraceEvent("session.ended", {"disposition": "completed"}, "2026-01-31T12:01:00.000Z", SESSION)
+    return Subject("session", SESSION, output=texts, events=(end,), session_id=SESSION)
 
 
 def _tool_cycle() -> Subject:
@@ -99,7 +103,7 @@ GOLDEN: tuple[Subject, ...] = (
     _tool_cycle(),
     _session(),
 )  # fmt: skip
-"""What every component meets sooner or later: no text, blanks, emoji, a mebibyte, objects, failed tools, unknown kinds.
+"""Inputs that every component meets sooner or later: no text, blanks, emoji, a mebibyte, objects, failed tools, unknown kinds.
 
-Ids are unique and say what each is for. Not every subject has a reference, an input or events.
+Ids are unique and name the purpose of each subject. Not every subject has a reference, an input or events.
 """
