@@ -229,7 +229,7 @@ def test_the_listing_says_what_a_component_costs_as_far_as_its_class_can(shop, i
         "priced/fixed": "0.01 usd",
         "priced/opinion": "500 msat",
         "priced/priced": "0.2 usd",
-        "priced/by_length": "by what it is asked",
+        "priced/by_length": "by its input",
         "priced/dear": "by its options",
         "priced/asking": "as its model",
         "priced/several": "free or as its others",

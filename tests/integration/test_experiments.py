@@ -376,7 +376,7 @@ def test_head_asks_about_no_more_rows_and_shows_them_flat(shop, model):
     assert text.startswith("id  output      llm_content   llm_clarity   llm_depth")
     assert '\nr0  An output.  {"score": 0}  {"score": 0}  {"score": 1}' in text
     assert "metric_scores_depth" in text
-    assert "  --json has more of each row: llm_content_metric_prompt_tokens," in text
+    assert "  more columns with --json: llm_content_metric_prompt_tokens," in text
     assert max(map(len, text.splitlines())) <= 80
     for more in (["--limit", "1"], ["--resume"]):
         assert shop.dicast("run", "p.yaml", "--head", "1", *more).code == 2
@@ -396,7 +396,7 @@ def test_head_prints_a_table_of_what_was_judged_and_why(shop):
         "subject_id  reason_proxy_length",
         "1           11 chars, more than 4",
         "2           -",
-        "  --json has more of each row: subject_kind, tier, cost_usd",
+        "  more columns with --json: subject_kind, tier, cost_usd",
     ]
 
 
@@ -406,7 +406,7 @@ def test_head_prints_a_table_of_what_was_judged_and_why(shop):
 def test_first_run_is_compared_with_nothing_and_says_so(shop, model):
     done = shop.run(TASK + COMPARED)
     assert (done.code, done.json["comparison"]) == (0, None)
-    assert "compared with nothing: no run of shop has ended before" in shop.dicast("show", "last").out
+    assert "not compared: shop has no earlier completed run" in shop.dicast("show", "last").out
 
 
 def test_last_run_is_never_another_pipelines_and_never_the_run_itself(shop, model):
@@ -463,7 +463,7 @@ def test_run_that_differs_in_more_than_its_task_from_its_baseline_says_in_what(s
     shop.rows(*["An output."] * 5)
     other = shop.dicast("run", "p.yaml", "--json", "--set", "extractors.0.threshold=4")
     assert other.json["baseline"]["differs"] == ["data", "extractors[score_extractor/scores]", "task"]
-    assert "NOT ALIKE: they differ in data, extractors[score_extractor/scores]\n" in shop.dicast("show", "last").out
+    assert "NOT ALIKE: the runs differ in data, extractors[score_extractor/scores]\n" in shop.dicast("show", "last").out
 
 
 def test_whether_a_run_is_like_a_file_of_records_is_not_known(shop, model):
@@ -471,7 +471,7 @@ def test_whether_a_run_is_like_a_file_of_records_is_not_known(shop, model):
     text = TASK + COMPARED.replace("run: last", "run: kept.jsonl")
     assert shop.run(text).json["baseline"]["differs"] == ["fingerprints"]
     told = shop.dicast("show", "last").out
-    assert "whether they are alike is not known: a file of records does not say" in told
+    assert "unknown whether the runs are alike: a file of records does not state" in told
     assert "NOT ALIKE" not in told
 
 

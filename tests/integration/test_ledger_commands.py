@@ -41,7 +41,7 @@ def test_what_finds_nothing_says_so_beside_standard_output(shop):
     shop.run(TEXT)
     none = shop.dicast("verdicts", "--subject", "nobody")
     assert (none.code, none.out) == (0, "")
-    assert none.err == "no verdicts found; a failed subject has none: --failed lists failures\n"
+    assert none.err == "no verdicts found; failed subjects have none (see --failed)\n"
     failures = shop.dicast("verdicts", "--failed")
     assert (failures.code, failures.out, failures.err) == (0, "", "no failures found\n")
     assert shop.dicast("verdicts").err == ""
@@ -227,7 +227,7 @@ def test_a_head_that_is_no_digest_is_refused(shop, twice, head):
     done = shop.dicast("ledger", "verify", "--head", head, "--json")
     assert done.code == 2
     assert (
-        f"--head is a digest, 64 hexadecimal digits as each run says in ledger.head, not {head!r}"
+        f"--head must be a digest of 64 hexadecimal digits, as in ledger.head of each run, not {head!r}"
         in done.json["error"]["message"]
     )
 

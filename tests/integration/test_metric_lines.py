@@ -91,8 +91,8 @@ def test_the_mean_of_a_judge_is_a_line(shop):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--metric-lines", "--json"], "leave --json and --head out"),
-        (["--metric-lines", "--head", "1"], "leave --json and --head out"),
+        (["--metric-lines", "--json"], "remove --json and --head"),
+        (["--metric-lines", "--head", "1"], "remove --json and --head"),
         (["--primary", "a-b"], "add --metric-lines"),
         (["--metric-lines", "--primary", "ab"], "no metric or judge has the label 'ab'"),
     ],
@@ -157,5 +157,5 @@ def test_several_labels_need_a_primary(shop):
     shop.rows(0.5)
     done = lines(shop, "metrics: [fake/act]\njudges: [fake/opinion]\n")
     assert done.code == 2
-    assert "the file has several labels (metrics, fake/opinion): say with --primary" in done.err
+    assert "the file has several labels (metrics, fake/opinion): choose the label of METRIC score with --primary" in done.err
     assert lines(shop, "metrics: [fake/act]\njudges: [fake/opinion]\n", "--primary", "metrics").code == 0

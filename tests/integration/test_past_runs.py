@@ -76,7 +76,7 @@ def test_filters_keep_runs_of_a_name_from_a_time_on_and_so_many(shop, two):
     none = shop.dicast("runs", "--name", "monthly")
     assert (none.code, none.out, none.err) == (0, "", "no runs found\n")
     wrong = shop.dicast("runs", "--since", "yesterday")
-    assert (wrong.code, "--since is no ISO 8601 time: 'yesterday'" in wrong.err) == (2, True)
+    assert (wrong.code, "--since must be an ISO 8601 time, not 'yesterday'" in wrong.err) == (2, True)
 
 
 def test_a_run_is_running_while_a_process_holds_it_and_dead_when_that_is_gone_without_a_word(shop, monkeypatch):
@@ -250,7 +250,7 @@ def test_a_subject_is_shown_as_the_run_that_is_asked_for_judged_it(shop, two):
     other = run(shop, "name: other\nsource: {rows/jsonl: {path: other.jsonl}}\nmetrics: [proxy/format]\n")
     refused = shop.dicast("show", "r1", "--run", "last")
     assert refused.code == 2
-    assert f"run {other} has not judged 'r1'; these have: {weekly}, {nightly}" in refused.err
+    assert f"run {other} has not judged 'r1'; these runs have: {weekly}, {nightly}" in refused.err
     assert shop.dicast("show", "r1", "--run", "last", "--all").code == 2
 
 

@@ -134,6 +134,6 @@ def test_check_says_which_metrics_stay_in_the_main_process(shop):
     assert shop.dicast("check", "p.yaml", "--json").json == {"ok": True, "errors": [], "main_process": why}
     assert shop.dicast("check", "p.yaml").out.splitlines() == [
         "p.yaml: ok",
-        "slow is asked in the main process: it waits (async def)",
-        "fake/opinion is asked in the main process: it is a judge",
+        "slow runs in the main process: it waits (async def)",
+        "fake/opinion runs in the main process: it is a judge",
     ]

@@ -16,7 +16,7 @@ metrics: [proxy/format, proxy/keywords: {as: tidy, forbidden: [TODO]}]
 def test_a_perfect_subject_is_not_among_the_worst(shop):
     shop.rows("good", "", "fine")
     shop.pipeline(WORDS)
-    worst = shop.dicast("run", "p.yaml").out.partition("worst:")[2].splitlines()
+    worst = shop.dicast("run", "p.yaml").out.partition("lowest scores:")[2].splitlines()
     assert worst[1].split() == ["0.5000", "row", "r1"]
     assert worst[2].startswith("spent:")
 
@@ -24,7 +24,7 @@ def test_a_perfect_subject_is_not_among_the_worst(shop):
 def test_nothing_is_said_of_the_worst_when_all_are_perfect(shop):
     shop.rows("good", "fine")
     shop.pipeline(WORDS)
-    assert "worst" not in shop.dicast("run", "p.yaml").out
+    assert "lowest scores" not in shop.dicast("run", "p.yaml").out
 
 
 def test_a_free_run_says_that_nothing_was_spent(shop):
@@ -91,7 +91,7 @@ def test_show_tells_how_much_of_a_long_text_is_left_out(shop):
 def test_a_wrong_command_names_the_help_that_is_right(shop):
     assert shop.dicast("run").err.endswith("(dicast run --help)\n")
     assert shop.dicast("rnu").err == "no such command 'rnu', did you mean 'run'? (dicast --help)\n"
-    assert "this brings the others: " in (err := shop.dicast("judge-prompts").err)
+    assert "for all others: " in (err := shop.dicast("judge-prompts").err)
     assert "dicast[all]" in err
 
 
@@ -99,7 +99,7 @@ def test_show_says_who_judged_and_cuts_none_but_the_longest_signal(shop):
     shop.rows("x")
     shop.run("judges: [{fake/signalling: {as: j}}]\n")
     out = shop.dicast("show", "r0").out
-    assert "its reasons were not kept (capture_rationale: false" in out
+    assert "its reasons were not recorded (capture_rationale: false" in out
     line = "    by " + " ".join(out.partition("    by ")[2].partition("    its reasons")[0].split())
     assert line.startswith("    by hybrid m-1, rationale_hash: 0, escalated: True, flags: [")
     assert line.endswith(" characters)")
@@ -115,7 +115,7 @@ def test_what_the_gate_spared_is_told_with_what_that_saved(shop):
     told = ["  the gate spared 3 runs of dear: 0.03 usd", "  the gate spared 3 runs of cheap: free"]
     assert [line for line in lines if "spared" in line] == told
     assert [line for line in shop.dicast("show", "last").out.splitlines() if "spared" in line] == told
-    assert "    dear  spared by the gate" in shop.dicast("show", "r0").out.splitlines()
+    assert "    dear  not run because of the gate" in shop.dicast("show", "r0").out.splitlines()
     assert "spared" not in shop.dicast("show", "r3").out
 
 
@@ -208,7 +208,7 @@ def test_explicit_feedback_is_no_fallback_and_an_aggregates_own_failures_are_sho
         "plain": {"failures": [row]},
     }
     lines = plain_lines(run_parts(done)).splitlines()
-    assert "2 kept for explicit feedback, 1 fell back (budget_exhausted)" in " ".join(map(str.strip, lines))
+    assert "2 kept by explicit feedback, 1 fell back (budget_exhausted)" in " ".join(map(str.strip, lines))
     assert [line for line in lines if line.startswith(("mine", "own", "plain"))] == [
         "mine: n 2, failures [{'why': 'odd'}]",
         "own: failures 3",

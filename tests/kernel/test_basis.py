@@ -169,7 +169,7 @@ def test_the_summary_names_every_basis_and_every_warning():
     judge = FakeJudge([Judgment(0.7, judge_kind=kind) for kind in kinds])
     subjects = [sample("x", id=kind) for kind in kinds]
     done = run_pipeline(json.dumps({"judges": ["j"]}), subjects=subjects, components={"j": judge})
-    told = "resting on humans: 1, on truth: 1, on models that are not calibrated: 1, on heuristics: 1"
+    told = "scores by basis: human: 1, truth: 1, uncalibrated model: 1, heuristic: 1"
     assert told in " ".join(plain_lines(run_parts(done.document)).split())
     warning = {"kind": "only_heuristics", "label": "j", "message": "only heuristics"}
     assert "warning: only heuristics\n" in plain_lines(run_parts({**done.document, "warnings": [warning]}))
@@ -185,4 +185,4 @@ def test_a_run_of_an_earlier_version_is_counted_and_shown():
     assert found["score"]["by_basis"] == {"model": 1}
     score = {key: value for key, value in done.document["score"].items() if key != "by_basis"}
     old = {key: value for key, value in done.document.items() if key != "warnings"} | {"score": score}
-    assert "resting on truth: 1\n" in plain_lines(run_parts(old))
+    assert "scores by basis: truth: 1\n" in plain_lines(run_parts(old))

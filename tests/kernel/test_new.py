@@ -57,13 +57,13 @@ def test_the_next_steps_name_a_folder_elsewhere(tmp_path, capsys):
     [
         (
             "ToolCare",
-            "'ToolCare' is no plugin's name: lower-case words joined by '_', beginning with a letter; write tool_care",
+            "'ToolCare' is no valid name of a plugin: use lower-case words joined by '_', starting with a letter; write tool_care",
         ),
         ("tool-care", "write tool_care"),
         ("tool__care", "write tool_care"),
         ("2fast", "write fast"),
-        ("\u00e9t\u00e9", "is no plugin's name"),
-        ("class", "a word of Python's own"),
+        ("\u00e9t\u00e9", "is no valid name of a plugin"),
+        ("class", "a keyword of Python"),
         ("proxy", "plugin 'proxy' (dicast-proxy 0.1.0) is installed already"),
         ("dicast", "is installed already"),
     ],

@@ -170,7 +170,7 @@ def test_check_says_what_is_not_promised(system):
     }[system.env["DICAST_TEST_SYSTEM"]]
     found = json.loads(system.dicast("check", "all.yaml", "--json"))["not_promised"]
     assert [one.partition(":")[0] for one in found] == said
-    assert system.dicast("check", "all.yaml").count("not promised on this system: ") == len(said)
+    assert system.dicast("check", "all.yaml").count("not guaranteed on this system: ") == len(said)
 
 
 @pytest.mark.slow

@@ -167,7 +167,7 @@ def test_a_pilot_is_bought_and_the_run_goes_on_from_it(project):
     assert document["plan"]["width"]["planned"] == found["width"]["width"]
     ids = done.read(lambda ledger: [e.event.subject_id for e in ledger.read(dicast.Query(types=("eval.completed",)))])
     assert sorted(ids, key=int) == [str(at) for at in range(200)]  # in random order, and none twice
-    assert "plan: an interval" in cli("show", found["run_id"], "--ledger", "ledger.db")
+    assert "plan: interval width" in cli("show", found["run_id"], "--ledger", "ledger.db")
 
 
 def test_a_plan_goes_by_the_scores_of_the_earlier_run(project):

@@ -13,5 +13,5 @@ def test_summary_tells_calibrated_models_from_others(project):
     project.pipeline(cascade(calibration="calibration.json"))
     shown = " ".join(project.call("run", "pipeline.yaml").stdout.split())
     kept = sum(verdict["calibrated"] for verdict in project.verdicts())
-    assert f"on models that are calibrated: {kept}, on models that are not calibrated: {120 - kept}" in shown
+    assert f"calibrated model: {kept}, uncalibrated model: {120 - kept}" in shown
     assert project.run()["score"]["calibrated"] == kept

@@ -1,4 +1,4 @@
-"""The command line. Commands are imported when they are called; listing them reads metadata alone."""
+"""The command line. A command is imported when it is called; listing the commands reads package metadata only."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ _OF_PATHS = {
     errno.EACCES,
     errno.EISDIR,
     errno.ELOOP,
-    getattr(errno, "EDQUOT", errno.ENOSPC),  # Windows has none
+    getattr(errno, "EDQUOT", errno.ENOSPC),  # missing on Windows
     errno.ENAMETOOLONG,
     errno.ENOSPC,
     errno.ENOTDIR,
     errno.EROFS,
 }
-"""Errors of the system about a path that the user named."""
+"""System errors about a path that the user passed."""
 
 if TYPE_CHECKING:
     from ..contract.registry import Offer
 
 COMMANDS = {
     "init": (".._init.command:init", "Write a pipeline for your own data."),
-    "run": ("runs:run", "Judge what a pipeline file says, and print what came of it."),
+    "run": ("runs:run", "Judge the subjects of a pipeline file and print the results."),
     "check": ("files:check", "Build everything in a pipeline file and run nothing."),
     "show": ("show:show", "Show a run, or a subject with its verdicts."),
-    "runs": ("past_runs:runs", "List the runs of the ledger, the newest first."),
+    "runs": ("past_runs:runs", "List the runs of the ledger, newest first."),
     "verdicts": ("records:verdicts", "List verdicts from the ledger."),
     "baseline": ("baselines:baseline", "Save a run as a baseline, under a name or in a file."),
     "ledger": ("records:ledger", "Verify or export the ledger."),
     "plugins": ("files:plugins", "List the installed plugins, or show one with its options."),
     "schema": ("files:schema", "Print the JSON Schema of the pipeline file, for editors."),
-    "new": ("new:new", "Write a plugin to start from."),
+    "new": ("new:new", "Write a new plugin to start from."),
 }
 EXTRAS = {
     "autoresearch": "autoresearch",
@@ -71,27 +71,27 @@ EXTRAS = {
     "serve": "serve",
     "workloads": "workload",
 }
-"""The commands that a plain install lacks, with the extra that brings each."""
+"""Commands missing from a plain install, each with the extra that brings it."""
 _MARGINS = 4
-"""What click puts before the names of commands, and between them and their help."""
+"""Width of the blanks that click writes before the names of commands and before their help."""
 UNREAD = 141
-"""The exit code when the reader of standard output went away, as of any program that SIGPIPE ends: 128 + 13."""
+"""Exit code if the reader of standard output went away: 128 + 13, as for any program that SIGPIPE ends."""
 
 
 class Commands(click.Group):
-    """The kernel's commands and those of the entry-point group ``dicast.commands``."""
+    """Commands of the kernel and of the entry-point group ``dicast.commands``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every command's name, the kernel's first."""
+        """Return the name of every command, the kernel's first."""
         return [*COMMANDS, *sorted(_installed().keys() - COMMANDS.keys())]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing any."""
-        from .command_help import in_one_line  # nobody else needs it
+        """List the commands without importing any of them."""
+        from .command_help import in_one_line  # needed for this list alone
 
         rows, offers = [(name, summary) for name, (_, summary) in COMMANDS.items()], sorted(_installed().items())
-        room = formatter.width - max(map(len, [*COMMANDS, *dict(offers)])) - _MARGINS
-        rows += [(name, in_one_line(offer, room)) for name, offer in offers]
+        width = formatter.width - max(map(len, [*COMMANDS, *dict(offers)])) - _MARGINS
+        rows += [(name, in_one_line(offer, width)) for name, offer in offers]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -105,7 +105,7 @@ class Commands(click.Group):
         return None if offer is None else _load(offer)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Name the nearest command when there is none of this name."""
+        """Return the command; if there is no such command, name the extra that brings it or the most similar name."""
         name = args[0] if args else ""
         if (command := self.get_command(ctx, name)) is not None:
             return name, command, args[1:]
@@ -116,7 +116,7 @@ class Commands(click.Group):
             if name in EXTRAS:
                 raise PluginError(f"the command {name!r} is not installed; {how_to_install(EXTRAS[name])}")
             hint = nearest(name, self.list_commands(ctx)) or nearest(name, EXTRAS)
-            advice = f"; dicast --help lists what is installed, and this brings the others: {how_to_install('all')}"
+            advice = f"; dicast --help lists the installed commands; for all others: {how_to_install('all')}"
             ctx.fail(f"no such command {name!r}" + (f", did you mean {hint!r}?" if hint else advice))
         return super().resolve_command(ctx, args)
 
@@ -127,14 +127,14 @@ def _load(offer: Offer) -> click.Command:
     module, _, name = offer.target.partition(":")
     try:
         command: click.Command = getattr(import_module(module), name)
-    except Exception as error:  # the border to other people's code
+    except Exception as error:  # code of a plugin
         why = f"({offer.distribution} {offer.version}) failed to import: {type(error).__name__}: {error}"
         raise PluginError(f"command {offer.name!r} {why}") from error
     return command
 
 
 def _installed() -> dict[str, Offer]:
-    from ..contract.registry import commands  # metadata is read only where commands of others may matter
+    from ..contract.registry import commands  # imported late: reading metadata takes time
 
     return dict(commands())
 
@@ -144,46 +144,46 @@ def _installed() -> dict[str, Offer]:
 def dicast() -> None:
     """Judge the output of language models and agents: cheap checks first, an expensive judge only where it matters.
 
-    An error is one line a problem; --traceback, anywhere, shows where it was raised. On a terminal the output is drawn;
-    --plain, anywhere, or NO_COLOR in the environment, prints lines as into a file.
+    Each problem is one line; --traceback shows where an error was raised. On a terminal the output has colors and tables;
+    --plain or NO_COLOR=1 in the environment prints plain lines, as for a file. Both options may be placed anywhere.
     """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
-    if arguments is None:  # the process is its own, and what it imports stays: looking there for garbage takes 0.1 s
+    if arguments is None:  # the process is dicast's own; collecting garbage among imported modules takes 0.1 s
         gc.set_threshold(100_000, 10, 10)
         atexit.register(gc.freeze)
-        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # all is done: the code stays what it was
-    given = list(sys.argv[1:] if arguments is None else arguments)
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # everything is done; keep the exit code
+    argv = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        with printable_output(plain="--plain" in given):
-            code = _run([argument for argument in given if argument != "--plain"])
+        with printable_output(plain="--plain" in argv):
+            code = _run([argument for argument in argv if argument != "--plain"])
         if code == UNREAD:
-            sys.stdout = StringIO()  # as below
+            sys.stdout = StringIO()  # the interpreter would flush it again at its end, and fail
         if arguments is None:
             end_soon(code)
         return code
-    except OSError as error:  # of printing; any other has become a message
-        sys.stdout = StringIO()  # the interpreter would flush the other, and fail, once more at its end
+    except OSError as error:  # raised by printing; any other error is a message by now
+        sys.stdout = StringIO()  # the interpreter would flush the old stream again at its end, and fail
         if isinstance(error, BrokenPipeError):
             return UNREAD
         click.echo(f"cannot write to standard output: {error}", err=True)
         return 4
 
 
-def _run(given: list[str]) -> int:
+def _run(argv: list[str]) -> int:
     """Run a command; turn every error into a message and an exit code.
 
     :raises OSError: when standard output cannot be written to.
     """
-    shown = "--traceback" in given
-    given = [argument for argument in given if argument != "--traceback"]
+    show_traceback = "--traceback" in argv
+    argv = [argument for argument in argv if argument != "--traceback"]
     try:
-        _refuse_other_than_text(given)
-        return int(dicast.main(given, prog_name="dicast", standalone_mode=False) or 0)
-    except BaseException as error:  # the border of the process
-        if shown:
+        _refuse_other_than_text(argv)
+        return int(dicast.main(argv, prog_name="dicast", standalone_mode=False) or 0)
+    except BaseException as error:  # last handler of the process
+        if show_traceback:
             traceback.print_exc()
         if _is_unread(error):
             return UNREAD
@@ -192,32 +192,33 @@ def _run(given: list[str]) -> int:
         code = _code(error)
         if code is None:
             raise
-        print_error(error, code, as_json="--json" in given)
+        print_error(error, code, as_json="--json" in argv)
         return code
 
 
-def _refuse_other_than_text(given: Sequence[str]) -> None:
-    """Refuse a file name that is not UTF-8: events and documents have to name it."""
-    for argument in given:
+def _refuse_other_than_text(argv: Sequence[str]) -> None:
+    """Refuse a file name that is not UTF-8, because events and documents contain the name."""
+    for argument in argv:
         if not is_text(argument):
-            raise click.UsageError(
-                f"{argument!r} is not UTF-8, and what is recorded has to be; give the file another name"
-            )
+            raise click.UsageError(f"{argument!r} is not UTF-8, but recorded names must be; rename the file")
 
 
 def _is_unread(error: BaseException) -> bool:
-    """Whether click itself ended the program: told not to, it still does where a pipe is closed, with the code 1 of a failed gate."""
+    """Return True if click itself ended the program because a pipe was closed.
+
+    Click does so even without standalone mode, with exit code 1, which is the code of a failed gate.
+    """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return isinstance(error, SystemExit) and frames[-1].f_code is click.Command.main.__code__
 
 
 def _is_of_printing(error: OSError) -> bool:
-    """Whether *error* comes from standard output, which may be a file on a full disk."""
+    """Return True if *error* comes from writing standard output, which may be a file on a full disk."""
     return any(frame.f_code is click.echo.__code__ for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _code(error: BaseException) -> int | None:
-    """The exit code of an error; None for what is none of ours (``SystemExit``)."""
+    """Return the exit code for an error; None for an exception that is not handled here (``SystemExit``)."""
     codes: list[tuple[type[BaseException] | tuple[type[BaseException], ...], int]] = [
         ((KeyboardInterrupt, Interrupted, click.Abort), 130),
         ((RequestError, LedgerRefused, UnreadableFile, click.ClickException), 2),

@@ -1,4 +1,4 @@
-"""``dicast baseline``: runs under names that stay, and a run as a file for another machine."""
+"""``dicast baseline``: runs saved under a permanent name, and a run as a file for another machine."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from .summary import short_run
 
 @click.group()
 def baseline() -> None:
-    """Give a run a name that later runs are compared with, or write it to a file for another machine.
+    """Name a run as a baseline for later runs, or write it to a file for another machine.
 
-    A pipeline names it with baseline: {run: NAME} or {run: FILE}, dicast compare by the same words.
+    Use it in a pipeline with baseline: {run: NAME} or {run: FILE}, and in dicast compare with the same NAME or FILE.
     """
 
 
@@ -36,36 +36,38 @@ def baseline() -> None:
 @click.argument("name")
 @click.argument("run", default=LAST, required=False)
 @click.option(
-    "--file", type=click.Path(path_type=Path, dir_okay=False), help="Also write it to this file, to be read elsewhere."
+    "--file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the run to this file, for another machine.",
 )
 @ledger_path
 @as_json
 def save(name: str, run: str, file: Path | None, ledger: Path | None, as_json: bool) -> None:
-    """Save RUN, by default the last that has ended, as NAME. A NAME that is there moves to RUN."""
+    """Save RUN as NAME. The default is the last completed run. An existing NAME moves to RUN."""
     check_name(name)
-    found = read_ledger(ledger, lambda live: _save(live, name, run, file))
+    entry = read_ledger(ledger, lambda live: _save(live, name, run, file))
     if as_json:
-        print_json(found)
+        print_json(entry)
         return
-    written = "" if file is None else f", and wrote it to {file}"
-    click.echo(one_line(f"saved run {found['run_id']} ({found['pipeline']}) as {name}{written}"))
+    file_note = "" if file is None else f", and wrote it to {file}"
+    click.echo(one_line(f"saved run {entry['run_id']} ({entry['pipeline']}) as {name}{file_note}"))
 
 
 def _save(live: Ledger, name: str, run: str, file: Path | None) -> dict[str, Any]:
-    found = find_results(live, run, Path())
-    if found is None or find_run(live, found.run_id) is None:
-        why = "no run in this ledger has ended in order" if found is None else f"{run} is a file: name a run"
-        raise ConfigError(Problem(why, path="RUN", value=run))
-    done = document(live, found.run_id)
+    results = find_results(live, run, Path())
+    if results is None or find_run(live, results.run_id) is None:
+        problem = "no run in this ledger was completed" if results is None else f"{run} is a file: name a run"
+        raise ConfigError(Problem(problem, path="RUN", value=run))
+    run_document = document(live, results.run_id)
     output = None if file is None else AtomicFile(file, replaces=BEGINS)
     if output is None:
-        save_baseline(live, name, found.run_id)
+        save_baseline(live, name, results.run_id)
     else:
-        _write(output, portable(found, done or {}, save_baseline(live, name, found.run_id)))
+        _write(output, portable(results, run_document or {}, save_baseline(live, name, results.run_id)))
     return {
         "name": name,
-        "run_id": found.run_id,
-        "pipeline": found.name,
+        "run_id": results.run_id,
+        "pipeline": results.name,
         "file": None if file is None else str(file),
     }
 
@@ -75,7 +77,7 @@ def _write(output: AtomicFile, content: bytes) -> None:
         with output:
             output.write(content)
             output.commit()
-    except OSError as error:  # such as a disk that is full
+    except OSError as error:  # such as a full disk
         raise ConfigError(
             f"the baseline is saved, but cannot write {output.path}: {error.strerror or error}"
         ) from error
@@ -86,34 +88,34 @@ def _write(output: AtomicFile, content: bytes) -> None:
 @as_json
 def list_(ledger: Path | None, as_json: bool) -> None:
     """List the saved baselines."""
-    found = read_ledger(ledger, _listed)
+    entries = read_ledger(ledger, _entries)
     if as_json:
-        print_json({"baselines": found})
-    elif found:
+        print_json({"baselines": entries})
+    elif entries:
         columns = ("name", "run", "pipeline", "saved at (UTC)", "score")
         rows = [
             (
-                one["name"],
-                short_run(one["run_id"]),
-                one["pipeline"],
-                one["saved_at"][:16].replace("T", " "),
-                None if one["score"] is None else f"{one['score']:.4f}",
+                entry["name"],
+                short_run(entry["run_id"]),
+                entry["pipeline"],
+                entry["saved_at"][:16].replace("T", " "),
+                None if entry["score"] is None else f"{entry['score']:.4f}",
             )
-            for one in found
+            for entry in entries
         ]
         print_lines([TextTable(columns, rows, right=("score",))])
     else:
         click.echo("no baselines found; dicast baseline save NAME saves the last run", err=True)
 
 
-def _listed(live: Ledger) -> list[dict[str, Any]]:
-    listed = []
-    for one in saved_baselines(live).values():
-        done = document(live, one.run_id) or {}
-        score = (done.get("score") or {}).get("mean")
-        about = {"name": one.name, "run_id": one.run_id, "pipeline": done.get("name")}
-        listed.append({**about, "saved_at": one.saved_at, "score": score})
-    return listed
+def _entries(live: Ledger) -> list[dict[str, Any]]:
+    entries = []
+    for saved in saved_baselines(live).values():
+        run_document = document(live, saved.run_id) or {}
+        score = (run_document.get("score") or {}).get("mean")
+        identity = {"name": saved.name, "run_id": saved.run_id, "pipeline": run_document.get("name")}
+        entries.append({**identity, "saved_at": saved.saved_at, "score": score})
+    return entries
 
 
 @baseline.command()
@@ -121,9 +123,9 @@ def _listed(live: Ledger) -> list[dict[str, Any]]:
 @ledger_path
 @as_json
 def rm(name: str, ledger: Path | None, as_json: bool) -> None:
-    """Take NAME away. The run stays, and so does the record that it had the name."""
-    found = read_ledger(ledger, lambda live: remove_baseline(live, name))
+    """Remove NAME. The run stays in the ledger, and so does the record of its name."""
+    removed = read_ledger(ledger, lambda live: remove_baseline(live, name))
     if as_json:
-        print_json({"name": found.name, "run_id": found.run_id})
+        print_json({"name": removed.name, "run_id": removed.run_id})
     else:
-        click.echo(one_line(f"{found.name} is no baseline any more; run {found.run_id} stays"))
+        click.echo(one_line(f"{removed.name} is no longer a baseline; run {removed.run_id} stays"))

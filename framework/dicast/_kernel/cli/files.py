@@ -1,4 +1,4 @@
-"""``dicast check``, ``plugins`` and ``schema``: what can be said without running anything."""
+"""``dicast check``, ``plugins`` and ``schema``: checks and lists that run no pipeline."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _REQUESTS = tuple(ChatRequest((Message("user", text),)) for text in ("", "How go
 @overrides
 @as_json
 def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) -> int:
-    """Build everything in each FILE and run nothing. Exit code 2 when something is wrong."""
+    """Build everything in each FILE and run nothing. Exit code 2 if a file has an error."""
     errors, placement = [], dict[str, dict[str, str]]()
     for file in files:
         try:
@@ -50,71 +50,71 @@ def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) ->
         for name, labels in _placement(pipelines).items():
             placement.setdefault(name, {}).update(labels)
         if not as_json:
-            _say_ok(file, _placement(pipelines))
+            _print_ok(file, _placement(pipelines))
     if as_json:
         problems = [problem for error in errors for problem in problems_json(error)]
         missing = missing_promises()
         system = {"not_promised": missing} if missing else {}
         print_json({"ok": not errors, "errors": problems, **({**placement, **system} if not errors else {})})
     elif not errors:
-        for one in missing_promises():
-            click.echo(f"not promised on this system: {one}", err=True)
+        for promise in missing_promises():
+            click.echo(f"not guaranteed on this system: {promise}", err=True)
     return 2 if errors else 0
 
 
-def _say_ok(file: Path, placement: Mapping[str, Mapping[str, str]]) -> None:
+def _print_ok(file: Path, placement: Mapping[str, Mapping[str, str]]) -> None:
     click.echo(one_line(f"{file}: ok"))
     for label, why in placement.get("main_process", {}).items():
-        click.echo(one_line(f"{label} is asked in the main process: {why}"))
+        click.echo(one_line(f"{label} runs in the main process: {why}"))
 
 
 def _weightless(pipelines: Iterable[Pipeline]) -> Iterator[Problem]:
-    """What would fail each of its subjects in a run: metrics none of which counts."""
+    """Yield a problem for each pipeline whose metrics all have weight 0: each of its subjects would fail."""
     for pipeline in pipelines:
         if pipeline.metrics and not any(slot.weight for slot in pipeline.metrics):
             labels = ", ".join(slot.label for slot in pipeline.metrics)
-            message = (
-                f"every metric has weight 0 ({labels}), so that no subject gets a score; give one of them a weight"
-            )
+            message = f"every metric has weight 0 ({labels}), so no subject gets a score; set a weight above 0"
             yield Problem(message, file=pipeline.file, path="metrics", value=0)
 
 
 def _placement(pipelines: Iterable[Pipeline]) -> dict[str, Mapping[str, str]]:
-    """Which metrics an executor with other processes leaves in this one, and why."""
-    here: dict[str, str] = {}
+    """Return the metrics that a multi-process executor runs in the main process, with the reason for each."""
+    reasons: dict[str, str] = {}
     for pipeline in pipelines:
         placement = getattr(pipeline.executor.component, "placement", None)
-        here |= {} if placement is None else placement(pipeline.metrics)
-    return {"main_process": here} if here else {}
+        reasons |= {} if placement is None else placement(pipeline.metrics)
+    return {"main_process": reasons} if reasons else {}
 
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--load", is_flag=True, help="Import each one, and list its components, one a line.")
+@click.option("--load", is_flag=True, help="Import each plugin and list its components.")
 @as_json
 def plugins(name: str | None, load: bool, as_json: bool) -> None:
     """List the installed plugins, or show the plugin NAME: its components with their options.
 
-    The list is of metadata alone, unless --load says to import the plugins. NAME is imported.
+    The list is read from metadata without importing, unless --load is given. NAME is imported.
     """
     registry = Registry()
     with only_document(as_json):
-        found = (
-            _one(registry, name) if name is not None else [*(registry.load_all() if load else registry.scan()).values()]
+        listed = (
+            _named_plugin(registry, name)
+            if name is not None
+            else [*(registry.load_all() if load else registry.scan()).values()]
         )
     if as_json:
-        print_json({"plugins": [_plugin_json(plugin) for plugin in sorted(found, key=lambda plugin: plugin.name)]})
+        print_json({"plugins": [_plugin_json(plugin) for plugin in sorted(listed, key=lambda plugin: plugin.name)]})
         return
     print_lines(
-        _parts(sorted(found, key=lambda plugin: plugin.name), _component_line if name is None else _component_text)
+        _parts(sorted(listed, key=lambda plugin: plugin.name), _component_line if name is None else _component_text)
     )
     if name is None:
-        more = "" if load else "dicast plugins --load imports them and lists their components, "
-        print_lines(["", f"{more}dicast plugins NAME shows one with its options."])
+        advice = "" if load else "dicast plugins --load imports them and lists their components, "
+        print_lines(["", f"{advice}dicast plugins NAME shows one with its options."])
 
 
-def _one(registry: Registry, name: str) -> list[Plugin]:
-    """The plugin *name*, loaded; where it does not load, its status says so.
+def _named_plugin(registry: Registry, name: str) -> list[Plugin]:
+    """Return the plugin *name*, loaded; its status has the error if it cannot be loaded.
 
     :raises PluginError: when it is not installed.
     """
@@ -126,17 +126,17 @@ def _one(registry: Registry, name: str) -> list[Plugin]:
     return [registry.scan()[name]]
 
 
-def _parts(found: Sequence[Plugin], text: Callable[[Component], str]) -> Iterator[Part]:
-    """A table of plugins; below each what is wrong with it, and the *text* of its components if it was loaded."""
+def _parts(plugins: Sequence[Plugin], text: Callable[[Component], str]) -> Iterator[Part]:
+    """Yield a table of plugins, with the error of each plugin and the *text* of its components if it was loaded."""
     heads = ("PLUGIN", "DISTRIBUTION", "STATUS")
-    rows = [_plugin_row(plugin) for plugin in found]
+    rows = [_plugin_row(plugin) for plugin in plugins]
     name, distribution = (max(len(row[column]) for row in (heads, *rows)) for column in (0, 1))
     lines = [f"{row[0]:<{name}}  {row[1]:<{distribution}}  {row[2]}" for row in (heads, *rows)]
-    if not any(plugin.error or plugin.components for plugin in found):
+    if not any(plugin.error or plugin.components for plugin in plugins):
         yield Drawing(TextTable(heads, rows), lines)
         return
     yield lines[0]
-    for line, plugin in zip(lines[1:], found, strict=True):
+    for line, plugin in zip(lines[1:], plugins, strict=True):
         yield line
         if plugin.error:
             yield f"    {one_line(plugin.error)}"
@@ -175,45 +175,45 @@ def _component_text(component: Component) -> str:
 
 
 def cost(component: Component) -> str:
-    """What a call may cost at most, as far as the class can say: ``free``, ``0.01 usd``, ``as its model``, ``by its price`` …"""
+    """Return the largest cost of a call as text, derived from the class: ``free``, ``0.01 usd``, ``as its model``, ``by its price`` …"""
     schema = options_schema(component.cls)
-    inside = [name for name, about in schema["properties"].items() if b'"$ref"' in orjson.dumps(about)]
-    if needed := [name for name in inside if name in schema["required"]]:
-        return f"as its {' and '.join(needed)}"
+    nested = [name for name, about in schema["properties"].items() if b'"$ref"' in orjson.dumps(about)]
+    if required := [name for name in nested if name in schema["required"]]:
+        return f"as its {' and '.join(required)}"
     if component.kind == "preset":
         return "as its metrics"
-    said = [_own_cost(component), *(f"as its {name}" for name in inside)]
-    return " or ".join(filter(None, said)) or f"by its {'price' if 'price' in schema['properties'] else 'options'}"
+    costs = [_own_cost(component), *(f"as its {name}" for name in nested)]
+    return " or ".join(filter(None, costs)) or f"by its {'price' if 'price' in schema['properties'] else 'options'}"
 
 
 def _own_cost(component: Component) -> str | None:
-    """The cost that no option changes, or else that by the options' defaults; None where some have none."""
-    asked = _REQUESTS if component.kind == "model" else _SUBJECTS
-    return _cost(lambda: object.__new__(component.cls), asked) or _cost(component.cls, asked)
+    """Return the cost that no option changes, else the cost with default options; None if an option has no default."""
+    examples = _REQUESTS if component.kind == "model" else _SUBJECTS
+    return _cost(lambda: object.__new__(component.cls), examples) or _cost(component.cls, examples)
 
 
-def _cost(make: Callable[[], Any], asked: Sequence[Any]) -> str | None:
+def _cost(make: Callable[[], Any], examples: Sequence[Any]) -> str | None:
     try:
-        first, second = (estimate(make(), one) for one in asked)
-    except Exception:  # the border: without the options that are missing it cannot say
+        first, second = (estimate(make(), example) for example in examples)
+    except Exception:  # code of a plugin: without required options there is no estimate
         return None
-    return "by what it is asked" if first != second else "free" if first.is_zero else str(first)
+    return "by its input" if first != second else "free" if first.is_zero else str(first)
 
 
 def options(component: Component) -> dict[str, Any]:
-    """The component's options: the JSON Schema of each."""
+    """Return the component's options, each with its JSON Schema."""
     schemas: dict[str, Any] = options_schema(component.cls)["properties"]
     return schemas
 
 
 def _option_text(name: str, about: Mapping[str, Any]) -> str:
     default = f" = {orjson.dumps(about['default']).decode()}" if "default" in about else ""
-    said = f"  {about['description']}" if "description" in about else ""
-    return f"        {name}{default} ({_type_text(about)}){said}"
+    description = f"  {about['description']}" if "description" in about else ""
+    return f"        {name}{default} ({_type_text(about)}){description}"
 
 
 def _type_text(about: Mapping[str, Any]) -> str:
-    """What the JSON Schema *about* takes: ``string or none``; of a component its kind."""
+    """Return the type that the JSON Schema *about* accepts, such as ``string or none``; for a component, its kind."""
     if "anyOf" in about:
         return " or ".join(dict.fromkeys(map(_type_text, about["anyOf"])))
     if "enum" in about:
@@ -227,7 +227,7 @@ def _type_text(about: Mapping[str, Any]) -> str:
 @click.command()
 @as_json
 def schema(as_json: bool) -> None:
-    """Print the JSON Schema of the pipeline file, with the options of the installed plugins, for editors; with --json it is the same."""
+    """Print the JSON Schema of the pipeline file for editors, with the options of the installed plugins. --json changes nothing."""
     document, broken = json_schema(Registry())
     for name, error in broken.items():
         click.echo(one_line(f"left out plugin {name!r}: {error}"), err=True)

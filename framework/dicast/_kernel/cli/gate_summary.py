@@ -1,4 +1,4 @@
-"""What the gate of a run says, for a reader."""
+"""Lines of a run's summary about its gate."""
 
 from __future__ import annotations
 
@@ -12,30 +12,32 @@ Document = Mapping[str, Any]
 
 
 def gate_parts(gate: Document | None, undecided: Sequence[str]) -> Iterator[str | Drawing]:
-    """Yield the gate's answer with its reasons, and its clauses where there are others than coverage; without a gate ``none``."""
+    """Yield the gate's decision with its reasons, then its clauses if there is any besides coverage; ``none`` without a gate."""
     if gate is None:
         yield "gate: none" + (f"; undecided: {'; '.join(undecided)}" if undecided else "")
         return
     yield f"gate: {gate_answer(gate)}" + (": " if gate["reasons"] else "") + "; ".join(gate["reasons"])
-    clauses = gate.get("clauses", ())  # earlier versions had none
+    clauses = gate.get("clauses", ())  # documents of older versions have none
     if any(clause["rule"] != "min_coverage" for clause in clauses):
         rows = [_clause_row(clause) for clause in clauses]
         width = max(len(on) for on, *_ in rows)
         lines = []
         for on, rule, value, interval, answer in rows:
-            more = (f" ({interval})" if interval else "") + ("" if answer == "passed" else f", {answer}")
-            lines.append(f"  {on:<{width}}  {rule}: {value}{more}")
+            cells = (f" ({interval})" if interval else "") + ("" if answer == "passed" else f", {answer}")
+            lines.append(f"  {on:<{width}}  {rule}: {value}{cells}")
         heads = ("  on", "clause", "value", "interval", "answer")
-        table = TextTable(heads, [(f"  {on}", *more) for on, *more in rows], right=("value",))
+        table = TextTable(heads, [(f"  {on}", *cells) for on, *cells in rows], right=("value",))
         yield Drawing(table, lines)
 
 
 def gate_answer(gate: Document) -> str:
-    """What the gate says, in a word."""
+    """Return the gate's decision in one word."""
     return {True: "passed", False: "failed"}.get(gate["passed"], "undecided")
 
 
 def _clause_row(clause: Document) -> tuple[str, str, str, str, str]:
-    value, line = (f"{one:.4g}" if isinstance(one, float) else one for one in (clause["value"], clause["line"]))
+    value, line = (
+        f"{number:.4g}" if isinstance(number, float) else number for number in (clause["value"], clause["line"])
+    )
     interval = "" if clause["low"] is None else f"{clause['low']:.4f} to {clause['high']:.4f}"
     return clause["on"] or "", f"{clause['rule']} {line}", str(value or "-"), interval, gate_answer(clause)

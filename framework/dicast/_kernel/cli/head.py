@@ -1,4 +1,4 @@
-"""The rows that ``dicast run --head`` tries: what a file of rows would have of them, and a table for a reader."""
+"""Rows that ``dicast run --head`` tries, with the columns of a file of rows, and a table for a reader."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ..values import Query
 Row = Mapping[str, object]
 
 _FIRST = ("id", "subject_id", "input", "output", "reference")
-"""The columns that a reader looks for first."""
+"""Columns that are shown first."""
 
-_BESIDE = re.compile("(subject_kind|session_id|tier|security_level|retry_.*|llm_.*_metric_.*)$")
-"""The columns of which a reader is told the names alone."""
+_OMITTED = re.compile("(subject_kind|session_id|tier|security_level|retry_.*|llm_.*_metric_.*)$")
+"""Columns whose names alone are listed."""
 
 
 def head_rows(ledger: Ledger, run_id: str) -> list[Row]:
-    """The rows of the run, by the columns that a file of rows has, with what was judged and why."""
+    """Return the rows of the run with the columns of a file of rows, including judged content and reasons."""
     table = RunTable(Path(tempfile.gettempdir()), content=True)
     try:
         table.take([entry.event for entry in ledger.read(Query(run_id, types=RunTable.wants))])
@@ -36,15 +36,15 @@ def head_rows(ledger: Ledger, run_id: str) -> list[Row]:
 
 
 def head_table(rows: Sequence[Row]) -> tuple[TextTable, list[str]]:
-    """*rows* as a table, and the columns that it leaves out though they hold something."""
+    """Return *rows* as a table, and the names of the filled columns that the table leaves out."""
     filled = [name for name in rows[0] if any(row[name] is not None for row in rows)] if rows else []
     if "id" in filled and all(row["id"] == row["subject_id"] for row in rows):
         filled.remove("subject_id")
     free = all(row.get("cost_usd") == "0" for row in rows)
-    beside = [name for name in filled if _BESIDE.match(name) or (free and name == "cost_usd")]
+    omitted = [name for name in filled if _OMITTED.match(name) or (free and name == "cost_usd")]
     first = [name for name in _FIRST if name in filled]
-    columns = first + [name for name in filled if name not in (*first, *beside)]
-    return TextTable(columns, [[_cell(row[name]) for name in columns] for row in rows], whole=("failure",)), beside
+    columns = first + [name for name in filled if name not in (*first, *omitted)]
+    return TextTable(columns, [[_cell(row[name]) for name in columns] for row in rows], whole=("failure",)), omitted
 
 
 def _cell(value: object) -> object:

@@ -1,4 +1,4 @@
-"""The end of the process, for which the interpreter waits until the last thread has ended: those that plugins left, too."""
+"""End of the process. The interpreter would wait for every thread, including threads that plugins left running."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from contextlib import suppress
 from ...toolkit.printable import one_line
 
 LEAVE_SECONDS = 2.0
-"""How long is waited for the threads that plugins left."""
+"""Seconds to wait for threads that plugins left running."""
 
 
 def end_soon(code: int) -> None:
-    """Let the process end with *code* soon, whatever threads there are."""
-    if _others():
+    """End the process with *code* after a short wait, even if threads are still running."""
+    if _thread_names():
         threading.Thread(target=_end, args=(code,), daemon=True).start()
 
 
-def _others() -> list[str]:
+def _thread_names() -> list[str]:
     main = threading.main_thread()
     return [thread.name for thread in threading.enumerate() if thread is not main and not thread.daemon]
 
 
 def _end(code: int) -> None:
     time.sleep(LEAVE_SECONDS)
-    if not _others():  # the process ends by itself
+    if not _thread_names():  # the process ends by itself
         return
-    with suppress(OSError, ValueError):  # nobody reads any more
+    with suppress(OSError, ValueError):  # the stream has no reader any more
         sys.stdout.flush()
-        names = one_line(", ".join(_others()))
-        print(f"ended without waiting for threads that plugins left: {names}", file=sys.stderr, flush=True)
+        names = one_line(", ".join(_thread_names()))
+        print(f"ended without waiting for threads that plugins left running: {names}", file=sys.stderr, flush=True)
     os._exit(code)

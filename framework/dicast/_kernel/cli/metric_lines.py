@@ -18,11 +18,11 @@ from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.µ]")
-_NO_DETAIL = re.compile(r"[^\w.]")  # names of METRIC lines that were read stay as they were
+_NO_DETAIL = re.compile(r"[^\w.]")  # names read from METRIC lines stay unchanged
 SCORE = "score"
 
 DETAILS = ("dimensions", "secondary_metrics")
-"""The signals that hold numbers by name: a judge's dimensions, and the secondary metrics of ``evaluator/metric_lines``."""
+"""Signals that hold named numbers: a judge's dimensions, and the secondary metrics of ``evaluator/metric_lines``."""
 
 Figure = tuple[str, str, float]
 """A label, the name of one of its details, and the mean."""
@@ -35,30 +35,32 @@ class RunLines:
     primary: str | None = None
 
     def check(self, pipeline: Pipeline) -> None:
-        """Refuse a *primary* that is no label of *pipeline*, and a file with several labels of which none is named.
+        """Refuse a *primary* that is no label of *pipeline*, and a missing *primary* if the file has several labels.
 
         :raises ConfigError: listing the labels.
         """
         labels = pipeline_labels(pipeline)
-        known = list(dict.fromkeys((*labels, *(slot.label for slot in (*pipeline.metrics, *pipeline.judges)))))
+        choices = list(dict.fromkeys((*labels, *(slot.label for slot in (*pipeline.metrics, *pipeline.judges)))))
         if self.primary is None and score_label(pipeline.gate, labels) is None and labels:
-            message = f"the file has several labels ({', '.join(labels)}): say with --primary which one METRIC score is"
+            message = (
+                f"the file has several labels ({', '.join(labels)}): choose the label of METRIC score with --primary"
+            )
             raise ConfigError(Problem(message, path="--primary"))
-        if self.primary is not None and self.primary not in known:
-            message = f"--primary: no metric or judge has the label {self.primary!r}; there are {', '.join(known)}"
-            raise ConfigError(Problem(message, value=self.primary, hint=nearest(self.primary, known)))
+        if self.primary is not None and self.primary not in choices:
+            message = f"--primary: no metric or judge has the label {self.primary!r}; choose from {', '.join(choices)}"
+            raise ConfigError(Problem(message, value=self.primary, hint=nearest(self.primary, choices)))
 
     def text(self, document: Mapping[str, Any], details: Iterable[Figure] = ()) -> str:
-        """Return the lines of the run's *document* and the *details* of its labels, each with its newline.
+        """Return the METRIC lines of the run's *document* and of the *details* of its labels, each with its newline.
 
-        A figure without a mean has no line. Of equal names the later ones are ``LABEL.name``.
+        A figure without a mean has no line. If names repeat, the later ones become ``LABEL.name``.
         """
-        lines, taken = list[str](), set[str]()
+        lines, names = list[str](), set[str]()
         for name, label, mean in self._figures(document, details):
-            free = _free((_NO_DETAIL if label else _NO_NAME).sub("_", name), _NO_NAME.sub("_", label), taken)
-            taken.add(free)
-            if mean is not None:  # a decimal without an exponent, which strict readers do not take
-                lines.append(f"METRIC {free}={Decimal(repr(mean)):f}\n")
+            unique = _free((_NO_DETAIL if label else _NO_NAME).sub("_", name), _NO_NAME.sub("_", label), names)
+            names.add(unique)
+            if mean is not None:  # a decimal without exponent: strict readers reject exponents
+                lines.append(f"METRIC {unique}={Decimal(repr(mean)):f}\n")
         return "".join(lines)
 
     def _figures(
@@ -67,8 +69,8 @@ class RunLines:
         sections = [document.get(section) or {} for section in ("labels", "metrics", "judges")]
         combined = {METRICS: sections[0][METRICS]} if METRICS in sections[0] else {}
         labels = combined | sections[1] | sections[2] | sections[0]
-        own = document.get("score") if self.primary is None else labels.get(self.primary)
-        yield SCORE, "", (own or {}).get("mean")
+        score = document.get("score") if self.primary is None else labels.get(self.primary)
+        yield SCORE, "", (score or {}).get("mean")
         for label, figures in labels.items():
             yield label, "", figures["mean"]
         for label, name, mean in details:
@@ -77,22 +79,26 @@ class RunLines:
 
 def detail_figures(ledger: Ledger, run_id: str) -> list[Figure]:
     """Return the means of the details of the run's verdicts, by label and name, in the order of their first occurrence."""
-    seen, found = set[tuple[object, ...]](), dict[str, dict[str, list[float]]]()
+    seen, figures = set[tuple[object, ...]](), dict[str, dict[str, list[float]]]()
     entries = list[tuple[str, Mapping[str, Any]]]()
     for entry in ledger.read(Query(run_id, (EVAL_COMPLETED,), newest_first=True)):
         key = (entry.event.payload["judge"], entry.event.subject_kind, entry.event.subject_id)
-        if (mine := list(_details(entry.event.payload))) and key not in seen:
+        if (pairs := list(_details(entry.event.payload))) and key not in seen:
             seen.add(key)
-            entries += mine
+            entries += pairs
     for label, numbers in reversed(entries):
         for name, value in numbers.items():
             if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
-                found.setdefault(label, {}).setdefault(str(name), []).append(value)
-    return [(label, name, fsum(each) / len(each)) for label, named in found.items() for name, each in named.items()]
+                figures.setdefault(label, {}).setdefault(str(name), []).append(value)
+    return [
+        (label, name, fsum(values) / len(values))
+        for label, details in figures.items()
+        for name, values in details.items()
+    ]
 
 
 def _details(payload: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the label and the numbers of each mapping of details: of a judge's verdict, or of each metric in it."""
+    """Yield the label and the numbers of each mapping of details, from a judge's verdict or from its metrics."""
     parts = [(str(payload["judge"]), payload.get("signals"))]
     parts += [(str(item["metric"]), item.get("signals")) for item in payload.get("scores") or ()]
     for label, signals in parts:
@@ -101,11 +107,11 @@ def _details(payload: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
                 yield label, numbers
 
 
-def _free(name: str, label: str, taken: set[str]) -> str:
-    """Return *name*; if that is taken, with its *label* in front, or else with a number behind."""
-    name = f"{label}.{name}" if name in taken and label else name
-    number, free = 1, name
-    while free in taken:
+def _free(name: str, label: str, names: set[str]) -> str:
+    """Return *name*; if it is taken, prefix its *label*, or else append a number."""
+    name = f"{label}.{name}" if name in names and label else name
+    number, unique = 1, name
+    while unique in names:
         number += 1
-        free = f"{name}_{number}"
-    return free
+        unique = f"{name}_{number}"
+    return unique

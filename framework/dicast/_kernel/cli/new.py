@@ -1,4 +1,4 @@
-"""``dicast new``: a whole plugin to start from."""
+"""``dicast new``: a complete plugin to start from."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FILES = {
 
 @frozen
 class NewPlugin:
-    """A plugin to be written: *name* is the plugin's and the component's, *kind* the component's."""
+    """A plugin to write: *name* names both the plugin and its component, *kind* is the kind of the component."""
 
     kind: str
     name: str
@@ -46,29 +46,29 @@ class NewPlugin:
 
         :raises ConfigError: when the folder exists or cannot be written.
         """
-        made = self._files()
+        contents = self._files()
         try:
             self.folder.mkdir(parents=True)
         except FileExistsError as error:
             raise ConfigError(f"{self.folder} exists already; choose another name or --directory") from error
         except OSError as error:
-            raise ConfigError(f"cannot make {self.folder}: {error.strerror}; choose another --directory") from error
-        for path, text in made.items():
+            raise ConfigError(f"cannot create {self.folder}: {error.strerror}; choose another --directory") from error
+        for path, text in contents.items():
             (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / path).write_text(text, encoding="utf-8")
-        return list(made)
+        return list(contents)
 
     def _files(self) -> dict[Path, str]:
-        """The text of every file, by its path below the folder."""
+        """Return the text of every file by its path below the folder."""
         words, templates = self._words(), files(__package__) / "templates"
-        made = {}
+        contents = {}
         for name, template in _FILES.items():
-            path, source = (Template(one).substitute(words) for one in (name, template))
-            made[Path(path)] = Template((templates / source).read_text("utf-8")).substitute(words)
-        return made
+            path, source = (Template(template_text).substitute(words) for template_text in (name, template))
+            contents[Path(path)] = Template((templates / source).read_text("utf-8")).substitute(words)
+        return contents
 
     def _words(self) -> dict[str, str]:
-        """What the templates call by name."""
+        """Return the values for the variables of the templates."""
         return {
             "kind": self.kind,
             "a_kind": f"{'an' if self.kind[0] in 'ae' else 'a'} {self.kind.replace('_', ' ')}",
@@ -87,7 +87,7 @@ class NewPlugin:
     "--directory",
     type=click.Path(path_type=Path),
     default=Path(),
-    help="Where to put the plugin's folder; here by default.",
+    help="Folder in which to create the plugin's folder; the current one by default.",
 )
 @as_json
 def new(kind: str, name: str, directory: Path, as_json: bool) -> None:
@@ -105,8 +105,8 @@ def new(kind: str, name: str, directory: Path, as_json: bool) -> None:
 
 
 def _next_steps(folder: Path) -> str:
-    """The commands that install and test the plugin; an environment without pip is one that uv made."""
-    place = folder if folder.is_absolute() else f"./{folder}"  # without ./ installers would look for a distribution
+    """Return the commands that install and test the plugin; they use uv in an environment without pip."""
+    place = folder if folder.is_absolute() else f"./{folder}"  # without ./ installers look for a distribution
     pip, run = ("pip", "") if find_spec("pip") else ("uv pip", "uv run ")
     return (
         f"  {pip} install -e {quote(f'{place}[test]')}\n"
@@ -116,25 +116,25 @@ def _next_steps(folder: Path) -> str:
 
 
 def _check_name(name: str) -> None:
-    """Refuse what cannot be a plugin's name, or is one already.
+    """Refuse a name that no plugin may have, or that an installed plugin has.
 
-    :raises ConfigError: saying why, and what to write.
+    :raises ConfigError: with the reason and a valid name.
     """
     if not _NAME.fullmatch(name):
         proper = re.sub(r"_+", "_", re.sub(r"\W+", "_", snake_case(name), flags=re.ASCII)).strip("_0123456789")
         advice = f"; write {proper}" if _NAME.fullmatch(proper) else ""
         raise ConfigError(
-            f"{name!r} is no plugin's name: lower-case words joined by '_', beginning with a letter{advice}"
+            f"{name!r} is no valid name of a plugin: use lower-case words joined by '_', starting with a letter{advice}"
         )
     if keyword.iskeyword(name):
-        raise ConfigError(f"{name!r} is a word of Python's own; write {name}_check, or what it judges")
+        raise ConfigError(f"{name!r} is a keyword of Python; use {name}_check, or the name of the judged quality")
     installed = Registry().scan().get(name)
     if installed is not None:
         raise ConfigError(f"{installed} is installed already; choose another name")
 
 
 def _kernel_range() -> str:
-    """The versions of the kernel that a plugin made today works with: up to the next breaking one."""
+    """Return the versions of the kernel that a new plugin works with: up to the next breaking version."""
     from importlib.metadata import version
 
     major, minor = (int(part) for part in version("dicast-kernel").split(".")[:2])

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pathlib import Path
 
 import click
 
-as_json = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there."
-)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
 ledger_path = click.option(
-    "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="Path of the ledger. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
 )
 overrides = click.option(
     "--set",
     "overrides",
     multiple=True,
     metavar="PATH=VALUE",
-    help="Use a YAML value instead of the file's; repeatable.",
+    help="Replace a value of the file by this YAML value; repeatable.",
 )

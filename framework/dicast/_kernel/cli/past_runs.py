@@ -1,4 +1,4 @@
-"""``dicast runs``: the runs of a ledger, from what is recorded of their beginnings and ends."""
+"""``dicast runs``: the runs of a ledger, from their first and last events."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from .output import MOST, print_json
 from .records import utc
 from .summary import short_run
 
-_OF_A_LABEL = ("mean", "pass_rate", "scored", "failed", "total")
-"""The figures of each label that a listed run has."""
+_LABEL_FIGURES = ("mean", "pass_rate", "scored", "failed", "total")
+"""Figures of each label in a listed run."""
 
 Listed = dict[str, Any]
 """A run as ``dicast runs --json`` lists it."""
@@ -37,93 +37,95 @@ Listed = dict[str, Any]
 
 @click.command()
 @click.option("--name", metavar="NAME", help="Only runs of the pipeline with this name.")
-@click.option("--since", metavar="TIME", help="Only runs that began at this ISO 8601 time or later.")
-@click.option("--limit", type=click.IntRange(0, MOST), default=20, show_default=True, metavar="N", help="At most N.")
+@click.option("--since", metavar="TIME", help="Only runs that started at this ISO 8601 time or later.")
+@click.option(
+    "--limit", type=click.IntRange(0, MOST), default=20, show_default=True, metavar="N", help="List at most N runs."
+)
 @ledger_path
 @as_json
 def runs(name: str | None, since: str | None, limit: int, ledger: Path | None, as_json: bool) -> None:
-    """List the runs of the ledger, the one that began last first. Commands take a run by its id, the first or last characters of it, or its name."""
+    """List the runs of the ledger, the most recently started first. Other commands accept a run's id, the first or last characters of the id, or the pipeline's name."""
     least = None if since is None else utc(since, "--since", time.min)
-    found = read_ledger(ledger, lambda live: list(islice(past_runs(live, name, least), limit)))
+    listed = read_ledger(ledger, lambda live: list(islice(past_runs(live, name, least), limit)))
     if as_json:
-        print_json({"runs": found})
-    elif found:
-        print_lines([runs_table(found)])
+        print_json({"runs": listed})
+    elif listed:
+        print_lines([runs_table(listed)])
     else:
         click.echo("no runs found", err=True)
 
 
 def past_runs(ledger: Ledger, name: str | None = None, since: str | None = None) -> Iterator[Listed]:
-    """The runs of the pipeline *name* that began at *since* or later, by default all; the one that began last first."""
-    is_held, now = _held(ledger), datetime.now(UTC).isoformat()
+    """Yield the runs of the pipeline *name* that started at *since* or later, by default all, the most recently started first."""
+    is_running, now = _held_check(ledger), datetime.now(UTC).isoformat()
     for entry in started_runs(ledger.read, tools=True):
-        begun = entry.event
-        if name in (None, begun.payload["name"]) and (since is None or begun.time >= since):
-            ended = Query(begun.run_id, (RUN_COMPLETED, RUN_STOPPED), newest_first=True, limit=1)
-            end = next((each.event for each in ledger.read(ended)), None)
-            listed = _listed(begun, end, held=is_held(begun.run_id))
-            waits = listed["state"] != "completed" and waiting_batches(ledger.read, begun.run_id, now)
+        start = entry.event
+        if name in (None, start.payload["name"]) and (since is None or start.time >= since):
+            query = Query(start.run_id, (RUN_COMPLETED, RUN_STOPPED), newest_first=True, limit=1)
+            end = next((last.event for last in ledger.read(query)), None)
+            listed = _listed(start, end, is_held=is_running(start.run_id))
+            waits = listed["state"] != "completed" and waiting_batches(ledger.read, start.run_id, now)
             yield {**listed, "state": "waiting", "batches": waits} if waits else listed
 
 
-def _held(ledger: Ledger) -> Callable[[str], bool]:
-    """Tells whether a process carries out the run of an id; in a ledger that keeps no leases that is not known, and denied."""
+def _held_check(ledger: Ledger) -> Callable[[str], bool]:
+    """Return a predicate of run ids: True if a process carries out the run. Always False for a ledger without leases."""
     alive = live_run_check(ledger)
     return lambda run_id: isinstance(ledger, Leasing) and ledger.lease_of(run_id) is not None and alive(run_id)
 
 
-def _listed(begun: Event, end: Event | None, *, held: bool) -> Listed:
-    if held:
+def _listed(start: Event, end: Event | None, *, is_held: bool) -> Listed:
+    if is_held:
         state, end = "running", None
     elif end is None:
         state = "dead"
     else:
         state = "completed" if end.type == RUN_COMPLETED else "stopped"
-    done: Any = {} if end is None else current_document(end.payload)
-    score, labels = done.get("score") or {}, done.get("labels") or {}
+    document: Any = {} if end is None else current_document(end.payload)
+    score, labels = document.get("score") or {}, document.get("labels") or {}
     return {
-        "run_id": begun.run_id,
-        "name": begun.payload["name"],
-        "kind": run_kind(begun.payload),
-        "started_at": begun.time,
+        "run_id": start.run_id,
+        "name": start.payload["name"],
+        "kind": run_kind(start.payload),
+        "started_at": start.time,
         "ended_at": None if end is None else end.time,
         "state": state,
-        "subjects": done.get("subjects"),
-        "scored": done.get("scored"),
+        "subjects": document.get("subjects"),
+        "scored": document.get("scored"),
         "score": score.get("mean"),
         "score_label": score.get("label"),
         "basis": _basis(score),
-        "labels": {label: {name: figures.get(name) for name in _OF_A_LABEL} for label, figures in labels.items()},
-        "gate": None if not done or done["gate"] is None else gate_answer(done["gate"]),
-        "cost": done.get("cost"),
+        "labels": {label: {name: figures.get(name) for name in _LABEL_FIGURES} for label, figures in labels.items()},
+        "gate": None if not document or document["gate"] is None else gate_answer(document["gate"]),
+        "cost": document.get("cost"),
     }
 
 
 def _basis(score: Listed) -> str | None:
-    """The weakest that a score of the run rests on; of earlier versions, which did not say it, the tier."""
+    """Return the weakest basis among the run's scores; for documents of older versions without a basis, the weakest tier."""
     bases = [basis for basis, count in (score.get("by_basis") or score.get("by_tier") or {}).items() if count]
     return max(bases, key=BASES.index, default=None)
 
 
-_COLUMNS = ("began (UTC)", "run", "name", "kind", "result", "scored", "score", "basis", "usd")
-_WHOLE = frozenset(_COLUMNS) - {"name"}
+_COLUMNS = ("start (UTC)", "run", "name", "kind", "result", "scored", "score", "basis", "usd")
+_UNCUT = frozenset(_COLUMNS) - {"name"}
 
 
-def runs_table(found: Sequence[Listed]) -> TextTable:
+def runs_table(runs: Sequence[Listed]) -> TextTable:
     """Return the runs of :func:`past_runs` as a table for 80 columns.
 
-    The result is the gate's answer; of a run that was not completed, its state. The column ``kind`` is left out where every run is one of a pipeline.
+    The column ``result`` is the gate's decision, or the state of a run that is not completed. The column ``kind`` is left out if every run is a pipeline's.
     """
-    newest = max((one["started_at"] for one in found), default="")
-    rows = [row for one in found for row in _rows(one, newest[:4])]
-    kinds = {one["kind"] for one in found}
-    shown = [at for at, name in enumerate(_COLUMNS) if name != "kind" or kinds - {"pipeline"}]
-    columns, cells = [_COLUMNS[at] for at in shown], [[row[at] for at in shown] for row in rows]
-    return TextTable(columns, cells, right=("scored", "score", "usd"), whole=_WHOLE, least=10)
+    newest = max((run["started_at"] for run in runs), default="")
+    rows = [row for run in runs for row in _rows(run, newest[:4])]
+    kinds = {run["kind"] for run in runs}
+    indexes = [at for at, name in enumerate(_COLUMNS) if name != "kind" or kinds - {"pipeline"}]
+    columns, cells = [_COLUMNS[at] for at in indexes], [[row[at] for at in indexes] for row in rows]
+    return TextTable(columns, cells, right=("scored", "score", "usd"), whole=_UNCUT, least=10)
 
 
 def _rows(run: Listed, year: str) -> Iterator[tuple[str | None, ...]]:
-    """Yield the row of a run and, where its file has several labels, a row of each."""
+    """Yield the row of a run and, if its file has several labels, a row for each label."""
     yield (
         _moment(run["started_at"], year),
         short_run(run["run_id"]),
@@ -142,20 +144,20 @@ def _rows(run: Listed, year: str) -> Iterator[tuple[str | None, ...]]:
 
 
 def _moment(time: str, year: str) -> str:
-    """*time* to the minute, or its day where it lies in another *year*."""
+    """Return *time* to the minute, or only its day if it is in another *year*."""
     return f"{time[5:10]} {time[11:16]}" if time[:4] == year else time[:10]
 
 
 def _count(number: int) -> str:
-    """*number* in four characters at most up to ten million, cut and not rounded."""
+    """Return *number* in at most four characters, for numbers up to ten million; cut, not rounded."""
     if number >= 10**6:
         return f"{number // 10**5 / 10}M"
     return str(number) if number < 10**4 else f"{number // 1000}k"
 
 
 def _spent(cost: Listed | None) -> str | None:
-    """What was spent in usd, and behind it what was in another unit; ``?`` is what is not known."""
+    """Return the amount spent in usd, with the amount in msat if there is one; ``?`` for an unknown amount."""
     if cost is None:
         return None
-    others = (f" + {amount_text(amount)} {unit}" for unit, amount in cost.items() if unit == "msat" and amount != "0")
-    return amount_text(cost.get("usd", "0")) + "".join(others)
+    extra = (f" + {amount_text(amount)} {unit}" for unit, amount in cost.items() if unit == "msat" and amount != "0")
+    return amount_text(cost.get("usd", "0")) + "".join(extra)

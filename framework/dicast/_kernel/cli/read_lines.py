@@ -7,7 +7,7 @@ from typing import Any
 
 
 def read_lines(done: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one line if anything was marked, dropped or failed where it was recorded, or the source has a note."""
+    """Yield one line if records were marked, dropped or recorded as failed, or if the source has a note."""
     read = done.get("read")  # runs of earlier versions have none
     if not read:
         return

@@ -37,14 +37,14 @@ FAILURE_FIELDS = (
 
 
 @click.command()
-@click.option("--run", "run_id", metavar="RUN", help="Only this run's.")
-@click.option("--subject", metavar="ID", help="Only this subject's.")
+@click.option("--run", "run_id", metavar="RUN", help="Only verdicts of this run.")
+@click.option("--subject", metavar="ID", help="Only verdicts of this subject.")
 @click.option("--kind", help="Only subjects of this kind.")
-@click.option("--judge", metavar="LABEL", help="Only this judge's.")
-@click.option("--latest", is_flag=True, help="Only the newest of each subject and judge.")
-@click.option("--as-of", metavar="TIME", help="As the ledger stood at this ISO 8601 time.")
-@click.option("--limit", type=click.IntRange(0, MOST), metavar="N", help="At most N.")
-@click.option("--failed", is_flag=True, help="List failures instead: a failed subject has no verdict.")
+@click.option("--judge", metavar="LABEL", help="Only verdicts of this judge or metric.")
+@click.option("--latest", is_flag=True, help="Only the newest verdict of each subject and judge.")
+@click.option("--as-of", metavar="TIME", help="Only verdicts recorded up to this ISO 8601 time.")
+@click.option("--limit", type=click.IntRange(0, MOST), metavar="N", help="List at most N.")
+@click.option("--failed", is_flag=True, help="List failures instead of verdicts.")
 @ledger_path
 @as_json
 def verdicts(
@@ -60,35 +60,35 @@ def verdicts(
     as_json: bool,
 ) -> None:
     """List verdicts from the ledger, oldest first."""
-    wanted = Selection(
+    selection = Selection(
         run_id, subject, kind, judge, None if as_of is None else utc(as_of, "--as-of", time.max), latest, limit
     )
-    read_ledger(ledger, lambda live: _print(live, wanted, failed=failed, as_json=as_json))
+    read_ledger(ledger, lambda live: _print(live, selection, failed=failed, as_json=as_json))
 
 
-def _print(ledger: Ledger, wanted: Selection, *, failed: bool, as_json: bool) -> None:
-    if wanted.run_id is not None:
-        wanted = attrs.evolve(wanted, run_id=named_run(ledger, wanted.run_id))
+def _print(ledger: Ledger, selection: Selection, *, failed: bool, as_json: bool) -> None:
+    if selection.run_id is not None:
+        selection = attrs.evolve(selection, run_id=named_run(ledger, selection.run_id))
     if failed:
-        failures = map(failure, wanted.events(ledger, EVAL_FAILED, RECORD_FAILED))
-        items = [(_failed(told), told["run_id"]) for told in failures]
+        failures = map(failure, selection.events(ledger, EVAL_FAILED, RECORD_FAILED))
+        items = [(_failed(document), document["run_id"]) for document in failures]
         lines = [
             line
-            for told, run_id in items
-            for line in (f"{short_run(run_id)}  {failure_line(told)}", reply_line(told))
+            for document, run_id in items
+            for line in (f"{short_run(run_id)}  {failure_line(document)}", reply_line(document))
             if line is not None
         ]
-        _list("failures", [told for told, _ in items], lines, as_json=as_json)
+        _list("failures", [document for document, _ in items], lines, as_json=as_json)
     else:
-        found = [verdict(event) for event in wanted.events(ledger, EVAL_COMPLETED)]
-        lines = [f"{short_run(one.run_id)}  {verdict_line(one)}" for one in found] if not as_json else []
-        _list("verdicts", found, lines, as_json=as_json)
+        judgments = [verdict(event) for event in selection.events(ledger, EVAL_COMPLETED)]
+        lines = [f"{short_run(item.run_id)}  {verdict_line(item)}" for item in judgments] if not as_json else []
+        _list("verdicts", judgments, lines, as_json=as_json)
 
 
-def _failed(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a failure as JSON data; a reply only where one was kept."""
-    more = {key: told[key] for key in ("reply", "finish_reason", "origin", "adapted") if told.get(key)}
-    return {key: told.get(key) for key in FAILURE_FIELDS} | more
+def _failed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a failure as JSON data, with the reply if it was kept."""
+    optional = {key: document[key] for key in ("reply", "finish_reason", "origin", "adapted") if document.get(key)}
+    return {key: document.get(key) for key in FAILURE_FIELDS} | optional
 
 
 def _list(name: str, items: Sequence[object], lines: Iterable[str], *, as_json: bool) -> None:
@@ -98,18 +98,25 @@ def _list(name: str, items: Sequence[object], lines: Iterable[str], *, as_json: 
     for line in lines:
         click.echo(line)
     if not items:
-        more = "; a failed subject has none: --failed lists failures" if name == "verdicts" else ""
-        click.echo(f"no {name} found{more}", err=True)
+        advice = "; failed subjects have none (see --failed)" if name == "verdicts" else ""
+        click.echo(f"no {name} found{advice}", err=True)
 
 
 def utc(moment: str, option: str, of_a_day: time) -> str:
-    """The ISO 8601 time after *option* as the ledger writes it; one without an offset is UTC, and a day alone means that time of it."""
+    """Return the ISO 8601 time *moment* of the option as the ledger writes it.
+
+    A time without an offset is UTC; a day without a time means *of_a_day* on that day.
+
+    :raises ConfigError: when *moment* is no ISO 8601 time.
+    """
     from ..values.clock import iso
 
     try:
         parsed = datetime.fromisoformat(moment)
     except ValueError as error:
-        raise ConfigError(f"{option} is no ISO 8601 time: {moment!r}; write it like 2026-01-31T12:00:00Z") from error
+        raise ConfigError(
+            f"{option} must be an ISO 8601 time, not {moment!r}; write it like 2026-01-31T12:00:00Z"
+        ) from error
     if len(moment) == len("2026-01-31"):
         parsed = datetime.combine(parsed.date(), of_a_day)
     return iso(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
@@ -121,30 +128,32 @@ def ledger() -> None:
 
 
 @ledger.command()
-@click.option("--head", metavar="DIGEST", help="A digest that must be in the chain: finds a tail that was cut off.")
+@click.option("--head", metavar="DIGEST", help="A digest that must be in the chain; detects a missing end.")
 @ledger_path
 @as_json
 def verify(head: str | None, ledger: Path | None, as_json: bool) -> int:
-    """Check every row's digest and its link to the row before. Exit code 1 when one does not hold."""
+    """Check every row's digest and its link to the previous row. Exit code 1 if a row does not match."""
     if head is not None and not re.fullmatch("[0-9a-f]{64}", head := head.lower()):
-        raise ConfigError(f"--head is a digest, 64 hexadecimal digits as each run says in ledger.head, not {head!r}")
-    found = read_ledger(ledger, lambda live: live.verify(head))
+        raise ConfigError(
+            f"--head must be a digest of 64 hexadecimal digits, as in ledger.head of each run, not {head!r}"
+        )
+    result = read_ledger(ledger, lambda live: live.verify(head))
     if as_json:
-        print_json(_verification(found))
-    elif found.ok:
-        newest = f", head {found.head.seq} {found.head.digest}" if found.head else ""
-        click.echo(f"ok: {found.events:,} events{newest}")
+        print_json(_verification(result))
+    elif result.ok:
+        newest = f", head {result.head.seq} {result.head.digest}" if result.head else ""
+        click.echo(f"ok: {result.events:,} events{newest}")
     else:
-        click.echo(one_line(f"broken at row {found.bad_seq}: {found.reason}"))
-    return 0 if found.ok else 1
+        click.echo(one_line(f"broken at row {result.bad_seq}: {result.reason}"))
+    return 0 if result.ok else 1
 
 
-def _verification(found: Verification) -> dict[str, object]:
+def _verification(result: Verification) -> dict[str, object]:
     return {
-        "ok": found.ok,
-        "events": found.events,
-        "head": None if found.head is None else attrs.asdict(found.head),
-        "first_bad": None if found.ok else {"seq": found.bad_seq, "reason": found.reason},
+        "ok": result.ok,
+        "events": result.events,
+        "head": None if result.head is None else attrs.asdict(result.head),
+        "first_bad": None if result.ok else {"seq": result.bad_seq, "reason": result.reason},
     }
 
 
@@ -153,7 +162,7 @@ def _verification(found: Verification) -> dict[str, object]:
 @ledger_path
 @as_json
 def export(run_id: str | None, ledger: Path | None, as_json: bool) -> None:
-    """Print the events as JSON lines, one row each; with --json as one document."""
+    """Print the events as JSON lines, one per row; with --json as one document."""
     read_ledger(ledger, lambda live: _export(live, run_id, as_json=as_json))
 
 

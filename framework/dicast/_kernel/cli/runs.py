@@ -1,4 +1,4 @@
-"""``dicast run``."""
+"""The command ``dicast run``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--limit", type=click.IntRange(0, MOST), metavar="N", help="Read at most N subjects.")
 @click.option(
-    "--head", type=click.IntRange(1, MOST), metavar="N", help="Try N subjects: show their rows, write no sink."
+    "--head", type=click.IntRange(1, MOST), metavar="N", help="Try N subjects: show their rows and write no sink."
 )
 @overrides
 @click.option(
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
     is_flag=False,
     flag_value="",
     metavar="[RUN_ID]",
-    help="Take up the newest open run of this file and name, or the run with this id.",
+    help="Resume the newest unfinished run of this file and name, or the run with this id.",
 )
 @click.option("--retry-failed", is_flag=True, help="With --resume: judge the failed subjects again.")
 @click.option(
     "--cancel-batches",
     is_flag=True,
-    help="Cancel the batches that are open when the run is interrupted; with --resume, those of the earlier process.",
+    help="Cancel open batches if the run is interrupted; with --resume, the batches of the earlier process.",
 )
 @click.option(
-    "--yes", is_flag=True, help="Run the code that checks name, also where the section trust does not name its file."
+    "--yes", is_flag=True, help="Run code from files that checks name even if the section trust does not list the file."
 )
-@click.option("--metric-lines", is_flag=True, help="Print METRIC lines to stdout, and nothing else there.")
-@click.option("--primary", metavar="LABEL", help="With --metric-lines: the label whose mean is METRIC score.")
+@click.option("--metric-lines", is_flag=True, help="Print METRIC lines to stdout and nothing else.")
+@click.option("--primary", metavar="LABEL", help="With --metric-lines: the label whose mean becomes METRIC score.")
 @as_json
 def run(
     file: Path | None,
@@ -68,19 +68,19 @@ def run(
     primary: str | None,
     as_json: bool,
 ) -> int:
-    """Judge what FILE says. Exit codes: 0 passed, 1 gate failed, 2 wrong request, 3 undecided, 4 data lost in a sink
+    """Judge the subjects of the pipeline FILE. Exit codes: 0 passed, 1 gate failed, 2 invalid request, 3 undecided, 4 data lost in a sink
     or the ledger, 5 no budget for any judge, 70 a defect in dicast, 130 interrupted.
     """
-    if file is None and resume:  # dicast run --resume FILE: the id may be left out, so this is the file
+    if file is None and resume:  # dicast run --resume FILE: the id is optional, so the value is the file
         file, resume = Path(resume), ""
     if file is None:
         raise click.UsageError("Missing argument 'FILE': dicast run FILE")
     if head is not None and (limit is not None or resume is not None):
-        raise click.UsageError("--head N tries N subjects in a run of its own: leave --limit and --resume out")
+        raise click.UsageError("--head N starts a separate run of N subjects; remove --limit and --resume")
     if metric_lines and (as_json or head is not None):
-        raise click.UsageError("--metric-lines prints METRIC lines alone: leave --json and --head out")
+        raise click.UsageError("--metric-lines prints METRIC lines alone; remove --json and --head")
     if primary is not None and not metric_lines:
-        raise click.UsageError("--primary is for METRIC lines: add --metric-lines")
+        raise click.UsageError("--primary applies to METRIC lines; add --metric-lines")
     number = limit if head is None else head
     command = RunCommand(str(file), overrides, ["--yes"] if yes else [])
     request = Request(number, resume, retry_failed, trusts_all=yes, cancel_batches=cancel_batches, command=command)
@@ -88,13 +88,13 @@ def run(
     if isinstance(pipeline, PipelineFile) and pipeline.experiments:
         if metric_lines:
             raise click.UsageError(f"--metric-lines is for one pipeline, and {file} has several experiments")
-        from ..run.suite import run_suite  # what a single pipeline does not need
+        from ..run.suite import run_suite  # a single pipeline does not need it
         from .suites import suite_json, suite_parts
 
-        one = run_unless_disabled if head is None else try_rows
+        run_one = run_unless_disabled if head is None else try_rows
         with only_document(as_json), Progress() as progress:
             request = attrs.evolve(request, signals=True, progress=progress.update, preview=head is not None)
-            suite = in_loop(run_suite(pipeline, request, one))
+            suite = in_loop(run_suite(pipeline, request, run_one))
         if as_json:
             print_json(suite_json(suite))
         else:
@@ -115,7 +115,13 @@ def run_and_print(
     lines: RunLines | None = None,
     as_json: bool,
 ) -> int:
-    """Run *file*, read already or not, as *ask* says, print what came of it, with *head* its rows, too, or as *lines*; return the exit code."""
+    """Run *file*, print the result, and return the exit code.
+
+    :param file: the pipeline, read or unread.
+    :param ask: makes the request for the built pipeline.
+    :param head: also print the rows of the run.
+    :param lines: print METRIC lines instead of the summary.
+    """
     details: list[Figure] = []
     command: RunCommand | None = None
     with only_document(as_json or lines is not None), Progress() as progress:
@@ -142,7 +148,7 @@ def run_and_print(
 
 
 async def _details(pipeline: Pipeline, run_id: str | None) -> list[Figure]:
-    """Return the dimensions and secondary metrics of a run that the ledger has."""
+    """Return the dimensions and secondary metrics of a run in the ledger."""
     if run_id is None:
         return []
     async with ledger_slot(pipeline).component.open(None, create=False) as ledger:
@@ -150,7 +156,7 @@ async def _details(pipeline: Pipeline, run_id: str | None) -> list[Figure]:
 
 
 async def try_rows(pipeline: Pipeline, request: Request) -> RunOutcome:
-    """Run *pipeline* without its sinks and its baseline, with the run's rows in the document."""
+    """Run *pipeline* without its sinks and its baseline; the document gets the rows of the run under ``head``."""
     pipeline = attrs.evolve(pipeline, sinks=(), baseline=None)
     outcome = await run_unless_disabled(pipeline, request)
     run_id = outcome.document["run_id"]
@@ -172,15 +178,15 @@ def run_command(
     kind: RunKind | None = None,
     as_json: bool = False,
 ) -> int:
-    """Do what ``dicast run`` does, for a command of a plugin: with progress and signals, printing what came of it.
+    """Run a pipeline as ``dicast run`` does, for a command of a plugin: show progress, handle signals, print the result.
 
     :param pipeline: a file, YAML text, or a mapping; it needs no source section.
-    :param source: makes the source to read of the component in the source section, None where there is none.
-    :param live: the source is a live one: an unfinished run of it is taken up, unless *new*.
-    :param override_caps: let no cap of the budget hold for this run.
+    :param source: makes the source from the component of the source section; it gets None if there is no such section.
+    :param live: the source is a live source: an unfinished run of it is resumed, unless *new*.
+    :param override_caps: ignore every cap of the budget in this run.
     :param kind: as for :func:`dicast.run`.
     :return: the exit code.
-    :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
+    :raises RequestError: when the request is invalid; nothing was judged or spent then.
     """
 
     def ask(built: Pipeline) -> Request:

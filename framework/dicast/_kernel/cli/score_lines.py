@@ -1,4 +1,4 @@
-"""The score of a run, and what audits and a plan say of it, for a reader."""
+"""Lines of a run's summary about its score, its audits and its plan."""
 
 from __future__ import annotations
 
@@ -10,54 +10,56 @@ from ..values import BASES
 
 Document = Mapping[str, Any]
 
-_ON = ("humans", "truth", "models that are not calibrated", "heuristics", "proxies alone")
-"""What scores rest on, in the order of :data:`BASES`."""
+_WORDS = ("human", "truth", "uncalibrated model", "heuristic", "proxy only")
+"""Words for the bases of scores, in the order of :data:`BASES`."""
 
 _MODEL = 2
-"""The place of models among them."""
+"""Index of models in :data:`BASES`."""
 
 
 def score_lines(done: Document) -> Iterator[str]:
-    """The mean of the score, how sure it is, and what it rests on."""
+    """Yield the mean of the score, its confidence interval, and the basis of the scores."""
     score = done["score"]
     if score is None and len(done["labels"]) < 2:
         return
     if score is None:
-        yield f"score: none, as there are {len(done['labels'])} labels; gate: {{on: LABEL}} names the one that counts"
+        yield f"score: none, as there are {len(done['labels'])} labels; choose one with gate: {{on: LABEL}}"
     elif score["mean"] is not None:
         of = f" of {one_line(score['label'])}" if len(done["labels"]) > 1 else ""
         scale = " (raw scale)" if score.get("scale") == "raw" else ""
         yield f"score: mean {score['mean']:.4f}{of}{scale}, {_aggregate(score)}{_over(done, score)}"
         if score["ci_low"] is not None:
             yield f"  95 % interval of the mean {score['ci_low']:.4f} to {score['ci_high']:.4f} ({score['ci_method']})"
-        bases = score.get("by_basis") or {basis: n for basis, n in score["by_tier"].items() if n}  # of earlier versions
+        bases = score.get("by_basis") or {
+            basis: n for basis, n in score["by_tier"].items() if n
+        }  # documents of older versions
         yield from corrected_lines(done)
-        if bases:  # nothing says what a criterion's scores rest on
-            yield "  resting " + ", ".join(_resting(bases, score.get("calibrated", 0)))
+        if bases:  # the scores of a criterion have no basis
+            yield "  scores by basis: " + ", ".join(_resting(bases, score.get("calibrated", 0)))
 
 
 def _over(done: Document, score: Document) -> str:
-    """Of how many subjects the score is the mean."""
-    own = done["labels"].get(score["label"]) or done["metrics"].get(score["label"]) or {}
+    """Return the number of subjects in the mean, of all subjects that should have a score."""
+    figures = done["labels"].get(score["label"]) or done["metrics"].get(score["label"]) or {}
     due = done["scored"] + done["failed"] + done["unaffordable"]
-    scored, total = own.get("scored", done["scored"]), own.get("total", due)
+    scored, total = figures.get("scored", done["scored"]), figures.get("total", due)
     return f"over {scored:,} of {total:,} subjects"
 
 
 def _resting(bases: Mapping[str, int], calibrated: int) -> Iterator[str]:
-    """How many scores rest on what; of models, those that a *calibrated* cascade has kept are told apart."""
+    """Yield the number of scores for each basis. Scores that a *calibrated* cascade kept are listed apart from other models'."""
     model = BASES[_MODEL]
-    kept = min(calibrated, bases.get(model, 0))
+    from_cascade = min(calibrated, bases.get(model, 0))
     for basis, n in bases.items():
-        rest = n - kept if basis == model else n
+        rest = n - from_cascade if basis == model else n
         if rest < n:
-            yield f"on models that are calibrated: {kept:,}"
+            yield f"calibrated model: {from_cascade:,}"
         if rest:
-            yield f"on {_ON[BASES.index(basis)]}: {rest:,}"
+            yield f"{_WORDS[BASES.index(basis)]}: {rest:,}"
 
 
 def _aggregate(score: Document) -> str:
-    """The aggregate under its method's name; nothing where that is the mean, which is told anyway."""
+    """Return the aggregate after its method's name; empty if the method is the mean, which is shown anyway."""
     method = score["aggregation"]
     if method == "mean":
         return ""
@@ -66,8 +68,8 @@ def _aggregate(score: Document) -> str:
 
 
 def corrected_lines(done: Document) -> Iterator[str]:
-    """What the audits of a run come to: the corrected means, or why there are none, and what the gate costs beside judging everything."""
-    yield from _lines("mean", done["score"] or {}, ", had all been given their truth metrics")
+    """Yield the results of the audits of a run: the corrected means or the reason for their absence, and the cost of the gate compared with judging everything."""
+    yield from _lines("mean", done["score"] or {}, " if all had their truth metrics")
     for label, tally in done["metrics"].items():
         if "corrected" in tally:
             yield from _lines(label, tally)
@@ -76,29 +78,29 @@ def corrected_lines(done: Document) -> Iterator[str]:
         yield f"  judging everything would have cost about {cost['if_all_judged']} {_unit(done)}"
     ratio = cost.get("ratio_at_equal_width")
     if ratio is not None and ratio > 1:
-        yield f"  the gate with this audit costs {ratio:.2f} times as much as judging everything, for an interval as wide: it does not pay"
+        yield f"  the gate with this audit costs {ratio:.2f} times as much as judging everything for an interval of the same width: it does not pay"
     elif ratio is not None:
-        yield f"  the gate with this audit costs {ratio:.0%} of judging everything, for an interval as wide"
+        yield f"  the gate with this audit costs {ratio:.0%} of judging everything for an interval of the same width"
 
 
-def _lines(what: str, entry: Document, of: str = "") -> Iterator[str]:
-    found = entry.get("corrected")
-    if found is None:
+def _lines(name: str, entry: Document, condition: str = "") -> Iterator[str]:
+    correction = entry.get("corrected")
+    if correction is None:
         reasons = entry.get("reasons", {})
         if isinstance(reasons, Mapping) and (reason := reasons.get("corrected")) is not None:
-            yield f"  corrected: {what} not known: {reason['message']}"
-    elif found["held_back"]:  # else the plain mean is the corrected one
-        ends = f"95 %: {found['ci_low']:.4f} to {found['ci_high']:.4f}"
-        by = f"{found['n_audited']:,} audits of {found['held_back']:,} held back"
-        yield f"  corrected: {what} {found['mean']:.4f} ({ends}){of}; {by}{_bias(found)}"
-        yield from (f"    note: {note}" for note in found.get("notes", ()))
+            yield f"  corrected: {name} unknown: {reason['message']}"
+    elif correction["held_back"]:  # otherwise the corrected mean equals the plain mean
+        ends = f"95 %: {correction['ci_low']:.4f} to {correction['ci_high']:.4f}"
+        by = f"{correction['n_audited']:,} audits of {correction['held_back']:,} subjects held back"
+        yield f"  corrected: {name} {correction['mean']:.4f} ({ends}){condition}; {by}{_bias(correction)}"
+        yield from (f"    note: {note}" for note in correction.get("notes", ()))
 
 
-def _bias(found: Document) -> str:
-    """By how much the plain mean is wrong, where that is no chance."""
-    if found["plain_bias_low"] <= 0 <= found["plain_bias_high"]:
+def _bias(correction: Document) -> str:
+    """Return the error of the plain mean, if it is significant."""
+    if correction["plain_bias_low"] <= 0 <= correction["plain_bias_high"]:
         return ""
-    return f"; the plain one is too {'high' if found['plain_bias'] > 0 else 'low'} by {abs(found['plain_bias']):.4f}"
+    return f"; the plain mean is too {'high' if correction['plain_bias'] > 0 else 'low'} by {abs(correction['plain_bias']):.4f}"
 
 
 def _unit(done: Document) -> str:
@@ -106,14 +108,14 @@ def _unit(done: Document) -> str:
 
 
 def plan_lines(plan: Document) -> Iterator[str]:
-    """The plan of a run against what it came to."""
+    """Yield the plan of a run compared with the result."""
     for unit, cost in plan["cost"].items():
         low, high, spent = cost["low"], cost["high"], cost["spent"]
         if None in (low, high, spent) or high == spent == "0":
             continue
         inside = float(low) <= float(spent) <= float(high)
-        shown = f"{low} to {high} {unit}" if cost["mid"] is None else f"{cost['mid']} {unit} ({low} to {high})"
-        yield f"plan: {shown}; spent {spent}: {'as planned' if inside else 'NOT as planned'}"
+        planned = f"{low} to {high} {unit}" if cost["mid"] is None else f"{cost['mid']} {unit} ({low} to {high})"
+        yield f"plan: {planned}; spent {spent}: {'as planned' if inside else 'NOT as planned'}"
     width = plan["width"]
     if width["planned"] is not None and width["reached"] is not None:
-        yield f"plan: an interval {width['planned']:.4f} wide; it is {width['reached']:.4f}"
+        yield f"plan: interval width {width['planned']:.4f}; reached {width['reached']:.4f}"

@@ -1,4 +1,4 @@
-"""``dicast show``."""
+"""The command ``dicast show``."""
 
 from __future__ import annotations
 
@@ -15,37 +15,43 @@ from ..resume.reading import document, runs_of
 from ..values.errors import ConfigError
 from .options import as_json, ledger_path
 from .output import print_json
-from .subjects import ShownSubject, shown_subject
+from .subjects import SubjectHistory, subject_history
 from .summary import run_parts
 
 
 @click.command()
 @click.argument("name", metavar="RUN|SUBJECT")
-@click.option("--run", "run_id", metavar="RUN", help="The subject as this run judged it.")
-@click.option("--all", "every", is_flag=True, help="The subject in every run that judged it.")
+@click.option("--run", "run_id", metavar="RUN", help="Show the subject as this run judged it.")
+@click.option("--all", "every", is_flag=True, help="Show the subject in every run that judged it.")
 @ledger_path
 @as_json
 def show(name: str, run_id: str | None, every: bool, ledger: Path | None, as_json: bool) -> None:
-    """Show a run (its id, its pipeline's name for the newest, or last), or a subject (its id) with the verdicts on it, in the newest run that judged it."""
+    """Show a run or a subject.
+
+    A run is named by its id, by its pipeline's name (the newest run), or by the word last. A subject is named by its id, and is shown with its verdicts from the newest run that judged it.
+    """
     if every and run_id is not None:
-        raise click.UsageError("--all shows every run, and --run one of them: leave one of the two out")
-    found = read_ledger(ledger, lambda live: _find(live, name, run_id, every=every))
+        raise click.UsageError("--all shows every run and --run only one; remove one of the two")
+    result = read_ledger(ledger, lambda live: _find(live, name, run_id, every=every))
     if as_json:
-        print_json(found.json() if isinstance(found, ShownSubject) else found)
+        print_json(result.json() if isinstance(result, SubjectHistory) else result)
     else:
-        print_lines(found.lines() if isinstance(found, ShownSubject) else run_parts(found))
+        print_lines(result.lines() if isinstance(result, SubjectHistory) else run_parts(result))
 
 
-def _find(ledger: Ledger, name: str, run_id: str | None, *, every: bool) -> dict[str, Any] | ShownSubject:
-    """A run's document, or a subject; of two with one name it is the run where the name is the whole of its id, else the subject."""
+def _find(ledger: Ledger, name: str, run_id: str | None, *, every: bool) -> dict[str, Any] | SubjectHistory:
+    """Return the document of a run, or a subject.
+
+    If a run and a subject have the same name, the run is returned if *name* is its full id, else the subject.
+    """
     only = None if run_id is None else named_run(ledger, run_id)
-    of_subject = every or only is not None
-    if not of_subject and (run := find_run(ledger, name)) is not None:
+    wants_subject = every or only is not None
+    if not wants_subject and (run := find_run(ledger, name)) is not None:
         return _run(ledger, run)
-    begun = runs_of(ledger, name)
-    if not begun and not of_subject and (run := _run_of(ledger, name)) is not None:
+    starts = runs_of(ledger, name)
+    if not starts and not wants_subject and (run := _run_of(ledger, name)) is not None:
         return _run(ledger, run)
-    return shown_subject(ledger, name, begun, only, every=every)
+    return subject_history(ledger, name, starts, only, every=every)
 
 
 def _run_of(ledger: Ledger, name: str) -> str | None:
@@ -61,5 +67,5 @@ def _run(ledger: Ledger, run_id: str) -> dict[str, Any]:
 
     done = document(ledger, run_id)
     if done is None:
-        raise ConfigError(f"run {run_id} has not ended in order; dicast run FILE --resume {run_id} takes it up")
+        raise ConfigError(f"run {run_id} is not completed; dicast run FILE --resume {run_id} resumes it")
     return dict(done) | {"ledger": ledger_json(ledger)}

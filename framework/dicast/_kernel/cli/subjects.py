@@ -1,4 +1,4 @@
-"""A subject with the verdicts on it, in the runs that judged it."""
+"""A subject with its verdicts, in the runs that judged it."""
 
 from __future__ import annotations
 
@@ -20,53 +20,53 @@ from ..values.errors import ConfigError
 from ..values.rationale import RATIONALE, SCOPE
 from .summary import cut, failure_line, reply_line, tree
 
-_SHOWN = {RATIONALE: "reasons"}
-"""Words for names of signals that a reader would misunderstand."""
+_SIGNAL_WORDS = {RATIONALE: "reasons"}
+"""Clearer words for names of signals."""
 
 _NAMED = 3
-"""How many runs are named to choose from."""
+"""Number of runs named to choose from."""
 
 
 @frozen
-class FoundSubject:
-    """A subject as one run judged it: the run's ``run.started``, what was read, and what was said of it."""
+class SubjectInRun:
+    """A subject in one run: the run's ``run.started`` event, the subject as it was read, its verdicts and its failures."""
 
-    begun: Event
+    start: Event
     subject: Mapping[str, Any]
     verdicts: Sequence[Verdict]
     failures: Sequence[Mapping[str, Any]]
 
     @classmethod
-    def of(cls, ledger: Ledger, subject_id: str, begun: Event) -> FoundSubject:
-        """The subject in the run that *begun* began."""
-        wanted = Selection(begun.run_id, subject_id)
-        verdicts = [verdict(event) for event in wanted.events(ledger, EVAL_COMPLETED)]
-        failures = [failure(event) for event in wanted.events(ledger, EVAL_FAILED, RECORD_FAILED)]
-        return cls(begun, subject(ledger, subject_id, begun.run_id) or {}, verdicts, failures)
+    def of(cls, ledger: Ledger, subject_id: str, start: Event) -> SubjectInRun:
+        """Return the subject in the run of the event *start*."""
+        selection = Selection(start.run_id, subject_id)
+        verdicts = [verdict(event) for event in selection.events(ledger, EVAL_COMPLETED)]
+        failures = [failure(event) for event in selection.events(ledger, EVAL_FAILED, RECORD_FAILED)]
+        return cls(start, subject(ledger, subject_id, start.run_id) or {}, verdicts, failures)
 
     def json(self) -> dict[str, Any]:
-        """The document of one run."""
+        """Return the document for one run."""
         return {"subject": self.subject, "verdicts": self.verdicts, "failures": self.failures}
 
     def lines(self) -> Iterator[Part]:
-        """The subject, and what each verdict rests on."""
-        shown = (key for key in ("input", "output", "reference") if self.subject.get(key) is not None)
-        run = f"run {self.begun.run_id} ({self.begun.payload['name']})"
+        """Yield the subject and the evidence for each verdict."""
+        keys = (key for key in ("input", "output", "reference") if self.subject.get(key) is not None)
+        run = f"run {self.start.run_id} ({self.start.payload['name']})"
         yield Line(one_line(f"{self.subject['kind']} {short_name(self.subject['id'])}  in {run}"))
         record = self.subject.get("record", {})
         responses = record.get("responses") or {"response": record.get("response")}
-        made = {name: response for name, response in responses.items() if response is not None}
-        names = {"output": "output of the data, not judged"} if made else {}
-        yield from (f"  {names.get(key, key)}: {cut(repr(self.subject[key]))}" for key in shown)
-        yield from (f"  {name}: {cut(repr(response['content']))}" for name, response in made.items())
+        outputs = {name: response for name, response in responses.items() if response is not None}
+        names = {"output": "output of the data, not judged"} if outputs else {}
+        yield from (f"  {names.get(key, key)}: {cut(repr(self.subject[key]))}" for key in keys)
+        yield from (f"  {name}: {cut(repr(response['content']))}" for name, response in outputs.items())
         ending = self.subject.get("finish_reason")
         if normalize_stop_reason(ending) in (MAX_TOKENS, REFUSAL):
             yield one_line(f"  the output ended early: {ending}")
         if record.get("metrics"):
             yield from map(one_line, tree("metrics", record["metrics"], 1))
-        for one in self.verdicts:
-            yield Line(verdict_line(one))
-            yield from _grounds(one)
+        for verdict_ in self.verdicts:
+            yield Line(verdict_line(verdict_))
+            yield from _grounds(verdict_)
         for failed in self.failures:
             yield Line(failure_line(failed))
             if (line := reply_line(failed)) is not None:
@@ -75,56 +75,56 @@ class FoundSubject:
 
 
 @frozen
-class ShownSubject:
-    """What ``dicast show`` has to say of a subject: in the *runs* shown, and that *others* have judged it, too."""
+class SubjectHistory:
+    """Result of ``dicast show SUBJECT``: the subject in the shown *runs*, and the number of *other_runs* that judged it."""
 
-    runs: Sequence[FoundSubject]
-    others: int
+    runs: Sequence[SubjectInRun]
+    other_runs: int
     every: bool
 
     def json(self) -> dict[str, Any]:
-        """The document: of all runs together, oldest first, where *every* one is shown, and then of each under ``runs``."""
+        """Return the document; with *every*, the verdicts of all runs, oldest first, followed by the document of each run under ``runs``."""
         if not self.every:
             return self.runs[0].json()
         return {
             "subject": self.runs[0].subject,
-            "verdicts": [one for run in reversed(self.runs) for one in run.verdicts],
-            "failures": [one for run in reversed(self.runs) for one in run.failures],
-            "runs": [{"run_id": run.begun.run_id, **run.json()} for run in self.runs],
+            "verdicts": [item for run in reversed(self.runs) for item in run.verdicts],
+            "failures": [item for run in reversed(self.runs) for item in run.failures],
+            "runs": [{"run_id": run.start.run_id, **run.json()} for run in self.runs],
         }
 
     def lines(self) -> Iterator[Part]:
-        """The subject in each run that is shown, the newest first."""
+        """Yield the subject in each shown run, the newest run first."""
         for number, run in enumerate(self.runs):
             if number:
                 yield ""
             yield from run.lines()
-        if self.others:
-            yield f"also judged in {self.others:,} other run{'s' * (self.others > 1)}; --all shows them"
+        if self.other_runs:
+            yield f"also judged in {self.other_runs:,} other run{'s' * (self.other_runs > 1)}; --all shows them"
 
 
-def shown_subject(
-    ledger: Ledger, subject_id: str, begun: Sequence[Event], only: str | None, *, every: bool
-) -> ShownSubject:
-    """The subject in the first of the runs *begun* that judged it, or in the run *only*, or in *every* one.
+def subject_history(
+    ledger: Ledger, subject_id: str, starts: Sequence[Event], only: str | None, *, every: bool
+) -> SubjectHistory:
+    """Return the subject in the newest of the runs *starts* that judged it, or in the run *only*, or in *every* run.
 
-    :raises ConfigError: when none has.
+    :raises ConfigError: when none of these runs judged it.
     """
-    if not begun:
+    if not starts:
         raise ConfigError(
             f"the ledger has neither a run nor a subject {subject_id!r}; dicast runs and dicast verdicts list what it has"
         )
-    by_weight = sorted(begun, key=lambda event: run_kind(event.payload) == TOOL)  # stable: the newest of each first
-    wanted = begun if every else [event for event in by_weight if only in (None, event.run_id)][:1]
-    if not wanted:
-        named = ", ".join(event.run_id for event in begun[:_NAMED]) + (" …" if len(begun) > _NAMED else "")
-        raise ConfigError(f"run {only} has not judged {subject_id!r}; these have: {named}")
-    shown = [FoundSubject.of(ledger, subject_id, event) for event in wanted]
-    return ShownSubject(shown, len(begun) - len(wanted), every)
+    by_kind = sorted(starts, key=lambda event: run_kind(event.payload) == TOOL)  # stable: the newest of each kind first
+    selected = starts if every else [event for event in by_kind if only in (None, event.run_id)][:1]
+    if not selected:
+        examples = ", ".join(event.run_id for event in starts[:_NAMED]) + (" …" if len(starts) > _NAMED else "")
+        raise ConfigError(f"run {only} has not judged {subject_id!r}; these runs have: {examples}")
+    runs = [SubjectInRun.of(ledger, subject_id, event) for event in selected]
+    return SubjectHistory(runs, len(starts) - len(selected), every)
 
 
 def _grounds(verdict: Verdict) -> Iterator[Part]:
-    """What each metric said; of a judge its signals."""
+    """Yield the result of each metric, or the signals of a judge."""
     rows = [
         (
             f"    {score['metric']}",
@@ -134,11 +134,11 @@ def _grounds(verdict: Verdict) -> Iterator[Part]:
         )
         for score in verdict.scores
     ]
-    for one in (*verdict.skipped, *verdict.spared):
-        why = f"skipped: {one['reason']}" if "reason" in one else "spared by the gate"
-        rows.append((f"    {one['metric']}", "", "", why))
+    for entry in (*verdict.skipped, *verdict.spared):
+        reason = f"skipped: {entry['reason']}" if "reason" in entry else "not run because of the gate"
+        rows.append((f"    {entry['metric']}", "", "", reason))
     lines = [folded(line) for row in rows for line in _ground(*row).split("\n")]
-    if any("\n" in said for *_, said in rows):  # a cell has one line
+    if any("\n" in details for *_, details in rows):  # a table cell has one line
         yield from lines
     elif rows:
         yield Drawing(TextTable(("    metric", "score", "basis", ""), rows, right=("score",)), lines)
@@ -147,54 +147,59 @@ def _grounds(verdict: Verdict) -> Iterator[Part]:
     if not verdict.scores:
         by = " ".join(filter(None, (verdict.judge_kind, verdict.judge_model)))
         signals = [(key, value) for key, value in verdict.signals.items() if key != SCOPE]
-        told = sorted(signals, key=lambda signal: len(str(signal[1])))  # a long one is cut, no other
+        signals_by_length = sorted(signals, key=lambda signal: len(str(signal[1])))  # only the last one may be cut
         yield Line(
             one_line(
-                "    " + cut(", ".join([f"by {by}", *(f"{_SHOWN.get(key, key)}: {value}" for key, value in told)]))
+                "    "
+                + cut(
+                    ", ".join(
+                        [f"by {by}", *(f"{_SIGNAL_WORDS.get(key, key)}: {value}" for key, value in signals_by_length)]
+                    )
+                )
             )
         )
         if "rationale_hash" in verdict.signals and RATIONALE not in verdict.signals:
-            yield "    its reasons were not kept (capture_rationale: false, or a ledger with content: digest)"
+            yield "    its reasons were not recorded (capture_rationale: false, or a ledger with content: digest)"
 
 
 def _unseen(verdict: Verdict) -> Iterator[Line]:
-    """Yield the media that a judge or a metric saw as markers, a line for each label."""
+    """Yield the media that a judge or a metric saw as markers, one line for each label."""
     scores: Sequence[Mapping[str, Any]] = verdict.scores
     by_label = {verdict.judge: hidden_media(verdict.signals)}
     for score in scores:
         by_label[score["metric"]] = by_label.get(score["metric"], Counter()) | hidden_media(score.get("signals") or {})
     for label, counts in by_label.items():
         if counts:
-            yield Line(one_line(f"    not shown to {label}: {listed_media(counts)} (it saw markers)"))
+            yield Line(one_line(f"    not shown to {label}: {listed_media(counts)} (it received markers)"))
 
 
 def _adapted(by_label: Mapping[str, Iterable[str]]) -> Iterator[Line]:
-    """Yield the parameters that endpoints refused, a line for each label."""
+    """Yield the parameters that endpoints refused, one line for each label."""
     for label, names in by_label.items():
         yield Line(one_line(f"    adapted: [{', '.join(names)}] (refused by the endpoint of {label})"))
 
 
 def _figure(score: Mapping[str, Any]) -> str:
-    """Return the value of a metric, with its number before a range mapped it, or the number alone."""
+    """Return the value of a metric, with its raw number if a range mapped it, or the raw number alone."""
     value, raw = score["value"], score.get("raw")
     if value is None:
         return f"{raw:g} raw"
     return f"{value:.4f}" if raw in (None, value) else f"{value:.4f} (raw {raw:g})"
 
 
-def _ground(metric: str, value: str, basis: str, said: str) -> str:
-    found = f"{one_line(metric)}  {value} ({basis})" if value else one_line(metric)
-    return found + ("  " + said.replace("\n", "\n      ") if said else "")
+def _ground(metric: str, value: str, basis: str, details: str) -> str:
+    head = f"{one_line(metric)}  {value} ({basis})" if value else one_line(metric)
+    return head + ("  " + details.replace("\n", "\n      ") if details else "")
 
 
 def _value(verdict: Verdict) -> str:
     if verdict.score is not None:
         return f"{verdict.score:.4f}"
-    return "no value (held back by the proxies)" if verdict.raw is None else f"{verdict.raw:g} raw"
+    return "no value (the gate on proxy metrics failed)" if verdict.raw is None else f"{verdict.raw:g} raw"
 
 
 def verdict_line(verdict: Verdict) -> str:
-    """One verdict in one line."""
+    """Return a verdict in one line."""
     subject = f"{verdict.subject_kind} {short_name(verdict.subject_id)}"
     rubric = f"{verdict.rubric_id}@{verdict.rubric_version}"
     return one_line(

@@ -1,4 +1,4 @@
-"""What ``dicast run`` prints of a suite: the summary of each experiment, and a table of all."""
+"""Output of ``dicast run`` for a suite: the summary of each experiment, and a table of all experiments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .summary import run_parts
 
 
 def suite_json(suite: Suite) -> dict[str, Any]:
-    """What ``dicast run --json`` prints."""
+    """Return the document that ``dicast run --json`` prints."""
     documents = {name: outcome.document for name, outcome in suite.outcomes.items()}
     done = {"suite": suite.file, "baseline": suite.baseline, "experiments": documents}
     if suite.error is None:
@@ -23,38 +23,40 @@ def suite_json(suite: Suite) -> dict[str, Any]:
 
 
 def suite_parts(suite: Suite) -> Iterator[Part]:
-    """Yield the summary of each experiment, and a table of all."""
+    """Yield the summary of each experiment, and a table of all experiments."""
     documents = {name: outcome.document for name, outcome in suite.outcomes.items()}
     for done in documents.values():
         yield from run_parts(done, suite.command)
         yield ""
     yield _table(documents, suite.baseline)
     if suite.error is not None:
-        yield from ("", f"not begun: {problems_text(suite.error)}")
+        yield from ("", f"not started: {problems_text(suite.error)}")
 
 
 def _table(documents: Mapping[str, Mapping[str, Any]], baseline: str | None) -> Drawing:
     """Return a table with a row for each experiment: scored and failed subjects, the score, the means of labels and criteria, and the cost."""
     means = {name: _means(done) for name, done in documents.items()}
-    names = list(dict.fromkeys(name for found in means.values() for name in found))
+    names = list(dict.fromkeys(name for run_means in means.values() for name in run_means))
     rows = []
     for name, done in documents.items():
         score = done["score"] and done["score"]["mean"]
         figures = [score, *(means[name].get(column) for column in names)]
-        shown = ["-" if figure is None else f"{figure:.4f}" for figure in figures]
+        cells = ["-" if figure is None else f"{figure:.4f}" for figure in figures]
         title = f"{name} (baseline)" if name == baseline else name
-        rows.append([title, f"{done['scored']:,}", f"{done['failed']:,}", *shown, done["cost"].get("usd") or "unknown"])
+        rows.append([title, f"{done['scored']:,}", f"{done['failed']:,}", *cells, done["cost"].get("usd") or "unknown"])
     heads = ["EXPERIMENT", "SCORED", "FAILED", "SCORE", *names, "USD"]
     table = TextTable(heads, rows, right=heads[1:], whole=heads[1:])
     return Drawing(table, [*table.lines()])
 
 
 def _means(done: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the mean of each label where the run has several, and of each criterion from the first aggregate that has them."""
+    """Return the mean of each label if the run has several, and of each criterion from the first aggregate with criteria."""
     labels = done.get("labels") or {}  # a run that was not started has none
     means = {label: figures["mean"] for label, figures in labels.items()} if len(labels) > 1 else {}
-    for found in done["aggregates"].values():
-        criteria = (found or {}).get("criteria")
+    for aggregate in done["aggregates"].values():
+        criteria = (aggregate or {}).get("criteria")
         if isinstance(criteria, Mapping):
-            return means | {name: one.get("mean") for name, one in criteria.items() if isinstance(one, Mapping)}
+            return means | {
+                name: criterion.get("mean") for name, criterion in criteria.items() if isinstance(criterion, Mapping)
+            }
     return means
