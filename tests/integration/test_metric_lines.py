@@ -157,5 +157,8 @@ def test_several_labels_need_a_primary(shop):
     shop.rows(0.5)
     done = lines(shop, "metrics: [fake/act]\njudges: [fake/opinion]\n")
     assert done.code == 2
-    assert "the file has several labels (metrics, fake/opinion): choose the label of METRIC score with --primary" in done.err
+    assert (
+        "the file has several labels (metrics, fake/opinion): choose the label of METRIC score with --primary"
+        in done.err
+    )
     assert lines(shop, "metrics: [fake/act]\njudges: [fake/opinion]\n", "--primary", "metrics").code == 0
