@@ -243,9 +243,8 @@ def installed(folder: Path) -> str:
     ]
     if any(need.startswith(f"{project['name']}>") for need in root["dependencies"]):
         extras = []
-    command = " or ".join(f"`--extra {name}`" for name in extras[1:])
-    install = f"An extra: `uv sync --inexact --extra {extras[0]}`" if extras else "Part of a plain install"
-    sentence = f"{' or '.join(filter(None, (install, command)))}."
+    ways = " or ".join(f"`uv sync --inexact --extra {name}`" for name in extras)
+    sentence = f"An extra: {ways}." if extras else "Part of a plain install."
     commands = [f"`dicast {name}`" for name in project.get("entry-points", {}).get("dicast.commands", {})]
     return sentence + (
         f" It adds {' and '.join(filter(None, [', '.join(commands[:-1]), commands[-1]]))}." if commands else ""

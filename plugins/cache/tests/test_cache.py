@@ -31,7 +31,7 @@ from dicast import (
     estimate,
 )
 from dicast.testing import FakeChatModel, run_pipeline, sample
-from dicast_cache import Chat
+from dicast_cache.cache import Chat
 
 PRICE = Cost("0.01")
 
@@ -280,7 +280,7 @@ def test_reply_that_cannot_be_kept_counts_and_is_told_of(ask, path, caplog):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TRIGGER full BEFORE INSERT ON requests BEGIN SELECT RAISE(FAIL, 'disk full'); END")
     assert ask(Chat(FakeChatModel("yes"), path), question())[0].text == "yes"
-    assert f"a reply could not be kept in {path}: disk full" in caplog.text
+    assert f"a reply could not be stored in {path}: disk full" in caplog.text
 
 
 ASKER = """
@@ -288,7 +288,7 @@ import asyncio, sys
 from pathlib import Path
 from dicast import ChatRequest, Message, RunContext
 from dicast.testing import FakeChatModel
-from dicast_cache import Chat
+from dicast_cache.cache import Chat
 
 async def work(path):
     chat = Chat(FakeChatModel(lambda request: request.messages[0].content), path)

@@ -11,7 +11,7 @@ import pytest
 
 from dicast import ChatRequest, Failure, Message
 from dicast.testing import FakeChatModel
-from dicast_cache import Chat
+from dicast_cache.cache import Chat
 
 LONG = "The answer is long. " * 30
 

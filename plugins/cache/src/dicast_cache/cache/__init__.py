@@ -1,4 +1,4 @@
-"""Recorded replies in place of a model."""
+"""The plugin ``cache``: a chat model that is asked each request once."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ __all__ = ["Chat"]
 
 @hookimpl
 def dicast_models() -> list[type[Chat]]:
-    """Offer ``replay/chat``."""
+    """Return the model ``cache/chat``."""
     return [Chat]

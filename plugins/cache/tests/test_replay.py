@@ -31,7 +31,7 @@ from dicast import (
     estimate,
 )
 from dicast.testing import FakeChatModel, run_pipeline, sample
-from dicast_replay import Chat
+from dicast_cache.replay import Chat
 
 HEADER = '{"dicast_replay": 1}\n'
 PRICE = Cost("0.01")
@@ -296,7 +296,7 @@ def test_full_disk_is_a_failure_with_its_cost_and_leaves_no_half_line(path, monk
     record(path, "yes", question("first"))
     before = path.read_bytes()
     write = os.write
-    monkeypatch.setattr("dicast_replay.recording.os.write", lambda file, data: write(file, data[:20]))
+    monkeypatch.setattr("dicast_cache.replay.recording.os.write", lambda file, data: write(file, data[:20]))
     _, (failure,) = record(path, "yes", question())
     assert (failure.kind, failure.cost) == ("judge_call_failed", PRICE)
     assert "only 20 of" in failure.message
@@ -308,7 +308,7 @@ import asyncio, sys
 from pathlib import Path
 from dicast import ChatRequest, Message, RunContext
 from dicast.testing import FakeChatModel
-from dicast_replay import Chat
+from dicast_cache.replay import Chat
 
 async def work(path, name):
     chat = Chat(path, FakeChatModel("x" * 5000))

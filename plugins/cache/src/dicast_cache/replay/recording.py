@@ -139,7 +139,7 @@ def _created(path: Path) -> int:
 
 
 def _wrong_format(found: object) -> str | None:
-    return None if found == FORMAT else f"the recording has format {found!r}, dicast-replay reads format {FORMAT}"
+    return None if found == FORMAT else f"the recording has format {found!r}, this version reads format {FORMAT}"
 
 
 def _kept(data: Mapping[str, Any]) -> KeptReply:
