@@ -1,7 +1,7 @@
 """Measure the kernel's house: names defined twice, import circles, and the route of a row; ``python benchmarks/house.py``.
 
-A name counts as defined twice where two modules define a public class or function of it at their top. Circles count imports for
-type checking too. The route is that of one row of a small pipeline with three free metrics: *moves* are the steps from one kernel
+A name counts as defined twice where two modules define a public class or function of it at their top. Circles count imports
+inside functions and for type checking too. The route is that of one row of a small pipeline with three free metrics: *moves* are the steps from one kernel
 module to another while a row of the batch is judged, *entered* the kernel modules that run at least one function.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
@@ -32,10 +32,10 @@ def sources(root: Path = ROOT) -> dict[str, Path]:
 
 
 def imported(name: str, path: Path, modules: Mapping[str, Path]) -> set[str]:
-    """The modules among *modules* that module *name* imports at its top, imports for type checking included."""
+    """Return the modules among *modules* that module *name* imports, in functions and for type checking included."""
     found = set()
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in _top(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -44,14 +44,6 @@ def imported(name: str, path: Path, modules: Mapping[str, Path]) -> set[str]:
             inner = {f"{base}.{alias.name}" for alias in node.names}
             found |= inner & set(modules) or {base}
     return (found & set(modules)) - {name}
-
-
-def _top(node: ast.AST) -> Iterator[ast.AST]:
-    """The statements that run when a module is imported, or that a type checker reads: none inside a function."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield child
-            yield from _top(child)
 
 
 def circles(modules: Mapping[str, Path]) -> list[list[str]]:

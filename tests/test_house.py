@@ -20,7 +20,7 @@ def house():
     return module
 
 
-def test_there_is_no_circle_of_imports_those_for_type_checking_included(house):
+def test_no_modules_import_one_another_in_functions_and_for_type_checking_included(house):
     assert house.circles(house.sources()) == []
 
 
@@ -29,6 +29,14 @@ def test_a_circle_through_imports_for_type_checking_is_found(house, tmp_path):
     one.write_text("from two import x\n")
     two.write_text("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from one import y\n")
     three.write_text("import one\ndef later():\n    import three\n")
+    assert house.circles({"one": one, "two": two, "three": three}) == [["one", "two"]]
+
+
+def test_a_circle_through_imports_inside_functions_is_found(house, tmp_path):
+    one, two, three = (tmp_path / f"{name}.py" for name in ("one", "two", "three"))
+    one.write_text("def later():\n    from two import x\n    import three\n")
+    two.write_text("class Y:\n    async def open(self):\n        import one\n")
+    three.write_text("import os\n")
     assert house.circles({"one": one, "two": two, "three": three}) == [["one", "two"]]
 
 

@@ -10,7 +10,7 @@ import pytest
 from dicast import Answered, Cost, Failure, Reply, Subject, Usage, estimate
 from dicast.testing import FakeChatModel, run_pipeline
 from dicast_prompt import Chat
-from dicast_prompt.chat import Criterion
+from dicast_prompt.criterion import Criterion
 
 ROWS = [
     Subject("row", "q1", input="2 + 2?", reference="4", context={"category": "math"}, session_id="s1"),

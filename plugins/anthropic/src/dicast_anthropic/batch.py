@@ -26,8 +26,6 @@ _NOT_COUNTED = {"counts": False}
 SHARE = Decimal("0.5")
 """Price of a call in a batch, as a share of the list price."""
 
-WINDOW = 24 * 3600.0
-"""Seconds in which the API processes a batch."""
 
 MAX_ITEMS = 100_000
 

@@ -7,13 +7,13 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import attrs
 import orjson
 
-from dicast import AccessRefused, BatchLog, ChatRequest, Cost, Reply, RunContext
+from dicast import AccessRefused, BatchLog, ChatRequest, Cost, Reply, RunContext, Secret, Usage
 from dicast.toolkit.batches import BatchModel, EndpointBatch, ItemFault, Unconfirmed, open_batches
 from dicast.toolkit.batches.requests import MOST_PAGES, BatchClient, batches_on, endless_list, json_object
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
@@ -22,7 +22,7 @@ from dicast.toolkit.endpoint.client import Client, connect
 from dicast.toolkit.endpoint.media import MediaReader, count_media
 
 from .accepted import Accepted
-from .batch import WINDOW, Batch
+from .chat import Chat
 from .live import NO_LOGPROBS
 from .replies import Unreadable, read_reply
 from .requests import body, media_block
@@ -34,8 +34,33 @@ _RESULT_BYTES = 2**31
 _REQUEST_BYTES = 256 * 10**6
 
 
+WINDOW = 24 * 3600.0
+"""Seconds in which the API processes a batch."""
+
+
+class BatchOptions(Protocol):
+    """The options of ``anthropic/batch``; *chat* is the same model without batches."""
+
+    @property
+    def model(self) -> str: ...  # noqa: D102
+    @property
+    def base_url(self) -> str: ...  # noqa: D102
+    @property
+    def proxy(self) -> Secret | None: ...  # noqa: D102
+    @property
+    def poll(self) -> float: ...  # noqa: D102
+    @property
+    def max_items(self) -> int: ...  # noqa: D102
+    @property
+    def chat(self) -> Chat: ...  # noqa: D102
+
+    def estimate_for(self, request: ChatRequest, accepted: Accepted) -> Cost: ...  # noqa: D102
+    def cost(self, usage: Usage) -> Cost: ...  # noqa: D102
+    def identity(self) -> dict[str, object]: ...  # noqa: D102
+
+
 @asynccontextmanager
-async def open_batch_model(options: Batch, run: RunContext) -> AsyncIterator[BatchModel]:
+async def open_batch_model(options: BatchOptions, run: RunContext) -> AsyncIterator[BatchModel]:
     """Open the live object of *options* for *run*."""
     address, chat = Address(options.base_url, model=options.model), options.chat
     # The first request shows whether there is an endpoint; once a batch is under way, one that is away for hours is waited for.
@@ -66,7 +91,7 @@ class MessageBatches:
 
     max_bytes = _REQUEST_BYTES
 
-    def __init__(self, options: Batch, client: Client) -> None:
+    def __init__(self, options: BatchOptions, client: Client) -> None:
         self._options, self._client, self.max_items = options, BatchClient(client), options.max_items
         self._path = f"{options.chat.path}/batches"
         self._accepted = Accepted()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 import attrs
 import orjson
 
-from dicast import AccessRefused, ChatRequest, Cost, Failure, Reply
+from dicast import AccessRefused, ChatRequest, Cost, Failure, Reply, Secret, Usage
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
 from dicast.toolkit.endpoint.client import OK, Client, Exchange, connect
 from dicast.toolkit.endpoint.first_call import FirstCall
@@ -16,9 +17,8 @@ from dicast.toolkit.endpoint.media import MediaReader, count_media
 from dicast.toolkit.media_tokens import most_input_tokens
 
 from .accepted import Accepted, is_about_form, is_sealed
-from .chat import Chat
 from .replies import Unreadable, read_reply
-from .requests import body, media_block
+from .requests import RequestOptions, body, media_block
 
 _REFUSED = (400, 422)
 _MOST_FORMS = 16
@@ -32,6 +32,27 @@ NO_LOGPROBS = (
 _NO_FORM = "the reply has no seal, so its form depends on response_format; write seal: true, or use another model"
 
 
+class LiveOptions(RequestOptions, Protocol):
+    """The options of ``anthropic/chat``, with the address, the headers and the secrets of its requests."""
+
+    @property
+    def base_url(self) -> str: ...  # noqa: D102
+    @property
+    def path(self) -> str: ...  # noqa: D102
+    @property
+    def proxy(self) -> Secret | None: ...  # noqa: D102
+    @property
+    def tokens_per_minute(self) -> float | None: ...  # noqa: D102
+    @property
+    def is_assumed_free(self) -> bool: ...  # noqa: D102
+
+    def estimate_for(self, request: ChatRequest, accepted: Accepted) -> Cost: ...  # noqa: D102
+    def cost(self, usage: Usage) -> Cost: ...  # noqa: D102
+    def identity(self) -> dict[str, object]: ...  # noqa: D102
+    def sent_headers(self) -> dict[str, str]: ...  # noqa: D102
+    def secrets(self) -> set[str]: ...  # noqa: D102
+
+
 @attrs.frozen
 class _Sent:
     """A *request* as it was sent, with the parameters that were *accepted*, and its *reply*."""
@@ -40,7 +61,7 @@ class _Sent:
     accepted: Accepted
     reply: Reply
 
-    def is_used_up(self, chat: Chat) -> bool:
+    def is_used_up(self, chat: LiveOptions) -> bool:
         """Return whether thinking left no tokens for the answer."""
         usage = self.reply.usage
         has_thought = self.accepted.is_thinking(chat) or (usage is not None and usage.reasoning_tokens > 0)
@@ -48,7 +69,7 @@ class _Sent:
 
 
 @asynccontextmanager
-async def open_live(chat: Chat, concurrency: int) -> AsyncIterator[Live]:
+async def open_live(chat: LiveOptions, concurrency: int) -> AsyncIterator[Live]:
     """Open the client of *chat* for a run that judges *concurrency* subjects at the same time."""
     proxy = chat.proxy.value if chat.proxy else None
     address, limits = Address(chat.base_url, model=chat.model), ClientLimits.of(chat)
@@ -61,7 +82,7 @@ async def open_live(chat: Chat, concurrency: int) -> AsyncIterator[Live]:
 class Live:
     """Answers requests by asking the API."""
 
-    def __init__(self, chat: Chat, client: Client) -> None:
+    def __init__(self, chat: LiveOptions, client: Client) -> None:
         self._chat, self._client = chat, client
         self._accepted = Accepted()
         self._first = FirstCall()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from dicast import ChatRequest, Media, Message
 
-from .accepted import Accepted
-
-if TYPE_CHECKING:
-    from .chat import Chat
+from .accepted import Accepted, ChatOptions
 
 TOOL = "reply"
 IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
@@ -24,7 +21,16 @@ _OF_SCHEMAS = ("properties", "$defs", "definitions", "patternProperties")
 _OF_VALUES = ("enum", "const", "default", "required", "examples")
 
 
-def body(chat: Chat, request: ChatRequest, accepted: Accepted) -> dict[str, Any]:
+class RequestOptions(ChatOptions, Protocol):
+    """The options that decide the body of a request."""
+
+    @property
+    def stop(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def extra_body(self) -> Mapping[str, Any]: ...  # noqa: D102
+
+
+def body(chat: RequestOptions, request: ChatRequest, accepted: Accepted) -> dict[str, Any]:
     """Return the body for *request*, with the parameters that the model accepts."""
     room = accepted.room(chat, request)
     data: dict[str, Any] = {
@@ -63,7 +69,7 @@ def _merged(data: dict[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     return data
 
 
-def _system(chat: Chat, messages: Iterable[Message], accepted: Accepted) -> list[dict[str, Any]]:
+def _system(chat: RequestOptions, messages: Iterable[Message], accepted: Accepted) -> list[dict[str, Any]]:
     return [
         block
         for message in messages
@@ -72,7 +78,7 @@ def _system(chat: Chat, messages: Iterable[Message], accepted: Accepted) -> list
     ]
 
 
-def _turns(chat: Chat, messages: Iterable[Message], accepted: Accepted) -> list[dict[str, Any]]:
+def _turns(chat: RequestOptions, messages: Iterable[Message], accepted: Accepted) -> list[dict[str, Any]]:
     """Return the messages of user and assistant; neighbors of one role are one message, since roles have to alternate."""
     turns: list[dict[str, Any]] = []
     for message in messages:
@@ -86,7 +92,7 @@ def _turns(chat: Chat, messages: Iterable[Message], accepted: Accepted) -> list[
     return [turn if turn["content"] else {**turn, "content": ""} for turn in turns]
 
 
-def _blocks(chat: Chat, message: Message, accepted: Accepted, *, media: bool = True) -> list[dict[str, Any]]:
+def _blocks(chat: RequestOptions, message: Message, accepted: Accepted, *, media: bool = True) -> list[dict[str, Any]]:
     """Return the content blocks of *message*; the API refuses blocks without a visible character."""
     has_parts = bool(media and message.parts)
     blocks: list[dict[str, Any]] = []

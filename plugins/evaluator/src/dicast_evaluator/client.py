@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 import attrs
 import orjson
 
-from dicast import AccessRefused, ConfigError, Failure, RawScore, Subject
+from dicast import AccessRefused, ConfigError, Failure, RawScore, Secret, Subject
 from dicast.toolkit.endpoint import Address, ClientLimits, options
 from dicast.toolkit.endpoint import client as endpoint
 from dicast.toolkit.endpoint.faults import ConnectionFault
 from dicast.toolkit.http_reply import ReplyRefused
 
-from .http import Http
 from .options import GRACE_SECONDS
 from .payload import of_subject
 from .preflight import PREFLIGHT_SECONDS, answer_problem, preflight_payload
-from .result import answer
+from .result import ScoreRange, answer
 
 _NO_ACCESS = (401, 403, 404)
 _SHOWN = 500
+
+
+class HttpOptions(Protocol):
+    """The options of ``evaluator/http`` that its client reads."""
+
+    @property
+    def url(self) -> str: ...  # noqa: D102
+    @property
+    def headers(self) -> Mapping[str, Secret]: ...  # noqa: D102
+    @property
+    def max_output_bytes(self) -> int: ...  # noqa: D102
+    @property
+    def timeout(self) -> float: ...  # noqa: D102
+    @property
+    def task_model(self) -> str | None: ...  # noqa: D102
+    @property
+    def score_range(self) -> ScoreRange: ...  # noqa: D102
 
 
 class NoReply(Exception):
@@ -35,7 +52,7 @@ class NoReply(Exception):
 
 
 @asynccontextmanager
-async def connect(component: Http, concurrency: int) -> AsyncIterator[Client]:
+async def connect(component: HttpOptions, concurrency: int) -> AsyncIterator[Client]:
     """Open the live object of *component* for a run that asks about *concurrency* rows at the same time."""
     address = Address(component.url, option="url", reply_option="max_output_bytes")
     limits = ClientLimits(timeout=component.timeout, max_reply_bytes=component.max_output_bytes)
@@ -48,7 +65,7 @@ async def connect(component: Http, concurrency: int) -> AsyncIterator[Client]:
 class Client:
     """Asks the evaluator about rows."""
 
-    options: Http
+    options: HttpOptions
     client: endpoint.Client
 
     @property

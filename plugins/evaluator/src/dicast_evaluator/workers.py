@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import orjson
@@ -18,8 +18,28 @@ from .options import GRACE_SECONDS, command_words
 from .payload import environment, of_subject
 from .preflight import PREFLIGHT_SECONDS, missing, preflight_payload, refused, warn_if_coerced
 from .process import Gone, Process
-from .result import BadResult, problem, read
-from .worker import Worker
+from .result import BadResult, ScoreRange, problem, read
+
+
+class WorkerOptions(Protocol):
+    """The options of ``evaluator/worker`` that its workers read."""
+
+    @property
+    def command(self) -> str | tuple[str, ...]: ...  # noqa: D102
+    @property
+    def workers(self) -> int: ...  # noqa: D102
+    @property
+    def cwd(self) -> Path | None: ...  # noqa: D102
+    @property
+    def env(self) -> Mapping[str, str]: ...  # noqa: D102
+    @property
+    def max_line_bytes(self) -> int: ...  # noqa: D102
+    @property
+    def timeout(self) -> float: ...  # noqa: D102
+    @property
+    def task_model(self) -> str | None: ...  # noqa: D102
+    @property
+    def score_range(self) -> ScoreRange: ...  # noqa: D102
 
 
 class Unanswered(Exception):
@@ -47,7 +67,7 @@ class _Place:
 class Workers:
     """Asks the workers about rows."""
 
-    def __init__(self, options: Worker, base: Path, concurrency: int) -> None:
+    def __init__(self, options: WorkerOptions, base: Path, concurrency: int) -> None:
         self._options, self._words = options, command_words(options.command)
         self._folder = base if options.cwd is None else options.cwd
         self._env = {**options.env, **environment(options.task_model)}

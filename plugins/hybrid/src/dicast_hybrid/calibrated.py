@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
 import attrs
 
 from dicast import (
     ConfigError,
     Failure,
+    Judge,
     Judgment,
     Query,
     RunContext,
@@ -22,17 +24,33 @@ from dicast import (
 from dicast.reading import output_digest
 from dicast.signals import TextLengths, TrustModel, feature_values, signal_numbers
 
-from .audit import Watch
-from .cascade import Cascade, has_thumb, over_feedback, total, wanted_rubric
+from .audit import Audit, Watch
 from .document import Calibrated as Document
 from .document import answered, check_stages, read_document
 from .gold_audits import GoldAudits, Waiting
+from .rules import has_thumb, over_feedback, total, wanted_rubric
 
 AUDITED, REVOKED = "calibration.audited", "calibration.revoked"
 _ENDS = {
     "revoked": "audits disagreed too often",
     "fingerprint": "the model that answers is not the calibrated model",
 }
+
+
+class Stages(Protocol):
+    """A cascade, with its rule for the subjects that the calibration does not decide."""
+
+    @property
+    def stages(self) -> tuple[Judge, ...]: ...  # noqa: D102
+    @property
+    def calibration(self) -> Path | None: ...  # noqa: D102
+    @property
+    def audit(self) -> Audit | None: ...  # noqa: D102
+    @property
+    def escalate_over_feedback(self) -> bool: ...  # noqa: D102
+
+    def judge(self, subject: Subject, children: Sequence[Verdict]) -> Awaitable[Judgment | Failure]: ...  # noqa: D102
+    def outcome(self, subject: Subject, answers: Sequence[Judgment | Failure]) -> Judgment | Failure: ...  # noqa: D102
 
 
 @attrs.define
@@ -79,14 +97,14 @@ class Step:
 class Calibrated:
     """The live object of a cascade with a calibration."""
 
-    cascade: Cascade
+    cascade: Stages
     document: Document
     steps: tuple[Step, ...]
     run: RunContext = attrs.field(repr=False)
     gold: GoldAudits | None = attrs.field(default=None, repr=False)
 
     @classmethod
-    def of(cls, cascade: Cascade, run: RunContext) -> Calibrated:
+    def of(cls, cascade: Stages, run: RunContext) -> Calibrated:
         """Read the calibration of *cascade* and its audits so far.
 
         :raises ConfigError: if the calibration is for other stages.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ import attrs
 
 from dicast import (
     ConfigError,
-    Cost,
     Failure,
     Judge,
     Judgment,
@@ -25,12 +24,12 @@ from dicast import (
 from dicast.signals import signal_numbers
 
 from .audit import Audit
+from .rules import SKIPPED, has_thumb, over_feedback, total, wanted_rubric
 
 VERSION = "1.0.0"
 """Version of the rubrics ``turn-hybrid-v1``, ``workload-hybrid-v1`` and so on, which stand for the rule in :class:`Cascade`."""
 
-SKIPPED, THROTTLED = "escalation_skipped", "throttled_reason"
-FEEDBACK, THUMBS = "explicit_feedback", ("thumbs_up", "thumbs_down")
+THROTTLED = "throttled_reason"
 
 Threshold = float | tuple[float, ...]
 
@@ -209,25 +208,6 @@ class Cascade:
         )
 
 
-def wanted_rubric(subject: Subject) -> object:
-    """Return the rubric in a workload's ``evaluate`` block, or None if the cascade decides by confidence."""
-    block = subject.context.get("evaluate") if subject.kind == "workload" else None
-    return block.get("rubric") if isinstance(block, Mapping) else None
-
-
-def has_thumb(subject: Subject) -> bool:
-    """Return whether a turn has a thumb from its user."""
-    if subject.kind != "turn":
-        return False
-    ratings = (event.payload.get("rating") for event in subject.events if event.type == "feedback.explicit")
-    return any(rating in THUMBS for rating in ratings)
-
-
-def over_feedback(answer: Judgment) -> Judgment:
-    """Return *answer* marked as not escalated because of the user's thumb."""
-    return attrs.evolve(answer, signals={**answer.signals, SKIPPED: FEEDBACK})
-
-
 def _first(answer: Judgment | Failure) -> dict[str, object]:
     """Return the signals of the first stage, with the names of a heuristic's signals."""
     if isinstance(answer, Failure):
@@ -255,9 +235,3 @@ def _skip_reason(failure: Failure) -> dict[str, object]:
     if failure.throttled_reason is not None:
         return {SKIPPED: "budget_exhausted", THROTTLED: failure.throttled_reason}
     return {SKIPPED: failure.kind}
-
-
-def total(answers: Sequence[Judgment | Failure]) -> Cost:
-    """Return the total cost of *answers* in the unit of the last cost. Costs in other units are not converted."""
-    costs = [answer.cost for answer in answers if not answer.cost.is_zero]
-    return sum((cost for cost in costs if cost.unit == costs[-1].unit), Cost.zero())

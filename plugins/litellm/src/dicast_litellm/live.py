@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 import attrs
 import httpx
 import orjson
 
-from dicast import AccessRefused, Cost
+from dicast import AccessRefused, Cost, Secret
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits, options
+from dicast.toolkit.endpoint.chat_form import ChatOptions
 from dicast.toolkit.endpoint.chat_loop import ChatLoop, ReadReply
 from dicast.toolkit.endpoint.client import OK, Client, Exchange
 from dicast.toolkit.endpoint.faults import causes, quiet_retries
 from dicast.toolkit.http_reply import ReplyRefused
 
-from .chat import Chat
 from .library import forget_clients, load, secrets_around, silent_logging
 from .passage import Passage
 from .replies import read, read_usage
@@ -41,8 +41,25 @@ _NO_CREDENTIALS = (
 """The errors of the libraries of AWS and Google Cloud without credentials."""
 
 
+class LibraryOptions(ChatOptions, Protocol):
+    """The options of ``litellm/chat``, with the address and the keys of its requests."""
+
+    @property
+    def api_base(self) -> str | None: ...  # noqa: D102
+    @property
+    def api_key(self) -> Secret | None: ...  # noqa: D102
+    @property
+    def extra_headers(self) -> Mapping[str, str | Secret]: ...  # noqa: D102
+    @property
+    def timeout(self) -> float: ...  # noqa: D102
+    @property
+    def tls(self) -> str: ...  # noqa: D102
+    @property
+    def max_reply_bytes(self) -> int: ...  # noqa: D102
+
+
 @asynccontextmanager
-async def open_live(chat: Chat, concurrency: int) -> AsyncIterator[ChatLoop[Completion]]:
+async def open_live(chat: LibraryOptions, concurrency: int) -> AsyncIterator[ChatLoop[Completion]]:
     """Open the live object of *chat*; nothing is imported or connected before the first call."""
     secrets = options.secret_values(chat.api_key, chat.extra_headers) | set(secrets_around())
     address = Address(chat.api_base or "", model=chat.model, option="api_base")
@@ -68,7 +85,7 @@ class Completion:
 class Library:
     """Sends requests through litellm, which is imported with the first."""
 
-    def __init__(self, chat: Chat, client: Client) -> None:
+    def __init__(self, chat: LibraryOptions, client: Client) -> None:
         self._chat, self._client = chat, client
         self._litellm: Any = None
         self._loading = asyncio.Lock()
@@ -113,7 +130,7 @@ class Library:
                 from .wire import wire_of  # it needs litellm
 
                 forget_clients(litellm)  # of others in this process, which lead elsewhere
-                self._wire = wire_of(self._session, self._chat)
+                self._wire = wire_of(self._session, self._chat.tls, self._chat.max_reply_bytes)
                 self._litellm = litellm
 
     async def _send(self, call: Exchange, body: dict[str, Any]) -> Completion | Answer:

@@ -16,7 +16,6 @@ from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler, get_ssl_con
 from dicast.toolkit.endpoint import Answer
 from dicast.toolkit.http_reply import IDENTITY, ReplyReader
 
-from .chat import Chat
 from .passage import Passage
 
 _IN_USE: ContextVar[tuple[Wire, Passage] | None] = ContextVar("dicast_litellm_wire", default=None)
@@ -76,14 +75,17 @@ class Wire(LiteLLMAiohttpTransport):
         return await super()._get_proxy_settings(request) if request.url.scheme == "https" else None
 
 
-def wire_of(session: aiohttp.ClientSession, chat: Chat) -> Wire:
-    """Return a wire with the options of *chat*, which litellm takes for each request while the wire is in use."""
+def wire_of(session: aiohttp.ClientSession, tls: str, max_reply_bytes: int) -> Wire:
+    """Return a wire that litellm uses for each request while it is in use.
+
+    :param tls: ``verified`` checks certificates although the environment switches this off.
+    """
     certificates = get_ssl_configuration()
-    if certificates is False and chat.tls == "verified":
+    if certificates is False and tls == "verified":
         certificates = get_ssl_configuration(ssl_verify=True)
     if not getattr(AsyncHTTPHandler.create_async_transport, "by_dicast", False):
         _divert()
-    return Wire(session, certificates, chat.max_reply_bytes)
+    return Wire(session, certificates, max_reply_bytes)
 
 
 class _Switch(httpx.AsyncBaseTransport):

@@ -7,13 +7,13 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import attrs
 import orjson
 
-from dicast import ChatRequest, Cost, Reply, RunContext
+from dicast import ChatRequest, Cost, Reply, RunContext, Secret, Usage
 from dicast.toolkit.batches import BatchModel, EndpointBatch, ItemFault, Unconfirmed, open_batches, seconds_of
 from dicast.toolkit.batches.requests import FINE, MOST_PAGES, BatchClient, batches_on, endless_list, json_object
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
@@ -25,8 +25,7 @@ from dicast.toolkit.endpoint.media import MediaReader, count_media
 from dicast.toolkit.endpoint.parameters import SYSTEM_ROLE, named_parameter
 
 from .answers import Unreadable, read_body, read_reply
-from .batch import Batch
-from .chat import OPENAI
+from .chat import OPENAI, Chat
 
 _PATH = "/chat/completions"
 _ENDED = ("completed", "failed", "expired", "cancelled")
@@ -50,8 +49,31 @@ ADAPTABLE = LIMITS | {
 """The parameters that are left out or translated where the items of a batch were refused for them."""
 
 
+class BatchOptions(Protocol):
+    """The options of ``openai/batch``; *chat* is the same model without batches."""
+
+    @property
+    def model(self) -> str: ...  # noqa: D102
+    @property
+    def address(self) -> str: ...  # noqa: D102
+    @property
+    def proxy(self) -> Secret | None: ...  # noqa: D102
+    @property
+    def window(self) -> str: ...  # noqa: D102
+    @property
+    def poll(self) -> float: ...  # noqa: D102
+    @property
+    def max_items(self) -> int: ...  # noqa: D102
+    @property
+    def chat(self) -> Chat: ...  # noqa: D102
+
+    def estimate(self, request: ChatRequest, room: int | None = None) -> Cost: ...  # noqa: D102
+    def cost(self, usage: Usage) -> Cost: ...  # noqa: D102
+    def identity(self) -> dict[str, object]: ...  # noqa: D102
+
+
 @asynccontextmanager
-async def open_batch_model(options: Batch, run: RunContext) -> AsyncIterator[BatchModel]:
+async def open_batch_model(options: BatchOptions, run: RunContext) -> AsyncIterator[BatchModel]:
     """Open the live object of *options* for *run*."""
     address = Address(options.address, model=options.model)
     # The first upload shows whether there is an endpoint; once a batch is under way, one that is away for hours is waited for.
@@ -83,7 +105,7 @@ class BatchRequests:
 
     max_bytes = _FILE_BYTES
 
-    def __init__(self, options: Batch, client: Client) -> None:
+    def __init__(self, options: BatchOptions, client: Client) -> None:
         self._options, self._client, self.max_items = options, BatchClient(client), options.max_items
         self._form, self._room, self._is_sealed = _first_form(options), options.chat.reasoning_room(), True
         self._media, self._kinds_sent = MediaReader(is_carried), set[str]()
@@ -261,7 +283,7 @@ def is_sealed(request: ChatRequest) -> bool:
     return any(f"seal: {nonce}" in request.messages[-1].content for nonce in request.nonces)
 
 
-def _first_form(options: Batch) -> RequestForm:
+def _first_form(options: BatchOptions) -> RequestForm:
     """Return the form of the first batch. A refused parameter costs a whole window, so parameters that OpenAI refuses are not sent to OpenAI."""
     form = RequestForm.of(options.chat)
     if options.address != OPENAI:

@@ -4,24 +4,36 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
-from dicast import Cost
+from dicast import Cost, Secret
 from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
+from dicast.toolkit.endpoint.chat_form import ChatOptions
 from dicast.toolkit.endpoint.chat_loop import ChatLoop, ReadReply
 from dicast.toolkit.endpoint.client import Client, Exchange, connect
 
 from .answers import ErrorInside, Unreadable, read_body, read_reply, shows_reasoning
-from .chat import Chat
 from .usage import reported_cost
 
 _PATH = "/chat/completions"
 
 
+class EndpointOptions(ChatOptions, Protocol):
+    """The options of ``openai/chat``, with the address, the headers and the secrets of its requests."""
+
+    @property
+    def address(self) -> str: ...  # noqa: D102
+    @property
+    def proxy(self) -> Secret | None: ...  # noqa: D102
+
+    def sent_headers(self) -> dict[str, str]: ...  # noqa: D102
+    def secrets(self) -> set[str]: ...  # noqa: D102
+
+
 @asynccontextmanager
-async def open_endpoint(options: Chat, concurrency: int) -> AsyncIterator[ChatLoop[Answer]]:
+async def open_endpoint(options: EndpointOptions, concurrency: int) -> AsyncIterator[ChatLoop[Answer]]:
     """Open the live object of *options* for a run that judges *concurrency* subjects at the same time."""
     address = Address(options.address, model=options.model)
     proxy = options.proxy.value if options.proxy else None
@@ -39,7 +51,7 @@ async def open_endpoint(options: Chat, concurrency: int) -> AsyncIterator[ChatLo
 class Endpoint:
     """Sends requests to the endpoint, and reads its completions."""
 
-    def __init__(self, options: Chat, client: Client) -> None:
+    def __init__(self, options: EndpointOptions, client: Client) -> None:
         self._options, self._client = options, client
 
     async def prepare(self) -> None:

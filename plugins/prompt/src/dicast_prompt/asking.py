@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -26,12 +26,27 @@ from dicast import (
 )
 
 from .bounds import Unrenderable
-from .chat import Chat, Criterion
-from .media import Asked, Printing
+from .criterion import Criterion
+from .media import Asked, MediaOptions, Printing
 from .template import Template
 
 _LEAST = ChatRequest((Message("user", "?"),))
 """What costs nothing only where nothing does."""
+
+
+class PromptOptions(MediaOptions, Protocol):
+    """The options of ``prompt/chat``."""
+
+    @property
+    def model(self) -> ChatModel: ...  # noqa: D102
+    @property
+    def criteria(self) -> Mapping[str, Criterion]: ...  # noqa: D102
+    @property
+    def temperature(self) -> float | None: ...  # noqa: D102
+    @property
+    def max_output_tokens(self) -> int: ...  # noqa: D102
+    @property
+    def retries(self) -> int: ...  # noqa: D102
 
 
 @attrs.frozen
@@ -48,7 +63,7 @@ class Prompt:
         system = None if texts.system is None else Template.of(texts.system, f"template {place}system")
         return cls(criterion, system, Template.of(texts.user or "", f"template {place}user"))
 
-    def request(self, names: Mapping[str, object], options: Chat) -> Asked:
+    def request(self, names: Mapping[str, object], options: PromptOptions) -> Asked:
         """Return the request about a row that has *names*.
 
         :raises Unrenderable: if the templates cannot be rendered, or media that they print cannot be sent.
@@ -72,11 +87,11 @@ class Asker:
 
     default_timeout = 600.0
 
-    options: Chat
+    options: PromptOptions
     prompts: Sequence[Prompt]
 
     @classmethod
-    def of(cls, options: Chat) -> Asker:
+    def of(cls, options: PromptOptions) -> Asker:
         """Compile the templates of *options*."""
         places = {name: f"criteria.{name}." for name in options.criteria} or {ONLY: ""}
         return cls(options, [Prompt.of(name, texts, places[name]) for name, texts in options.prompts().items()])

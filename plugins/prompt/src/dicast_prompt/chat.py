@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from dicast import ONLY, ChatModel, ConfigError, Failure, InputPath, RunContext, Subject, Task, Within
-from dicast.toolkit.files import read_text
+from dicast import ONLY, ChatModel, ConfigError, Failure, RunContext, Subject, Task, Within
 from dicast.toolkit.gallery import MediaMode
 from dicast.toolkit.media import Urls
+
+from .criterion import Criterion, template
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -21,62 +22,12 @@ _MOST_RETRIES = 10
 _COLD: float | None = 0.0
 
 
-@attrs.frozen
-class TemplateFile:
-    """A template in a *file* of its own."""
-
-    file: InputPath
-
-
-def _text(given: str | TemplateFile | None) -> str | None:
-    """The template's text: what a file holds belongs to the component, so that a changed file is another one."""
-    if not isinstance(given, TemplateFile):
-        return given
-    try:
-        text = read_text(given.file, encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{given.file.name} is not UTF-8 at byte {error.start}; save the file as UTF-8") from error
-    except OSError as error:
-        raise ConfigError(f"cannot read {given.file.name}: {error.strerror or error}") from error
-    _check(text, given.file.name)
-    return text
-
-
-def _check_template(owner: object, attribute: attrs.Attribute[str | None], text: str | None) -> None:
-    if text is not None:
-        _check(text, f"the template {attribute.name}")
-
-
-def _check(text: str, place: str) -> None:
-    if not text.strip():
-        raise ConfigError(f"{place} is blank; leave it out, or say what is to be asked")
-    # Jinja2 takes a while to import, and only tasks need it.
-    from .template import Template
-
-    Template.of(text, place)
-
-
-def _template() -> str | None:
-    made: str | None = attrs.field(
-        default=None, converter=_text, validator=_check_template, metadata={"takes": str | TemplateFile | None}
-    )
-    return made
-
-
 def _check_criteria(
     task: Chat, attribute: attrs.Attribute[Mapping[str, Criterion]], criteria: Mapping[str, object]
 ) -> None:
     for name in criteria:
         if not name.strip() or "." in name:
             raise ConfigError(f"a criterion's name is not blank and has no dots, which part paths: {name!r}")
-
-
-@attrs.frozen
-class Criterion:
-    """The templates of one criterion; a missing one is the task's."""
-
-    system: str | None = _template()
-    user: str | None = _template()
 
 
 @attrs.frozen
@@ -115,8 +66,8 @@ class Chat:
     name = "chat"
 
     model: ChatModel
-    system: str | None = _template()
-    user: str | None = _template()
+    system: str | None = template()
+    user: str | None = template()
     criteria: Mapping[str, Criterion] = attrs.field(factory=dict, validator=_check_criteria)
     temperature: float | None = attrs.field(default=_COLD, validator=Within(0, inf, "0 or more"))
     max_output_tokens: int = attrs.field(default=1024, validator=Within(1, inf, "1 or more"))

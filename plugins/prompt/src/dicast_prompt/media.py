@@ -5,19 +5,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
-from typing import Literal
+from typing import Literal, Protocol
 
 import attrs
 import orjson
 
 from dicast import ChatRequest, Message, Reply
-from dicast.toolkit.gallery import Gallery
+from dicast.toolkit.gallery import Gallery, MediaMode
+from dicast.toolkit.media import Urls
 
 from .bounds import Unrenderable
-from .chat import Chat
+from .criterion import Criterion
 from .template import Template
 
 _SIMPLE = frozenset((str, int, float, bool))
+
+
+class MediaOptions(Protocol):
+    """The options of ``prompt/chat`` that decide which media are sent."""
+
+    @property
+    def media(self) -> MediaMode: ...  # noqa: D102
+    @property
+    def urls(self) -> Urls: ...  # noqa: D102
+
+    def prompts(self) -> Mapping[str, Criterion]: ...  # noqa: D102
 
 
 @attrs.frozen
@@ -45,7 +57,7 @@ class Printing:
     marked: Counter[str] = attrs.field(factory=Counter)
 
     @classmethod
-    def of(cls, names: Mapping[str, object], options: Chat) -> Printing:
+    def of(cls, names: Mapping[str, object], options: MediaOptions) -> Printing:
         """Return the printing of a row that has *names*."""
         gallery = Gallery(options.media, options.urls, partial(_texts, names, options), holds_markers=True)
         placed = {name: value if type(value) in _SIMPLE else gallery.placed(value) for name, value in names.items()}
@@ -70,7 +82,7 @@ class Printing:
         return Message.of_parts(role, self.gallery.split(text))
 
 
-def _texts(names: Mapping[str, object], options: Chat) -> bytes:
+def _texts(names: Mapping[str, object], options: MediaOptions) -> bytes:
     """Return all texts that a template may print of a row, and the templates."""
     prompts = [[texts.system, texts.user] for texts in options.prompts().values()]
     return orjson.dumps([names, prompts])

@@ -3,35 +3,47 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 import attrs
 
-from dicast import Answered, Failure, Subject
+from dicast import Answered, Failure, Secret, Subject
 from dicast.toolkit.endpoint import Address, ClientLimits, options
 from dicast.toolkit.endpoint import client as endpoint
 
 from .answers import answered, told
-from .http import Http
+
+
+class HttpOptions(Protocol):
+    """The options of ``task/http`` that its client reads."""
+
+    @property
+    def url(self) -> str: ...  # noqa: D102
+    @property
+    def headers(self) -> Mapping[str, Secret]: ...  # noqa: D102
+    @property
+    def retries(self) -> int: ...  # noqa: D102
+    @property
+    def max_output_bytes(self) -> int: ...  # noqa: D102
 
 
 @asynccontextmanager
-async def connect(component: Http, concurrency: int) -> AsyncIterator[Service]:
+async def connect(component: HttpOptions, concurrency: int) -> AsyncIterator[Service]:
     """Open the live object of *component* for a run that makes *concurrency* rows at the same time."""
     address = Address(component.url, option="url", reply_option="max_output_bytes")
     # The run says how long a row may take.
     limits = ClientLimits(timeout=None, retries=component.retries, max_reply_bytes=component.max_output_bytes)
     headers, secrets = options.plain_headers(component.headers), options.secret_values(component.headers)
     async with endpoint.connect(address, limits, concurrency, headers=headers, secrets=secrets) as client:
-        yield Service(component, client)
+        yield Service(client)
 
 
 @attrs.frozen
 class Service:
     """Answers rows by posting them."""
 
-    options: Http
     client: endpoint.Client
 
     async def produce(self, subject: Subject) -> Answered | Failure:
