@@ -1,0 +1,1 @@
+"""Judges that are a rubric and a check of its input. ``agent`` and ``rag`` are plugins of their own."""
