@@ -335,7 +335,7 @@ def test_labels_of_one_class_leave_it_open_with_a_reason(checked, folder, capsys
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (['{"subject_id": "nobody", "score": 1}'], "no label in gold.jsonl is about a subject that was judged"),
+        (['{"subject_id": "nobody", "score": 1}'], "no label in gold.jsonl is about a judged subject"),
         (['{"subject_id": "r1", "score": 1.5}'], "1.5 is not a score from 0 to 1"),
         (['{"subject_id": "r1", "score": 1}', '{"subject_id": "r1", "score": 0}'], "two labels that differ"),
         (['{"subject": "r1", "score": 1}'], "'subject' is not known"),

@@ -1,4 +1,4 @@
-"""Ledgers whose events are given, and the commands on them."""
+"""Ledgers with given events, and the commands on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUBRIC = {"rubric_id": "turn-heuristic-v1", "rubric_version": "1.2.0"}
 
 
 class Written:
-    """A ledger in the making. Every ``judged`` is a verdict with the events around it."""
+    """Builder of a ledger. Each ``judged`` adds a verdict with the events around it."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -34,8 +34,8 @@ class Written:
         self.tell("run.started", {"name": "a-run", **started}, run_id=run_id)
 
     def read(self, id: str, text: str, *, kind: str = "turn", **columns: Any) -> None:
-        told = {"digest": sha256(text.encode()).hexdigest(), "content": {"output": text}}
-        self.tell("subject.read", told, subject_kind=kind, subject_id=id, **columns)
+        payload = {"digest": sha256(text.encode()).hexdigest(), "content": {"output": text}}
+        self.tell("subject.read", payload, subject_kind=kind, subject_id=id, **columns)
 
     def started(self, id: str, judge: str = "helpful", *, kind: str = "turn", rubric=RUBRIC, **columns: Any) -> str:
         eval_id = f"V{next(self._numbers):08d}"
@@ -98,25 +98,25 @@ class Written:
     def thumbed(
         self, turn: str, rating: str = "thumbs_down", time: str = "2026-03-01T12:00:00.000Z", **payload: Any
     ) -> None:
-        said = {"scope": "turn", "subject_turn_id": turn, "rating": rating} | payload
-        self.tell("feedback.explicit", said, session_id="S1", turn_id=turn, time=time)
+        thumb = {"scope": "turn", "subject_turn_id": turn, "rating": rating} | payload
+        self.tell("feedback.explicit", thumb, session_id="S1", turn_id=turn, time=time)
 
 
 @pytest.fixture(scope="session")
 def make_ledger() -> type[Written]:
-    """Makes a ledger to put events into, for a test that needs many."""
+    """Return the builder of ledgers, for a test that needs several."""
     return Written
 
 
 @pytest.fixture
 def ledger() -> Written:
-    """A ledger to put events into."""
+    """Return a builder of a ledger."""
     return Written()
 
 
 @pytest.fixture
 def ask(ledger: Written, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Ask a command of the ledger; return its document, or with ``as_json=False`` what it prints."""
+    """Return a function that runs a command on the ledger and returns its document, or with ``as_json=False`` its output."""
     memory = MemoryLedger()
 
     async def with_live(function: Callable[..., Any]) -> Any:
@@ -128,8 +128,8 @@ def ask(ledger: Written, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     def run(command: click.Command, *arguments: str, as_json: bool = True) -> Any:
         module = f"dicast_quality.{command.name}"
         monkeypatch.setattr(f"{module}.read_ledger", lambda path, function: asyncio.run(with_live(function)))
-        given = [*arguments, *(["--json"] if as_json else [])]
-        done = CliRunner().invoke(command, given, catch_exceptions=False)
+        options = [*arguments, *(["--json"] if as_json else [])]
+        done = CliRunner().invoke(command, options, catch_exceptions=False)
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout) if as_json else done.output
 
@@ -138,8 +138,8 @@ def ask(ledger: Written, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 @pytest.fixture(autouse=True, params=["one by one", "a column at a time"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How figures are made; every test of this plugin is one of both."""
-    many = 0 if request.param == "a column at a time" else 2**62
+    """Return the way of computing figures. Every test of this plugin runs in both ways."""
+    numpy_rows = 0 if request.param == "a column at a time" else 2**62
     for module in ("arrays", "many_ratings"):
-        monkeypatch.setattr(f"dicast_quality.{module}.MANY", many)
+        monkeypatch.setattr(f"dicast_quality.{module}.NUMPY_ROWS", numpy_rows)
     return str(request.param)

@@ -1,4 +1,4 @@
-"""``dicast agreement``, on ledgers whose events are given."""
+"""``dicast agreement``, on ledgers with given events."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def pairs(ledger):
     """Let two judges score as many turns as there are pairs."""
 
     def write(*scores, first="helpful", second="strict", **columns):
-        for number, (one, other) in enumerate(scores):
-            ledger.judged(f"T{number}", one, first, **columns)
-            ledger.judged(f"T{number}", other, second, **columns)
+        for number, (left, right) in enumerate(scores):
+            ledger.judged(f"T{number}", left, first, **columns)
+            ledger.judged(f"T{number}", right, second, **columns)
 
     return write
 
@@ -37,8 +37,8 @@ def gold(tmp_path):
     return write
 
 
-def label(id, score, **more):
-    return {"subject_id": id, "score": score, **more}
+def label(id, score, **fields):
+    return {"subject_id": id, "score": score, **fields}
 
 
 def refused(ask, *arguments, error=ConfigError):
@@ -49,28 +49,28 @@ def refused(ask, *arguments, error=ConfigError):
 
 def test_document_has_every_figure(pairs, ask):
     pairs((1.0, 1.0), (0.9, 0.8), (0.2, 0.9), (0.1, 0.0), (0.8, 0.65))
-    found = ask(agreement)
-    assert (found["n"], found["within"], found["base_rate"]) == (5, 0.8, 0.7)
-    assert found["kappa"] == pytest.approx((0.8 - (3 * 4 + 2 * 1) / 25) / (1 - (3 * 4 + 2 * 1) / 25))
-    assert found["alpha"] == pytest.approx(0.6, abs=0.2)
-    assert found["alpha_ci"][0] < found["alpha"] < found["alpha_ci"][1]
-    assert found["failures"] == {name: {"n": 5, "failed": 0, "rate": 0} for name in ("helpful", "strict")}
-    assert found["worst"][0] == {
+    document = ask(agreement)
+    assert (document["n"], document["within"], document["base_rate"]) == (5, 0.8, 0.7)
+    assert document["kappa"] == pytest.approx((0.8 - (3 * 4 + 2 * 1) / 25) / (1 - (3 * 4 + 2 * 1) / 25))
+    assert document["alpha"] == pytest.approx(0.6, abs=0.2)
+    assert document["alpha_ci"][0] < document["alpha"] < document["alpha_ci"][1]
+    assert document["failures"] == {name: {"n": 5, "failed": 0, "rate": 0} for name in ("helpful", "strict")}
+    assert document["worst"][0] == {
         "subject_kind": "turn",
         "subject_id": "T2",
         "difference": pytest.approx(0.7),
         "scores": {"helpful": 0.2, "strict": 0.9},
     }
-    assert "percentile bootstrap over subjects, 2,000 resamples, seed 0" in found["alpha_ci_method"]
-    assert found == ask(agreement, "--judge", "helpful", "--judge", "strict")
+    assert "percentile bootstrap over subjects, 2,000 resamples, seed 0" in document["alpha_ci_method"]
+    assert document == ask(agreement, "--judge", "helpful", "--judge", "strict")
 
 
 def test_much_agreement_by_chance_is_shown_as_such(pairs, ask):
     pairs(*[(1.0, 1.0)] * 17, (1.0, 0.0), (0.0, 1.0), (1.0, 0.0))
-    found = ask(agreement)
-    assert (found["within"], found["base_rate"]) == (0.85, 0.925)
-    assert found["kappa"] < 0
-    assert found["alpha"] < 0
+    document = ask(agreement)
+    assert (document["within"], document["base_rate"]) == (0.85, 0.925)
+    assert document["kappa"] < 0
+    assert document["alpha"] < 0
     first, second, third, fourth = ask(agreement, as_json=False).splitlines()[:4]
     assert first == "helpful and strict: 20 subjects with two scores or more, 92.5% of the scores pass"
     assert second.startswith("  Krippendorff's alpha  -0.0541, 95 % interval ")
@@ -84,9 +84,9 @@ def test_judge_that_is_judged_again_agrees_with_itself(ledger, ask):
         for turn, score in (("T1", 0.2), ("T2", 0.9), ("T3", 0.5)):
             ledger.judged(turn, score, run_id=run)
     for arguments in (("--judge", "helpful"), ("--judge", "helpful", "--run", "R1", "--run", "last")):
-        found = ask(agreement, *arguments)
-        assert [found[name] for name in ("n", "within", "kappa", "alpha")] == [3, 1, 1, 1]
-        assert (found["between"], list(found["raters"]), found["worst"]) == ("runs", ["R1", "R2"], [])
+        document = ask(agreement, *arguments)
+        assert [document[name] for name in ("n", "within", "kappa", "alpha")] == [3, 1, 1, 1]
+        assert (document["between"], list(document["raters"]), document["worst"]) == ("runs", ["R1", "R2"], [])
 
 
 def test_versions_of_a_rubric_are_compared(ledger, ask):
@@ -94,10 +94,10 @@ def test_versions_of_a_rubric_are_compared(ledger, ask):
         for number, score in enumerate(scores):
             ledger.judged(f"T{number}", score, rubric=version)
     ledger.failed("T5", rubric=VERSIONS[1])
-    found = ask(agreement, "--between", "rubrics")
-    assert list(found["raters"]) == ["turn-heuristic-v1 1.1.0", "turn-heuristic-v1 1.2.0"]
-    assert (found["n"], found["worst"][0]["subject_id"]) == (2, "T1")
-    assert found["failures"]["turn-heuristic-v1 1.2.0"] == {"n": 3, "failed": 1, "rate": pytest.approx(1 / 3)}
+    document = ask(agreement, "--between", "rubrics")
+    assert list(document["raters"]) == ["turn-heuristic-v1 1.1.0", "turn-heuristic-v1 1.2.0"]
+    assert (document["n"], document["worst"][0]["subject_id"]) == (2, "T1")
+    assert document["failures"]["turn-heuristic-v1 1.2.0"] == {"n": 3, "failed": 1, "rate": pytest.approx(1 / 3)}
 
 
 def test_newest_verdict_counts_and_a_failure_does_not_take_it_back(ledger, pairs, ask):
@@ -105,10 +105,10 @@ def test_newest_verdict_counts_and_a_failure_does_not_take_it_back(ledger, pairs
     ledger.judged("T0", 0.8)
     ledger.failed("T0")
     ledger.failed("T7", "strict")
-    found = ask(agreement)
-    assert found["worst"][0]["scores"] == {"helpful": 0.8, "strict": 0.9}
-    assert found["failures"]["helpful"]["failed"] == 0
-    assert found["failures"]["strict"] == {"n": 3, "failed": 1, "rate": pytest.approx(1 / 3)}
+    document = ask(agreement)
+    assert document["worst"][0]["scores"] == {"helpful": 0.8, "strict": 0.9}
+    assert document["failures"]["helpful"]["failed"] == 0
+    assert document["failures"]["strict"] == {"n": 3, "failed": 1, "rate": pytest.approx(1 / 3)}
 
 
 def test_verdicts_of_other_runs_can_be_left_out(ledger, pairs, ask):
@@ -124,11 +124,11 @@ def test_three_judges_have_the_mean_of_their_kappas(ledger, ask):
     for number, scores in enumerate(((1, 1, 0), (0, 0, 0), (1, 0, 1), (0, 0, 1))):
         for judge, score in zip("abc", scores, strict=True):
             ledger.judged(f"T{number}", float(score), judge)
-    found = ask(agreement, "--judge", "a", "--judge", "b", "--judge", "c")
-    by_pair = {tuple(pair["raters"]): pair["kappa"] for pair in found["kappa_pairs"]}
+    document = ask(agreement, "--judge", "a", "--judge", "b", "--judge", "c")
+    by_pair = {tuple(pair["raters"]): pair["kappa"] for pair in document["kappa_pairs"]}
     assert by_pair == {("a", "b"): 0.5, ("a", "c"): 0.0, ("b", "c"): -0.5}
-    assert found["kappa"] == pytest.approx(0.0)
-    assert "Light" in found["kappa_method"]
+    assert document["kappa"] == pytest.approx(0.0)
+    assert "Light" in document["kappa_method"]
     assert "kappa by pair:" in ask(agreement, "--judge", "a", "--judge", "b", "--judge", "c", as_json=False)
 
 
@@ -136,10 +136,14 @@ def test_labels_from_a_file_are_a_rater(ledger, gold, ask):
     for turn, score in (("T1", 0.9), ("T2", 0.1), ("T3", 0.9)):
         ledger.judged(turn, score)
     path = gold(label("T1", 1), label("T2", 0.0, note="bad"), "\n", label("T3", 0), label("T9", 1))
-    found = ask(agreement, "--gold", path)
-    assert (found["n"], list(found["raters"]), list(found["failures"])) == (3, ["helpful", "gold"], ["helpful"])
-    assert found["kappa"] == pytest.approx(0.4)
-    assert found["worst"][0]["scores"] == {"helpful": 0.9, "gold": 0}
+    document = ask(agreement, "--gold", path)
+    assert (document["n"], list(document["raters"]), list(document["failures"])) == (
+        3,
+        ["helpful", "gold"],
+        ["helpful"],
+    )
+    assert document["kappa"] == pytest.approx(0.4)
+    assert document["worst"][0]["scores"] == {"helpful": 0.9, "gold": 0}
 
 
 def test_labels_meet_every_kind_of_subject_unless_they_name_it(ledger, gold, ask):
@@ -181,7 +185,7 @@ def test_line_without_a_key_like_the_right_one_lacks_it(ledger, gold, ask):
 def test_labels_about_another_kind_of_subject_name_both_kinds(ledger, gold, ask):
     ledger.judged("T1", 0.9)
     message = refused(ask, "--gold", gold(label("T1", 1, subject_kind="turns")), error=DataError)
-    assert "the labels are about subjects of kind turns, judged were those of kind turn" in message
+    assert "the labels are about subjects of kind turns, the judged subjects are of kind turn" in message
     assert "did you mean 'turn'?" in message
 
 
@@ -192,22 +196,24 @@ def test_labels_of_other_subjects_are_refused(ledger, gold, ask):
 
 
 def test_each_of_several_judges_is_compared_with_the_labels(ledger, gold, ask):
-    for number, (one, other) in enumerate(((1.0, 0.8), (0.0, 0.9), (0.9, 0.1), (0.2, 0.3), (1.0, 0.0), (0.4, 0.4))):
-        ledger.judged(f"T{number}", one, "a")
+    for number, (comparison, other) in enumerate(
+        ((1.0, 0.8), (0.0, 0.9), (0.9, 0.1), (0.2, 0.3), (1.0, 0.0), (0.4, 0.4))
+    ):
+        ledger.judged(f"T{number}", comparison, "a")
         ledger.judged(f"T{number}", other, "b")
     ledger.failed("T6", "b")
     path = gold(*(label(f"T{number}", number % 2 == 0 and 1 or 0) for number in range(4)), label("T6", 1))
-    found = ask(agreement, "--judge", "a", "--judge", "b", "--gold", path)
-    assert (found["n"], list(found["raters"])) == (4, ["a", "b", "gold"])
-    assert found["failures"]["b"] == {"n": 7, "failed": 1, "rate": pytest.approx(1 / 7)}
-    assert [one["judge"] for one in found["against_gold"]] == ["a", "b"]
-    for one in found["against_gold"]:
-        alone = ask(agreement, "--judge", one["judge"], "--gold", path)
+    document = ask(agreement, "--judge", "a", "--judge", "b", "--gold", path)
+    assert (document["n"], list(document["raters"])) == (4, ["a", "b", "gold"])
+    assert document["failures"]["b"] == {"n": 7, "failed": 1, "rate": pytest.approx(1 / 7)}
+    assert [comparison["judge"] for comparison in document["against_gold"]] == ["a", "b"]
+    for comparison in document["against_gold"]:
+        alone = ask(agreement, "--judge", comparison["judge"], "--gold", path)
         assert "against_gold" not in alone
-        assert {name: alone[name] for name in one if name != "judge"} == {
-            name: value for name, value in one.items() if name != "judge"
+        assert {name: alone[name] for name in comparison if name != "judge"} == {
+            name: value for name, value in comparison.items() if name != "judge"
         }
-    assert found["against_gold"][0]["within"] == 0.75
+    assert document["against_gold"][0]["within"] == 0.75
     first, second, third, fourth = ask(
         agreement, "--judge", "a", "--judge", "b", "--gold", path, as_json=False
     ).splitlines()[:4]
@@ -223,8 +229,11 @@ def test_runs_of_a_judge_are_each_compared_with_the_labels(ledger, gold, ask):
     for run, score in (("R1", 0.9), ("R2", 0.2)):
         ledger.judged("T1", score, run_id=run)
         ledger.judged("T2", 0.1, run_id=run)
-    found = ask(agreement, "--between", "runs", "--gold", gold(label("T1", 1), label("T2", 0)))
-    assert [(one["run"], one["within"]) for one in found["against_gold"]] == [("R1", 1), ("R2", 0.5)]
+    document = ask(agreement, "--between", "runs", "--gold", gold(label("T1", 1), label("T2", 0)))
+    assert [(comparison["run"], comparison["within"]) for comparison in document["against_gold"]] == [
+        ("R1", 1),
+        ("R2", 0.5),
+    ]
 
 
 def test_verdicts_on_different_content_are_not_compared(ledger, ask):
@@ -234,13 +243,13 @@ def test_verdicts_on_different_content_are_not_compared(ledger, ask):
             ledger.read(f"T{number}", text, run_id=run)
             ledger.judged(f"T{number}", 0.9 if text.islower() else 0.1, run_id=run)
     ledger.failed("T1", run_id="R2")
-    found = ask(agreement, "--judge", "helpful")
-    assert (found["n"], found["within"], found["worst"]) == (2, 1, [])
-    assert (found["different_content"], found["several_contents"]) == (1, 0)
-    assert found["different_content_subjects"] == [{"subject_kind": "turn", "subject_id": "T1"}]
-    assert [one["n"] for one in found["failures"].values()] == [3, 3]
+    document = ask(agreement, "--judge", "helpful")
+    assert (document["n"], document["within"], document["worst"]) == (2, 1, [])
+    assert (document["different_content"], document["several_contents"]) == (1, 0)
+    assert document["different_content_subjects"] == [{"subject_kind": "turn", "subject_id": "T1"}]
+    assert [failures["n"] for failures in document["failures"].values()] == [3, 3]
     text = ask(agreement, "--judge", "helpful", as_json=False)
-    assert "different content: 1 subjects have verdicts on another content, which are not compared\n  turn T1\n" in text
+    assert "different content: 1 subjects have verdicts on other contents, which are not compared\n  turn T1\n" in text
     assert ask(agreement, "--judge", "helpful", "--worst", "0")["different_content_subjects"] == []
 
 
@@ -249,9 +258,9 @@ def test_content_that_most_raters_have_scored_is_compared(ledger, ask):
         ledger.run(judge)
         ledger.read("T1", text, run_id=judge)
         ledger.judged("T1", score, judge, run_id=judge)
-    found = ask(agreement, "--judge", "a", "--judge", "b", "--judge", "c")
-    assert (found["n"], found["within"], found["different_content"]) == (1, 1, 1)
-    assert found["worst"][0]["scores"] == {"a": 0.1, "b": 0.2}
+    document = ask(agreement, "--judge", "a", "--judge", "b", "--judge", "c")
+    assert (document["n"], document["within"], document["different_content"]) == (1, 1, 1)
+    assert document["worst"][0]["scores"] == {"a": 0.1, "b": 0.2}
 
 
 def test_newest_content_counts_where_all_have_judged_it(ledger, ask):
@@ -261,9 +270,9 @@ def test_newest_content_counts_where_all_have_judged_it(ledger, ask):
         for judge, score in zip("ab", scores, strict=True):
             ledger.judged("T1", score, judge, run_id=run)
     for runs in ((), ("--run", "R2", "--run", "R1")):
-        found = ask(agreement, "--judge", "a", "--judge", "b", *runs)
-        assert (found["worst"][0]["scores"], found["different_content"]) == ({"a": 0.4, "b": 0.5}, 0)
-        assert found["several_contents"] == 1
+        document = ask(agreement, "--judge", "a", "--judge", "b", *runs)
+        assert (document["worst"][0]["scores"], document["different_content"]) == ({"a": 0.4, "b": 0.5}, 0)
+        assert document["several_contents"] == 1
 
 
 def test_live_run_may_read_a_subject_again(ledger, ask):
@@ -271,8 +280,8 @@ def test_live_run_may_read_a_subject_again(ledger, ask):
     for judge, text in (("a", "before"), ("b", "after")):
         ledger.read("T1", text)
         ledger.judged("T1", 0.5, judge)
-    found = ask(agreement)
-    assert (found["n"], found["different_content"]) == (0, 1)
+    document = ask(agreement)
+    assert (document["n"], document["different_content"]) == (0, 1)
 
 
 def test_labels_meet_the_newest_content_and_other_contents_are_told(ledger, gold, ask):
@@ -281,8 +290,13 @@ def test_labels_meet_the_newest_content_and_other_contents_are_told(ledger, gold
         for turn in ("T1", "T2"):
             ledger.read(turn, text if turn == "T1" else "same", run_id=run)
             ledger.judged(turn, score, run_id=run)
-    found = ask(agreement, "--gold", gold(label("T1", 1), label("T2", 1)))
-    assert (found["n"], found["within"], found["several_contents"], found["different_content"]) == (2, 1, 1, 0)
+    document = ask(agreement, "--gold", gold(label("T1", 1), label("T2", 1)))
+    assert (document["n"], document["within"], document["several_contents"], document["different_content"]) == (
+        2,
+        1,
+        1,
+        0,
+    )
     text = ask(agreement, "--gold", gold(label("T1", 1), label("T2", 1)), as_json=False)
     assert "several contents: 1 of the compared subjects" in text
 
@@ -292,16 +306,16 @@ def test_judge_that_changed_between_runs_is_told_with_its_fingerprints(ledger, a
         ledger.run(run)
         for turn in ("T1", "T2"):
             ledger.judged(turn, 0.5, run_id=run, fingerprint=fingerprint)
-    found = ask(agreement, "--judge", "helpful")
-    assert (found["n"], found["within"]) == (2, 1)
-    assert found["fingerprints"] == {
+    document = ask(agreement, "--judge", "helpful")
+    assert (document["n"], document["within"]) == (2, 1)
+    assert document["fingerprints"] == {
         "helpful": [
             {"fingerprint": "a" * 64, "n": 2, "runs": ["R1"]},
             {"fingerprint": "b" * 64, "n": 2, "runs": ["R2"]},
         ]
     }
     text = ask(agreement, "--judge", "helpful", as_json=False)
-    assert "helpful was not the same in all runs, so these are different judges:" in text
+    assert "helpful differs between runs, so its verdicts are of different judges:" in text
     assert "  fingerprint aaaaaaaaaaaa  2 verdicts of run R1\n" in text
 
 
@@ -315,41 +329,45 @@ def test_judge_by_which_several_models_answer_is_one_judge(ledger, ask):
 
 def test_no_interval_of_one_subject_and_a_reason_for_it(pairs, ask):
     pairs((0.9, 0.3))
-    found = ask(agreement)
-    assert (found["alpha"], found["alpha_ci"], found["alpha_ci_method"]) == (0, None, None)
-    assert found["reasons"] == {"alpha_ci": "one subject alone does not tell how far another one may differ"}
+    document = ask(agreement)
+    assert (document["alpha"], document["alpha_ci"], document["alpha_ci_method"]) == (0, None, None)
+    assert document["reasons"] == {"alpha_ci": "one subject alone does not tell how far another one may differ"}
     pairs(*[(0.1, 0.1), (0.9, 0.9), (0.4, 0.4)] * 4)
-    found = ask(agreement)
-    assert (found["alpha"], found["alpha_ci"]) == (1, [1, 1])
+    document = ask(agreement)
+    assert (document["alpha"], document["alpha_ci"]) == (1, [1, 1])
 
 
 def test_figures_without_sense_are_null_and_say_why(pairs, ask):
     pairs((1.0, 1.0), (1.0, 1.0))
-    found = ask(agreement)
-    assert [found[name] for name in ("kappa", "alpha", "alpha_ci")] == [None, None, None]
-    assert set(found["reasons"]) == {"kappa", "alpha", "alpha_ci"}
+    document = ask(agreement)
+    assert [document[name] for name in ("kappa", "alpha", "alpha_ci")] == [None, None, None]
+    assert set(document["reasons"]) == {"kappa", "alpha", "alpha_ci"}
     assert "not defined: all scores are equal" in ask(agreement, as_json=False)
 
 
 def test_judges_of_different_subjects_share_nothing(ledger, ask):
     ledger.judged("T1", 0.5)
     ledger.judged("T2", 0.5, "strict")
-    found = ask(agreement)
-    assert (found["n"], found["within"], found["base_rate"]) == (0, None, None)
-    assert set(found["reasons"].values()) == {"no subject has two scores on the same content"}
+    document = ask(agreement)
+    assert (document["n"], document["within"], document["base_rate"]) == (0, None, None)
+    assert set(document["reasons"].values()) == {"no subject has two scores on the same content"}
     assert "0 subjects with two scores or more" in ask(agreement, as_json=False)
 
 
 def test_worst_are_as_many_as_wanted(pairs, ask):
     pairs((0.1, 0.9), (0.5, 0.5), (0.3, 0.9), (0.4, 0.5), (0.2, 1.0))
-    assert [one["subject_id"] for one in ask(agreement, "--worst", "3")["worst"]] == ["T0", "T4", "T2"]
-    assert [one["subject_id"] for one in ask(agreement)["worst"]] == ["T0", "T4", "T2", "T3"]
+    assert [disagreement["subject_id"] for disagreement in ask(agreement, "--worst", "3")["worst"]] == [
+        "T0",
+        "T4",
+        "T2",
+    ]
+    assert [disagreement["subject_id"] for disagreement in ask(agreement)["worst"]] == ["T0", "T4", "T2", "T3"]
     assert ask(agreement, "--worst", "0")["worst"] == []
 
 
 def test_disagreements_equal_but_for_rounding_come_by_their_ids(pairs, ask):
     pairs((1.0, 0.9), (0.0, 0.1), (0.5, 0.4), (0.7, 0.8), (0.3, 0.2))
-    assert [(one["subject_id"], one["difference"]) for one in ask(agreement)["worst"]] == [
+    assert [(disagreement["subject_id"], disagreement["difference"]) for disagreement in ask(agreement)["worst"]] == [
         (f"T{number}", 0.1) for number in range(5)
     ]
 
@@ -381,8 +399,8 @@ def test_wider_window_holds_more(pairs, ask):
     assert [ask(agreement, "--window", window)["within"] for window in ("0.1", "0.15", "0.3")] == [0, 0.5, 1]
 
 
-@pytest.mark.parametrize(("n", "words"), [(9, "9 subjects are too few to conclude from"), (10, ": reliable")])
+@pytest.mark.parametrize(("n", "words"), [(9, "9 subjects are too few for a conclusion"), (10, ": reliable")])
 def test_few_subjects_are_never_called_reliable(pairs, ask, n, words):
     pairs(*[(float(number % 2), float(number % 2)) for number in range(n)])
-    found = ask(agreement, as_json=False)
-    assert words in found
+    document = ask(agreement, as_json=False)
+    assert words in document

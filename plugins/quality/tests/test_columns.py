@@ -1,4 +1,4 @@
-"""What the commands say from a ledger's columns is what its rows say: read here by sqlite3 and json alone, one by one."""
+"""The commands' figures from a ledger's columns equal figures from its rows, read here with sqlite3 and json alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Sqlite = entry_points(group="dicast")["ledger"].load().Sqlite  # as a pipeline f
 from_, to = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 3, tzinfo=UTC)
 SUBJECTS, RUNS, JUDGES = ("T1", "T2", "T3"), ("R1", "R2"), ("a", "b")
 TIMES = [f"2026-03-0{day}T12:00:00.000Z" for day in (1, 2, 3)]
-BESIDE = ["columned", "names", "begun"] + [
+SIDE_TABLES = ["columned", "names", "begun"] + [
     f"{about}_{part}" for about in ("judged", "read", "traced", "spent") for part in ("lines", "by")
 ]
 """The tables of the columns."""
@@ -53,7 +53,7 @@ verdict = st.fixed_dictionaries(
         "kind": st.sampled_from(["turn", "turn", "row"]),
     }
 )
-others = st.one_of(
+other_events = st.one_of(
     st.fixed_dictionaries({**about, "what": st.sampled_from(["failed", "started"]), "judge": st.sampled_from(JUDGES)}),
     st.fixed_dictionaries({**about, "what": st.just("read"), "text": st.sampled_from(["x", "y"])}),
     st.fixed_dictionaries({**about, "what": st.sampled_from(["routed", "called"]), "model": st.sampled_from("mn")}),
@@ -61,27 +61,27 @@ others = st.one_of(
         {**about, "what": st.just("thumbed"), "rating": st.sampled_from(["thumbs_up", "thumbs_down"])}
     ),
 )
-happenings = st.lists(st.one_of(verdict, others), min_size=1, max_size=25)
+happenings = st.lists(st.one_of(verdict, other_events), min_size=1, max_size=25)
 
 
-def tell(ledger, one):
-    """Put a happening into the ledger in the making."""
-    given = dict(one)
-    what, id = given.pop("what"), given.pop("id")
+def tell(ledger, event):
+    """Add an event to the ledger's builder."""
+    fields = dict(event)
+    what, id = fields.pop("what"), fields.pop("id")
     if what == "judged":
-        ledger.judged(id, given.pop("score"), given.pop("judge"), **given)
+        ledger.judged(id, fields.pop("score"), fields.pop("judge"), **fields)
     elif what == "read":
-        ledger.read(id, given.pop("text"), **given)
+        ledger.read(id, fields.pop("text"), **fields)
     elif what in ("failed", "started"):
-        getattr(ledger, what)(id, given.pop("judge"), **given)
+        getattr(ledger, what)(id, fields.pop("judge"), **fields)
     elif what == "thumbed":
-        ledger.thumbed(id, given["rating"], given["time"])
+        ledger.thumbed(id, fields["rating"], fields["time"])
     else:
-        getattr(ledger, what)(id, given.pop("model"), **given)
+        getattr(ledger, what)(id, fields.pop("model"), **fields)
 
 
 def written_to(component, events, size, ask):
-    """What *ask* makes of the ledger of *component* after *events* were appended, *size* at a time."""
+    """Return the result of *ask* on the ledger of *component*, with *events* appended *size* at a time."""
 
     async def write():
         async with component.open() as live:
@@ -93,68 +93,72 @@ def written_to(component, events, size, ask):
 
 
 class MemoryOf:
-    """A live ledger that has no columns: *events*, in their order."""
+    """Live ledger without columns, with *events* in their order."""
 
     def __init__(self, events):
         self._events = events
 
     def read(self, query):
-        wanted = query.types or {event.type for event in self._events}
-        return (Entry(seq, event, "", "") for seq, event in enumerate(self._events, 1) if event.type in wanted)
+        types = query.types or {event.type for event in self._events}
+        return (Entry(seq, event, "", "") for seq, event in enumerate(self._events, 1) if event.type in types)
 
 
 def rows_of(path):
-    """Every row as a dict, its payload read."""
+    """Return every row as a dict with its payload parsed."""
     names = "seq, type, time, run_id, session_id, turn_id, subject_kind, subject_id, payload"
     with closing(sqlite3.connect(path)) as connection:
-        found = [
+        records = [
             dict(zip(names.split(", "), row, strict=True)) for row in connection.execute(f"SELECT {names} FROM events")
         ]
-    return [{**row, "payload": json.loads(row["payload"])} for row in found]
+    return [{**row, "payload": json.loads(row["payload"])} for row in records]
 
 
 def expected_quality(rows, group_by, latest):
-    """The figures of turns by group, from rows alone."""
-    kept = [row for row in rows if row["type"] == "eval.completed" and row["subject_kind"] == "turn"]
-    kept = [row for row in kept if "2026-03-01" <= row["time"] < "2026-03-03"]
+    """Return the figures of turns by group, computed from rows alone."""
+    counted = [row for row in rows if row["type"] == "eval.completed" and row["subject_kind"] == "turn"]
+    counted = [row for row in counted if "2026-03-01" <= row["time"] < "2026-03-03"]
     if latest:
-        kept = list({(row["subject_id"], row["payload"]["judge"]): row for row in kept}.values())
+        counted = list({(row["subject_id"], row["payload"]["judge"]): row for row in counted}.values())
     groups = {}
-    for row in kept:
+    for row in counted:
         groups.setdefault(key_of(rows, row, group_by), []).append(row)
-    return {key: figures(rows, found) for key, found in groups.items()}
+    return {key: figures(rows, group) for key, group in groups.items()}
 
 
 def key_of(rows, row, group_by):
     if group_by != "model":
         return row["payload"][group_by] if group_by != "none" else None
-    told = [one for one in rows if one["type"] in ("route.decided", "llm.call_completed")]
-    told = [one for one in told if one["turn_id"] == row["subject_id"]]
-    own = [one for one in told if one["run_id"] == row["run_id"]]
-    said = own or [one for one in told if one["run_id"] == told[-1]["run_id"]]
-    decided = [one["payload"]["chosen_model"] for one in said if one["type"] == "route.decided"]
-    called = {one["payload"]["model"] for one in said if one["type"] == "llm.call_completed"}
+    all_records = [record for record in rows if record["type"] in ("route.decided", "llm.call_completed")]
+    all_records = [record for record in all_records if record["turn_id"] == row["subject_id"]]
+    own_records = [record for record in all_records if record["run_id"] == row["run_id"]]
+    records = own_records or [record for record in all_records if record["run_id"] == all_records[-1]["run_id"]]
+    decided = [record["payload"]["chosen_model"] for record in records if record["type"] == "route.decided"]
+    called = {record["payload"]["model"] for record in records if record["type"] == "llm.call_completed"}
     return decided[-1] if decided else called.pop() if len(called) == 1 else None
 
 
-def figures(rows, found):
-    payloads = [row["payload"] for row in found]
+def figures(rows, flag):
+    payloads = [row["payload"] for row in flag]
     thumbs = {}
-    for row in sorted((one for one in rows if one["type"] == "feedback.explicit"), key=lambda one: one["time"]):
+    for row in sorted(
+        (payload for payload in rows if payload["type"] == "feedback.explicit"), key=lambda payload: payload["time"]
+    ):
         thumbs[row["payload"]["subject_turn_id"]] = row["payload"]["rating"] == "thumbs_down"
-    flagged = {one["subject_id"] for one in payloads if any("explicit_thumbs_down" in found for found in flags(one))}
-    ids = {one["subject_id"] for one in payloads}
-    costs = [one["judge_cost_usd"] for one in payloads]
-    msats = [one["judge_cost_msat"] for one in payloads]
+    flagged = {
+        payload["subject_id"] for payload in payloads if any("explicit_thumbs_down" in flag for flag in flags(payload))
+    }
+    ids = {payload["subject_id"] for payload in payloads}
+    costs = [payload["judge_cost_usd"] for payload in payloads]
+    msats = [payload["judge_cost_msat"] for payload in payloads]
     return {
         "verdict_count": len(payloads),
-        "mean_score": pytest.approx(fsum(one["score"] for one in payloads) / len(payloads)),
-        "mean_confidence": pytest.approx(fsum(one["confidence"] for one in payloads) / len(payloads)),
+        "mean_score": pytest.approx(fsum(payload["score"] for payload in payloads) / len(payloads)),
+        "mean_confidence": pytest.approx(fsum(payload["confidence"] for payload in payloads) / len(payloads)),
         "judge_cost_usd_total": None if None in costs else total(costs),
         "judge_cost_msat_total": total(msats) if total(msats) != "0" else None,
         "thumbs_down_count": sum(thumbs.get(id, id in flagged) for id in ids),
-        "escalated_count": sum(one["signals"].get("escalated") is True for one in payloads),
-        "budget_exhausted_count": sum("escalation_skipped" in one["signals"] for one in payloads),
+        "escalated_count": sum(payload["signals"].get("escalated") is True for payload in payloads),
+        "budget_exhausted_count": sum("escalation_skipped" in payload["signals"] for payload in payloads),
     }
 
 
@@ -163,69 +167,69 @@ def flags(payload):
 
 
 def total(amounts):
-    known = [Decimal(amount) for amount in amounts if amount is not None and Decimal(amount)]
-    return f"{sum(known):f}" if known else "0"
+    known_amounts = [Decimal(amount) for amount in amounts if amount is not None and Decimal(amount)]
+    return f"{sum(known_amounts):f}" if known_amounts else "0"
 
 
 @settings(deadline=None, max_examples=60)
 @given(
-    made=happenings,
+    events=happenings,
     size=st.sampled_from([1, 3, 100]),
     group_by=st.sampled_from(["model", "judge_kind", "none"]),
     latest=st.booleans(),
 )
-def test_quality_of_columns_is_that_of_the_rows(make_ledger, made, size, group_by, latest):
+def test_quality_of_columns_is_that_of_the_rows(make_ledger, events, size, group_by, latest):
     ledger = make_ledger()
-    for one in made:
-        tell(ledger, one)
+    for event in events:
+        tell(ledger, event)
 
     def ask(live):
         return reader("quality")(live, group_by=group_by, start=from_, end=to, latest=latest)
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.db"
-        found = written_to(Sqlite(path), ledger.events, size, lambda live: (ask(live), live.verify().ok))
+        result = written_to(Sqlite(path), ledger.events, size, lambda live: (ask(live), live.verify().ok))
         rows = rows_of(path)
-    assert found[1], "the columns follow from the chain"
-    assert found[0] == written_to(MemoryLedger(), ledger.events, size, ask), "a ledger without columns says the same"
-    wanted = expected_quality(rows, group_by, latest)
+    assert result[1], "the columns follow from the chain"
+    assert result[0] == written_to(MemoryLedger(), ledger.events, size, ask), "a ledger without columns says the same"
+    expected = expected_quality(rows, group_by, latest)
     name = {"model": "chosen_model"}.get(group_by, group_by)
-    data = {row.get(name): row for row in found[0]["data"] if row["verdict_count"]}
-    assert {key: {field: row.get(field) for field in wanted[key]} for key, row in data.items()} == wanted
-    ended = {row["payload"]["eval_id"] for row in rows if row["type"] in ("eval.completed", "eval.failed")}
-    open_ = [row for row in rows if row["type"] == "eval.started" and row["payload"]["eval_id"] not in ended]
-    assert found[0]["backlog"] == sum("2026-03-01" <= row["time"] < "2026-03-03" for row in open_)
+    data = {row.get(name): row for row in result[0]["data"] if row["verdict_count"]}
+    assert {key: {field: row.get(field) for field in expected[key]} for key, row in data.items()} == expected
+    ended_evals = {row["payload"]["eval_id"] for row in rows if row["type"] in ("eval.completed", "eval.failed")}
+    open_ = [row for row in rows if row["type"] == "eval.started" and row["payload"]["eval_id"] not in ended_evals]
+    assert result[0]["backlog"] == sum("2026-03-01" <= row["time"] < "2026-03-03" for row in open_)
 
 
 @settings(deadline=None, max_examples=60)
-@given(made=happenings, size=st.sampled_from([1, 3, 100]))
-def test_agreement_of_columns_is_that_of_the_rows(make_ledger, made, size):
+@given(events=happenings, size=st.sampled_from([1, 3, 100]))
+def test_agreement_of_columns_is_that_of_the_rows(make_ledger, events, size):
     ledger = make_ledger()
     ledger.run("R1")
     ledger.run("R2")
     ledger.judged("T1", 0.5, "a")
     ledger.judged("T1", 0.75, "b")
-    for one in made:
-        tell(ledger, one)
+    for event in events:
+        tell(ledger, event)
 
     def ask(live):
         return reader("agreement")(live, judge=JUDGES)
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.db"
-        found = written_to(Sqlite(path), ledger.events, size, ask)
+        result = written_to(Sqlite(path), ledger.events, size, ask)
         rows = rows_of(path)
-    assert found == written_to(MemoryLedger(), ledger.events, size, ask), "a ledger without columns says the same"
+    assert result == written_to(MemoryLedger(), ledger.events, size, ask), "a ledger without columns says the same"
     tally = Tally(0.15)
     for subject in sorted(
         {(row["subject_id"], row["subject_kind"]) for row in rows if row["type"].startswith("eval.")}
     ):
         tally.add(scores_of([row for row in rows if (row["subject_id"], row["subject_kind"]) == subject]))
-    assert (found["n"], found["within"], found["alpha"]) == (tally.n, tally.within, tally.alpha)
+    assert (result["n"], result["within"], result["alpha"]) == (tally.n, tally.within, tally.alpha)
 
 
 def scores_of(rows):
-    """The newest score of each judge on the content that most have judged, of several such the newest."""
+    """Return the newest score of each judge on the content that most judges scored; of equal contents the newest."""
     newest, read, contents = {}, {}, set()
     for row in rows:
         payload = row["payload"]
@@ -237,40 +241,40 @@ def scores_of(rows):
         elif row["type"] == "eval.failed":
             newest.setdefault(payload["judge"], (None, row["seq"], read.get(row["run_id"])))
     if len(contents) > 1:
-        scored = [one for one in newest.values() if one[0] is not None]
-        count = [one[2] for one in scored]
-        chosen = max(scored, key=lambda one: (count.count(one[2]), one[1]), default=(None, 0, None))[2]
-        newest = {judge: one for judge, one in newest.items() if one[0] is None or one[2] == chosen}
-    return {JUDGES.index(judge): one[0] for judge, one in sorted(newest.items())}
+        scored = [item for item in newest.values() if item[0] is not None]
+        count = [item[2] for item in scored]
+        chosen = max(scored, key=lambda item: (count.count(item[2]), item[1]), default=(None, 0, None))[2]
+        newest = {judge: item for judge, item in newest.items() if item[0] is None or item[2] == chosen}
+    return {JUDGES.index(judge): item[0] for judge, item in sorted(newest.items())}
 
 
 @settings(deadline=None, max_examples=40)
-@given(made=happenings, size=st.sampled_from([1, 2, 100]), many=st.sampled_from([1, 20_000]))
-def test_columns_are_read_into_one_block_where_there_are_many(make_ledger, made, size, many):
+@given(appended=happenings, size=st.sampled_from([1, 2, 100]), block_rows=st.sampled_from([1, 20_000]))
+def test_columns_are_read_into_one_block_where_there_are_many(make_ledger, appended, size, block_rows):
     ledger = make_ledger()
-    for one in made:
-        tell(ledger, one)
+    for event in appended:
+        tell(ledger, event)
 
     def ask(live):
-        with mock.patch("dicast_ledger.blocks.MANY", many):
+        with mock.patch("dicast_ledger.blocks.MANY", block_rows):
             columns = read_verdicts(live), read_activity(live)
-        more = read_verdicts(MemoryOf(ledger.events)), read_activity(MemoryOf(ledger.events))
-        for kept, events in zip(columns, more, strict=True):
-            kept.add(MemoryOf(ledger.events).read(Query()))
+        from_rows = read_verdicts(MemoryOf(ledger.events)), read_activity(MemoryOf(ledger.events))
+        for from_columns, events in zip(columns, from_rows, strict=True):
+            from_columns.add(MemoryOf(ledger.events).read(Query()))
             events.add(MemoryOf(ledger.events).read(Query()))
-        return (columns, []), (more, [])
+        return (columns, []), (from_rows, [])
 
     with tempfile.TemporaryDirectory() as folder:
-        kept, events = written_to(Sqlite(Path(folder) / "ledger.db"), ledger.events, size, ask)
-    assert plain(kept) == plain(events), "a block grows as arrays do"
+        block_columns, events = written_to(Sqlite(Path(folder) / "ledger.db"), ledger.events, size, ask)
+    assert plain(block_columns) == plain(events), "a block grows as arrays do"
 
 
 @settings(deadline=None, max_examples=40)
-@given(made=happenings, size=st.sampled_from([1, 2, 100]))
-def test_columns_that_end_before_the_chain_are_read_on_from_it(make_ledger, made, size):
+@given(events=happenings, size=st.sampled_from([1, 2, 100]))
+def test_columns_that_end_before_the_chain_are_read_on_from_it(make_ledger, events, size):
     ledger = make_ledger()
-    for one in made:
-        tell(ledger, one)
+    for event in events:
+        tell(ledger, event)
 
     def ask(live):
         columns = read_verdicts(live), read_activity(live)
@@ -278,39 +282,39 @@ def test_columns_that_end_before_the_chain_are_read_on_from_it(make_ledger, made
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.db"
-        whole = written_to(Sqlite(path), ledger.events, size, ask)
+        complete = written_to(Sqlite(path), ledger.events, size, ask)
         forgotten = forget_columns(path)
         again = written_to(Sqlite(path), [], 1, ask)
     assert forgotten
-    assert plain(whole) == plain(again) == plain(written_to(MemoryLedger(), ledger.events, size, ask))
+    assert plain(complete) == plain(again) == plain(written_to(MemoryLedger(), ledger.events, size, ask))
 
 
 def forget_columns(path):
-    """Make of the ledger at *path* one of before, which has no columns."""
+    """Convert the ledger at *path* to the older format without columns."""
     with closing(sqlite3.connect(path)) as connection:
-        for table in BESIDE:
+        for table in SIDE_TABLES:
             connection.execute(f"DELETE FROM {table}")
         connection.commit()
     return True
 
 
-def plain(found):
-    """Columns without the numbers of what their lines have in common, which are the ledger's own."""
-    (verdicts, said), open_ = found
-    origins = [verdicts.origins[code] for code in verdicts.codes]
-    origins = [said.origins[code] for code in said.codes]
+def plain(result):
+    """Return columns without the ledger's own numbers for shared values."""
+    (verdicts, activity), open_ = result
+    verdict_origins = [verdicts.origins[code] for code in verdicts.codes]
+    activity_origins = [activity.origins[code] for code in activity.codes]
     of_verdicts = [
         list(column) for column in (verdicts.seqs, verdicts.times, verdicts.flags, verdicts.scores, verdicts.usd)
     ]
     return (
         of_verdicts,
-        origins,
+        verdict_origins,
         verdicts.ids,
         verdicts.exact,
-        list(said.seqs),
-        list(said.content_hashes),
-        said.ids,
-        origins,
+        list(activity.seqs),
+        list(activity.content_hashes),
+        activity.ids,
+        activity_origins,
         open_,
     )
 
@@ -324,11 +328,11 @@ def test_a_ledger_of_before_is_caught_up_by_the_next_append(make_ledger, tmp_pat
     forget_columns(path)
     ledger.events.clear()
     ledger.judged("T9", 0.25)
-    found, holds = written_to(Sqlite(path), ledger.events, 100, lambda live: (read_verdicts(live), live.verify()))
+    columns, holds = written_to(Sqlite(path), ledger.events, 100, lambda live: (read_verdicts(live), live.verify()))
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT upto FROM columned").fetchone() == (12,)
     assert holds.ok
-    assert list(found.scores) == [0.5] * 5 + [0.25]
+    assert list(columns.scores) == [0.5] * 5 + [0.25]
 
 
 @pytest.mark.parametrize(
@@ -367,9 +371,9 @@ def test_changed_columns_do_not_verify(make_ledger, tmp_path, statement):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(statement)
         connection.commit()
-    found = written_to(Sqlite(path), [], 1, lambda live: live.verify())
-    assert not found.ok
-    assert "beside the chain" in found.reason
+    verification = written_to(Sqlite(path), [], 1, lambda live: live.verify())
+    assert not verification.ok
+    assert "beside the chain" in verification.reason
 
 
 @pytest.mark.parametrize("change", ["size = size + 1", "size = 1 << 40", "lines = substr(lines, 2)", "lines = 'text'"])

@@ -1,4 +1,4 @@
-"""What is made a column at a time is what is made one by one: on random ledgers, with every option."""
+"""Figures computed by column equal figures computed row by row, on random ledgers with every option."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ judged = st.fixed_dictionaries(
         "kind": st.sampled_from(["turn", "turn", "row"]),
     }
 )
-others = st.one_of(
+other_events = st.one_of(
     st.fixed_dictionaries({**about, "what": st.just("failed"), "judge": st.sampled_from("abc")}),
     st.fixed_dictionaries({**about, "what": st.just("read"), "text": st.sampled_from("xyz")}),
     st.fixed_dictionaries({**about, "what": st.sampled_from(["routed", "called"]), "model": st.sampled_from("mno")}),
@@ -48,7 +48,7 @@ others = st.one_of(
         {**about, "what": st.just("thumbed"), "rating": st.sampled_from(["thumbs_up", "thumbs_down"])}
     ),
 )
-happenings = st.lists(st.one_of(judged, judged, others), min_size=1, max_size=40)
+happenings = st.lists(st.one_of(judged, judged, other_events), min_size=1, max_size=40)
 qualities = st.fixed_dictionaries(
     {
         "group_by": st.sampled_from(["model", "judge_kind", "rubric_id", "none"]),
@@ -73,19 +73,19 @@ agreements = st.fixed_dictionaries(
 
 
 @contextmanager
-def made(*, many, blocks=1000):
-    """Figures made a column at a time, or one by one, with so many parts of alpha."""
-    least = 0 if many else 2**62
+def computed(*, by_column, blocks=1000):
+    """Compute figures by column, or row by row, with *blocks* parts of alpha."""
+    least = 0 if by_column else 2**62
     with (
-        mock.patch("dicast_quality.arrays.MANY", least),
-        mock.patch("dicast_quality.many_ratings.MANY", least),
+        mock.patch("dicast_quality.arrays.NUMPY_ROWS", least),
+        mock.patch("dicast_quality.many_ratings.NUMPY_ROWS", least),
         mock.patch("dicast_quality.reliability.BLOCKS", blocks),
     ):
         yield
 
 
 def answer(ledger, name, options):
-    """What a reader says, or why it does not."""
+    """Return a reader's document, or its error."""
     try:
         return reader(name)(ledger, **options)
     except ConfigError as error:
@@ -93,12 +93,12 @@ def answer(ledger, name, options):
 
 
 def both(make_ledger, happened, name, options, blocks=1000):
-    """What a reader says, made in both ways."""
+    """Return a reader's answers computed in both ways."""
     ledger = make_ledger()
     for run_id in ("R1", "R2", "R3"):
         ledger.run(run_id)
-    for one in happened:
-        rest = dict(one)
+    for event in happened:
+        rest = dict(event)
         what, id = rest.pop("what"), rest.pop("id")
         if what == "thumbed":
             ledger.thumbed(id, rest["rating"], rest["time"])
@@ -111,24 +111,24 @@ def both(make_ledger, happened, name, options, blocks=1000):
     async def ask():
         async with MemoryLedger().open() as live:
             live.append(ledger.events)
-            found = []
-            for many in (False, True):
-                with made(many=many, blocks=blocks):
-                    found.append(answer(live, name, options))
-            return found
+            answers = []
+            for by_column in (False, True):
+                with computed(by_column=by_column, blocks=blocks):
+                    answers.append(answer(live, name, options))
+            return answers
 
     return asyncio.run(ask())
 
 
-def alike(one, other):
-    """Equal, numbers to 9 decimals: sums may be added in another order."""
-    if isinstance(one, float) and isinstance(other, float):
-        return one == pytest.approx(other, abs=1e-9)
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(alike, one, other))
-    return one == other
+def alike(first, second):
+    """Return whether two answers are equal, with numbers to 9 decimals, as sums may be added in another order."""
+    if isinstance(first, float) and isinstance(second, float):
+        return first == pytest.approx(second, abs=1e-9)
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(alike(first[key], second[key]) for key in first)
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(alike, first, second))
+    return first == second
 
 
 @settings(deadline=None, max_examples=80)
@@ -179,17 +179,17 @@ def test_verdicts_of_people_are_counted_and_left_out_where_that_is_asked_for(led
     everybody = ask(quality, *window, "--group-by", "none")["data"][0]
     assert (everybody["verdict_count"], everybody["human_count"], everybody["mean_score"]) == (3, 2, pytest.approx(0.4))
     assert "2 of these verdicts are of people" in ask(quality, *window, as_json=False)
-    apart = [*window, "--without-human"]
-    first, second = ask(quality, *apart)["data"]
+    options = [*window, "--without-human"]
+    first, second = ask(quality, *options)["data"]
     assert (first["chosen_model"], first["verdict_count"], first["human_count"]) == ("m", 1, 1)
     assert first["mean_score"] == 0.2
     assert (second["chosen_model"], second["verdict_count"], second["human_count"]) == (None, 0, 1)
     assert second["mean_score"] is second["p50_score"] is second["mean_confidence"] is second["below_floor"] is None
-    assert "besides 2 verdicts of people" in ask(quality, *apart, as_json=False)
+    assert "2 verdicts of people are excluded" in ask(quality, *options, as_json=False)
 
 
-@pytest.mark.parametrize("many", [False, True])
-def test_verdicts_that_tools_asked_for_are_in_no_figure(ledger, ask, many):
+@pytest.mark.parametrize("by_column", [False, True])
+def test_verdicts_that_tools_asked_for_are_in_no_figure(ledger, ask, by_column):
     from dicast_quality.quality import quality
 
     ledger.run("R1")
@@ -200,20 +200,20 @@ def test_verdicts_that_tools_asked_for_are_in_no_figure(ledger, ask, many):
     ledger.judged("T1", 0.7, "human", judge_kind="human", judge_model=None, run_id="R2")
     ledger.started("T2", run_id="R2")
     window = ["--from", "2026-03-01", "--to", "2026-03-02", "--group-by", "none"]
-    with made(many=many):
-        found = ask(quality, *window)
+    with computed(by_column=by_column):
+        document = ask(quality, *window)
         lines = ask(quality, *window, as_json=False)
         of_run = ask(quality, *window, "--run", "R2")
-    (row,) = found["data"]
+    (row,) = document["data"]
     assert (row["verdict_count"], row["human_count"], row["mean_score"]) == (2, 1, pytest.approx(0.8))
-    assert (found["tool_verdict_count"], found["backlog"]) == (2, 0)
-    assert "without 2 verdicts that dicast doctor and other tools asked for" in lines
+    assert (document["tool_verdict_count"], document["backlog"]) == (2, 0)
+    assert "without 2 verdicts of dicast doctor and other tools" in lines
     assert (of_run["data"][0]["verdict_count"], of_run["tool_verdict_count"], of_run["backlog"]) == (3, 0, 1)
 
 
 def test_without_numpy_many_are_counted_one_by_one(make_ledger, monkeypatch):
     monkeypatch.setitem(sys.modules, "numpy", None)
-    one = {"what": "judged", "id": "T1", "run_id": "R1", "time": TIMES[0], "judge": "a", "score": 0.5}
-    slow, quick = both(make_ledger, [one], "quality", {"start": FROM, "end": TO})
+    event = {"what": "judged", "id": "T1", "run_id": "R1", "time": TIMES[0], "judge": "a", "score": 0.5}
+    slow, quick = both(make_ledger, [event], "quality", {"start": FROM, "end": TO})
     assert slow == quick
     assert quick["data"][0]["mean_score"] == 0.5

@@ -12,7 +12,7 @@ from dicast_quality.agreement import agreement
 
 @pytest.fixture
 def gold(tmp_path):
-    """Writes labels of these subjects; returns the file's path."""
+    """Return a function that writes labels of subjects and returns the file's path."""
 
     def gold(labels):
         path = tmp_path / "gold.jsonl"
@@ -24,7 +24,7 @@ def gold(tmp_path):
 
 @pytest.fixture
 def judged(ledger):
-    """A run of 100 subjects of which the judge passes 60, and one of 200 others of which it passes 40."""
+    """Add a run of 100 subjects, 60 passed by the judge, and a run of 200 other subjects, 40 passed."""
     ledger.run("R1")
     for at in range(100):
         ledger.judged(f"a{at}", float(at < 60))
@@ -35,22 +35,24 @@ def judged(ledger):
 
 def test_the_judges_rate_is_corrected_by_the_labels(judged, gold, ask):
     labels = {**{f"a{at}": float(at < 15) for at in range(20)}, **{f"a{at}": float(at < 62) for at in range(60, 80)}}
-    found = ask(agreement, "--gold", gold(labels), "--run", "R1", "--prevalence")["prevalence"]["helpful"]
-    assert (found["n"], found["labels"], found["method"]) == (100, 40, "stratified-wilson")
-    assert found["mean"] == pytest.approx(0.6 * 15 / 20 + 0.4 * 2 / 20)
-    assert found["judge_mean"] == pytest.approx(0.6)
+    document = ask(agreement, "--gold", gold(labels), "--run", "R1", "--prevalence")["prevalence"]["helpful"]
+    assert (document["n"], document["labels"], document["method"]) == (100, 40, "stratified-wilson")
+    assert document["mean"] == pytest.approx(0.6 * 15 / 20 + 0.4 * 2 / 20)
+    assert document["judge_mean"] == pytest.approx(0.6)
     text = ask(agreement, "--gold", gold(labels), "--run", "R1", "--prevalence", as_json=False)
     assert "helpful: 49.0% (95 %: " in text
-    assert "the judge alone says 60.0%" in text
+    assert "the judge's own rate is 60.0%" in text
 
 
 def test_labels_of_one_run_correct_the_rate_of_another(judged, gold, ask):
     labels = {f"a{at}": float(at < 54 or at >= 96) for at in range(100)}  # 54 of 58 that pass, 36 of 42 that do not
-    found = ask(agreement, "--gold", gold(labels), "--run", "R1", "--prevalence", "--of", "R2")["prevalence"]["helpful"]
+    document = ask(agreement, "--gold", gold(labels), "--run", "R1", "--prevalence", "--of", "R2")["prevalence"][
+        "helpful"
+    ]
     sensitivity, specificity = 54 / 58, 36 / 42
-    assert (found["sensitivity"], found["specificity"]) == pytest.approx((sensitivity, specificity))
-    assert found["mean"] == pytest.approx((0.2 + specificity - 1) / (sensitivity + specificity - 1))
-    assert (found["n"], found["method"]) == (200, "rogan-gladen")
+    assert (document["sensitivity"], document["specificity"]) == pytest.approx((sensitivity, specificity))
+    assert document["mean"] == pytest.approx((0.2 + specificity - 1) / (sensitivity + specificity - 1))
+    assert (document["n"], document["method"]) == (200, "rogan-gladen")
 
 
 def test_without_it_the_document_is_as_it_was(judged, gold, ask):
@@ -59,9 +61,9 @@ def test_without_it_the_document_is_as_it_was(judged, gold, ask):
 
 @pytest.mark.parametrize(
     ("arguments", "wrong"),
-    [(["--prevalence"], "add --gold FILE"), (["--gold", "GOLD", "--of", "R2"], "--of is for --prevalence")],
+    [(["--prevalence"], "add --gold FILE"), (["--gold", "GOLD", "--of", "R2"], "--of needs --prevalence")],
 )
 def test_what_corrects_nothing_is_refused(judged, gold, ask, arguments, wrong):
     path = gold({"a1": 1.0})
     with pytest.raises(ConfigError, match=wrong):
-        ask(agreement, *(path if one == "GOLD" else one for one in arguments))
+        ask(agreement, *(path if argument == "GOLD" else argument for argument in arguments))

@@ -1,4 +1,4 @@
-"""``dicast quality``, on ledgers whose events are given."""
+"""``dicast quality``, on ledgers with given events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MARCH = ("--from", "2026-03-01", "--to", "2026-03-08")
 
 @pytest.fixture
 def rows(ask):
-    """The rows of ``dicast quality`` about March, or about another window."""
+    """Return a function for the rows of ``dicast quality`` about March, or about another window."""
 
     def run(*arguments, window=MARCH):
         return ask(quality, *window, *arguments)["data"]
@@ -102,8 +102,8 @@ def test_model_is_that_of_the_verdicts_own_run_else_of_the_run_that_told_last(le
     ledger.routed("T1", "new", run_id="R2")
     ledger.judged("T1", 0.2, run_id="R2")
     ledger.judged("T1", 0.3, run_id="R3")
-    found = {row["chosen_model"]: (row["verdict_count"], row["mean_score"]) for row in rows()}
-    assert found == {"old": (1, 0.1), "new": (2, 0.25)}
+    means = {row["chosen_model"]: (row["verdict_count"], row["mean_score"]) for row in rows()}
+    assert means == {"old": (1, 0.1), "new": (2, 0.25)}
 
 
 def test_run_that_names_two_models_leaves_its_verdicts_without_one_whatever_others_say(ledger, rows):
@@ -132,15 +132,15 @@ def test_other_kinds_have_the_judges_model(ledger, rows):
 def test_versions_of_a_rubric_are_two_rows(ledger, rows):
     for version, score in (("1.1.0", 0.4), ("1.2.0", 0.8)):
         ledger.judged("T1", score, rubric={"rubric_id": "turn-heuristic-v1", "rubric_version": version})
-    found = {(row["rubric_id"], row["rubric_version"]): row["mean_score"] for row in rows("--group-by", "rubric_id")}
-    assert found == {("turn-heuristic-v1", "1.1.0"): 0.4, ("turn-heuristic-v1", "1.2.0"): 0.8}
+    means = {(row["rubric_id"], row["rubric_version"]): row["mean_score"] for row in rows("--group-by", "rubric_id")}
+    assert means == {("turn-heuristic-v1", "1.1.0"): 0.4, ("turn-heuristic-v1", "1.2.0"): 0.8}
 
 
 def test_groups_with_the_most_verdicts_come_first_then_by_name(ledger, rows):
     for number, kind in enumerate(["llm", "hybrid", "heuristic", "heuristic", "llm"]):
         ledger.judged(f"T{number}", 0.5, judge_kind=kind)
-    found = [(row["judge_kind"], row["verdict_count"]) for row in rows("--group-by", "judge_kind")]
-    assert found == [("heuristic", 2), ("llm", 2), ("hybrid", 1)]
+    counts = [(row["judge_kind"], row["verdict_count"]) for row in rows("--group-by", "judge_kind")]
+    assert counts == [("heuristic", 2), ("llm", 2), ("hybrid", 1)]
 
 
 def test_window_begins_with_from_and_ends_before_to(ledger, rows):
@@ -153,8 +153,8 @@ def test_window_begins_with_from_and_ends_before_to(ledger, rows):
 
 
 def test_window_is_the_seven_days_before_its_end(ledger, ask):
-    found = ask(quality, "--to", "2026-03-08T06:00:00Z")
-    assert found["window"] == {"from": "2026-03-01T06:00:00.000Z", "to": "2026-03-08T06:00:00.000Z"}
+    document = ask(quality, "--to", "2026-03-08T06:00:00Z")
+    assert document["window"] == {"from": "2026-03-01T06:00:00.000Z", "to": "2026-03-08T06:00:00.000Z"}
 
 
 def test_verdicts_made_just_now_are_in_the_window_of_no_options(ledger, ask):
@@ -263,7 +263,7 @@ def test_backlog_is_what_was_begun_in_the_window_and_has_not_ended(ledger, ask):
     ledger.started("T4", time="2026-02-01T00:00:00.000Z")
     ledger.started("S1", kind="session")
     assert ask(quality, *MARCH)["backlog"] == 1
-    assert "backlog: 1 judgments were begun and have not ended" in ask(quality, *MARCH, as_json=False)
+    assert "backlog: 1 judgments were started and have not ended" in ask(quality, *MARCH, as_json=False)
 
 
 def test_mean_below_the_floor_is_marked_and_commented_on(ledger, ask):
@@ -306,7 +306,7 @@ def test_empty_window_says_what_the_ledger_has(ledger, ask):
     [
         (("--floor", "1.5"), "1.5 is not a number from 0 to 1"),
         (("--min-confidence", "nan"), "nan is not a number from 0 to 1"),
-        (("--from", "yesterday"), "'yesterday' is no ISO 8601 time"),
+        (("--from", "yesterday"), "'yesterday' is not an ISO 8601 time"),
         (("--group-by", "modle"), "'modle' is not one of 'model'"),
     ],
 )
@@ -317,18 +317,18 @@ def test_wrong_option_values_are_refused(arguments, message):
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=40), st.floats(0, 1))
-def test_mean_is_that_of_the_sure_ones_and_lies_among_them(given_, least):
+def test_mean_is_that_of_the_sure_ones_and_lies_among_them(scores, least):
     common = {"subject_id": "1", "subject_kind": "row", "judge": "j", "judge_kind": "llm", "judge_model": None}
     base = {**common, "judge_cost_usd": "0", "rubric_id": "r", "rubric_version": "1"}
     time = "2026-03-01T12:00:00.000Z"
     rows = (
         Event(str(number), "eval.completed", time, "R", {**base, "score": score, "confidence": confidence})
-        for number, (score, confidence) in enumerate(given_)
+        for number, (score, confidence) in enumerate(scores)
     )
     judged = VerdictColumns().add(Entry(seq, event, "", "") for seq, event in enumerate(rows, 1))
     (group,) = Verdicts(judged, "row", "none").groups(least)
-    sure = sorted(score for score, confidence in given_ if confidence >= least)
-    assert (group.count, group.scored) == (len(given_), len(sure))
+    sure = sorted(score for score, confidence in scores if confidence >= least)
+    assert (group.count, group.scored) == (len(scores), len(sure))
     assert [group.median, group.tenth] == [percentile(sure, share) if sure else None for share in (0.5, 0.1)]
     assert group.mean == (pytest.approx(math.fsum(sure) / len(sure)) if sure else None)
     if sure:
@@ -357,6 +357,6 @@ def test_saved_is_of_judges_that_escalate_and_of_the_runs_in_which_they_did(ledg
             live.append(ledger.events)
             return read_quality(live, **DAYS, saved=True)["data"]
 
-    found = {row["chosen_model"]: row["judge_cost_usd_saved"] for row in asyncio.run(ask())}
+    saved_by_model = {row["chosen_model"]: row["judge_cost_usd_saved"] for row in asyncio.run(ask())}
     cascade, second = (Decimal("0.06") * 4 / 2 - Decimal("0.06")), (Decimal("0.4") * 2 - Decimal("0.4"))
-    assert found == {"small": cascade + second, "large": None}
+    assert saved_by_model == {"small": cascade + second, "large": None}

@@ -1,4 +1,4 @@
-"""The statistics, against their definitions written out another way."""
+"""The statistics, compared with other formulations of their definitions."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ TABLES = st.integers(2, 5).flatmap(
 
 
 def tally(rows, window=0.15):
-    """A tally of *rows*, with None for a rating that is missing."""
-    made = Tally(window)
+    """Return a tally of *rows*, with None for a missing rating."""
+    result = Tally(window)
     for row in rows:
-        made.add({rater: score for rater, score in enumerate(row) if score is not None})
-    return made
+        result.add({rater: score for rater, score in enumerate(row) if score is not None})
+    return result
 
 
 def coincidences(rows):
-    """Krippendorff's alpha by its matrix of coincidences (Content Analysis, 11.3.4), None where it is not defined."""
+    """Return Krippendorff's alpha by its coincidence matrix (Content Analysis, 11.3.4); None if it is undefined."""
     matrix = Counter()
     for row in rows:
         scores = [score for score in row if score is not None]
-        for one, other in permutations(scores, 2):
-            matrix[one, other] += 1 / (len(scores) - 1)
+        for first, second in permutations(scores, 2):
+            matrix[first, second] += 1 / (len(scores) - 1)
     margins = Counter()
-    for (one, _), weight in matrix.items():
-        margins[one] += weight
+    for (first, _), weight in matrix.items():
+        margins[first] += weight
     n = sum(margins.values())
-    observed = sum(weight * (one - other) ** 2 for (one, other), weight in matrix.items())
+    observed = sum(weight * (first - second) ** 2 for (first, second), weight in matrix.items())
     expected = sum(margins[a] * margins[b] * (a - b) ** 2 for a in margins for b in margins)
     return 1 - (n - 1) * observed / expected if expected > 1e-9 else None
 
 
 def kappa(pairs):
-    """Cohen's kappa from shares."""
+    """Return Cohen's kappa from shares."""
     n = len(pairs)
     observed = sum((a >= 0.5) == (b >= 0.5) for a, b in pairs) / n
     first, second = (sum(pair[place] >= 0.5 for pair in pairs) / n for place in (0, 1))
@@ -62,14 +62,14 @@ def test_alpha_is_the_one_of_the_coincidence_matrix(rows):
 
 @given(TABLES)
 def test_kappa_of_each_pair_is_cohens(rows):
-    found = {pair.raters: (pair.n, pair.kappa) for pair in tally(rows).pairs}
-    for one, other in combinations(range(len(rows[0])), 2):
-        both = [(row[one], row[other]) for row in rows if row[one] is not None and row[other] is not None]
+    kappas = {pair.raters: (pair.n, pair.kappa) for pair in tally(rows).pairs}
+    for first, second in combinations(range(len(rows[0])), 2):
+        both = [(row[first], row[second]) for row in rows if row[first] is not None and row[second] is not None]
         if both:
-            n, value = found[one, other]
+            n, value = kappas[first, second]
             assert (n, value) == (len(both), pytest.approx(kappa(both), abs=1e-9))
         else:
-            assert (one, other) not in found
+            assert (first, second) not in kappas
 
 
 @given(TABLES)
@@ -84,9 +84,9 @@ def test_order_of_subjects_changes_no_figure(rows):
 @given(st.lists(SCORES, min_size=2, max_size=20, unique=True))
 def test_rater_agrees_with_itself(scores):
     assume(max(scores) - min(scores) > 1e-3)
-    found = tally([(score, score) for score in scores])
-    assert (found.alpha, found.within) == (1, 1)
-    (pair,) = found.pairs
+    result = tally([(score, score) for score in scores])
+    assert (result.alpha, result.within) == (1, 1)
+    (pair,) = result.pairs
     assert pair.kappa in (1, None)
 
 
@@ -105,13 +105,13 @@ def test_textbook_table_has_the_textbook_alpha():
 
 def test_alpha_is_not_defined_where_all_scores_are_equal():
     for score in (0.0, 0.1, 0.7, 1.0):
-        found = tally([(score, score)] * 40)
-        assert (found.alpha, found.interval()) == (None, None)
+        result = tally([(score, score)] * 40)
+        assert (result.alpha, result.interval()) == (None, None)
 
 
 def test_alpha_keeps_its_digits_where_all_scores_are_nearly_equal():
     rows = [(0.9 + 1e-7 * step, 0.9 + 1e-7 * (step % 7)) for step in range(50)]
-    wide = [((one - 0.9) * 1e6, (other - 0.9) * 1e6) for one, other in rows]
+    wide = [((first - 0.9) * 1e6, (second - 0.9) * 1e6) for first, second in rows]
     assert tally(rows).alpha == pytest.approx(coincidences(wide), abs=1e-6)
 
 
@@ -122,25 +122,28 @@ def test_difference_of_the_window_itself_is_within():
 
 
 def test_subject_with_one_score_says_nothing():
-    found = tally([(0.9, None), (0.1, 0.2), (None, 0.3)])
-    assert (found.n, [(pair.raters, pair.n) for pair in found.pairs]) == (1, [((0, 1), 1)])
-    assert {number: (one.asked, one.compared) for number, one in found.raters.items()} == {0: (2, 1), 1: (2, 1)}
+    result = tally([(0.9, None), (0.1, 0.2), (None, 0.3)])
+    assert (result.n, [(pair.raters, pair.n) for pair in result.pairs]) == (1, [((0, 1), 1)])
+    assert {number: (rater.unit_count, rater.compared) for number, rater in result.raters.items()} == {
+        0: (2, 1),
+        1: (2, 1),
+    }
 
 
 def test_failure_is_counted_and_no_score():
-    found = Tally(0.15)
-    assert found.add({0: 0.9, 1: None}) is None
-    assert found.add({0: 0.9, 1: 0.4}) == pytest.approx(0.5)
-    assert (found.n, found.raters[1].asked, found.raters[1].failed, found.raters[1].passes) == (1, 2, 1, 0)
+    result = Tally(0.15)
+    assert result.add({0: 0.9, 1: None}) is None
+    assert result.add({0: 0.9, 1: 0.4}) == pytest.approx(0.5)
+    assert (result.n, result.raters[1].unit_count, result.raters[1].failed, result.raters[1].passes) == (1, 2, 1, 0)
 
 
 def test_interval_is_the_same_again_and_holds_alpha():
     draw = random.Random(4)
     rows = [(score, min(1.0, max(0.0, score + draw.gauss(0, 0.2)))) for score in (draw.random() for _ in range(300))]
-    found = tally(rows)
-    interval = found.interval()
-    assert interval == found.interval() == tally(rows).interval()
-    assert interval.low < found.alpha < interval.high < interval.low + 0.2
+    result = tally(rows)
+    interval = result.interval()
+    assert interval == result.interval() == tally(rows).interval()
+    assert interval.low < result.alpha < interval.high < interval.low + 0.2
 
 
 @pytest.mark.slow
@@ -167,15 +170,15 @@ def test_resamples_of_equal_scores_alone_are_left_out_and_counted():
 
 
 def test_no_interval_where_all_variation_comes_from_one_subject():
-    found = tally([(1.0, 1.0)] * 9 + [(0.0, 0.0)])
-    assert (found.alpha, found.interval()) == (1, None)
+    result = tally([(1.0, 1.0)] * 9 + [(0.0, 0.0)])
+    assert (result.alpha, result.interval()) == (1, None)
 
 
 def test_no_interval_of_one_subject_and_a_narrow_one_of_perfect_agreement():
     assert (tally([(0.9, 0.3)]).alpha, tally([(0.9, 0.3)]).interval()) == (0, None)
-    found = tally([(score / 20, score / 20) for score in range(20)])
-    interval = found.interval()
-    assert (found.alpha, interval.low, interval.high) == (1, 1, 1)
+    result = tally([(score / 20, score / 20) for score in range(20)])
+    interval = result.interval()
+    assert (result.alpha, interval.low, interval.high) == (1, 1, 1)
 
 
 def test_percentiles_are_interpolated():

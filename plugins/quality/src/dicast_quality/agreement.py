@@ -1,4 +1,4 @@
-"""``dicast agreement``: how far judges, runs, versions of a rubric or a file of labels agree."""
+"""``dicast agreement``: agreement of judges, runs, versions of a rubric or a file of labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dicast.toolkit.printable import one_line
 from .comparison import Comparison
 from .many_ratings import ratings_of
 from .options import as_json, check_labels, ledger_path, share
-from .ratings import BETWEEN, Between, Ratings, Wanted
+from .ratings import BETWEEN, Between, Ratings, VerdictFilter
 from .text import lines
 
 if TYPE_CHECKING:
@@ -25,34 +25,42 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--judge", "labels", multiple=True, metavar="LABEL", help="Of this judge; give it for each of them.")
+@click.option("--judge", "labels", multiple=True, metavar="LABEL", help="A judge; repeat it for each judge.")
 @click.option(
     "--gold",
     type=click.Path(path_type=Path),
-    help="With labels: JSON lines {subject_id, score}, or CSV; - is stdin, ledger the ledger's own.",
+    help="Labels to compare with: JSON lines {subject_id, score}, or CSV; - is stdin, ledger the ledger's own labels.",
 )
 @click.option(
     "--any-output",
     is_flag=True,
-    help="Compare labels with verdicts on every output of a subject, also where a task made it.",
+    help="Compare labels with verdicts on every output of a subject, including outputs of a task.",
 )
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="Only verdicts of this run; may be repeated.")
 @click.option(
     "--between",
     type=click.Choice(BETWEEN),
-    help="What is compared; by default judges, and of a single one its runs.",
+    help="The raters to compare; by default judges, or the runs of a single judge.",
 )
 @click.option("--subject-kind", metavar="KIND", help="Only subjects of this kind.")
 @click.option(
-    "--window", callback=share, default=0.15, show_default=True, help="How far apart scores may be and agree."
+    "--window", callback=share, default=0.15, show_default=True, help="The largest difference of agreeing scores."
 )
-@click.option("--worst", type=click.IntRange(min=0), default=10, show_default=True, help="How many of these to list.")
+@click.option(
+    "--worst",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="How many of the largest disagreements to list.",
+)
 @click.option(
     "--prevalence",
     is_flag=True,
-    help="Also correct each judge's rate by the labels, which are of some subjects drawn at random.",
+    help="Also correct each judge's rate by the labels, which must be of randomly drawn subjects.",
 )
-@click.option("--of", metavar="RUN", help="With --prevalence: the rate in this run, which the labels are not about.")
+@click.option(
+    "--of", metavar="RUN", help="With --prevalence: correct the rate in this run, about other subjects than the labels."
+)
 @ledger_path
 @as_json
 def agreement(
@@ -69,22 +77,22 @@ def agreement(
     ledger: Path | None,
     as_json: bool,
 ) -> None:
-    """Say how far judges agree. Subjects that each of them has judged count; with --gold those that have labels.
+    """Report how far judges agree, on subjects that all of them judged; with --gold on labeled subjects.
 
-    Alpha and kappa are 1 where they agree always and 0 where they agree as often as by chance.
+    Alpha and kappa are 1 for perfect agreement and 0 for agreement by chance.
     """
     names, ids = tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(runs))
-    asked = Asked(names, ids, subject_kind, between, gold, prevalence, of, any_output)
-    found = read_ledger(ledger, lambda live: asked.document(live, window, worst))
+    options = ComparisonOptions(names, ids, subject_kind, between, gold, prevalence, of, any_output)
+    document = read_ledger(ledger, lambda live: options.document(live, window, worst))
     if as_json:
-        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
+        click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
         return
-    for line in lines(found):
+    for line in lines(document):
         click.echo(one_line(line))
-    if "prevalence" in found:
+    if "prevalence" in document:
         from .prevalence import prevalence_lines
 
-        for line in prevalence_lines(found["prevalence"]):
+        for line in prevalence_lines(document["prevalence"]):
             click.echo(one_line(line))
 
 
@@ -98,17 +106,17 @@ def read_agreement(
     window: float = 0.15,
     worst: int = 10,
 ) -> dict[str, Any]:
-    """What ``dicast agreement --json`` prints of *ledger*.
+    """Return the document that ``dicast agreement --json`` prints for *ledger*.
 
-    :raises ConfigError: when it does not have what was asked for, or that is not two raters.
+    :raises ConfigError: when the ledger lacks a requested item, or there are not two raters.
     """
-    asked = Asked(tuple(dict.fromkeys(judge)), tuple(dict.fromkeys(run)), subject_kind, between, None)
-    return asked.compare(ledger, window, worst)[0].document()
+    options = ComparisonOptions(tuple(dict.fromkeys(judge)), tuple(dict.fromkeys(run)), subject_kind, between, None)
+    return options.compare(ledger, window, worst)[0].document()
 
 
 @attrs.frozen
-class Asked:
-    """What is to be compared, as the command was told."""
+class ComparisonOptions:
+    """Options of the comparison."""
 
     labels: Sequence[str]
     runs: Sequence[str]
@@ -120,19 +128,19 @@ class Asked:
     any_output: bool = False
 
     def document(self, ledger: Ledger, window: float, worst: int) -> dict[str, Any]:
-        """Compare what *ledger* has, and say what comes of it; :meth:`compare` says what it raises."""
+        """Compare raters in *ledger* and return the document; raises the errors of :meth:`compare`."""
         if self.prevalence and self.gold is None:
             raise ConfigError("--prevalence corrects by labels: add --gold FILE")
         if self.of is not None and (not self.prevalence or (self.between or "judges") != "judges"):
-            raise ConfigError("--of is for --prevalence, of judges: leave --between out")
+            raise ConfigError("--of needs --prevalence and compares judges: leave --between out")
         comparison, rates = self.compare(ledger, window, worst)
         return comparison.document() | ({} if rates is None else {"prevalence": rates.document()})
 
     def compare(self, ledger: Ledger, window: float, worst: int) -> tuple[Comparison, Prevalences | None]:
-        """Compare what *ledger* has, with what labels make of the judges' rates where that is asked for.
+        """Return the comparison of raters in *ledger*, and with *prevalence* the rates of judges corrected by labels.
 
-        :raises ConfigError: when it does not have what was asked for, or that is not two raters.
-        :raises DataError: when the labels are wrong, or about other subjects.
+        :raises ConfigError: when the ledger lacks a requested item, or there are not two raters.
+        :raises DataError: when the labels are invalid, or about other subjects.
         """
         labels = self._labels(ledger)
         ratings, between = self.ratings(ledger, labels)
@@ -146,45 +154,45 @@ class Asked:
         return comparison, self._prevalences(ledger, ratings, gold) if self.prevalence else None
 
     def _labels(self, ledger: Ledger) -> LabeledOutputs | None:
-        """Return the labels, with the outputs that they are about."""
+        """Return the labels with their outputs."""
         if self.gold is None:
             return None
         gold = read_gold(self.gold, ledger, draws=self.prevalence)
         return LabeledOutputs.of(ledger, gold, any_output=self.any_output)
 
     def ratings(self, ledger: Ledger, labels: LabeledOutputs | None = None) -> tuple[Ratings, Between]:
-        """What the wanted raters have said, and what makes two raters of them.
+        """Return the ratings of the chosen raters, and the property that distinguishes the raters.
 
-        :raises ConfigError: when the ledger does not have what was asked for, or that is not two raters.
+        :raises ConfigError: when the ledger lacks a requested item, or there are not two raters.
         """
         runs = list(dict.fromkeys(named_run(ledger, run) for run in self.runs))
         between = self.between or self._usual(runs)
-        ratings = ratings_of(ledger, Wanted(self.labels, runs, self.kind, between), labels)
+        ratings = ratings_of(ledger, VerdictFilter(self.labels, runs, self.kind, between), labels)
         self._check(ratings, between)
         return ratings, between
 
     def _prevalences(self, ledger: Ledger, ratings: Ratings, gold: str | None) -> Prevalences:
-        from .prevalence import Prevalences  # it brings what builds components, half a tenth of a second
+        from .prevalence import Prevalences  # imports the component loader, about 50 ms
 
         of = None if self.of is None else named_run(ledger, self.of)
-        found = Prevalences({number: name for name, number in ratings.raters.items() if name != gold}, of)
-        found.read(ledger)
+        prevalences = Prevalences({number: name for name, number in ratings.raters.items() if name != gold}, of)
+        prevalences.read(ledger)
         for place in ratings.places():
-            found.add(ratings.unit(place))
-        return found
+            prevalences.add(ratings.unit(place))
+        return prevalences
 
     def _usual(self, runs: Sequence[str]) -> Between:
-        """What a single judge is compared with: itself in another run, unless there are labels to compare it with."""
+        """Return the default of ``--between``: a single judge without labels is compared with itself in another run."""
         alone = len(self.labels) == 1 and (self.gold is None or len(runs) > 1)
         return "runs" if alone else "judges"
 
     def _check(self, ratings: Ratings, between: Between) -> None:
-        """See that there are raters to compare.
+        """Check that there are raters to compare.
 
-        :raises ConfigError: when there are not, naming what there is.
+        :raises ConfigError: when there are too few, naming the judges in the ledger.
         """
         if not ratings.labels:
-            raise ConfigError(f"nothing has been judged{self._where()}; dicast verdicts lists what has")
+            raise ConfigError(f"nothing has been judged{self._where()}; dicast verdicts lists the verdicts")
         check_labels(self.labels, ratings.labels, self._where())
         names = ", ".join(sorted(ratings.labels))
         needed = 1 if self.gold else 2
@@ -194,15 +202,15 @@ class Asked:
             if len(ratings.raters) < needed:
                 raise ConfigError(self._too_few(between, ratings))
         elif not self.labels and len(ratings.labels) != needed:
-            many = "one judge" if self.gold else "two or more judges"
-            raise ConfigError(f"choose {many} with --judge, from {names}")
+            choice = "one judge" if self.gold else "two or more judges"
+            raise ConfigError(f"choose {choice} with --judge, from {names}")
 
     def _too_few(self, between: Between, ratings: Ratings) -> str:
         (label,), (rater,) = self.labels or ratings.labels, ratings.raters
-        others = ", ".join(sorted(ratings.labels - {label})) or "there is none"
+        other_judges = ", ".join(sorted(ratings.labels - {label})) or "no other judge"
         return (
             f"{label!r} has been asked{self._where()} in one {between.removesuffix('s')} only, {rater}: judge the same "
-            f"subjects again, compare with --gold FILE, or with another --judge ({others})"
+            f"subjects again, compare with --gold FILE, or with another --judge ({other_judges})"
         )
 
     def _where(self) -> str:
@@ -215,11 +223,11 @@ class Asked:
         kinds, judged = sorted({kind for kind, _ in labeled if kind}), sorted(ratings.kinds)
         if kinds and not set(kinds) & set(judged):
             message = (
-                f"no label in {self.gold} is about a subject that was judged{self._where()}: the labels are about subjects of "
-                f"kind {', '.join(kinds)}, judged were those of kind {', '.join(judged)}; fix subject_kind, or leave it out"
+                f"no label in {self.gold} is about a judged subject{self._where()}: the labels are about subjects of "
+                f"kind {', '.join(kinds)}, the judged subjects are of kind {', '.join(judged)}; fix subject_kind, or leave it out"
             )
             return Problem(message, path="subject_kind", value=kinds[0], hint=nearest(kinds[0], judged))
         return Problem(
-            f"no label in {self.gold} is about a subject that was judged{self._where()}: the subject_id of the first is "
+            f"no label in {self.gold} is about a judged subject{self._where()}: the subject_id of the first is "
             f"{labeled[0][1]!r}, that of a judged subject {comparison.example!r}"
         )

@@ -1,4 +1,4 @@
-"""Whether figures are made a column at a time, with numpy, or one by one: of many rows the import pays, and without numpy there is no choice."""
+"""Choice between computing figures by column, with numpy, and row by row. The import of numpy pays off only for many rows, and numpy is optional."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 from .percentile import percentile, places
 
-MANY = 50_000
-"""Rows from which on numpy is imported, which takes as long as 50,000 rows one by one."""
+NUMPY_ROWS = 50_000
+"""Fewest rows for which numpy is imported. The import takes as long as 50,000 rows one by one."""
 
-_TOGETHER = 30_000
-"""Values that are added up at once: so many stay in the processor's own memory."""
+_CHUNK = 30_000
+"""Values added at once: so many fit into the processor's cache."""
 
 Array = Any
 """An array of numpy."""
 
 
 def numpy_for(rows: int) -> ModuleType | None:
-    """Numpy where there are so many *rows* that it pays, and it is installed (``dicast[arrays]``)."""
-    if rows < MANY:
+    """Return numpy if it is installed (``dicast[arrays]``) and there are enough *rows* to pay for its import."""
+    if rows < NUMPY_ROWS:
         return None
     try:
         import numpy as np
@@ -31,34 +31,37 @@ def numpy_for(rows: int) -> ModuleType | None:
 
 
 def average(np: ModuleType, column: Array) -> float | None:
-    """The mean of *column*, as :func:`dicast.mean` has it."""
+    """Return the mean of *column*, equal to :func:`dicast.mean`."""
     if not len(column):
         return None
     least, most = float(column.min()), float(column.max())
     if least == most:
         return least
-    whole = exact_total(np, column) if least >= 0 and most <= 1 else fsum(column.tolist())
-    return min(max(whole / len(column), least), most)
+    total = exact_total(np, column) if least >= 0 and most <= 1 else fsum(column.tolist())
+    return min(max(total / len(column), least), most)
 
 
 def exact_total(np: ModuleType, column: Array) -> float:
-    """The sum of *column*, values from 0 to 1, rounded once, as :func:`math.fsum` has it: by the first 40 bits of each, and the next 40."""
+    """Return the sum of *column*, values from 0 to 1, rounded once, like :func:`math.fsum`.
+
+    It adds the first 40 bits of all values, and the next 40 bits, as integers.
+    """
     total = 0
-    for start in range(0, len(column), _TOGETHER):
-        part = column[start : start + _TOGETHER]
+    for start in range(0, len(column), _CHUNK):
+        part = column[start : start + _CHUNK]
         high = (part * 2.0**40).astype("q")
         rest = (part - high * 2.0**-40) * 2.0**80
         low = rest.astype("q")
-        if (low != rest).any():  # a value is so small that it has more bits
+        if (low != rest).any():  # a small value has more bits than 80
             return fsum(column.tolist())
         total += (int(high.sum()) << 40) + int(low.sum())
     return total / 2**80
 
 
 def percentiles(np: ModuleType, column: Array, shares: Sequence[float]) -> list[float | None]:
-    """The value below which each of *shares* of *column* lie, as :func:`.percentile.percentile` has it."""
+    """Return the percentile of *column* for each of *shares*, equal to :func:`.percentile.percentile`."""
     if not len(column):
         return [None] * len(shares)
     below = [places(len(column), share)[0] for share in shares]
-    parted = np.partition(column, sorted({min(place + more, len(column) - 1) for place in below for more in (0, 1)}))
+    parted = np.partition(column, sorted({min(place + step, len(column) - 1) for place in below for step in (0, 1)}))
     return [float(percentile(parted, share)) for share in shares]

@@ -1,4 +1,4 @@
-"""Which contents were read under the ids of subjects: verdicts about different ones are not compared."""
+"""Contents read under the ids of subjects. Verdicts about different contents are not compared."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from types import ModuleType
 from dicast.reading import ActivityColumns, Numbering, view
 
 Place = tuple[str, str]
-"""A subject's id and kind, in the order in which subjects are gone through."""
+"""A subject's id and kind, in the order of iteration."""
 
 
 Read = tuple[str, int, int]
-"""The run that read a content, the row that says so, and the content's mark."""
+"""The run that read a content, the row that records it, and the content's hash."""
 
 
 class Contents:
-    """Which contents were read of the subjects that have more than one: *several*."""
+    """Contents of subjects that were read with more than one: *several*."""
 
     def __init__(self, read: Mapping[Place, Sequence[Read]]) -> None:
         self._read = read
@@ -24,57 +24,55 @@ class Contents:
 
     @classmethod
     def of(cls, reads: Sequence[ActivityColumns], kind: str | None) -> Contents:
-        """What was read under which id, about subjects of one *kind* or of all."""
+        """Return the contents in *reads*, for subjects of one *kind* or of all kinds."""
         several = set[Place]()
         first: dict[Place, int] = {}
-        for found in reads:
-            for place, mark in zip(_places(found), found.content_hashes, strict=True):
+        for rows in reads:
+            for place, mark in zip(_places(rows), rows.content_hashes, strict=True):
                 if first.setdefault(place, mark) != mark and kind in (None, place[1]):
                     several.add(place)
         read: dict[Place, list[Read]] = {}
-        for found in reads if several else ():
-            for seq, code, mark, place in zip(
-                found.seqs, found.codes, found.content_hashes, _places(found), strict=True
-            ):
+        for rows in reads if several else ():
+            for seq, code, mark, place in zip(rows.seqs, rows.codes, rows.content_hashes, _places(rows), strict=True):
                 if place in several:
-                    read.setdefault(place, []).append((found.origins[code].run_id, seq, mark))
+                    read.setdefault(place, []).append((rows.origins[code].run_id, seq, mark))
         return cls(read)
 
     @classmethod
-    def of_many(cls, np: ModuleType, numbering: Numbering, found: ActivityColumns, kind: str | None) -> Contents:
-        """Likewise of many that one ledger was told, a column at a time; *numbering* is that of its names."""
-        kinds = list(dict.fromkeys(origin.kind_or_model for origin in found.origins))
-        of_codes = np.array([kinds.index(origin.kind_or_model) for origin in found.origins], "q")
+    def of_many(cls, np: ModuleType, numbering: Numbering, reads: ActivityColumns, kind: str | None) -> Contents:
+        """Return the contents in the many rows *reads* of one ledger, by column. *numbering* numbers its names."""
+        kinds = list(dict.fromkeys(origin.kind_or_model for origin in reads.origins))
+        of_codes = np.array([kinds.index(origin.kind_or_model) for origin in reads.origins], "q")
         codes, marks, names = (
-            view(np, found.codes),
-            view(np, found.content_hashes),
-            numbering.of(found.names).astype("q"),
+            view(np, reads.codes),
+            view(np, reads.content_hashes),
+            numbering.of(reads.names).astype("q"),
         )
-        places = names[view(np, found.numbers)] * len(kinds) + of_codes[codes]
+        places = names[view(np, reads.numbers)] * len(kinds) + of_codes[codes]
         first = np.zeros(numbering.size * len(kinds), "q")
         first[places[::-1]] = marks[::-1]
         several = np.zeros(len(first), bool)
         several[places[first[places] != marks]] = True
         read: dict[Place, list[Read]] = {}
         rows = np.flatnonzero(several[places])
-        order, ids = numbering.sorted_texts(names[view(np, found.numbers)[rows]])
+        order, ids = numbering.sorted_texts(names[view(np, reads.numbers)[rows]])
         for row, id in zip(rows[order].tolist(), ids, strict=True):
-            run_id, _, what = found.origins[found.codes[row]]
+            run_id, _, what = reads.origins[reads.codes[row]]
             if kind in (None, what):
-                read.setdefault((id, what), []).append((run_id, found.seqs[row], found.content_hashes[row]))
+                read.setdefault((id, what), []).append((run_id, reads.seqs[row], reads.content_hashes[row]))
         return cls(read)
 
     def count(self, place: Place) -> int:
-        """How many contents were read under an id; 0 also stands for one."""
+        """Return the number of contents read under an id; 0 may also mean one."""
         return len({mark for _, _, mark in self._read.get(place, ())})
 
     def before(self, place: Place, run_id: str, seq: int) -> int | None:
-        """The mark of the content that a run had read last before the row *seq*."""
-        found = [(at, mark) for run, at, mark in self._read.get(place, ()) if run == run_id and at < seq]
-        return max(found)[1] if found else None
+        """Return the hash of the content that a run read last before the row *seq*."""
+        earlier = [(at, mark) for run, at, mark in self._read.get(place, ()) if run == run_id and at < seq]
+        return max(earlier)[1] if earlier else None
 
 
-def _places(found: ActivityColumns) -> Iterator[Place]:
-    """The subjects that were read."""
-    kinds = [origin.kind_or_model for origin in found.origins]
-    return zip(map(str, found.ids), map(kinds.__getitem__, found.codes), strict=True)
+def _places(rows: ActivityColumns) -> Iterator[Place]:
+    """Yield the subjects of the rows."""
+    kinds = [origin.kind_or_model for origin in rows.origins]
+    return zip(map(str, rows.ids), map(kinds.__getitem__, rows.codes), strict=True)

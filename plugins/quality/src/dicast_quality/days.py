@@ -1,4 +1,4 @@
-"""Agreement day by day: of the subjects whose last verdict fell on a day, how many raters agree on."""
+"""Agreement by day: the share of subjects with their last verdict on a day on which raters agree."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from dicast import Ledger
 from dicast.reading import rows_by_key, view
 
-from .agreement import Asked
+from .agreement import ComparisonOptions
 from .many_ratings import ManyRatings, Table
 from .ratings import Between, Ratings
 from .reliability import NOISE
 
 _DAY = 86_400_000
-"""Milliseconds."""
+"""A day in milliseconds."""
 
 
 def read_agreement_days(
@@ -27,14 +27,14 @@ def read_agreement_days(
     subject_kind: str | None = None,
     window: float = 0.15,
 ) -> dict[str, Any]:
-    """The ``n`` and ``within`` of ``dicast agreement``, by the day (UTC) of the newest of each subject's verdicts, and in all.
+    """Return ``n`` and ``within`` of ``dicast agreement`` in total and by the day (UTC) of each subject's newest verdict.
 
-    A subject is within *window* when the highest and the lowest of its raters' scores lie no further apart.
+    A subject is within *window* if its highest and lowest score differ by at most *window*.
 
-    :raises ConfigError: when the ledger does not have what was asked for, or that is not two raters.
+    :raises ConfigError: when the ledger lacks a requested item, or there are not two raters.
     """
-    asked = Asked(tuple(dict.fromkeys(judge)), tuple(dict.fromkeys(run)), subject_kind, between, None)
-    ratings, between = asked.ratings(ledger)
+    options = ComparisonOptions(tuple(dict.fromkeys(judge)), tuple(dict.fromkeys(run)), subject_kind, between, None)
+    ratings, between = options.ratings(ledger)
     table = ratings.table if isinstance(ratings, ManyRatings) else None
     if isinstance(ratings, ManyRatings) and table is not None:
         days = _days_of(ratings, table, window)
@@ -56,7 +56,7 @@ def read_agreement_days(
 
 
 def _days_of(ratings: ManyRatings, table: Table, window: float) -> dict[int, list[int]]:
-    """By day how many subjects have two scores, and how many of these are within *window*."""
+    """Return by day the number of subjects with two scores, and how many are within *window*."""
     np = ratings.np
     times = np.where(np.isnan(table.scores), -(2**62), view(np, ratings.judged.times)[table.rows])
     days = times.max(axis=0) // _DAY if len(table.spreads) else np.zeros(0, "q")
@@ -67,7 +67,7 @@ def _days_of(ratings: ManyRatings, table: Table, window: float) -> dict[int, lis
 
 
 def _spreads(ratings: Ratings) -> Iterator[tuple[int, float]]:
-    """The time of the newest verdict, and the spread of scores, of each subject that two raters have scored."""
+    """Yield the time of the newest verdict and the spread of scores, for subjects that two raters scored."""
     times = ratings.judged.times
     if len(ratings.newest) == 2 and not ratings.contents.several:
         yield from _pairs(ratings)
@@ -80,18 +80,18 @@ def _spreads(ratings: Ratings) -> Iterator[tuple[int, float]]:
 
 
 def _pairs(ratings: Ratings) -> Iterator[tuple[int, float]]:
-    """Likewise of two raters, without an object a subject."""
+    """Yield times and spreads for exactly two raters, without an object for each subject."""
     first, second = ratings.newest.values()
     score, times = ratings.score, ratings.judged.times
     for place, row in first.items():
         other = second.get(place)
-        if other is not None and (one := score(row)) is not None and (two := score(other)) is not None:
-            yield max(times[row], times[other]), abs(one - two)
+        if other is not None and (first_score := score(row)) is not None and (second_score := score(other)) is not None:
+            yield max(times[row], times[other]), abs(first_score - second_score)
 
 
 def _spread(scores: Iterable[float]) -> float:
-    found = list(scores)
-    return max(found) - min(found)
+    values = list(scores)
+    return max(values) - min(values)
 
 
 def _written(day: int) -> str:

@@ -1,4 +1,4 @@
-"""The ratings of :mod:`.ratings`, put together of many verdicts a column at a time."""
+"""Ratings of :mod:`.ratings`, assembled from many verdicts by column."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from dicast.reading import (
     view,
 )
 
-from .arrays import MANY, Array, numpy_for
+from .arrays import NUMPY_ROWS, Array, numpy_for
 from .contents import Contents, Place
-from .ratings import Ratings, Unit, Wanted, rater_name
+from .ratings import Ratings, Unit, VerdictFilter, rater_name
 from .reliability import CUT, NOISE
 
 MOST_CELLS, MOST_RATERS = 20_000_000, 30
-"""A table of more raters, or with more cells, would take more memory than it saves time."""
+"""Limits of a table. A larger one would cost more memory than it saves time."""
 
 
 class Table(NamedTuple):
-    """What *raters* (numbers, ascending) say of subjects. Each array has a line for a rater, and a column for a subject that two have scored.
+    """Ratings of subjects that two raters scored. Each array has a row per rater (*raters*, ascending) and a column per subject.
 
-    *rows* are the verdicts, -1 where there is none that counts, *scores* NaN where there is none, *spreads* say how far the scores of a
-    subject lie apart. *places* are the numbers of the subjects, in the order of ids. *patterns* count what raters say of all subjects, as
-    :class:`.reliability.Tally` has it; *apart* are the subjects with verdicts about another content, whose scores do not count.
+    *rows* are the verdicts, -1 if none counts; *scores* are NaN if missing; *spreads* are the differences of a subject's highest and lowest score.
+    *places* are the numbers of the subjects, in the order of ids. *patterns* count the ratings of all subjects, as in
+    :class:`.reliability.Tally`. *excluded* are the subjects with verdicts about another content, whose scores do not count.
     """
 
     raters: Sequence[int]
@@ -41,32 +41,32 @@ class Table(NamedTuple):
     scores: Array
     spreads: Array
     patterns: Mapping[tuple[int, ...], int]
-    apart: Sequence[Unit]
+    excluded: Sequence[Unit]
 
 
-def ratings_of(ledger: Ledger, wanted: Wanted, labels: LabeledOutputs | None = None) -> Ratings:
-    """Return the ratings of *wanted* in *ledger*, in the form that takes less time; the last ratings are kept with the verdicts.
+def ratings_of(ledger: Ledger, filter: VerdictFilter, labels: LabeledOutputs | None = None) -> Ratings:
+    """Return the chosen ratings in *ledger*, in the faster form. The last ratings are cached with the verdicts.
 
     :param labels: leave out verdicts about other outputs than their subjects' labels.
     """
-    found = read_verdicts(ledger, wanted.only).unit_scores()
+    columns = read_verdicts(ledger, filter.only).unit_scores()
     if labels is not None and labels.is_selective:
-        chosen = Ratings(found, labels)
-        chosen.read(ledger, wanted)
+        chosen = Ratings(columns, labels)
+        chosen.read(ledger, filter)
         return chosen
-    kept: tuple[Wanted, Ratings] | None = found.memo.get("ratings")
-    if kept is not None and kept[0] == wanted:
-        return kept[1]
-    np = numpy_for(len(found.codes))
-    ratings = Ratings(found) if np is None else ManyRatings(np, found)
-    ratings.read(ledger, wanted)
+    cached: tuple[VerdictFilter, Ratings] | None = columns.memo.get("ratings")
+    if cached is not None and cached[0] == filter:
+        return cached[1]
+    np = numpy_for(len(columns.codes))
+    ratings = Ratings(columns) if np is None else ManyRatings(np, columns)
+    ratings.read(ledger, filter)
     if np is not None:
-        found.memo["ratings"] = wanted, ratings
+        columns.memo["ratings"] = filter, ratings
     return ratings
 
 
 class ManyRatings(Ratings):
-    """Ratings as arrays of numpy. *table* is None where there are too many raters for one."""
+    """Ratings as numpy arrays. *table* is None if there are too many raters for one."""
 
     def __init__(self, np: ModuleType, judged: VerdictColumns) -> None:
         super().__init__(judged)
@@ -80,14 +80,14 @@ class ManyRatings(Ratings):
 
     @property
     def newest(self) -> Mapping[int, Mapping[Place, int]]:
-        """By rater and subject the row of the newest verdict."""
+        """Row of the newest verdict by rater and subject."""
         if self._newest_rows is None:
             self._newest_rows = {rater: self._by_place(rows) for rater, rows in self._rows.items()}
         return self._newest_rows
 
     @newest.setter
-    def newest(self, found: Mapping[int, Mapping[Place, int]]) -> None:
-        self._newest_rows = found or None
+    def newest(self, rows: Mapping[int, Mapping[Place, int]]) -> None:
+        self._newest_rows = rows or None
 
     def _by_place(self, rows: Array) -> Mapping[Place, int]:
         places = self.np.flatnonzero(rows >= 0)
@@ -100,40 +100,42 @@ class ManyRatings(Ratings):
         return {code: int(rows[0]) for code, rows in self._by_code.items()}
 
     def _contents(self, reads: Sequence[ActivityColumns], kind: str | None) -> Contents:
-        if len(reads) > 1 or len(reads[0].codes) < MANY:
+        if len(reads) > 1 or len(reads[0].codes) < NUMPY_ROWS:
             return super()._contents(reads, kind)
         return Contents.of_many(self.np, Numbering.cached(self.np, reads[0].names), reads[0], kind)
 
-    def _rate(self, ledger: Ledger, wanted: Wanted, chosen: Sequence[int]) -> None:
-        np, found = self.np, self.judged
-        self._kinds = list(dict.fromkeys(found.origins[code].kind for code in chosen))
-        named = self._named(ledger, wanted, {code: self._by_code[code] for code in chosen})
-        self._numbering = numbering = Numbering.cached(np, found.names)
+    def _rate(self, ledger: Ledger, filter: VerdictFilter, chosen: Sequence[int]) -> None:
+        np, columns = self.np, self.judged
+        self._kinds = list(dict.fromkeys(columns.origins[code].kind for code in chosen))
+        named = self._named(ledger, filter, {code: self._by_code[code] for code in chosen})
+        self._numbering = numbering = Numbering.cached(np, columns.names)
         cells = numbering.size * len(self._kinds) * len(named)
         if cells > MOST_CELLS or len(named) > MOST_RATERS:
             self.newest = {self._number(name): self._newest(sorted(map(int, rows))) for name, rows in named.items()}
             return
-        kinds = np.array([self._kinds.index(one.kind) if one.kind in self._kinds else -1 for one in found.origins], "q")
-        names = numbering.of(found.names).astype("q" if len(self._kinds) > 1 else "i")
+        kinds = np.array(
+            [self._kinds.index(origin.kind) if origin.kind in self._kinds else -1 for origin in columns.origins], "q"
+        )
+        names = numbering.of(columns.names).astype("q" if len(self._kinds) > 1 else "i")
         for name, rows in named.items():
             ordered = np.concatenate([np.atleast_1d(np.asarray(part)) for part in rows])
             ordered = ordered if (ordered[1:] > ordered[:-1]).all() else np.sort(ordered)
-            places = names[view(np, found.numbers)[ordered]]
+            places = names[view(np, columns.numbers)[ordered]]
             if len(self._kinds) > 1:
-                places = places * len(self._kinds) + kinds[view(np, found.codes)[ordered]]
+                places = places * len(self._kinds) + kinds[view(np, columns.codes)[ordered]]
             self._rows[self._number(name)] = self._newest_of(ordered, places, numbering.size * len(self._kinds))
 
-    def _named(self, ledger: Ledger, wanted: Wanted, rows: Mapping[int, Any]) -> Mapping[str, Any]:
-        if wanted.between == "rubrics":
-            listed = {code: found.tolist() for code, found in rows.items()}
-            return {name: [found] for name, found in super()._named(ledger, wanted, listed).items()}
+    def _named(self, ledger: Ledger, filter: VerdictFilter, rows: Mapping[int, Any]) -> Mapping[str, Any]:
+        if filter.between == "rubrics":
+            listed = {code: code_rows.tolist() for code, code_rows in rows.items()}
+            return {name: [code_rows] for name, code_rows in super()._named(ledger, filter, listed).items()}
         names: dict[str, list[Array]] = {}
-        for code, found in rows.items():
-            names.setdefault(rater_name(self.judged.origins[code], wanted.between), []).append(found)
+        for code, code_rows in rows.items():
+            names.setdefault(rater_name(self.judged.origins[code], filter.between), []).append(code_rows)
         return names
 
     def _newest_of(self, rows: Array, places: Array, size: int) -> Array:
-        """By place the row of the newest verdict; a failure, of which the first counts, does not take a verdict back."""
+        """Return by place the row of the newest verdict. A failure does not replace a verdict; of several failures the first counts."""
         np = self.np
         failed = view(np, self.judged.flags)[rows] & FAILED != 0
         newest = np.full(size, -1, "i")
@@ -143,7 +145,7 @@ class ManyRatings(Ratings):
 
     @property
     def table(self) -> Table | None:
-        """What the raters say, None where there are too many of them."""
+        """Ratings of all raters; None if there are too many raters."""
         if self._table is None and self._rows:
             self._table = self._made_table()
         return self._table
@@ -155,15 +157,15 @@ class ManyRatings(Ratings):
         rows = rows[:, seen]
         scores = view(np, self.judged.scores)[rows]
         scores[(rows < 0) | (view(np, self.judged.flags)[rows] & FAILED != 0)] = np.nan
-        apart = self._set_apart(raters, seen, rows, scores)
+        excluded = self._set_apart(raters, seen, rows, scores)
         patterns = self._patterns(raters, rows, scores)
         compared = np.flatnonzero((~np.isnan(scores)).sum(axis=0) > 1)
         compared = compared[self._order(seen[compared])]
         rows, scores = rows[:, compared], scores[:, compared]
-        return Table(raters, seen[compared], rows, scores, _spreads(np, scores), patterns, apart)
+        return Table(raters, seen[compared], rows, scores, _spreads(np, scores), patterns, excluded)
 
     def _order(self, places: Array) -> Array:
-        """The order of *places* by ids, and of equal ones by kinds."""
+        """Return the order of *places* by ids, then by kinds."""
         np = self.np
         order, ids = self._numbering.sorted_texts(places // len(self._kinds))
         kinds = list(map(self._kinds.__getitem__, (places[order] % len(self._kinds)).tolist()))
@@ -171,54 +173,61 @@ class ManyRatings(Ratings):
         return order[np.array(sorted(ordered, key=ids.__getitem__), "q")]
 
     def subject(self, place: int) -> Place:
-        """The subject with a number."""
+        """Return the subject with a number."""
         number, kind = divmod(place, len(self._kinds))
         return self._numbering.sorted_texts(self.np.array([number]))[1][0], self._kinds[kind]
 
     def several(self, places: Array) -> int:
-        """Under how many of *places* several contents were read."""
-        found = [place for _, place in self._several_places()]
-        return int(self.np.isin(places, found).sum()) if found else 0
+        """Return the number of *places* under which several contents were read."""
+        several_places = [place for _, place in self._several_places()]
+        return int(self.np.isin(places, several_places).sum()) if several_places else 0
 
     def _several_places(self) -> Sequence[tuple[Place, int]]:
-        """The subjects under whose ids several contents were read, in the order of ids, with their numbers."""
+        """Return the subjects with several contents in the order of ids, with their numbers."""
         several = [place for place in sorted(self.contents.several) if place[1] in self._kinds]
         numbers = self._numbering.find({id for id, _ in several}) if several else {}
         kinds = {kind: number for number, kind in enumerate(self._kinds)}
-        return [(one, numbers[one[0]] * len(kinds) + kinds[one[1]]) for one in several if one[0] in numbers]
+        return [
+            (subject, numbers[subject[0]] * len(kinds) + kinds[subject[1]])
+            for subject in several
+            if subject[0] in numbers
+        ]
 
     def _set_apart(self, raters: Sequence[int], seen: Array, rows: Array, scores: Array) -> Sequence[Unit]:
-        """Take verdicts about other contents out of *rows* and *scores*, in the order of ids; return the subjects that have some."""
-        apart, lines = [], {rater: line for line, rater in enumerate(raters)}
+        """Remove verdicts about other contents from *rows* and *scores*; return the affected subjects, in the order of ids."""
+        excluded, lines = [], {rater: line for line, rater in enumerate(raters)}
         for place, at in self._several_places():
             column = int(self.np.searchsorted(seen, at))
             if column == len(seen) or seen[column] != at:
                 continue
-            found = {rater: int(rows[line, column]) for rater, line in lines.items() if rows[line, column] >= 0}
-            unit = self._unit((place[1], place[0]), found, self.contents.count(place), None)
-            for rater in unit.apart:
+            subject_rows = {rater: int(rows[line, column]) for rater, line in lines.items() if rows[line, column] >= 0}
+            unit = self._unit((place[1], place[0]), subject_rows, self.contents.count(place), None)
+            for rater in unit.other_scores:
                 rows[lines[rater], column], scores[lines[rater], column] = -1, self.np.nan
-            apart += [unit] if unit.apart else []
-        return apart
+            excluded += [unit] if unit.other_scores else []
+        return excluded
 
     def _patterns(self, raters: Sequence[int], rows: Array, scores: Array) -> Mapping[tuple[int, ...], int]:
-        """How often raters say what of a subject: 3 times the rater and 0 below :data:`CUT`, 1 from there on, 2 of a failure."""
+        """Return the count of each pattern of ratings.
+
+        An element is 3 times the rater, plus 0 for a score below :data:`CUT`, 1 for a higher score, and 2 for a failure.
+        """
         np = self.np
         states = np.where(rows < 0, 0, np.where(np.isnan(scores), 3, 1 + (scores >= CUT - NOISE)))
         keys = np.zeros(rows.shape[1], "q")
         for line in states:
             keys = keys * 4 + line
-        found: dict[tuple[int, ...], int] = {}
+        counts: dict[tuple[int, ...], int] = {}
         for key, count in zip(*(part.tolist() for part in np.unique(keys, return_counts=True)), strict=True):
             digits = [key >> 2 * place & 3 for place in range(len(raters) - 1, -1, -1)]
             pattern = tuple(3 * rater + digit - 1 for rater, digit in zip(raters, digits, strict=True) if digit)
             if pattern:
-                found[pattern] = count
-        return found
+                counts[pattern] = count
+        return counts
 
 
 def _spreads(np: ModuleType, scores: Array) -> Array:
-    """The highest less the lowest score of each column; there are two at the least."""
+    """Return the highest less the lowest score of each column. Each column has at least two scores."""
     if len(scores) == 2:
         return np.abs(scores[0] - scores[1])
     return np.nanmax(scores, axis=0) - np.nanmin(scores, axis=0) if scores.shape[1] else np.zeros(0)

@@ -1,4 +1,4 @@
-"""Percentiles of values that ascend."""
+"""Percentiles of ascending values."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from decimal import Decimal
 
 
 def places(count: int, share: float) -> tuple[int, float]:
-    """The place of the value below which *share*, as it is written, of *count* values lie, and how far beyond it, as a part of one place."""
-    part, whole = Decimal(repr(share)).as_integer_ratio()
-    below, rest = divmod((count - 1) * part, whole)
-    return below, rest / whole
+    """Return the index of the value at *share* of *count* values, and the fraction of a step beyond it.
+
+    The decimal notation of *share* is taken as exact.
+    """
+    part, denominator = Decimal(repr(share)).as_integer_ratio()
+    below, rest = divmod((count - 1) * part, denominator)
+    return below, rest / denominator
 
 
 def percentile(ascending: Sequence[float], share: float) -> float:
-    """The value below which *share* of the values lie, interpolated linearly between neighbours."""
+    """Return the value below which *share* of the values are, with linear interpolation."""
     below, rest = places(len(ascending), share)
     return ascending[below] + (ascending[below + 1] - ascending[below]) * rest if rest else ascending[below]

@@ -1,4 +1,4 @@
-"""How many subjects pass by the labels' standard: the judge's rate, corrected by the labels of some."""
+"""Share of subjects that pass by the labels' standard: the judge's rate, corrected by labels of some subjects."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Any
 
 from dicast import Ledger, Query, component
 
-from .options import shown
+from .options import as_texts
 from .ratings import Unit
 
 _ON = "judge"
 
 
 class Prevalences:
-    """Corrects the rate of each of *raters*, which are names by number, by labels: with *of*, that in this run, of other subjects.
+    """Corrector of the rates of *raters*, names by number, by labels. With *of*, it corrects the rate in that run, about other subjects.
 
-    :raises PluginError: where dicast-trust is not installed, which has the statistics.
+    :raises PluginError: when dicast-trust, which has the statistics, is not installed.
     """
 
     def __init__(self, raters: Mapping[int, str], of: str | None) -> None:
         options = {"on": _ON, "labels": "same" if of is None else "other"}
-        made = component("aggregate", {"trust/prevalence": options})
+        aggregate = component("aggregate", {"trust/prevalence": options})
         self._of, self._names = of, raters
-        self._live = {number: made.live() for number in raters}
+        self._live = {number: aggregate.live() for number in raters}
 
     def add(self, unit: Unit) -> None:
-        """Add a subject with what was said of it, and its label."""
+        """Add a subject with its ratings and its label."""
         if self._of is not None and unit.label is None:
             return
         for number, score in unit.scores.items():
@@ -44,7 +44,7 @@ class Prevalences:
                 self._live[numbers[payload["judge"]]].add(_record(payload["score"], None))
 
     def document(self) -> dict[str, Any]:
-        """What the rates are, by name."""
+        """Return the corrected rates by name."""
         return {self._names[number]: dict(live.finish()) for number, live in self._live.items()}
 
 
@@ -52,14 +52,16 @@ def _record(score: float, label: float | None) -> dict[str, Any]:
     return {"row": {} if label is None else {"label": label}, "metrics": {"scores": {_ON: score}}}
 
 
-def prevalence_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """The rates in lines."""
+def prevalence_lines(rates: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the rates as lines."""
     yield "passing by the labels' standard:"
-    for name, one in found.items():
-        rate, low, high, own = shown("{:.1%}".format, one["mean"], one["ci_low"], one["ci_high"], one["judge_mean"])
-        if one["mean"] is None:
-            yield f"  {name}: not known: {'; '.join(one['reasons'])}"
+    for name, figures in rates.items():
+        rate, low, high, judge_rate = as_texts(
+            "{:.1%}".format, figures["mean"], figures["ci_low"], figures["ci_high"], figures["judge_mean"]
+        )
+        if figures["mean"] is None:
+            yield f"  {name}: unknown: {'; '.join(figures['reasons'])}"
         else:
-            about = f"{one['n']:,} subjects, {one['labels']:,} labels, {one['method']}"
-            yield f"  {name}: {rate} (95 %: {low} to {high}); the judge alone says {own} ({about})"
-    yield "  holds where the labelled subjects were drawn at random"
+            about = f"{figures['n']:,} subjects, {figures['labels']:,} labels, {figures['method']}"
+            yield f"  {name}: {rate} (95 %: {low} to {high}); the judge's own rate is {judge_rate} ({about})"
+    yield "  valid if the labeled subjects were drawn at random"

@@ -1,4 +1,4 @@
-"""``dicast quality``: how good the work was that has been judged, by model, kind of judge or rubric."""
+"""``dicast quality``: quality of the judged work by model, kind of judge or rubric."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from dicast import Ledger, read_ledger
 from dicast.toolkit.printable import one_line
 
 from .options import as_json, ledger_path, moment, share
-from .report import Asked
+from .report import QualityOptions
 from .verdicts import GROUPINGS, Grouping
 
 DAYS = 7
 KINDS = ("turn", "tool_cycle", "session", "workload", "row", "candidate")
-"""The subject kinds that dicast itself knows."""
+"""The built-in subject kinds."""
 
 
 @click.command()
 @click.option("--group-by", "group", type=click.Choice(GROUPINGS), default="model", show_default=True)
-@click.option("--subject-kind", "kind", metavar="KIND", default="turn", show_default=True, help="What was judged.")
+@click.option(
+    "--subject-kind", "kind", metavar="KIND", default="turn", show_default=True, help="The kind of the judged subjects."
+)
 @click.option(
     "--from", "start", metavar="TIME", callback=moment, help=f"From this time on; {DAYS} days before --to by default."
 )
@@ -34,14 +36,12 @@ KINDS = ("turn", "tool_cycle", "session", "workload", "row", "candidate")
     type=float,
     callback=share,
     default=0.0,
-    help="What a verdict needs to enter mean, p50 and p10; 0 by default.",
+    help="The least confidence of a verdict in mean, p50 and p10; 0 by default.",
 )
-@click.option(
-    "--floor", type=float, callback=share, default=0.6, show_default=True, help="The least that a mean should be."
-)
-@click.option("--judge", "labels", multiple=True, metavar="LABEL", help="Only this judge's; may be repeated.")
-@click.option("--run", "run_id", metavar="RUN", help="Only this run's.")
-@click.option("--without-human", "without_people", is_flag=True, help="Leave verdicts of people out of the figures.")
+@click.option("--floor", type=float, callback=share, default=0.6, show_default=True, help="The lowest acceptable mean.")
+@click.option("--judge", "labels", multiple=True, metavar="LABEL", help="Only this judge; may be repeated.")
+@click.option("--run", "run_id", metavar="RUN", help="Only this run.")
+@click.option("--without-human", "without_people", is_flag=True, help="Exclude people's verdicts from the figures.")
 @click.option("--latest", is_flag=True, help="Only the newest verdict of each judge on each subject.")
 @ledger_path
 @as_json
@@ -59,11 +59,11 @@ def quality(
     ledger: Path | None,
     as_json: bool,
 ) -> None:
-    """Say how good the judged work was. Prints mean score, median and lowest tenth, with what judging it did cost."""
-    asked = Asked.about(
+    """Report the quality of the judged work: mean score, median and lowest tenth, and the cost of judging."""
+    options = QualityOptions.about(
         group, kind, start, end, min_confidence, floor, labels, latest=latest, without_people=without_people
     )
-    report = read_ledger(ledger, lambda live: asked.read(live, run_id))
+    report = read_ledger(ledger, lambda live: options.read(live, run_id))
     if as_json:
         click.echo(orjson.dumps(report.document(), option=orjson.OPT_INDENT_2))
         return
@@ -88,11 +88,13 @@ def read_quality(
     latest: bool = False,
     saved: bool = False,
 ) -> dict[str, Any]:
-    """What ``dicast quality --json`` prints of *ledger*; with *saved* each row has ``judge_cost_usd_saved`` besides, a Decimal or null.
+    """Return the document that ``dicast quality --json`` prints for *ledger*.
+
+    With *saved* each row also has ``judge_cost_usd_saved``, a Decimal or null.
 
     :raises ConfigError: when the window is empty, or the ledger has no such run, judge or kind.
     """
-    asked = Asked.about(
+    options = QualityOptions.about(
         group_by, subject_kind, start, end, min_confidence, floor, judge, latest=latest, without_people=without_human
     )
-    return asked.read(ledger, run, saved=saved).document()
+    return options.read(ledger, run, saved=saved).document()

@@ -1,4 +1,4 @@
-"""A comparison's document as text: how many subjects, and what chance leaves of the agreement, before any share."""
+"""A comparison's document as text: the number of subjects and the chance-corrected agreement come before any share."""
 
 from __future__ import annotations
 
@@ -6,109 +6,114 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .options import shown
+from .options import as_texts
 
 _MEANINGS = ((0.8, "reliable"), (0.667, "enough for tentative conclusions"), (-math.inf, "too little to rely on"))
-"""From which alpha on what may be concluded: K. Krippendorff, Content Analysis (2004), 11.4.4."""
+"""Lowest alpha of each conclusion: K. Krippendorff, Content Analysis (2004), 11.4.4."""
 
 _FEW_LABELS = 10
-"""Below so many labels no conclusion is printed: a bootstrap of so few subjects has no trustworthy interval."""
+"""Fewest subjects for a conclusion: with fewer, the bootstrap interval is not trustworthy."""
 
 _FEW = 3
-"""How many runs are named."""
+"""Runs that are named, at most."""
 
 
-def lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """The document *found* as lines."""
-    if "against_gold" in found:
-        yield from _against(found)
-    (base,) = shown("{:.1%}".format, found["base_rate"])
-    names = " and ".join(found["raters"]) if len(found["raters"]) < 4 else f"{len(found['raters'])} {found['between']}"
-    yield f"{names}: {found['n']:,} subjects with two scores or more, {base} of the scores pass"
-    yield f"  Krippendorff's alpha  {_alpha(found)}"
-    yield f"  {found['kappa_method'].partition(',')[0]:<20}  {_defined(found, 'kappa')}"
-    (share,) = shown("{:.1%}".format, found["within"])
-    yield f"  within {found['window']:<13g}  {share} of the subjects"
-    yield from _raters(found)
-    if len(found["kappa_pairs"]) > 1:
+def lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield *document* as lines."""
+    if "against_gold" in document:
+        yield from _against(document)
+    (base,) = as_texts("{:.1%}".format, document["base_rate"])
+    names = (
+        " and ".join(document["raters"])
+        if len(document["raters"]) < 4
+        else f"{len(document['raters'])} {document['between']}"
+    )
+    yield f"{names}: {document['n']:,} subjects with two scores or more, {base} of the scores pass"
+    yield f"  Krippendorff's alpha  {_alpha(document)}"
+    yield f"  {document['kappa_method'].partition(',')[0]:<20}  {_defined(document, 'kappa')}"
+    (share,) = as_texts("{:.1%}".format, document["within"])
+    yield f"  within {document['window']:<13g}  {share} of the subjects"
+    yield from _raters(document)
+    if len(document["kappa_pairs"]) > 1:
         yield "kappa by pair:"
-        for pair in found["kappa_pairs"]:
-            (kappa,) = shown("{:.4f}".format, pair["kappa"])
+        for pair in document["kappa_pairs"]:
+            (kappa,) = as_texts("{:.4f}".format, pair["kappa"])
             yield f"  {kappa:>7}  {' and '.join(pair['raters'])} ({pair['n']:,} subjects)"
-    yield from _contents(found)
-    for judge, made in found["fingerprints"].items():
-        yield from _differing(judge, made)
-    if found["worst"]:
-        yield "worst disagreements: (dicast show ID says why)"
-    for one in found["worst"]:
-        scores = ", ".join(f"{name} {score:.4f}" for name, score in one["scores"].items())
-        yield f"  {one['subject_kind']} {one['subject_id']}  {scores}"
+    yield from _contents(document)
+    for judge, fingerprints in document["fingerprints"].items():
+        yield from _differing(judge, fingerprints)
+    if document["worst"]:
+        yield "largest disagreements (see: dicast show ID):"
+    for disagreement in document["worst"]:
+        scores = ", ".join(f"{name} {score:.4f}" for name, score in disagreement["scores"].items())
+        yield f"  {disagreement['subject_kind']} {disagreement['subject_id']}  {scores}"
 
 
-def _against(found: Mapping[str, Any]) -> Iterator[str]:
-    """Each rater beside the labels."""
-    key = found["between"].removesuffix("s")
+def _against(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the figures of each rater against the labels."""
+    key = document["between"].removesuffix("s")
     yield f"each {key} and the labels:"
-    width = max(len(one[key]) for one in found["against_gold"])
-    for one in found["against_gold"]:
-        kappa, alpha = shown("{:.4f}".format, one["kappa"], one["alpha"])
-        (within,) = shown("{:.1%}".format, one["within"])
-        interval = "no interval" if one["alpha_ci"] is None else "{:.4f} to {:.4f}".format(*one["alpha_ci"])
-        figures = f"alpha {alpha} ({interval}), kappa {kappa}, within {found['window']:g} {within}"
-        yield f"  {one[key]:<{width}}  {one['n']:,} subjects: {figures}"
+    width = max(len(rater[key]) for rater in document["against_gold"])
+    for rater in document["against_gold"]:
+        kappa, alpha = as_texts("{:.4f}".format, rater["kappa"], rater["alpha"])
+        (within,) = as_texts("{:.1%}".format, rater["within"])
+        interval = "no interval" if rater["alpha_ci"] is None else "{:.4f} to {:.4f}".format(*rater["alpha_ci"])
+        figures = f"alpha {alpha} ({interval}), kappa {kappa}, within {document['window']:g} {within}"
+        yield f"  {rater[key]:<{width}}  {rater['n']:,} subjects: {figures}"
 
 
-def _raters(found: Mapping[str, Any]) -> Iterator[str]:
+def _raters(document: Mapping[str, Any]) -> Iterator[str]:
     yield "raters: passes, failures"
-    width = max(map(len, found["raters"]), default=0)
-    for name, rater in found["raters"].items():
-        (passes,), failed = shown("{:.1%}".format, rater["base_rate"]), found["failures"].get(name)
+    width = max(map(len, document["raters"]), default=0)
+    for name, rater in document["raters"].items():
+        (passes,), failed = as_texts("{:.1%}".format, rater["base_rate"]), document["failures"].get(name)
         share = f"{failed['failed']:,} of {failed['n']:,} ({failed['rate']:.1%})" if failed else "-"
         yield f"  {name:<{width}}  {passes:>6}  {share}"
 
 
-def _contents(found: Mapping[str, Any]) -> Iterator[str]:
-    """What was not compared because different things were judged under one id, and where only the newest was."""
-    if count := found["different_content"]:
-        named = [f"{one['subject_kind']} {one['subject_id']}" for one in found["different_content_subjects"]]
-        more = ["…"] if len(named) < count else []
-        yield f"different content: {count:,} subjects have verdicts on another content, which are not compared"
-        yield f"  {', '.join([*named, *more])}"
-    if count := found["several_contents"]:
-        yield f"several contents: {count:,} of the compared subjects were read with other contents too; see that the right one counts"
+def _contents(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the subjects left out because their verdicts are about different contents, and those compared by their newest content only."""
+    if count := document["different_content"]:
+        named = [
+            f"{subject['subject_kind']} {subject['subject_id']}" for subject in document["different_content_subjects"]
+        ]
+        ellipsis = ["…"] if len(named) < count else []
+        yield f"different content: {count:,} subjects have verdicts on other contents, which are not compared"
+        yield f"  {', '.join([*named, *ellipsis])}"
+    if count := document["several_contents"]:
+        yield f"several contents: {count:,} of the compared subjects were read with other contents too; check that the right one counts"
 
 
-def _differing(judge: str, made: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The fingerprints of a judge that was not the same in all runs.
+def _differing(judge: str, fingerprints: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the fingerprints of a judge that was not the same in all runs.
 
-    Where other models answered, as in a cascade, one run has several; two runs differ when either has one that the other has
-    not.
+    One run has several fingerprints if several models answered, as in a cascade. Two runs differ if either has a fingerprint that the other lacks.
     """
     by_run: dict[str, set[str]] = {}
-    for one in made:
-        for run in one["runs"]:
-            by_run.setdefault(run, set()).add(one["fingerprint"])
+    for entry in fingerprints:
+        for run in entry["runs"]:
+            by_run.setdefault(run, set()).add(entry["fingerprint"])
     most = max(by_run.values(), key=len, default=set[str]())
     if all(some <= most for some in by_run.values()):
         return
-    yield f"{judge} was not the same in all runs, so these are different judges:"
-    for one in made:
-        runs = one["runs"]
+    yield f"{judge} differs between runs, so its verdicts are of different judges:"
+    for entry in fingerprints:
+        runs = entry["runs"]
         named = f"run {', '.join(runs)}" if len(runs) <= _FEW else f"{len(runs):,} runs, the last is {runs[-1]}"
-        yield f"  fingerprint {one['fingerprint'][:12]}  {one['n']:,} verdicts of {named}"
+        yield f"  fingerprint {entry['fingerprint'][:12]}  {entry['n']:,} verdicts of {named}"
 
 
-def _defined(found: Mapping[str, Any], name: str) -> str:
-    return f"{found[name]:.4f}" if found[name] is not None else f"not defined: {found['reasons'][name]}"
+def _defined(document: Mapping[str, Any], name: str) -> str:
+    return f"{document[name]:.4f}" if document[name] is not None else f"not defined: {document['reasons'][name]}"
 
 
-def _alpha(found: Mapping[str, Any]) -> str:
-    text = _defined(found, "alpha")
-    if found["alpha"] is None:
+def _alpha(document: Mapping[str, Any]) -> str:
+    text = _defined(document, "alpha")
+    if document["alpha"] is None:
         return text
-    interval = found["alpha_ci"]
+    interval = document["alpha_ci"]
     between = "no interval" if interval is None else f"95 % interval {interval[0]:.4f} to {interval[1]:.4f} (bootstrap)"
-    if found["n"] < _FEW_LABELS:
-        return f"{text}, {between}: {found['n']} subjects are too few to conclude from"
-    meaning = next(words for bound, words in _MEANINGS if found["alpha"] >= bound)
+    if document["n"] < _FEW_LABELS:
+        return f"{text}, {between}: {document['n']} subjects are too few for a conclusion"
+    meaning = next(words for bound, words in _MEANINGS if document["alpha"] >= bound)
     return f"{text}, {between}: {meaning}"

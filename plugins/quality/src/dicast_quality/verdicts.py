@@ -30,22 +30,21 @@ Grouping = Literal["model", "judge_kind", "rubric_id", "none"]
 GROUPINGS: tuple[str, ...] = get_args(Grouping)
 
 Key = tuple[str | None, str | None]
-"""What a group is named by, and for a rubric its version."""
+"""The name of a group, and for a rubric its version."""
 
 
 SHARES = 0.5, 0.1
-"""How many of the scores lie below the median, and below the other figure beside it."""
+"""Shares of scores below the median and below the 10th percentile."""
 
 ALWAYS = 2**62
-"""A time, in milliseconds, that nothing comes after."""
+"""A time in milliseconds after all events."""
 
 
 @attrs.frozen
 class Group:
-    """The figures of some verdicts. Those that are sure enough are *scored*, and enter *mean*, *median* and *tenth*, below which a tenth lies.
+    """Figures of some verdicts. Verdicts with enough confidence are *scored* and enter *mean*, *median* and *tenth*, the 10th percentile.
 
-    *cost* and *msat* add up the known amounts, *unpriced* counts the verdicts whose cost is not known. *people* counts the verdicts of
-    people.
+    *cost* and *msat* sum the known amounts; *unpriced* counts the verdicts with an unknown cost. *people* counts the verdicts of people.
     """
 
     key: Key
@@ -65,7 +64,7 @@ class Group:
 
 
 class Verdicts:
-    """The verdicts among *judged* on subjects of one *kind*, by *labels* (all where there are none), from *first* to before *last*.
+    """Verdicts among *judged* on subjects of one *kind*, by *labels* (all if empty), from *first* to before *last*.
 
     Times are milliseconds since 1970.
     """
@@ -89,7 +88,7 @@ class Verdicts:
         self._without_people = False
         self._persons = {code for code in self._rows if judged.origins[code].judge_kind == "human"}
         self._models: Mapping[str, Mapping[str, str | None]] = {}
-        self._told_last: Mapping[str, str] = {}
+        self._last_runs: Mapping[str, str] = {}
         self._thumbs: dict[str, tuple[float, bool]] = {}
         put = {code: rows.append for code, rows in self._rows.items()}
         for row, (code, time, flag) in enumerate(zip(judged.codes, judged.times, judged.flags, strict=True)):
@@ -98,44 +97,44 @@ class Verdicts:
 
     @property
     def origins(self) -> list[VerdictOrigin]:
-        """Who has made verdicts, or failed, at whatever time."""
+        """Origins of all verdicts and failures, at any time."""
         return [self._judged.origins[code] for code in set(self._judged.codes)]
 
     def leave_tools_out(self, runs: Collection[str]) -> int:
-        """Drop the verdicts that tools asked for in *runs*, but not those of people; return their number."""
+        """Drop the verdicts of tools in *runs*, but not people's verdicts; return the number dropped."""
         dropped = self._codes_of_tools(runs)
         count = sum(len(self._rows[code]) for code in dropped)
         self._rows = {code: rows for code, rows in self._rows.items() if code not in dropped}
         return count
 
     def _codes_of_tools(self, runs: Collection[str]) -> set[int]:
-        """Return the codes of verdicts that are not of people, in *runs*."""
+        """Return the codes of verdicts in *runs* that are not people's."""
         return {code for code in self._rows if self._judged.origins[code].run_id in runs} - self._persons
 
     def leave_people_out(self) -> None:
-        """Count verdicts of people, and let them enter no other figure."""
+        """Exclude people's verdicts from all figures but their count."""
         self._without_people = True
 
     def keep_latest(self) -> None:
-        """Drop all but the newest verdict of each judge on each subject."""
+        """Keep only the newest verdict of each judge on each subject."""
         judges = defaultdict[str, list[int]](list)
         for code, rows in self._rows.items():
             judges[self._judged.origins[code].judge] += rows
-        kept = set[int]()
+        newest = set[int]()
         for rows in judges.values():
             rows.sort()
-            kept.update(dict(zip(map(self._judged.ids.__getitem__, rows), rows, strict=True)).values())
-        self._rows = {code: [row for row in rows if row in kept] for code, rows in self._rows.items()}
+            newest.update(dict(zip(map(self._judged.ids.__getitem__, rows), rows, strict=True)).values())
+        self._rows = {code: [row for row in rows if row in newest] for code, rows in self._rows.items()}
 
-    def join(self, told: Callable[[], ActivityColumns]) -> None:
-        """Give each verdict the model of its turn, from its own run or else from the run that told of the turn last.
+    def join(self, read: Callable[[], ActivityColumns]) -> None:
+        """Assign each verdict the model of its turn, from its own run, else from the run that recorded the turn last.
 
-        Of several decisions in a turn the last counts; where there was none, the model of the turn's calls if it is only one.
+        The last of several decisions in a turn counts. Without a decision, it is the model of the turn's calls if they have only one.
         """
-        self._models, self._told_last = models_of(told())
+        self._models, self._last_runs = models_of(read())
 
     def thumb(self, events: Iterable[Event]) -> None:
-        """The thumb that was given last decides, of several at one time the one told last; without a scope it is on a turn."""
+        """Record the last thumb of each subject, by its time, then by its row. A thumb without a scope is on a turn."""
         for event in events:
             payload: Mapping[str, Any] = event.payload
             rating = payload.get("rating")
@@ -147,16 +146,16 @@ class Verdicts:
                 self._thumbs[str(id)] = time, rating == "thumbs_down"
 
     def groups(self, min_confidence: float) -> Iterator[Group]:
-        """The figures of every group; *min_confidence* is what a verdict needs to enter the scores."""
+        """Yield the figures of every group. Scores need a confidence of at least *min_confidence*."""
         for key, rows in self._grouped().items():
             if rows:
                 yield self._group(key, rows, min_confidence)
 
     def saved(self) -> dict[Key, Decimal]:
-        """By group, what verdicts of judges that escalate would have cost more in usd, had each of them been escalated.
+        """Return by group the extra cost in usd had escalating judges escalated every verdict.
 
-        A judge has the runs in which it escalated, and what it cost in the group is shared by what it escalated there. A group in which
-        nothing was escalated is left out.
+        A judge counts in the runs in which it escalated. Its cost in the group is divided by its escalated verdicts there. A group without escalated
+        verdicts is left out.
         """
         codes = {code: self._judged.origins[code] for code in self._escalating()}
         judges = {(origin.run_id, origin.judge) for origin in codes.values()}
@@ -165,47 +164,51 @@ class Verdicts:
             for code, origin in enumerate(self._judged.origins)
             if (origin.run_id, origin.judge) in judges
         }
-        found = dict[Key, Decimal]()
+        extra_costs = dict[Key, Decimal]()
         for key, rows in self._grouped().items():
             for cost, count, escalated in self._shares(rows, names):
                 if escalated:
-                    found[key] = found.get(key, Decimal(0)) + cost * count / escalated - cost
-        return found
+                    extra_costs[key] = extra_costs.get(key, Decimal(0)) + cost * count / escalated - cost
+        return extra_costs
 
     def _escalating(self) -> Collection[int]:
-        """The codes of verdicts that were escalated."""
+        """Return the codes of escalated verdicts."""
         return {code for code, flag in zip(self._judged.codes, self._judged.flags, strict=True) if flag & ESCALATED}
 
     def _shares(self, rows: Any, names: Mapping[int, str]) -> Iterator[tuple[Decimal, int, int]]:
-        """What each judge of *names*, by code, has cost in *rows*, with how many there are and how many were escalated."""
+        """Yield each judge's cost in *rows*, with its number of verdicts and of escalated ones. *names* are judges by code."""
         judged = self._judged
         by_judge = defaultdict[str, list[int]](list)
         for row in rows:
             if judged.codes[row] in names:
                 by_judge[names[judged.codes[row]]].append(row)
-        for found in by_judge.values():
-            yield judged.usd_of(found), len(found), sum(judged.flags[row] & ESCALATED != 0 for row in found)
+        for judge_rows in by_judge.values():
+            yield (
+                judged.usd_of(judge_rows),
+                len(judge_rows),
+                sum(judged.flags[row] & ESCALATED != 0 for row in judge_rows),
+            )
 
     def _grouped(self) -> Mapping[Key, Any]:
-        found = defaultdict[Key, list[int]](list)
+        groups = defaultdict[Key, list[int]](list)
         for code, rows in self._rows.items():
             if self.joins:
                 for name, row in zip(self._names(code, rows), rows, strict=True):
-                    found[name, None].append(row)
+                    groups[name, None].append(row)
             else:
-                found[self._key(self._judged.origins[code])] += rows
-        return found
+                groups[self._key(self._judged.origins[code])] += rows
+        return groups
 
     def _names(self, code: int, rows: Sequence[int]) -> Iterable[str | None]:
-        """The model of each of *rows*, which are of one run."""
-        own, ids = self._models.get(self._judged.origins[code].run_id, {}), self._judged.ids
-        if not own and not self._told_last:
+        """Return the model of each of *rows*, which belong to one run."""
+        run_models, ids = self._models.get(self._judged.origins[code].run_id, {}), self._judged.ids
+        if not run_models and not self._last_runs:
             return [None] * len(rows)
         turns = [ids[row] for row in rows]
-        return [own[turn] if turn in own else self._elsewhere(turn) for turn in turns]
+        return [run_models[turn] if turn in run_models else self._elsewhere(turn) for turn in turns]
 
     def _elsewhere(self, turn: str) -> str | None:
-        run = self._told_last.get(turn)
+        run = self._last_runs.get(turn)
         return None if run is None else self._models[run][turn]
 
     def _key(self, origin: VerdictOrigin) -> Key:
@@ -241,24 +244,24 @@ class Verdicts:
         return Group(key, len(rows), len(ascending), *figures, *costs, down, escalated, exhausted, people)
 
     def _nobody(self, key: Key, people: int) -> Group:
-        """The figures of a group that people alone have judged."""
+        """Return the figures of a group that only people judged."""
         return attrs.evolve(NOTHING, key=key, people=people)
 
     def _down(self, rows: Sequence[int], flagged: bool) -> int:
-        """How many subjects of *rows* were given a thumb down last."""
+        """Return the number of subjects in *rows* whose last thumb is down."""
         if not flagged and not self._thumbs:
             return 0
         ids, flags, thumbs = self._judged.ids, self._judged.flags, self._thumbs
-        given = {id for row in rows if (id := ids[row]) in thumbs and thumbs[id][1]}
-        return len(given | {id for row in rows if flags[row] & DOWN and (id := ids[row]) not in thumbs})
+        thumbs_down = {id for row in rows if (id := ids[row]) in thumbs and thumbs[id][1]}
+        return len(thumbs_down | {id for row in rows if flags[row] & DOWN and (id := ids[row]) not in thumbs})
 
 
-def models_of(told: ActivityColumns) -> tuple[Mapping[str, Mapping[str, str | None]], Mapping[str, str]]:
-    """The model of each turn by run, and of each turn the run that told of it last; None where several models are no decision."""
+def models_of(activity: ActivityColumns) -> tuple[Mapping[str, Mapping[str, str | None]], Mapping[str, str]]:
+    """Return the model of each turn by run, and the last run that recorded each turn. The model is None for several models without a decision."""
     decided, called = defaultdict[str, dict[str, str]](dict), defaultdict[str, dict[str, str | None]](dict)
     last: dict[str, str] = {}
-    for code, turn in zip(told.codes, told.ids, strict=True):
-        run, type, model = told.origins[code]
+    for code, turn in zip(activity.codes, activity.ids, strict=True):
+        run, type, model = activity.origins[code]
         if turn is None:
             continue
         last[turn] = run
@@ -270,10 +273,10 @@ def models_of(told: ActivityColumns) -> tuple[Mapping[str, Mapping[str, str | No
 
 
 def _instant(time: str) -> float:
-    """An ISO 8601 time in seconds; one without an offset is UTC."""
+    """Return an ISO 8601 time in seconds. A time without an offset is UTC."""
     moment = datetime.fromisoformat(time)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 NOTHING = Group((None, None), 0, 0, None, None, None, None, Cost.zero(), Cost.zero("msat"), 0, 0, 0, 0)
-"""The figures of no verdict at all."""
+"""Figures of a group without verdicts."""
