@@ -1,7 +1,7 @@
-"""For judges that ask a chat model: prompts in which what is judged is data, and verdicts that nobody else can have written.
+"""Tools for judges that ask a chat model: prompts that mark the judged text as data, and verdicts that the judged text cannot forge.
 
-A :class:`Question` fences what is judged and has a seal; :func:`ask` puts it, again where the reply is no verdict, and
-:func:`find_verdict` reads the one object in a reply that bears the seal.
+A :class:`Question` fences the judged text and has a seal. :func:`ask` sends it, and sends it again if the reply has no verdict.
+:func:`find_verdict` reads the one object in a reply that has the seal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .dimensions import CONSTRAINTS, Dimension, collapse, of_option, of_rubric
 from .fence import MESSAGES, RULES, Marks
 from .form import REASON_FIRST, REASONING, Form, body, closing, has_dimensions, system_message
 from .invisible import escape_invisible
-from .objects import BadReply, Found
+from .objects import BadReply, ReplyObject
 from .rationale import Capture, rationale_signals, with_reply
 from .reply import WINNERS, find_verdict
 from .rubric_judge import RubricOptions, rubric_judge
@@ -30,9 +30,9 @@ __all__ = [
     "Dimension",
     "Fenced",
     "Form",
-    "Found",
     "Marks",
     "Question",
+    "ReplyObject",
     "RubricOptions",
     "Section",
     "ask",

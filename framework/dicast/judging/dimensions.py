@@ -1,4 +1,4 @@
-"""The dimensions of a verdict: what each is called, on which scale it is scored, and what it weighs."""
+"""Dimensions of a verdict: their names, scales and weights."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ RESERVED = ("seal", "rationale", "score", "confidence", CONSTRAINTS)
 INSTRUCTIONS = (
     "You judge what is shown to you, by the dimensions below. Be unsure where what you see leaves room for doubt."
 )
-"""What a rubric of dimensions says that has no ``instructions`` of its own."""
+"""The instructions of a rubric with dimensions that has no ``instructions``."""
 
 _KEYS = ("id", "version", "name", "follows", "instructions", "dimensions")
-_OF_LOOPS = ("target_score", "max_iterations", "plateau_window")  # for who improves something by the rubric's scores
+_OF_LOOPS = (
+    "target_score",
+    "max_iterations",
+    "plateau_window",
+)  # options of loops that improve an output by the rubric's scores
 _DIMENSION_KEYS = ("name", "weight", "scale", "criteria")
 _SCALE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*-\s*([0-9]+(?:\.[0-9]+)?)\s*")
 _SUM_MAY_DIFFER = 1e-6
@@ -30,7 +34,7 @@ _SUM_MAY_DIFFER = 1e-6
 
 @attrs.frozen
 class Dimension:
-    """One dimension: its *name* in the verdict, its *weight* above 0, its scale, and what the rubric says of it."""
+    """One dimension: its *name* in the verdict, its *weight* above 0, its scale, and its *criteria* in the rubric."""
 
     name: str
     weight: float
@@ -40,17 +44,20 @@ class Dimension:
 
     @property
     def scale(self) -> str:
-        """``0 to 1``."""
+        """The scale as text, such as ``0 to 1``."""
         return f"{self.low:g} to {self.high:g}"
 
 
 def collapse(dimensions: Sequence[Dimension], values: Mapping[str, float]) -> float:
-    """The mean of *values*, each as a share of its scale's end, by weight; between the least and the greatest of them."""
-    return mean([values[each.name] / each.high for each in dimensions], [each.weight for each in dimensions])
+    """Return the weighted mean of *values*, each divided by the upper end of its scale; between the least and the greatest of them."""
+    return mean(
+        [values[dimension.name] / dimension.high for dimension in dimensions],
+        [dimension.weight for dimension in dimensions],
+    )
 
 
 def of_option(weights: Mapping[str, float]) -> tuple[Dimension, ...]:
-    """The dimensions of the option, each from 0 to 1.
+    """Return the dimensions of the option, each on a scale from 0 to 1.
 
     :raises ConfigError: with everything that is wrong.
     """
@@ -75,7 +82,7 @@ def of_option(weights: Mapping[str, float]) -> tuple[Dimension, ...]:
 
 
 def of_rubric(rubric: Rubric) -> tuple[Dimension, ...]:
-    """The dimensions that *rubric*, which is YAML, has: ``dimensions: [{name, weight, scale: "1-10", criteria}]``.
+    """Return the dimensions of *rubric*, which is YAML: ``dimensions: [{name, weight, scale: "1-10", criteria}]``.
 
     :raises ConfigError: with everything that is wrong; the weights must sum to 1.
     """
@@ -83,22 +90,24 @@ def of_rubric(rubric: Rubric) -> tuple[Dimension, ...]:
     problems = list(_unknown(rubric.data, (*_KEYS, *_OF_LOOPS), ""))
     if not isinstance(rubric.data.get("instructions", ""), str):
         problems.append(_wrong("instructions", rubric.data["instructions"], "a text"))
-    found: list[Dimension] = []
+    dimensions: list[Dimension] = []
     if not isinstance(items, list) or not items:
         problems.append(_wrong("dimensions", items, "a list of {name, weight, scale, criteria}"))
     else:
         for number, item in enumerate(items):
             problems += _faults(item, f"dimensions[{number}]")
         if not problems:
-            found = [_dimension(item) for item in items]
-            problems = list(_faults_together(found))
+            dimensions = [_dimension(item) for item in items]
+            problems = list(_faults_together(dimensions))
     if problems:
-        raise ConfigError([attrs.evolve(each, message=f"rubric {rubric.id}: {each.message}") for each in problems])
-    return tuple(found)
+        raise ConfigError(
+            [attrs.evolve(problem, message=f"rubric {rubric.id}: {problem.message}") for problem in problems]
+        )
+    return tuple(dimensions)
 
 
 def _faults(item: object, path: str) -> Iterator[Problem]:
-    """What is wrong with one dimension."""
+    """Yield the problems of one dimension."""
     if not isinstance(item, Mapping):
         yield _wrong(path, item, "a mapping with name, weight, scale and criteria")
         return
@@ -116,10 +125,10 @@ def _faults(item: object, path: str) -> Iterator[Problem]:
 
 
 def _faults_together(dimensions: Sequence[Dimension]) -> Iterator[Problem]:
-    names = [each.name for each in dimensions]
+    names = [dimension.name for dimension in dimensions]
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
         yield Problem(f"two dimensions are called {name!r}", path="dimensions", value=name)
-    total = math.fsum(each.weight for each in dimensions)
+    total = math.fsum(dimension.weight for dimension in dimensions)
     if abs(total - 1) > _SUM_MAY_DIFFER:
         yield Problem(f"the weights of the dimensions sum to {total:.6g}, they must sum to 1", path="dimensions")
 
@@ -140,6 +149,6 @@ def _unknown(data: Mapping[str, object], keys: Sequence[str], path: str) -> Iter
             yield Problem(f"unknown key {path}{key}", path=f"{path}{key}", value=key, hint=nearest(str(key), keys))
 
 
-def _wrong(path: str, value: object, wanted: str) -> Problem:
-    what = "is missing; it is" if value is None else f"is {value!r:.80}, it must be"
-    return Problem(f"{path} {what} {wanted}", path=path, value=value)
+def _wrong(path: str, value: object, expected: str) -> Problem:
+    state = "is missing; it is" if value is None else f"is {value!r:.80}, it must be"
+    return Problem(f"{path} {state} {expected}", path=path, value=value)

@@ -1,4 +1,4 @@
-"""What a judge is told: the fixed part of its prompt, and the shape of the verdict it wants."""
+"""Fixed part of a judge's prompt, and the shape of the verdict that it asks for."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Form:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Every key that the verdict must have, in the order in which it is to be written: the reasons last.
+        """Every key that the verdict must have, in the required order. The reasons come last.
 
-        What they quote of the judged text can then reach no number.
+        A quotation of judged text in the reasons can then affect no number.
         """
         seal = ("seal",) if self.sealed else ()
         constraints = (CONSTRAINTS,) if self.constrained else ()
@@ -63,7 +63,7 @@ class Form:
 
     @property
     def text(self) -> str:
-        """What the model is told about its reply. It shows no verdict that could be taken for one when it is repeated."""
+        """Instructions on the reply. They contain no example verdict, which a model could repeat as its own."""
         meanings = {
             "seal": 'the word in the line "seal: WORD" that stands in the message outside of all fences',
             "rationale": "your reasons in one sentence",
@@ -91,8 +91,8 @@ def system_message(
     """Return the system message, which is the same for every subject of *rubric*: rubric, options, fences, form of the reply.
 
     :param messages: whether to explain how the messages of a conversation appear in a fence.
-    :param reply: the instructions on the reply in place of those of *form*.
-    :param scored: whether the reply has a score; otherwise constraints and dimensions are listed without the keys of a verdict.
+    :param reply: the instructions on the reply in place of the text of *form*.
+    :param scored: whether the reply has a score; otherwise constraints and dimensions are listed without keys of a verdict.
     """
     constrained = f'; "{CONSTRAINTS}" says whether all of them do:' if scored else ":"
     parts = [
@@ -108,12 +108,12 @@ def system_message(
 
 
 def closing(form: Form) -> str:
-    """The last line of the message."""
+    """Return the last line of the message."""
     return "Reply with the JSON object only" + (", the seal of this message in it." if form.sealed else ".")
 
 
 def body(rubric: Rubric) -> str:
-    """What *rubric* says: its text without the YAML between the two ``---`` that it may begin with, or its instructions."""
+    """Return the text of *rubric*: without the YAML front matter between two ``---``, or its instructions if it has dimensions."""
     if has_dimensions(rubric):
         return str(rubric.data.get("instructions") or INSTRUCTIONS).strip()
     if not rubric.text.startswith(_FRONT):
@@ -123,7 +123,7 @@ def body(rubric: Rubric) -> str:
 
 
 def has_dimensions(rubric: Rubric) -> bool:
-    """Whether *rubric* is YAML with dimensions, and not a text."""
+    """Return True if *rubric* is YAML with dimensions, and not a text."""
     return "dimensions" in rubric.data and not rubric.text.startswith(_FRONT)
 
 

@@ -25,7 +25,7 @@ def _tags(word: str) -> str:
 
 
 _FLAGS = "|".join(map(_tags, ("gbeng", "gbsct", "gbwls")))
-_FOUND = re.compile(
+_OCCURRENCES = re.compile(
     f"(?<=\U0001f3f4)(?:{_FLAGS})\U000e007f"
     f"|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])"
     f"|(?<=[{_JOINING}])[\u200c\u200d](?![\u200c\u200d])"
@@ -51,4 +51,4 @@ def escape_invisible(text: str) -> tuple[str, int]:
         count += 1
         return f"\\u{ord(hidden):04x}" if ord(hidden) <= 0xFFFF else f"\\U{ord(hidden):08x}"
 
-    return _FOUND.sub(escaped, text), count
+    return _OCCURRENCES.sub(escaped, text), count

@@ -37,7 +37,7 @@ class Member:
 
 
 @attrs.frozen
-class Found:
+class ReplyObject:
     """A JSON object in a text, from *start* to *end*: its members in order, repeated keys included."""
 
     members: tuple[Member, ...]
@@ -105,7 +105,7 @@ def _kind(value: object) -> str:
     return "a list or an object"
 
 
-def objects(text: str, holding: str = "", *, lenient: bool = False) -> Iterator[Found]:
+def objects(text: str, holding: str = "", *, lenient: bool = False) -> Iterator[ReplyObject]:
     """Yield the readable JSON objects in *text* that are not inside another object, in order.
 
     Only objects whose text contains *holding* are read. The time grows linearly with the length of the text. *lenient* allows line breaks
@@ -114,21 +114,21 @@ def objects(text: str, holding: str = "", *, lenient: bool = False) -> Iterator[
     object_ = _patterns(lenient)["object"]
     at = START.search(text)
     while at:
-        whole = object_.match(text, at.start())
-        if whole and holding in whole[0] and (found := _read(text, whole.start(), whole.end(), lenient)):
-            yield found
-        at = START.search(text, whole.end() if whole else at.start() + 1)
+        match = object_.match(text, at.start())
+        if match and holding in match[0] and (read_object := _read(text, match.start(), match.end(), lenient)):
+            yield read_object
+        at = START.search(text, match.end() if match else at.start() + 1)
 
 
-def nested_objects(text: str) -> Iterator[Found]:
+def nested_objects(text: str) -> Iterator[ReplyObject]:
     """Yield every JSON object in *text*, including objects in other objects and in the strings of other objects."""
     object_ = _patterns(lenient=False)["object"]
     for at in START.finditer(text):
-        whole = object_.match(text, at.start())
-        found = _read(text, whole.start(), whole.end(), lenient=False) if whole else None
-        if found:
-            yield found
-            for inner in _strings([member.value for member in found.members]):
+        match = object_.match(text, at.start())
+        read_object = _read(text, match.start(), match.end(), lenient=False) if match else None
+        if read_object:
+            yield read_object
+            for inner in _strings([member.value for member in read_object.members]):
                 yield from nested_objects(inner)
 
 
@@ -140,7 +140,7 @@ def _strings(values: Sequence[object]) -> Iterator[str]:
             yield from _strings(value)
 
 
-def _read(text: str, start: int, end: int, lenient: bool) -> Found | None:
+def _read(text: str, start: int, end: int, lenient: bool) -> ReplyObject | None:
     """Return the object from *start* to *end*; None if a string has an unknown escape, or an inner container a trailing comma."""
     decoder = _LENIENT_DECODER if lenient else _DECODER
     try:
@@ -155,7 +155,7 @@ def _read(text: str, start: int, end: int, lenient: bool) -> Found | None:
         )
     except ValueError:
         return None
-    return Found(members, start, end)
+    return ReplyObject(members, start, end)
 
 
 # Numbers are floats of any length: Python limits the digits of an integer.
@@ -177,9 +177,9 @@ def _patterns(lenient: bool) -> Mapping[str, re.Pattern[str]]:
     for _ in range(DEPTH - 1):
         member = f"{string}{_BLANKS}:{_BLANKS}(?:{value})"
         value = f"{scalar}|{_items(value, '[]', lenient)}|{_items(member, '{}', lenient)}"
-    whole = _items(f"{string}{_BLANKS}:{_BLANKS}(?:{value})", "{}", lenient)
+    member_list = _items(f"{string}{_BLANKS}:{_BLANKS}(?:{value})", "{}", lenient)
     named = f"(?P<key>{string}){_BLANKS}:{_BLANKS}(?P<value>{value}){_BLANKS},?"
-    return {"object": re.compile(whole), "member": re.compile(named)}
+    return {"object": re.compile(member_list), "member": re.compile(named)}
 
 
 def _items(item: str, brackets: str, lenient: bool) -> str:

@@ -1,4 +1,4 @@
-"""Judges that are a rubric: each asks as ``llm/judge`` does, by a rubric of its own, where the subject has what the rubric needs."""
+"""Judges defined by a rubric: they ask a model like ``llm/judge``, if the subject has the data that the rubric needs."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ from .rationale import Capture
 _BY_MODEL = "llm/judge"
 _OPTIONS = """\
 :param model: the chat model that is asked.
-:param rubric: what to judge by, by id or as a file.
-:param criteria: what to judge by besides, each in a sentence.
+:param rubric: the rubric, by id or as a file.
+:param criteria: further criteria, each in a sentence.
 :param context: columns of the row's context to show, by name or dotted path. Of a list, each item is shown as a message of its own.
 :param max_output_tokens: how long the reply may be.
-:param retries: how often the model is asked again after a reply that is no verdict, 0 to 10.
+:param retries: how often the model is asked again after a reply without a verdict, 0 to 10.
 :param seal: false for a model too small to copy the seal, as with ``llm/judge``.
-:param capture_rationale: whether the model's reasons are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote what was
-    judged. ``auto`` keeps them in the ledger where it keeps content, and gives them to sinks that ask for content; ``true`` gives them to all sinks; ``false`` keeps neither.
-:param max_evidence_chars: how many characters are shown; what is cut is said to the model and in ``signals.evidence``.
-:param fallback: the judge that is asked instead where a cap leaves no room for this one."""
+:param capture_rationale: whether the model's reasons are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote judged
+    text. ``auto`` records them in a ledger that keeps content, and sends them to sinks that ask for content; ``true`` sends them to all sinks; ``false`` records neither.
+:param max_evidence_chars: how many characters are shown; the model and ``signals.evidence`` report omitted text.
+:param fallback: the judge that is asked instead if a cap leaves too little budget for this judge."""
 
 
 class RubricOptions(Protocol):
-    """The options of a judge by :func:`rubric_judge` that say what a subject has to have."""
+    """Options of a judge made by :func:`rubric_judge` that affect which data a subject must have."""
 
     @property
     def context(self) -> Sequence[str]:
-        """The columns that are shown."""
+        """The columns that are shown to the model."""
         ...
 
     @property
     def criteria(self) -> Sequence[str]:
-        """What to judge by besides the rubric."""
+        """Criteria in addition to the rubric."""
         ...
 
 
 Lacks = Callable[[Subject, RubricOptions], str | None]
-"""What a subject lacks, such as ``"reference"``; None where it can be judged."""
+"""Function that returns the name of the missing data, such as ``"reference"``, or None if the subject can be judged."""
 
 
 def rubric_judge(
     rubric: str, *, accepts: Sequence[str] = (), context: Sequence[str] = ()
 ) -> Callable[[Lacks], type[Any]]:
-    """Make a judge of a function ``(subject, options) -> what the subject lacks, or None``.
+    """Make a judge from a function ``(subject, options) -> name of the missing data, or None``.
 
-    The judge asks what ``llm/judge`` asks, by *rubric*. A subject that lacks something is ``missing_input``, and no model is asked. The
-    function's name is the judge's, and its docstring says what it judges; the options are those of every such judge.
+    The judge sends the question of ``llm/judge`` with *rubric*. A subject with missing data is ``missing_input``, and no model is asked. The
+    function's name becomes the judge's name, and its docstring the judge's description. All such judges have the same options.
 
     :param rubric: the id of the rubric that is the default of the option ``rubric``.
-    :param accepts: the subject kinds it judges; any by default.
+    :param accepts: the subject kinds that it judges; any by default.
     :param context: the default of the option ``context``.
     """
 
@@ -76,15 +76,15 @@ def rubric_judge(
             "estimate": _estimate,
         }
         fields = _fields(rubric, tuple(context))
-        made = attrs.make_class(lacks.__name__, fields, class_body=body, frozen=True, slots=True, kw_only=True)
-        made.__module__, made.__qualname__ = lacks.__module__, lacks.__qualname__
-        return made
+        judge_class = attrs.make_class(lacks.__name__, fields, class_body=body, frozen=True, slots=True, kw_only=True)
+        judge_class.__module__, judge_class.__qualname__ = lacks.__module__, lacks.__qualname__
+        return judge_class
 
     return decorate
 
 
 def _fields(rubric: str, context: tuple[str, ...]) -> dict[str, Any]:
-    """The options, and in ``_asked`` the judge that asks with them."""
+    """Return the options, and in ``_asked`` the judge that sends the question."""
     return {
         "model": attrs.field(type=ChatModel),
         "rubric": attrs.field(type=Rubric, default=rubric, converter=_as_rubric),
@@ -100,12 +100,12 @@ def _fields(rubric: str, context: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _as_rubric(given: Rubric | str) -> Rubric:
-    return given if isinstance(given, Rubric) else installed(given)
+def _as_rubric(rubric: Rubric | str) -> Rubric:
+    return rubric if isinstance(rubric, Rubric) else installed(rubric)
 
 
 def _make_asked(judge: Any) -> None:
-    """Found by name: a plugin that has such judges imports no other one."""
+    """Set the judge that sends the question. It is found by name, so that the plugin imports no other plugin."""
     names = [
         field.name for field in attrs.fields(type(judge)) if field.init and field.name != "fallback"
     ]  # the kernel's to ask
@@ -114,17 +114,17 @@ def _make_asked(judge: Any) -> None:
 
 
 async def _judge(judge: Any, subject: Subject, children: Sequence[Verdict] = ()) -> Judgment | Failure:
-    """Ask the model; ``missing_input`` where the subject lacks what the rubric needs."""
+    """Ask the model, or return ``missing_input`` if the subject lacks data that the rubric needs."""
     lacks = type(judge).lacks(subject, judge)
     if lacks is not None:
         return Failure("missing_input", f"{subject.kind} {subject.id} has no {lacks}")
-    answer: Judgment | Failure = await judge._asked.judge(subject, children)  # noqa: SLF001  # its own
+    answer: Judgment | Failure = await judge._asked.judge(subject, children)  # noqa: SLF001  # set by _make_asked
     return answer
 
 
 def _estimate(judge: Any, subject: Subject) -> Cost:
-    """What the judgment may cost at most: all calls that *retries* allows, and nothing where no model is asked."""
+    """Return the highest cost of the judgment: all calls that *retries* allows, or nothing if no model is asked."""
     if type(judge).lacks(subject, judge) is not None:
         return Cost.zero()
-    cost: Cost = judge._asked.estimate(subject)  # noqa: SLF001  # its own
+    cost: Cost = judge._asked.estimate(subject)  # noqa: SLF001  # set by _make_asked
     return cost

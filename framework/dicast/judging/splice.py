@@ -1,4 +1,4 @@
-"""Whether what decides a verdict was copied from the judged text, by a model that quotes it without escaping it."""
+"""Detection of verdicts that a model copied from the judged text by quoting it without escapes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import attrs
 
 _OPENING = re.compile(r"^<<<data ([0-9a-f]+)\n", re.MULTILINE)
 _CLOSING = re.compile(r"\ndata ([0-9a-f]+)>>>$", re.MULTILINE)
-_HEAD = re.compile(r"[0-9a-f]{12}(?= )")  # what every message of a conversation begins with, the same in all
+_HEAD = re.compile(r"[0-9a-f]{12}(?= )")  # the word with which every message of a conversation begins
 _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|([nrtbf])|(.))", re.DOTALL)
 _QUOTES = str.maketrans(
     dict.fromkeys("'`\u00ab\u00b4\u00bb\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2032\u2033", '"')
@@ -22,12 +22,12 @@ _INVISIBLE = re.compile(r"[\\\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff
 _BLANKS = re.compile(r"\s+")
 _FULL_STOPS = ".!?…。 "
 _MOST = 64  # characters of a copied piece that are compared
-_LAST_WORD = 8  # as much of a word as is hardly the same by chance
+_LAST_WORD = 8  # so many equal characters are hardly a coincidence
 
 
 @attrs.define(slots=False)
 class JudgedMessage:
-    """The message with the judged text; looked into only where a reply has the form that makes it necessary."""
+    """The message with the judged text. It is analyzed only for replies whose form makes a copy possible."""
 
     message: str
 
@@ -37,22 +37,32 @@ class JudgedMessage:
         texts = tuple(_texts(self.message))
         plain = tuple(_unescaped(text) for text in texts)
         twice = tuple(_unescaped(text) for text in plain)
-        return tuple(dict.fromkeys(tuple(_folded(text) for text in each) for each in (texts, plain, twice)))
+        return tuple(dict.fromkeys(tuple(_folded(text) for text in view) for view in (texts, plain, twice)))
 
     def holds(self, piece: str) -> bool:
-        """Whether *piece* stands in the judged text: as a whole, or begun at a text's end and ended at another's start."""
-        return any(_spread(one, texts) or any(_places(one, texts)) for one in _spelled(piece) for texts in self._views)
+        """Return True if *piece* occurs in the judged text: inside one text, or across the end of one text and the start of another."""
+        return any(
+            _spread(spelling, texts) or any(_places(spelling, texts))
+            for spelling in _spelled(piece)
+            for texts in self._views
+        )
 
     def ends(self, quoted: str, piece: str, least: int) -> bool:
-        """Whether the judged text can have ended a string that has *quoted* in it, with *piece* right after.
+        """Return True if the judged text may have ended a string that contains *quoted*, with *piece* right after it.
 
-        It has not where the word before *piece* is another one in the judged text. A text that breaks off in *piece*
-        counts when it holds at least *least* characters of it, blanks not counted.
+        It cannot have if the word before *piece* differs in the judged text. A text that breaks off in *piece*
+        counts if it contains at least *least* characters of it, not counting blanks.
         """
-        for one, said in zip(_spelled(piece), _spelled(quoted, keep_end=True), strict=True):
+        for spelling, quoted_spelling in zip(_spelled(piece), _spelled(quoted, keep_end=True), strict=True):
             for texts in self._views:
-                cut = any(text.endswith(one[:size]) for size in range(least, len(one)) for text in _closed(texts))
-                if cut or _spread(one, texts) or any(_follows(before, said) for before in _places(one, texts)):
+                cut = any(
+                    text.endswith(spelling[:size]) for size in range(least, len(spelling)) for text in _closed(texts)
+                )
+                if (
+                    cut
+                    or _spread(spelling, texts)
+                    or any(_follows(before, quoted_spelling) for before in _places(spelling, texts))
+                ):
                     return True
         return False
 
@@ -80,7 +90,7 @@ def _fenced(message: str) -> Iterator[str]:
 
 
 def _spelled(piece: str, *, keep_end: bool = False) -> tuple[str, str]:
-    """*piece* as it is and without escapes, folded; with *keep_end* a blank at its end stays one."""
+    """Return *piece* unchanged and without escapes, both folded; with *keep_end*, blanks at the end become one blank."""
     both = []
     for text in (piece, _unescaped(piece)):
         folded = _folded(text).replace("\n", "")
@@ -89,16 +99,16 @@ def _spelled(piece: str, *, keep_end: bool = False) -> tuple[str, str]:
 
 
 def _unescaped(text: str) -> str:
-    def plain(found: re.Match[str]) -> str:
-        return chr(int(found[1], 16)) if found[1] else "\n" if found[2] else found[3]
+    def plain(match: re.Match[str]) -> str:
+        return chr(int(match[1], 16)) if match[1] else "\n" if match[2] else match[3]
 
     return _ESCAPE.sub(plain, text)
 
 
 def _folded(text: str) -> str:
-    """*text* without what a copy may change: blanks but for line breaks, backslashes, quotation marks' shape, case."""
+    """Return *text* without features that a copy may change: blanks except line breaks, backslashes, the shape of quotation marks, case."""
     text = unicodedata.normalize("NFKC", html.unescape(text)).translate(_QUOTES).casefold()
-    return _BLANKS.sub(lambda found: "\n" if set(found[0]) - {" ", "\t"} else "", _INVISIBLE.sub("", text))
+    return _BLANKS.sub(lambda match: "\n" if set(match[0]) - {" ", "\t"} else "", _INVISIBLE.sub("", text))
 
 
 def _closed(texts: Sequence[str]) -> list[str]:
@@ -106,7 +116,7 @@ def _closed(texts: Sequence[str]) -> list[str]:
 
 
 def _spread(piece: str, texts: Sequence[str]) -> bool:
-    """Whether one text ends with the start of *piece*, and one starts with its rest."""
+    """Return True if one text ends with the start of *piece*, and another starts with its rest."""
     starts, ends = [text[: 2 * _MOST].replace("\n", "") for text in texts], _closed(texts)
     return any(
         any(text.endswith(piece[:size]) for text in ends) and any(text.startswith(piece[size:]) for text in starts)
@@ -115,27 +125,27 @@ def _spread(piece: str, texts: Sequence[str]) -> bool:
 
 
 def _places(piece: str, texts: Sequence[str]) -> Iterator[str]:
-    """What stands before *piece* wherever it occurs: a mark for the start of a text or line, else the words there."""
+    """Yield the words before each occurrence of *piece*, or a line break for the start of a text or line."""
     pattern = re.compile("\n?".join(map(re.escape, piece)))
     for text in texts:
-        for found in pattern.finditer(text):
-            yield text[max(0, found.start() - _MOST) : found.start()] or "\n"
+        for match in pattern.finditer(text):
+            yield text[max(0, match.start() - _MOST) : match.start()] or "\n"
 
 
-def _follows(before: str, said: str) -> bool:
-    """Whether what was *said* ends as a copy of *before* does; where no word can be compared, it may be one."""
+def _follows(before: str, quoted: str) -> bool:
+    """Return True if *quoted* ends like a copy of *before*. If no word can be compared, it may be a copy."""
     if before.endswith("\n"):
         return True
     before, last = (
         before.replace("\n", "").rstrip(_FULL_STOPS),
-        said if said.endswith(" ") else said.rstrip(_FULL_STOPS),
+        quoted if quoted.endswith(" ") else quoted.rstrip(_FULL_STOPS),
     )
-    same = 0
-    while same < min(len(before), len(last), _LAST_WORD) and before[-1 - same] == last[-1 - same]:
-        same += 1
-    if same in (len(before), len(last), _LAST_WORD):
+    equal = 0
+    while equal < min(len(before), len(last), _LAST_WORD) and before[-1 - equal] == last[-1 - equal]:
+        equal += 1
+    if equal in (len(before), len(last), _LAST_WORD):
         return True
-    return not (_is_word(before[-1 - same]) and _is_word(last[-1 - same]))
+    return not (_is_word(before[-1 - equal]) and _is_word(last[-1 - equal]))
 
 
 def _is_word(letter: str) -> bool:

@@ -1,6 +1,6 @@
-"""For sinks and commands that show a run: what came of each subject by label, and the run in Markdown, where text of others is inert.
+"""Tools for sinks and commands that show a run: outcomes of subjects by label, and the run in Markdown, with untrusted text escaped.
 
-The numbers are those of the run's document: :func:`exact` writes all their digits, :func:`figure` and :func:`share` as many as the
+The numbers come from the run's document: :func:`exact` writes all their digits, :func:`figure` and :func:`share` as many as the
 summary on a terminal.
 """
 

@@ -1,4 +1,4 @@
-"""Numbers for a reader, as the summary on a terminal has them, and for a program, with all their digits."""
+"""Numbers as text: for people as in the summary on a terminal, and for programs with all digits."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from ..toolkit.money import amounts_text
 
 
 def figure(value: float | None) -> str:
-    """A score with four decimals; ``-`` where there is none."""
+    """Return a score with four decimals, or ``-`` for None."""
     return "-" if value is None else f"{value:.4f}"
 
 
 def share(value: float | None) -> str:
-    """A share of a whole in percent with one decimal; ``-`` where there is none."""
+    """Return a share in percent with one decimal, or ``-`` for None."""
     return "-" if value is None else f"{value:.1%}"
 
 
 def exact(value: float | None) -> str:
-    """A number with as many digits as it takes to read back the same bits; empty where there is none."""
+    """Return a number with the digits needed to read back the same bits, or an empty text for None."""
     return "" if value is None else repr(value)
 
 
 def money(amounts: Mapping[str, str | None]) -> str:
-    """Amounts by unit, all digits; ``nothing`` where all are 0."""
+    """Return amounts by unit with all digits, or ``nothing`` if all are 0."""
     return amounts_text(amounts) or "nothing"
 
 
 def run_answer(done: Mapping[str, Any]) -> str:
-    """Return what the document *done* of a run answers: its gate's answer; without a gate that there is none, or that the run is undecided."""
+    """Return the answer of a run's document *done*: the answer of its gate, or that it has no gate, or that it is undecided."""
     if done["gate"] is None:
         return "undecided, no gate" if done["undecided"] else "no gate"
     return gate_answer(done["gate"])
@@ -41,5 +41,5 @@ def gate_answer(gate: Mapping[str, Any] | None) -> str:
 
 
 def answer(passed: bool | None) -> str:
-    """What a gate, or one of its clauses, says in a word."""
+    """Return the answer of a gate or of a gate clause in a word."""
     return {True: "passed", False: "failed"}.get(passed, "undecided")  # type: ignore[arg-type]  # None has the default

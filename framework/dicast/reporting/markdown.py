@@ -1,7 +1,7 @@
-"""Markdown in which text of others stays text: no markup, no HTML, no link, no mention of a user.
+"""Markdown in which untrusted text stays text: no markup, no HTML, no links, no mentions of users.
 
-Where a page is shown, names after ``@``, addresses and ``#12`` become links after Markdown is read, so a backslash does not keep
-them from it; code does (GitHub Flavored Markdown, and GitHub's "basic writing and formatting syntax"). So text of others stands in code alone.
+Pages turn names after ``@``, addresses and ``#12`` into links after Markdown is parsed, so a backslash does not prevent a
+link, but code does (GitHub Flavored Markdown, and GitHub's "basic writing and formatting syntax"). So untrusted text is always in code.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ _RUNS = re.compile("`+")
 
 
 def code(text: object, most: int = 300) -> str:
-    """*text* in one line of code, cut to *most* characters; a word in italics where it is empty."""
-    shown = one_line(str(text))
-    if len(shown) > most:
-        shown = f"{shown[:most]}… ({len(shown):,} characters)"
-    if not shown.strip():
-        return "*empty*" if not shown else "*blank*"
-    ticks = "`" * (_longest_run(shown) + 1)
-    room = " " if shown[0] in "` " or shown[-1] in "` " else ""
-    return f"{ticks}{room}{shown}{room}{ticks}"
+    """Return *text* as code on one line, cut to *most* characters; a word in italics if it is empty or blank."""
+    line = one_line(str(text))
+    if len(line) > most:
+        line = f"{line[:most]}… ({len(line):,} characters)"
+    if not line.strip():
+        return "*empty*" if not line else "*blank*"
+    ticks = "`" * (_longest_run(line) + 1)
+    room = " " if line[0] in "` " or line[-1] in "` " else ""
+    return f"{ticks}{room}{line}{room}{ticks}"
 
 
 def fenced(text: object, most: int = 2_000) -> str:
-    """*text* as a block of code, cut to *most* characters; its fence is longer than any run of backticks in it."""
-    shown = printable(str(text)).replace("\t", "    ")
-    if len(shown) > most:
-        shown = f"{shown[:most]}…\n({len(shown):,} characters)"
-    fence = "`" * max(3, _longest_run(shown) + 1)
-    return f"{fence}text\n{shown}\n{fence}"
+    """Return *text* as a code block, cut to *most* characters; its fence is longer than any run of backticks in it."""
+    block = printable(str(text)).replace("\t", "    ")
+    if len(block) > most:
+        block = f"{block[:most]}…\n({len(block):,} characters)"
+    fence = "`" * max(3, _longest_run(block) + 1)
+    return f"{fence}text\n{block}\n{fence}"
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> Iterator[str]:
-    """The lines of a table whose cells are Markdown already; the columns *right* stand on the right."""
+    """Yield the lines of a table whose cells are Markdown already. The columns *right* are right-aligned."""
     yield _row(heads)
     yield _row(["--:" if head in right else "---" for head in heads])
     yield from map(_row, rows)
@@ -47,7 +47,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _in_a_cell(cell: str) -> str:
-    """*cell* without a bar that ends it; behind a backslash there is no way to write one, and it is a broken bar."""
+    """Return *cell* with its bars escaped; a bar after a backslash cannot be escaped, and becomes a broken bar."""
     return cell.replace("\\|", "\\¦").replace("|", "\\|")
 
 

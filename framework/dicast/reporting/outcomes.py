@@ -1,4 +1,4 @@
-"""What came of each subject of a run, by label, out of its events."""
+"""Outcomes of the subjects of a run by label, read from its events."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ from ..toolkit.table_texts import TableTexts
 from .figures import figure
 
 ALL_METRICS = "metrics"
-"""The label of what all metrics together say of a subject."""
+"""The label of all metrics together."""
 
 RECORD = "record"
-"""The label of a run that judges nothing: whether a record of the row was completed."""
+"""The label of a run without judges and metrics: whether the record of the row was completed."""
 
 _WORD = 60
-"""A longer text is no word."""
+"""The greatest length of a short word among signals."""
 
 _Key = tuple[str | None, str | None]
 
 
 @attrs.frozen
 class Outcome:
-    """What one *label* came to for one subject: a *score*, or the kind of its *failure*, or why it was *skipped*.
+    """Outcome of one *label* for one subject: a *score*, the kind of its *failure*, or the reason why it was *skipped*.
 
-    *pass_at* is the least score that passes. A criterion, a record, and all metrics together where each has to pass have none; their *flag*
-    is whether they pass, where that is known. *raw* is the value of a label on a scale of its own, which has no score. *spared* is a metric that was skipped, which lies in what all metrics together come to. *basis* is what the score rests on; *reason* what was said of it, or why it failed; *cost_usd* what it cost, as decimal text, None
-    where that is not known or not told apart; *milliseconds* how long it took; *finish_reason* the word for the end of a judge's last reply, if it is recorded.
+    *pass_at* is the least score that passes. Criteria, records, and all metrics together under the rule that each has to pass, have none:
+    their *flag* is whether they pass, if that is known. *raw* is the value of a label on a scale of its own, which has no score. *spared* marks a
+    skipped metric that the score of all metrics accounts for. *basis* is the basis of the score, *reason* the judge's reason or the reason of the failure.
+    *cost_usd* is the cost as decimal text, or None if it is unknown or not recorded separately; *milliseconds* is the duration; *finish_reason*
+    is the endpoint's word for the end of a judge's last reply, if it is recorded.
     """
 
     label: str
@@ -55,7 +57,7 @@ class Outcome:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the score is at least *pass_at*, or what the *flag* says; None without either."""
+        """True if the score is at least *pass_at*, else the *flag*; None without either."""
         if self.value is None or self.pass_at is None:
             return self.flag
         return self.value >= self.pass_at - TOLERANCE
@@ -67,17 +69,17 @@ class Outcome:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is no verdict: it failed, or was skipped and not *spared*. Such an outcome neither passes nor fails to."""
+        """True if there is no verdict: it failed, or was skipped and not *spared*. Such an outcome has neither passed nor failed to pass."""
         return self.failure is not None or (self.skipped is not None and not self.spared)
 
     @property
     def did_not_pass(self) -> bool:
-        """Whether the score is under its line, the flag is false, or there is no verdict. A score without a line or a flag says neither."""
+        """True if the score is below *pass_at*, the flag is false, or there is no verdict. False for a score without *pass_at* and flag."""
         return self.passed is False or self.is_open
 
     @property
     def shortfall(self) -> str:
-        """Of an outcome that does not pass: its score, and what it is below."""
+        """The score of an outcome that does not pass, and its threshold."""
         is_whole = self.label == ALL_METRICS and self.pass_at is None
         below = "as not every metric passes" if is_whole else "flagged as failing"
         below = below if self.pass_at is None else f"below {self.pass_at:g}"
@@ -99,55 +101,55 @@ class JudgedSubject:
     finish_reason: str | None = None
 
     def is_open(self, labels: Sequence[str]) -> bool:
-        """Return whether some of *labels* have no verdict, and none of the others is under its line: the subject has not failed to pass."""
-        own = [self.outcomes[label] for label in labels if label in self.outcomes]
-        return any(one.is_open for one in own) and not any(one.passed is False for one in own)
+        """Return True if some of *labels* have no verdict and none is below its threshold: the subject has not failed to pass."""
+        outcomes = [self.outcomes[label] for label in labels if label in self.outcomes]
+        return any(outcome.is_open for outcome in outcomes) and not any(outcome.passed is False for outcome in outcomes)
 
     def worst(self, labels: Sequence[str]) -> Outcome | None:
-        """Of *labels* the first that failed, else the first under its *pass_at*, else the first that was skipped; None where all passed."""
-        found = [self.outcomes[label] for label in labels if label in self.outcomes]
-        return min((one for one in found if one.did_not_pass), key=_rank, default=None)
+        """Return the first of *labels* that failed, else the first below its *pass_at*, else the first that was skipped; None if all passed."""
+        outcomes = [self.outcomes[label] for label in labels if label in self.outcomes]
+        return min((outcome for outcome in outcomes if outcome.did_not_pass), key=_rank, default=None)
 
 
-def _rank(one: Outcome) -> int:
-    return 0 if one.failure is not None else 1 if one.passed is False else 2
+def _rank(outcome: Outcome) -> int:
+    return 0 if outcome.failure is not None else 1 if outcome.passed is False else 2
 
 
 @attrs.define
-class _Told:
-    """What the events of a subject have said so far."""
+class _SubjectState:
+    """State of a subject, collected from its events so far."""
 
     kind: str
     id: str
     session_id: str | None
-    begun: bool = False
+    is_started: bool = False
     content: Mapping[str, Any] | None = None
     read: Mapping[str, Any] | None = None
     record: Mapping[str, Any] = attrs.field(factory=dict)
-    ended: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    verdicts: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
 
 
 class OutcomeReader:
-    """Reads the subjects of a run out of its events; memory holds those that are not finished."""
+    """Reader of a run's subjects from its events. It keeps unfinished subjects in memory."""
 
     wants = (RUN_STARTED, SUBJECT_READ, EVAL_STARTED, *RECORD_ENDS, *VERDICT_ENDS)
 
     def __init__(self) -> None:
         self.started: Mapping[str, Any] | None = None
         self._rule = PassRule()
-        self._told: dict[_Key, _Told] = {}
+        self._states: dict[_Key, _SubjectState] = {}
         self._newest: _Key | None = None
         self._texts: TableTexts | None = None
         self._criteria: dict[str, None] = {}
 
     @property
     def labels(self) -> list[str]:
-        """The labels of the run: of all metrics together, of each, and of the judges, or :data:`RECORD` where it has none; and the criteria so far."""
+        """The labels of the run: all metrics together, each metric, and the judges, or :data:`RECORD` if it has none; then the criteria so far."""
         return [*self._judging, *self._criteria]
 
     @property
     def counted(self) -> list[str]:
-        """The labels that decide whether a subject passes: those of the gate and of the score, else all; where nothing judges, its record and all criteria."""
+        """The labels that decide whether a subject passes: the labels of the gate and of the score, else all. Without judges and metrics: its record and all criteria."""
         if self.started is None:
             return []
         label, gated = recorded_score_label(self.started), self.started.get("gated", ())
@@ -164,7 +166,7 @@ class OutcomeReader:
         return [*([ALL_METRICS] if metrics else []), *metrics, *self.started["judges"]] or [RECORD]
 
     def take(self, events: Sequence[Event]) -> list[JudgedSubject]:
-        """Note *events*; return the subjects that are finished with them, in the order in which they were read.
+        """Add *events*; return the subjects that these finish, in the order in which they were read.
 
         A subject that is judged again in a resumed run comes last.
         """
@@ -175,71 +177,71 @@ class OutcomeReader:
                     self._rule = PassRule.of(event.payload)
             elif event.type in self.wants:
                 self._note(event)
-        done = [] if self._newest is None else [*takewhile(self._newest.__ne__, self._told)]
+        done = [] if self._newest is None else [*takewhile(self._newest.__ne__, self._states)]
         return [self._finished(key) for key in done]
 
     def end(self) -> list[JudgedSubject]:
-        """The subjects that are left, without those that were about to be judged when the run stopped."""
-        left = [key for key, told in self._told.items() if told.ended or told.record or not told.begun]
+        """Return the remaining subjects, without subjects whose judgments had only started when the run stopped."""
+        left = [key for key, state in self._states.items() if state.verdicts or state.record or not state.is_started]
         return [self._finished(key) for key in left]
 
     def _note(self, event: Event) -> None:
         key = event.subject_kind, event.subject_id
-        told = self._told.get(key)
-        if told is None:
-            told = self._told[key] = _Told(str(event.subject_kind), str(event.subject_id), event.session_id)
+        state = self._states.get(key)
+        if state is None:
+            state = self._states[key] = _SubjectState(str(event.subject_kind), str(event.subject_id), event.session_id)
         payload: Any = event.payload
         if event.type == SUBJECT_READ:
-            told.content = payload.get("content")
-            told.read = None if (self.started or {}).get("task") else payload
+            state.content = payload.get("content")
+            state.read = None if (self.started or {}).get("task") else payload
         elif event.type == EVAL_STARTED:
-            told.begun = True
+            state.is_started = True
         else:
             self._newest = key
             if event.type in VERDICT_ENDS:
-                told.ended[str(payload["judge"])] = payload
+                state.verdicts[str(payload["judge"])] = payload
             else:
-                told.record = payload
+                state.record = payload
 
     def _finished(self, key: _Key) -> JudgedSubject:
-        told = self._told.pop(key)
-        outcomes = {outcome.label: outcome for outcome in self._outcomes(told)}
-        whole = outcomes.get(ALL_METRICS)
-        if whole is not None and whole.passed is False and self.started is not None:
+        state = self._states.pop(key)
+        outcomes = {outcome.label: outcome for outcome in self._outcomes(state)}
+        all_metrics = outcomes.get(ALL_METRICS)
+        if all_metrics is not None and all_metrics.passed is False and self.started is not None:
             low = [outcomes[label] for label in self.started["metrics"] if label in outcomes]
             outcomes[ALL_METRICS] = attrs.evolve(
-                whole, reason="; ".join(_in_words(one) for one in low if not one.passed)
+                all_metrics, reason="; ".join(_in_words(metric) for metric in low if not metric.passed)
             )
-        ending = output_ending(told.record, told.read)
-        return JudgedSubject(told.kind, told.id, told.session_id, outcomes, told.content, ending)
+        ending = output_ending(state.record, state.read)
+        return JudgedSubject(state.kind, state.id, state.session_id, outcomes, state.content, ending)
 
-    def _outcomes(self, told: _Told) -> Iterator[Outcome]:
+    def _outcomes(self, state: _SubjectState) -> Iterator[Outcome]:
         if self.started is None or self._texts is None:
             return
-        texts, started = self._texts.found(None, told.ended, told.record), self.started
+        texts, started = self._texts.found(None, state.verdicts, state.record), self.started
         judging = self._judging
         for label in judging:
             reason: Any = texts.get(self._texts.reasons[label])
             line = None if label == RECORD else self._rule.line(label)
             outcome = Outcome(label, line, reason=reason and str(reason))
-            said = told.ended.get(ALL_METRICS if label in started["metrics"] else label)
-            if told.kind not in (started.get("on", {}).get(label) or (told.kind,)):  # where none is named, any
+            payload = state.verdicts.get(ALL_METRICS if label in started["metrics"] else label)
+            if state.kind not in (started.get("on", {}).get(label) or (state.kind,)):  # an empty list means any kind
                 continue
-            if said is None:
-                yield from _of_record(outcome, told.record)
+            if payload is None:
+                yield from _of_record(outcome, state.record)
             elif label in started["metrics"]:
-                yield _of_metric(outcome, said)
+                yield _of_metric(outcome, payload)
             else:
-                flag = self._rule.verdict(label, said) if line is None else None
-                yield attrs.evolve(_of_verdict(outcome, said), flag=flag)
-        for found in _of_criteria(told.record.get("metrics")):
-            if found.label not in judging:
-                self._criteria.setdefault(found.label)
-                yield found
+                flag = self._rule.verdict(label, payload) if line is None else None
+                yield attrs.evolve(_of_verdict(outcome, payload), flag=flag)
+        for criterion in _of_criteria(state.record.get("metrics")):
+            if criterion.label not in judging:
+                self._criteria.setdefault(criterion.label)
+                yield criterion
 
 
 def facts(signals: Mapping[str, Any]) -> str:
-    """Those of a judge's *signals* that are a number or a word, such as ``mean turn score 0.7222``: what it went by, where it gave no reason."""
+    """Return the numbers and short words among a judge's *signals*, such as ``mean turn score 0.7222``: its grounds if it gave no reason."""
     return ", ".join(
         f"{name.replace('_', ' ')} {value if isinstance(value, str) else f'{value:.4g}'}"
         for name, value in signals.items()
@@ -249,60 +251,66 @@ def facts(signals: Mapping[str, Any]) -> str:
 
 
 def _in_words(metric: Outcome) -> str:
-    """What lowers the score of all metrics together."""
-    said = f": {metric.reason}" if metric.reason else ""
-    return f"{metric.label} {metric.skipped or figure(metric.value)}" + ("" if metric.skipped else said)
+    """Describe a metric that lowers the score of all metrics together."""
+    reason = f": {metric.reason}" if metric.reason else ""
+    return f"{metric.label} {metric.skipped or figure(metric.value)}" + ("" if metric.skipped else reason)
 
 
 def _of_criteria(metrics: object) -> Iterator[Outcome]:
-    """The outcomes of the criteria that a record's *metrics* name."""
-    found = metrics if isinstance(metrics, Mapping) else {}
-    scores, flags = (one if isinstance(one := found.get(name), Mapping) else {} for name in ("scores", "score_flags"))
+    """Yield the outcomes of the criteria in a record's *metrics*."""
+    document = metrics if isinstance(metrics, Mapping) else {}
+    scores, flags = (
+        values if isinstance(values := document.get(name), Mapping) else {} for name in ("scores", "score_flags")
+    )
     for label in dict.fromkeys([*scores, *flags]):
         score: Any = scores.get(label)
         flag = flags.get(label)
-        known = type(score) in (int, float) and isfinite(score)
-        skipped = None if known or flag is not None else "the record has no score of it"
-        yield Outcome(label, None, score if known else None, flag=None if flag is None else bool(flag), skipped=skipped)
+        has_score = type(score) in (int, float) and isfinite(score)
+        skipped = None if has_score or flag is not None else "the record has no score of it"
+        yield Outcome(
+            label, None, score if has_score else None, flag=None if flag is None else bool(flag), skipped=skipped
+        )
 
 
 def _of_record(outcome: Outcome, record: Mapping[str, Any]) -> Iterator[Outcome]:
-    """The outcome of a label that has judged nothing: that of the task, where it failed or nothing judges what it made."""
+    """Yield the outcome of a label without a verdict: the task's failure, or the completed record if nothing judges it."""
     if "failure_mode" in record:
         yield attrs.evolve(outcome, failure=record["failure_mode"], reason=record.get("error"))
     elif record and outcome.label == RECORD:
         yield attrs.evolve(outcome, flag=True)
 
 
-def _of_verdict(outcome: Outcome, said: Mapping[str, Any]) -> Outcome:
-    """The outcome of a label with a verdict of its own."""
-    ending = said.get("finish_reason") or (said.get("signals") or {}).get("finish_reason")
+def _of_verdict(outcome: Outcome, payload: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of a label with its own verdict."""
+    ending = payload.get("finish_reason") or (payload.get("signals") or {}).get("finish_reason")
     outcome = attrs.evolve(
         outcome,
-        cost_usd=said.get("judge_cost_usd"),
-        milliseconds=said.get("judge_latency_ms"),
+        cost_usd=payload.get("judge_cost_usd"),
+        milliseconds=payload.get("judge_latency_ms"),
         finish_reason=ending if isinstance(ending, str) else None,
     )
-    if "failure_mode" not in said:
-        reason = outcome.reason or said["signals"].get(RATIONALE) or facts(said["signals"]) or None
-        return attrs.evolve(outcome, score=said["score"], raw=said.get("raw"), basis=said.get("basis"), reason=reason)
-    if (cap := said.get("skipped")) is not None:
-        return attrs.evolve(outcome, skipped=f"no room in the budget: {cap}")
-    return attrs.evolve(outcome, failure=said["failure_mode"], reason=said.get("error_message"))
+    if "failure_mode" not in payload:
+        reason = outcome.reason or payload["signals"].get(RATIONALE) or facts(payload["signals"]) or None
+        return attrs.evolve(
+            outcome, score=payload["score"], raw=payload.get("raw"), basis=payload.get("basis"), reason=reason
+        )
+    if (cap := payload.get("skipped")) is not None:
+        return attrs.evolve(outcome, skipped=f"no budget left: {cap}")
+    return attrs.evolve(outcome, failure=payload["failure_mode"], reason=payload.get("error_message"))
 
 
-def _of_metric(outcome: Outcome, said: Mapping[str, Any]) -> Outcome:
-    """The outcome of one metric, out of what all of them together came to."""
+def _of_metric(outcome: Outcome, payload: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of one metric, from the verdict of all metrics together."""
     label = outcome.label
-    if "failure_mode" in said:
-        if said.get("skipped") is None and outcome.reason is not None:  # which stands with the metric that failed
-            return attrs.evolve(outcome, failure=said["failure_mode"])
+    if "failure_mode" in payload:
+        if payload.get("skipped") is None and outcome.reason is not None:  # the reason of the metric that failed
+            return attrs.evolve(outcome, failure=payload["failure_mode"])
         why = "the subject has no verdict of its metrics together"
         return attrs.evolve(outcome, skipped=why, spared=True, reason=None)
-    value, raw = said["signals"]["metrics"].get(label), said["signals"].get("raw", {}).get(label)
+    value, raw = payload["signals"]["metrics"].get(label), payload["signals"].get("raw", {}).get(label)
     if value is None and raw is None:
-        failed = any(skip["metric"] == label for skip in said["skipped"])
+        failed = any(skip["metric"] == label for skip in payload["skipped"])
         return attrs.evolve(outcome, skipped=outcome.reason or "not asked", spared=not failed)
-    items = [item for item in said["scores"] if item["metric"] == label]
+    items = [item for item in payload["scores"] if item["metric"] == label]
     bases = [item.get("basis") or item["tier"] for item in items]
     return attrs.evolve(outcome, score=value, raw=raw, basis=weakest(bases) if bases else None)

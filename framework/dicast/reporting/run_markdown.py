@@ -19,7 +19,7 @@ from .outcomes import JudgedSubject, Outcome
 Document = Mapping[str, Any]
 
 _TEXT = 2_000
-"""How many characters of an input, an output or a reference are shown."""
+"""The most characters that are shown of an input, an output or a reference."""
 
 
 def run_markdown(
@@ -31,13 +31,13 @@ def run_markdown(
     counted: Sequence[str] = (),
     content: bool = False,
 ) -> str:
-    """The run of the document *done* as Markdown, which ends in a line end.
+    """Return the run of the document *done* as Markdown, with a line end at its end.
 
-    :param failing: subjects that did not pass or have no verdict, to be shown with their reasons.
-    :param of_failing: how many there are in all, where *failing* has the first of them.
-    :param of_open: how many of these have no verdict, such as after a failed judgment, and have not failed to pass.
+    :param failing: subjects that did not pass or have no verdict, which are shown with their reasons.
+    :param of_failing: the number of such subjects, if *failing* has only the first of them.
+    :param of_open: the number of such subjects without a verdict, for example after a failed judgment.
     :param counted: the labels that decide whether a subject passes.
-    :param content: whether to show what was judged.
+    :param content: whether to show inputs, outputs and references.
     """
     parts = [*_parts(done)]
     if failing:
@@ -75,13 +75,13 @@ def _figures(done: Document) -> Iterator[tuple[str, str]]:
             counts = f" ({passes['passed']:,} of {passes['n']:,})"
             yield "pass rate", figure(score["pass_rate"]) + counts + _interval(passes)
         bases = score.get("by_basis") or {}
-        yield "resting on", ", ".join(f"{basis}: {bases[basis]:,}" for basis in BASES if bases.get(basis)) or "-"
+        yield "basis", ", ".join(f"{basis}: {bases[basis]:,}" for basis in BASES if bases.get(basis)) or "-"
     yield "scored", f"{done['scored']:,} of {due:,} (coverage {share(done['coverage'])})"
     if done["failures"]:
         yield "failed", ", ".join(f"{count:,} {kind}" for kind, count in done["failures"].items())
     yield "spent", money(done["cost"])
     if any(value != "0" for value in done["spend_lost"].values()):
-        yield "lost, reserved for calls that ended unheard", money(done["spend_lost"])
+        yield "lost, reserved for calls without a reply", money(done["spend_lost"])
     if (stopped := done["stopped"]) is not None:
         yield "stopped", code(stopped["reason"])
     yield "run", code(done["run_id"])
@@ -93,17 +93,19 @@ def _scale(figures: Document) -> str:
     return " (raw scale)" if figures.get("scale") == "raw" else ""
 
 
-def _interval(told: Document) -> str:
-    if told.get("ci_low") is None:
+def _interval(figures: Document) -> str:
+    if figures.get("ci_low") is None:
         return ""
-    return f", 95 % interval {figure(told['ci_low'])} to {figure(told['ci_high'])}"
+    return f", 95 % interval {figure(figures['ci_low'])} to {figure(figures['ci_high'])}"
 
 
 def _clause(clause: Document) -> tuple[str, ...]:
-    value, line = (f"{one:.4g}" if isinstance(one, float) else one for one in (clause["value"], clause["line"]))
+    value, line = (
+        f"{number:.4g}" if isinstance(number, float) else number for number in (clause["value"], clause["line"])
+    )
     interval = "" if clause["low"] is None else f"{figure(clause['low'])} to {figure(clause['high'])}"
-    shown = "-" if value is None else str(value)
-    return code(clause["on"] or "-"), f"{clause['rule']} {line}", shown, interval, answer(clause["passed"])
+    value_text = "-" if value is None else str(value)
+    return code(clause["on"] or "-"), f"{clause['rule']} {line}", value_text, interval, answer(clause["passed"])
 
 
 def _label(name: str, tally: Document) -> tuple[str, ...]:
@@ -123,31 +125,31 @@ def _label(name: str, tally: Document) -> tuple[str, ...]:
 
 
 def _warnings(done: Document) -> Iterator[str]:
-    told = [f"- warning: {code(one['message'])}" for one in done.get("warnings", ())]
-    told += [f"- broken: {code(message)}" for message in done["broken"].values()]
-    told += [
+    lines = [f"- warning: {code(warning['message'])}" for warning in done.get("warnings", ())]
+    lines += [f"- broken: {code(message)}" for message in done["broken"].values()]
+    lines += [
         f"- sink {code(label)} lost {sink['lost']:,} events: {code(sink.get('error'))}"
         for label, sink in done["sinks"].items()
         if sink["lost"]
     ]
-    if told:
-        yield "\n".join(told)
+    if lines:
+        yield "\n".join(lines)
 
 
 def _findings(done: Document) -> Iterator[str]:
-    """What the records come to, and how they compare with the baseline's, as a terminal has it."""
+    """Yield the results of comparison and aggregates, as on a terminal."""
     baseline = done["baseline"]
     if done["comparison"] is not None and baseline is not None:
         yield f"### Compared with {code(baseline['name'])}, run {code(baseline['run_id'])}"
-        for label, found in done["comparison"].items():
-            yield fenced(plain_lines(comparison_lines(label, found or {})), 20_000)
-            if found and "criteria" in found and "words" in found:
-                yield "\n".join(f"- {code(words)}" for words in found.get("sentences") or [found["words"]])
-        if counts := baseline.get("passes"):  # older documents have none
-            yield "\n".join(f"- {code(one['words'])}" for one in counts.values())
-    for label, found in done["aggregates"].items():
+        for label, result in done["comparison"].items():
+            yield fenced(plain_lines(comparison_lines(label, result or {})), 20_000)
+            if result and "criteria" in result and "words" in result:
+                yield "\n".join(f"- {code(words)}" for words in result.get("sentences") or [result["words"]])
+        if counts := baseline.get("passes"):  # older documents have no counts
+            yield "\n".join(f"- {code(count['words'])}" for count in counts.values())
+    for label, result in done["aggregates"].items():
         yield f"### {code(label)}"
-        yield fenced(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode(), 20_000)
+        yield fenced(orjson.dumps(result, option=orjson.OPT_INDENT_2).decode(), 20_000)
 
 
 def _failing(
@@ -161,21 +163,21 @@ def _failing(
     yield f"### {', '.join(filter(None, parts))}"
     heads = ("subject", "label", "score", "passes at", "why")
     rows = [
-        (f"{code(one.kind)} {code(one.id, 60)}", code(outcome.label), *_score(outcome), _why(outcome))
-        for one in subjects
-        for outcome in _shown(one, counted)
+        (f"{code(subject.kind)} {code(subject.id, 60)}", code(outcome.label), *_score(outcome), _why(outcome))
+        for subject in subjects
+        for outcome in _open_or_failed(subject, counted)
     ]
     yield _lines(table(heads, rows, right=("score", "passes at")))
     if of > len(subjects):
         yield f"The first {len(subjects):,} of {of:,} are shown."
-    for one in subjects if content else ():
-        yield from _content(one)
+    for subject in subjects if content else ():
+        yield from _content(subject)
 
 
-def _shown(subject: JudgedSubject, counted: Sequence[str]) -> list[Outcome]:
-    """The outcomes that say why a subject did not pass, of the labels that count."""
-    own = [subject.outcomes[label] for label in counted if label in subject.outcomes]
-    return [one for one in own if one.did_not_pass]
+def _open_or_failed(subject: JudgedSubject, counted: Sequence[str]) -> list[Outcome]:
+    """Return the outcomes of the *counted* labels that explain why a subject did not pass."""
+    outcomes = [subject.outcomes[label] for label in counted if label in subject.outcomes]
+    return [outcome for outcome in outcomes if outcome.did_not_pass]
 
 
 def _score(outcome: Outcome) -> tuple[str, str]:

@@ -16,9 +16,9 @@ from dicast.judging import (
     Capture,
     Dimension,
     Form,
-    Found,
     Marks,
     Question,
+    ReplyObject,
     ask,
     closing,
     collapse,
@@ -141,7 +141,7 @@ class EvaluatorJudge:
         score, numbers = self._score(found)
         return Opinion(score, confidence_of(found), signals | numbers)
 
-    def _score(self, found: Found) -> tuple[float, dict[str, object]]:
+    def _score(self, found: ReplyObject) -> tuple[float, dict[str, object]]:
         """The score, and the signals that say what it was made of."""
         dimensions = self._form.dimensions
         numbers = {name: number_of(found, name) for name in [each.name for each in dimensions] or ["score"]}
@@ -167,7 +167,7 @@ class EvaluatorJudge:
         )
 
 
-def _is_violated(found: Found) -> bool:
+def _is_violated(found: ReplyObject) -> bool:
     """Whether the verdict says that a constraint does not hold; one that says nothing says that all do.
 
     :raises BadReply: when it is a text that says neither.

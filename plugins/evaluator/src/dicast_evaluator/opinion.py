@@ -6,7 +6,7 @@ import math
 
 import orjson
 
-from dicast.judging import BadReply, Capture, Found, Section, rationale_signals
+from dicast.judging import BadReply, Capture, ReplyObject, Section, rationale_signals
 
 _GAP = "\n[...]\n"
 REASONS = ("rationale", "reasoning")
@@ -22,17 +22,17 @@ def section(title: str, value: object, most: int) -> Section:
     return Section(title, shown, (f"{most} of {len(text)} characters, without the middle",))
 
 
-def value_of(found: Found, key: str) -> object:
+def value_of(found: ReplyObject, key: str) -> object:
     """The value of *key*; None where there is none."""
     return next((member.value for member in found.members if member.key == key), None)
 
 
-def confidence_of(found: Found) -> float:
+def confidence_of(found: ReplyObject) -> float:
     """How sure the model says that it is; 1 where it does not say."""
     return 1.0 if value_of(found, "confidence") is None else found.number("confidence")
 
 
-def reasons_of(found: Found, capture: Capture) -> dict[str, object]:
+def reasons_of(found: ReplyObject, capture: Capture) -> dict[str, object]:
     """Return the signals of the model's reasons: their hash, and by *capture* the text; none where the model gave no reasons.
 
     :raises BadReply: when they stand where what they quote could have become the verdict.
@@ -47,7 +47,7 @@ def reasons_of(found: Found, capture: Capture) -> dict[str, object]:
     return rationale_signals(found.text(given[0]).strip(), capture)
 
 
-def number_of(found: Found, key: str) -> tuple[float, bool]:
+def number_of(found: ReplyObject, key: str) -> tuple[float, bool]:
     """The finite number at *key*, and whether it was written as text or as a boolean.
 
     :raises BadReply: when there is none.

@@ -33,9 +33,9 @@ from dicast.judging import (
     Capture,
     Dimension,
     Form,
-    Found,
     Marks,
     Question,
+    ReplyObject,
     ask,
     body,
     closing,
@@ -86,7 +86,7 @@ class Briefing:
 class Opinion:
     """What a verdict says; *confidence* is the model's own word for it."""
 
-    found: Found
+    found: ReplyObject
     score: float
     confidence: float
     rationale: str

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dicast import Reply, Token
-from dicast.judging import Found
+from dicast.judging import ReplyObject
 
 _ABOVE = 1.0
 """A log probability that rounding cannot explain; some endpoints report values just above 0."""
@@ -16,7 +16,7 @@ class NoLikelihood(ValueError):
     """A reply's tokens do not say how likely its verdict was; the message says why."""
 
 
-def likelihood(reply: Reply, verdict: Found, keys: Sequence[str]) -> float:
+def likelihood(reply: Reply, verdict: ReplyObject, keys: Sequence[str]) -> float:
     """The probability of the tokens that spell the numbers at *keys*: of several, the geometric mean.
 
     exp(sum of the logprobs of the tokens that a number lies in).

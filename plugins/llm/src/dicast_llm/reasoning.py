@@ -69,7 +69,7 @@ class ReasonFirst:
         self, model: ChatModel, evidence: Evidence, retries: int, capture: Capture
     ) -> Accepted[str] | Failure:
         """Ask for the reasons, again while the reply is cut or empty."""
-        return await ask(model, self.question(evidence), retries, _text, capture=capture, wanted="reasoning")
+        return await ask(model, self.question(evidence), retries, _text, capture=capture, noun="reasoning")
 
     def estimate(self, model: ChatModel, evidence: Evidence) -> Cost:
         """Return the most that the first call may cost."""
