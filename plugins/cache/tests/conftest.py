@@ -11,7 +11,7 @@ from dicast import RunContext
 
 @pytest.fixture
 def opened():
-    """``opened(chat, use)``: what *use* returns of the open *chat*."""
+    """Return ``opened(chat, use)``, which opens *chat*, awaits ``use(live)`` and returns the result."""
 
     def run(chat, use):
         async def work():
@@ -25,15 +25,15 @@ def opened():
 
 @pytest.fixture
 def ask(opened):
-    """``ask(chat, *requests)``: the answers, one after the other, or of all at the same time."""
+    """Return ``ask(chat, *requests)``, which returns the answers: one request after the other, or all at the same time with *together*."""
 
     def run(chat, *requests, together=False):
-        async def each(live):
+        async def answers(live):
             if together:
                 return await asyncio.gather(*map(live.complete, requests))
             return [await live.complete(request) for request in requests]
 
-        return opened(chat, each)
+        return opened(chat, answers)
 
     return run
 

@@ -1,4 +1,4 @@
-"""What was replied is told again for nothing; what is of no use, or was asked otherwise, is asked anew."""
+"""A stored reply costs nothing; unfit replies and new requests go to the model."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from dicast_cache.cache import Chat
 PRICE = Cost("0.01")
 
 
-def question(text="How good?", **more):
-    return ChatRequest((Message("system", "Judge."), Message("user", text)), **more)
+def question(text="How good?", **fields):
+    return ChatRequest((Message("system", "Judge."), Message("user", text)), **fields)
 
 
-def sealed(seal, **more):
-    return question(f"seal: {seal}", nonces=(seal,), **more)
+def sealed(seal, **fields):
+    return question(f"seal: {seal}", nonces=(seal,), **fields)
 
 
 def cached(answers):
@@ -87,8 +87,8 @@ def test_another_model_is_asked_anew(ask, path):
 def test_the_probabilities_of_one_token_are_remembered_although_the_limit_cut_the_reply(ask, path):
     token = Token("yes", -0.1, (Token("yes", -0.1), Token("no", -2.5)))
     model = FakeChatModel([Reply("", stop_reason="max_tokens", logprobs=(token,), cost=PRICE)])
-    one = question(max_output_tokens=1, logprobs=True, top_logprobs=20)
-    first, second = ask(Chat(model, path), one, one)
+    request = question(max_output_tokens=1, logprobs=True, top_logprobs=20)
+    first, second = ask(Chat(model, path), request, request)
     assert first.logprobs == second.logprobs == (token,)
     assert second.metrics["cached"]
     model.assert_all_asked()
@@ -96,8 +96,8 @@ def test_the_probabilities_of_one_token_are_remembered_although_the_limit_cut_th
 
 def test_a_reply_of_one_token_without_probabilities_is_asked_for_again(ask, path):
     model = FakeChatModel([Reply("yes", stop_reason="max_tokens"), Reply("yes", stop_reason="max_tokens")])
-    one = question(max_output_tokens=1, logprobs=True, top_logprobs=20)
-    ask(Chat(model, path), one, one)
+    request = question(max_output_tokens=1, logprobs=True, top_logprobs=20)
+    ask(Chat(model, path), request, request)
     assert len(model.asked) == 2
 
 
@@ -158,7 +158,7 @@ def test_equal_requests_at_the_same_time_are_refused_access_together_and_one_has
         return await asyncio.gather(*(live.complete(question()) for _ in range(5)), return_exceptions=True)
 
     refused = opened(Chat(model, path), use)
-    assert [(str(one), one.cost) for one in refused] == [("401", PRICE)] + [("401", None)] * 4
+    assert [(str(error), error.cost) for error in refused] == [("401", PRICE)] + [("401", None)] * 4
     assert len(model.asked) == 1
 
 
@@ -179,10 +179,10 @@ def test_one_takes_over_from_a_cancelled_request_for_all_that_wait(opened, path)
     model = FakeChatModel(Failure("timeout", "slow"), seconds=0.02)
 
     async def use(live):
-        first, *others = (asyncio.ensure_future(live.complete(question())) for _ in range(5))
+        first, *waiting = (asyncio.ensure_future(live.complete(question())) for _ in range(5))
         await asyncio.sleep(0.005)
         first.cancel()
-        return await asyncio.gather(*others)
+        return await asyncio.gather(*waiting)
 
     assert [answer.kind for answer in opened(Chat(model, path), use)] == ["timeout"] * 4
     assert len(model.asked) == 2
@@ -220,7 +220,7 @@ def test_estimate_is_nothing_for_what_is_remembered_and_the_models_for_the_rest(
     ask(chat, question())
 
     async def estimates(live):
-        return [estimate(live, one) for one in (question(), question(rollout=1), question("Another"))]
+        return [estimate(live, request) for request in (question(), question(rollout=1), question("Another"))]
 
     assert opened(chat, estimates) == [Cost.zero(), PRICE, PRICE]
     assert estimate(chat, question()) == PRICE
@@ -229,10 +229,10 @@ def test_estimate_is_nothing_for_what_is_remembered_and_the_models_for_the_rest(
 def test_file_is_for_its_owner_alone_while_it_is_open_too(opened, path):
     async def modes(live):
         await live.complete(question())
-        return {stat.S_IMODE(one.stat().st_mode) for one in path.parent.iterdir()}
+        return {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
 
     assert opened(Chat(FakeChatModel(), path), modes) == {0o600}
-    assert [one.name for one in path.parent.iterdir()] == ["cache.db"]
+    assert [file.name for file in path.parent.iterdir()] == ["cache.db"]
 
 
 # Files that are no cache
@@ -249,7 +249,7 @@ def newer(path):
 
 
 @pytest.mark.parametrize(
-    ("make", "found"),
+    ("make", "problem"),
     [
         (lambda path: path.write_text("my notes\n" * 100), "it is no SQLite file; choose another path"),
         (foreign, "is a database, but no cache of dicast"),
@@ -259,11 +259,11 @@ def newer(path):
     ],
     ids=["text", "foreign", "newer", "folder", "empty"],
 )
-def test_file_that_is_no_cache_is_refused_and_left_as_it_was(ask, path, make, found):
+def test_file_that_is_no_cache_is_refused_and_left_as_it_was(ask, path, make, problem):
     path.parent.mkdir()
     make(path)
     before = path.read_bytes() if path.is_file() else None
-    with pytest.raises(ConfigError, match=found) as caught:
+    with pytest.raises(ConfigError, match=problem) as caught:
         ask(Chat(FakeChatModel(), path), question())
     assert str(path) in str(caught.value)
     assert (path.read_bytes() if path.is_file() else None) == before
@@ -307,7 +307,7 @@ def test_processes_share_one_file_from_its_making_on(path):
     assert [process.wait(60) for process in running] == [0] * 4
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*), count(reply) FROM requests").fetchone() == (200, 200)
-    assert [one.name for one in path.parent.iterdir() if "tmp" in one.name] == []
+    assert [file.name for file in path.parent.iterdir() if "tmp" in file.name] == []
 
 
 # What decides a reply
@@ -315,7 +315,7 @@ def test_processes_share_one_file_from_its_making_on(path):
 
 @attrs.frozen
 class Plain:
-    """A chat model of somebody else's, which does not say what decides its replies."""
+    """A chat model of a third party, without ``identity()``."""
 
     url: str
     key: Secret = Secret("s3cret")
@@ -331,21 +331,21 @@ class Plain:
 
 def test_model_without_an_identity_is_told_apart_by_its_options(ask, path):
     ask(Chat(Plain("a", options={"top_p": Decimal("0.5")}, inner=FakeChatModel()), path), question())
-    same = Plain("a", Secret("other"), 5, Price(1, 2), {"top_p": Decimal("0.5")}, FakeChatModel())
-    others = [
-        attrs.evolve(same, url="b"),
-        attrs.evolve(same, options={}),
-        attrs.evolve(same, inner=FakeChatModel("", "x")),
+    equal = Plain("a", Secret("other"), 5, Price(1, 2), {"top_p": Decimal("0.5")}, FakeChatModel())
+    distinct = [
+        attrs.evolve(equal, url="b"),
+        attrs.evolve(equal, options={}),
+        attrs.evolve(equal, inner=FakeChatModel("", "x")),
     ]
-    assert cached([ask(Chat(model, path), question())[0] for model in (same, *others)]) == [True, False, False, False]
+    assert cached([ask(Chat(model, path), question())[0] for model in (equal, *distinct)]) == [True, False, False, False]
     assert b"s3cret" not in path.read_bytes()
 
 
 @pytest.mark.parametrize(
-    ("model", "found"), [(Plain("a", client=object()), "'client' that is a object"), (object(), "is no attrs class")]
+    ("model", "problem"), [(Plain("a", client=object()), "'client' that is a object"), (object(), "is no attrs class")]
 )
-def test_model_that_cannot_be_told_apart_is_refused(ask, path, model, found):
-    with pytest.raises(ConfigError, match=f"{found}.*give it a method identity"):
+def test_model_that_cannot_be_told_apart_is_refused(ask, path, model, problem):
+    with pytest.raises(ConfigError, match=f"{problem}.*give it a method identity"):
         ask(Chat(model, path), question())
     assert not path.exists()
 

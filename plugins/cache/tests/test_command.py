@@ -16,8 +16,8 @@ from dicast_cache.cache import Chat
 LONG = "The answer is long. " * 30
 
 
-def question(system="Judge.", text="How good?", **more):
-    return ChatRequest((Message("system", system), Message("user", text)), **more)
+def question(system="Judge.", text="How good?", **fields):
+    return ChatRequest((Message("system", system), Message("user", text)), **fields)
 
 
 @pytest.fixture
@@ -37,61 +37,61 @@ def key(request, model="fake"):
 
 
 def test_lists_what_was_asked_and_what_was_not_kept(ask, path, dicast):
-    kept, lost = question(text=LONG), question(text="Two", rollout=1, attempt=2)
-    ask(Chat(FakeChatModel(["yes", Failure("timeout", "no")]), path), kept, lost)
+    stored, lost = question(text=LONG), question(text="Two", rollout=1, attempt=2)
+    ask(Chat(FakeChatModel(["yes", Failure("timeout", "no")]), path), stored, lost)
     code, out, _ = dicast("--json")
     first, second = json.loads(out)["entries"]
     assert code == 0
-    assert (first["key"], first["model"], first["unfit"]) == (key(kept), "fake", None)
-    assert first["tokens"] == {"input": kept.input_tokens, "output": 3}
+    assert (first["key"], first["model"], first["unfit"]) == (key(stored), "fake", None)
+    assert first["tokens"] == {"input": stored.input_tokens, "output": 3}
     assert first["begins"] == LONG[:60].strip()
     assert (second["attempt"], second["rollout"], second["tokens"], second["unfit"]) == (2, 1, None, "timeout")
     lines = dicast()[1].splitlines()
-    assert [line[:12] for line in lines] == [key(kept)[:12], key(lost)[:12]]
+    assert [line[:12] for line in lines] == [key(stored)[:12], key(lost)[:12]]
     assert "attempt 2  rollout 1  not kept: timeout  Two" in lines[1]
 
 
 def test_explains_a_key_and_how_the_nearest_differs(ask, path, dicast):
-    asked = [
+    requests = [
         question(text="Quite another text, of another subject"),
         question(text=f"seal: aaaa {LONG}", nonces=("aaaa",)),
         question("Judge well.", f"seal: bbbb {LONG}", nonces=("bbbb",), schema={"type": "object"}),
     ]
-    ask(Chat(FakeChatModel("yes"), path), *asked)
-    missed = key(asked[2])
+    ask(Chat(FakeChatModel("yes"), path), *requests)
+    missed = key(requests[2])
     code, out, _ = dicast("--explain-key", missed[:10], "--json")
-    found = json.loads(out)
-    assert (code, found["key"], found["nearest"]["key"]) == (0, missed, key(asked[1]))
-    assert found["parts"]["model.model"] == "fake"
-    assert found["parts"]["messages[1].content"] == f"seal: <nonce 0> {LONG}"
-    assert {"attempt", "rollout", "temperature", "schema", "logprobs", "max_output_tokens"} < set(found["parts"])
-    differs = found["nearest"]["differs"]
+    document = json.loads(out)
+    assert (code, document["key"], document["nearest"]["key"]) == (0, missed, key(requests[1]))
+    assert document["parts"]["model.model"] == "fake"
+    assert document["parts"]["messages[1].content"] == f"seal: <nonce 0> {LONG}"
+    assert {"attempt", "rollout", "temperature", "schema", "logprobs", "max_output_tokens"} < set(document["parts"])
+    differs = document["nearest"]["differs"]
     assert differs["messages[0].content"] == {"this": "Judge well.", "other": "Judge."}
     assert set(differs) == {"messages[0].content", "schema"}
-    shown = dicast("--explain-key", missed)[1]
-    assert f"nearest: {key(asked[1])}" in shown
-    assert 'messages[0].content: from letter 6: "Judge well." / "Judge."' in shown
-    assert "letters)" in shown
+    text = dicast("--explain-key", missed)[1]
+    assert f"nearest: {key(requests[1])}" in text
+    assert 'messages[0].content: from letter 6: "Judge well." / "Judge."' in text
+    assert "letters)" in text
 
 
 def test_explains_a_key_against_another(ask, path, dicast):
-    one, two = question(), question(temperature=0.5)
+    first, two = question(), question(temperature=0.5)
     for model in ("a", "b"):
-        ask(Chat(FakeChatModel("yes", model), path), one, two)
-    _, out, _ = dicast("--explain-key", key(one, "a"), "--against", key(two, "b"), "--json")
+        ask(Chat(FakeChatModel("yes", model), path), first, two)
+    _, out, _ = dicast("--explain-key", key(first, "a"), "--against", key(two, "b"), "--json")
     assert json.loads(out)["nearest"]["differs"] == {
         "model.model": {"this": "a", "other": "b"},
         "temperature": {"this": None, "other": 0.5},
     }
-    shown = dicast("--explain-key", key(one, "a"), "--against", key(two, "b"))[1]
-    assert 'model.model: "a" / "b"' in shown
-    assert "temperature: null / 0.5" in shown
+    text = dicast("--explain-key", key(first, "a"), "--against", key(two, "b"))[1]
+    assert 'model.model: "a" / "b"' in text
+    assert "temperature: null / 0.5" in text
 
 
 def test_nearest_of_equally_many_parts_has_the_most_alike_texts(ask, path, dicast):
-    near, far, asked = (question(text=text) for text in (f"{LONG} b", "something else", f"{LONG} a"))
-    ask(Chat(FakeChatModel("yes"), path), far, near, asked)
-    _, out, _ = dicast("--explain-key", key(asked), "--json")
+    near, far, target = (question(text=text) for text in (f"{LONG} b", "something else", f"{LONG} a"))
+    ask(Chat(FakeChatModel("yes"), path), far, near, target)
+    _, out, _ = dicast("--explain-key", key(target), "--json")
     assert json.loads(out)["nearest"]["key"] == key(near)
 
 

@@ -1,4 +1,4 @@
-"""Replies are recorded as they come and told again exactly, for nothing; what was never recorded is never made up."""
+"""Replies are recorded and replayed exactly, for nothing; a reply that was never recorded is a failure."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ HEADER = '{"dicast_replay": 1}\n'
 PRICE = Cost("0.01")
 
 
-def question(text="How good?", **more):
-    return ChatRequest((Message("user", text),), **more)
+def question(text="How good?", **fields):
+    return ChatRequest((Message("user", text),), **fields)
 
 
 def sealed(seal):
@@ -46,7 +46,7 @@ def sealed(seal):
 
 
 def use_open(chat, use):
-    """What *use* returns of the open *chat*."""
+    """Open *chat*, and return the result of ``use(live)``."""
 
     async def work():
         async with chat.open(RunContext("R", "test", chat.path.parent)) as live:
@@ -58,17 +58,17 @@ def use_open(chat, use):
 def ask(chat, *requests, together=False):
     """The answers of *chat*, opened once."""
 
-    async def each(live):
+    async def answers(live):
         if together:
             return await asyncio.gather(*map(live.complete, requests))
         return [await live.complete(request) for request in requests]
 
-    return use_open(chat, each)
+    return use_open(chat, answers)
 
 
-def record(path, replies, *requests, **more):
+def record(path, replies, *requests, **fields):
     model = FakeChatModel(replies, cost=PRICE)
-    return model, ask(Chat(path, model), *requests, **more)
+    return model, ask(Chat(path, model), *requests, **fields)
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_equal_requests_at_the_same_time_are_refused_access_together_and_one_has
         return await asyncio.gather(*(live.complete(question()) for _ in range(5)), return_exceptions=True)
 
     refused = use_open(Chat(path, model), use)
-    assert [(str(one), one.cost) for one in refused] == [("401", PRICE)] + [("401", None)] * 4
+    assert [(str(error), error.cost) for error in refused] == [("401", PRICE)] + [("401", None)] * 4
     assert len(model.asked) == 1
 
 
@@ -172,10 +172,10 @@ def test_one_takes_over_from_a_cancelled_request_for_all_that_wait(path):
     model = FakeChatModel(Failure("timeout", "slow"), seconds=0.02)
 
     async def use(live):
-        first, *others = (asyncio.ensure_future(live.complete(question())) for _ in range(5))
+        first, *waiting = (asyncio.ensure_future(live.complete(question())) for _ in range(5))
         await asyncio.sleep(0.005)
         first.cancel()
-        return await asyncio.gather(*others)
+        return await asyncio.gather(*waiting)
 
     assert [answer.kind for answer in use_open(Chat(path, model), use)] == ["timeout"] * 4
     assert len(model.asked) == 2
@@ -208,13 +208,13 @@ def test_renamed_tokens_still_make_up_the_renamed_text(old, new, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     bounds = [0, *cuts, len(text)]
     tokens = tuple(Token(text[a:b], -0.1) for a, b in zip(bounds, bounds[1:], strict=False))
-    told = KeptReply(Reply(text, logprobs=tokens), tuple(old)).told(tuple(new))
-    assert "".join(token.text for token in told.logprobs) == told.text
-    assert [token.logprob for token in told.logprobs] == [token.logprob for token in tokens]
+    renamed = KeptReply(Reply(text, logprobs=tokens), tuple(old)).told(tuple(new))
+    assert "".join(token.text for token in renamed.logprobs) == renamed.text
+    assert [token.logprob for token in renamed.logprobs] == [token.logprob for token in tokens]
     if len(new) < len(old):
         return
-    same = KeptReply(Reply(text, logprobs=tokens), tuple(old)).told(tuple(old))
-    assert (same.text, same.logprobs) == (text, tokens)
+    unchanged = KeptReply(Reply(text, logprobs=tokens), tuple(old)).told(tuple(old))
+    assert (unchanged.text, unchanged.logprobs) == (text, tokens)
 
 
 def test_two_nonces_may_swap_without_being_mixed_up():
@@ -268,13 +268,13 @@ def test_thousand_bad_lines_are_counted_and_a_hundred_named(path):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "problem"),
     [(HEADER + '{"digest"', ":2: the last line is cut off"), ('{"dicast_replay": 2}\n', "has format 2")],
 )
-def test_cut_off_or_newer_recording_is_refused_and_left_as_it_was(path, text, found):
+def test_cut_off_or_newer_recording_is_refused_and_left_as_it_was(path, text, problem):
     path.parent.mkdir()
     path.write_text(text)
-    with pytest.raises(ConfigError, match=found):
+    with pytest.raises(ConfigError, match=problem):
         ask(Chat(path, FakeChatModel()))
     assert path.read_text() == text
 

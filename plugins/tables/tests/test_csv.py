@@ -25,17 +25,17 @@ def started(metrics=(), judges=(), counted=("metrics",)) -> Event:
     return event("run.started", {"metrics": list(metrics), "judges": list(judges), "counted": list(counted)})
 
 
-def read(id, **more) -> Event:
-    return event("subject.read", {"digest": "0"}, id, **more)
+def read(id, **fields) -> Event:
+    return event("subject.read", {"digest": "0"}, id, **fields)
 
 
-def completed(id, judge="metrics", score=0.5, cost="0", metrics=None, scores=None, said=None, **more) -> Event:
+def completed(id, judge="metrics", score=0.5, cost="0", metrics=None, scores=None, reasons=None, **fields) -> Event:
     payload = {
         "judge": judge, "score": score, "confidence": 0.9, "tier": "truth", "judge_kind": "metrics",
         "judge_cost_usd": cost, "signals": {"metrics": metrics or {}},
-        **({"scores": scores} if scores else {}), **(said or {}),
+        **({"scores": scores} if scores else {}), **(reasons or {}),
     }  # fmt: skip
-    return event("eval.completed", payload, id, **more)
+    return event("eval.completed", payload, id, **fields)
 
 
 def failed(id, judge="metrics", mode="timeout", cost="0") -> Event:
@@ -50,7 +50,10 @@ def failed(id, judge="metrics", mode="timeout", cost="0") -> Event:
 
 
 def write(folder: Path, *batches, continued=False, keeps=False, **options) -> list[list[str]]:
-    """Send *batches* of events to the sink, for a ledger without content unless *keeps*; return what the standard library reads from its file."""
+    """Send *batches* of events to the sink, and return the rows that the standard library reads from its file.
+
+    The ledger stores no content unless *keeps*.
+    """
 
     context = RunContext("r1", "test", folder, resumed=continued, continued=continued, keeps_content=keeps)
 
@@ -109,9 +112,9 @@ def test_an_unscored_subject_has_an_empty_score_and_its_failure(tmp_path):
 
 def test_a_judges_failure_stands_in_its_own_column(tmp_path):
     header, row = write(tmp_path, [started(judges=["j"]), read("q1"), completed("q1"), failed("q1", "j", "refused")])
-    found = dict(zip(header, row, strict=True))
-    assert (found["score"], found["failure"]) == ("0.5", "")
-    assert (found["judge_j_score"], found["judge_j_failure"]) == ("", "refused")
+    cells = dict(zip(header, row, strict=True))
+    assert (cells["score"], cells["failure"]) == ("0.5", "")
+    assert (cells["judge_j_score"], cells["judge_j_failure"]) == ("", "refused")
 
 
 def test_an_unknown_cost_is_empty_and_not_0(tmp_path):
@@ -138,9 +141,9 @@ def test_several_counted_judges_make_no_single_score(tmp_path):
         completed("y", "b", 0.75),
         completed("z", "a"), failed("z", "b", "crashed"),
     ]  # fmt: skip
-    _, both, one, broken = write(tmp_path, events)
+    _, both, single, broken = write(tmp_path, events)
     assert both[3:6] == ["", "", ""]
-    assert one[3:6] == ["", "", ""]
+    assert single[3:6] == ["", "", ""]
     assert broken[3:6] == ["", "", "crashed"]
 
 
@@ -294,8 +297,8 @@ def test_a_path_outside_base_path_is_refused(tmp_path):
     assert write(inside, [started()], base_path="../out") == [FIXED]
 
 
-def completed_record(id, row=None, **more) -> Event:
-    return event("record.completed", {"row": {"id": id, **(row or {})}, **more}, id)
+def completed_record(id, row=None, **payload) -> Event:
+    return event("record.completed", {"row": {"id": id, **(row or {})}, **payload}, id)
 
 
 def test_a_records_columns_come_first_and_lists_are_json(tmp_path):
@@ -326,7 +329,7 @@ def test_a_row_whose_columns_came_later_than_others_has_empty_cells(tmp_path):
 def test_pandas_reads_the_numbers_and_flags_of_records(tmp_path):
     pandas = pytest.importorskip("pandas")
     metrics = [{"score": 0.1, "score_flags": {"a": True}}, {"score": None, "score_flags": {"a": False}}]
-    events = [completed_record(str(number), {"n": number}, metrics=found) for number, found in enumerate(metrics)]
+    events = [completed_record(str(number), {"n": number}, metrics=values) for number, values in enumerate(metrics)]
     write(tmp_path, [started(), *events])
     frame = pandas.read_csv(tmp_path / "rows.csv")
     assert frame["metric_score_flags_a"].tolist() == [True, False]
@@ -338,9 +341,9 @@ def test_pandas_reads_the_numbers_and_flags_of_records(tmp_path):
 # What was judged, and why
 
 
-def judged(id, *, output="an answer", **more) -> list[Event]:
+def judged(id, *, output="an answer", **fields) -> list[Event]:
     content = {"input": "=1+1", "output": output, "reference": {"gold": 2}, "context": {}}
-    return [event("subject.read", {"digest": "0", "content": content}, id), completed(id, **more)]
+    return [event("subject.read", {"digest": "0", "content": content}, id), completed(id, **fields)]
 
 
 def by_name(rows) -> list[dict[str, str]]:
@@ -348,8 +351,8 @@ def by_name(rows) -> list[dict[str, str]]:
     return [dict(zip(header, row, strict=True)) for row in rest]
 
 
-def score(metric, details="", **more):
-    return {"metric": metric, "details": details, "signals": {}} | more
+def score(metric, details="", **fields):
+    return {"metric": metric, "details": details, "signals": {}} | fields
 
 
 def test_what_was_judged_and_the_reason_of_each_metric_come_last(tmp_path):
@@ -370,8 +373,8 @@ def test_a_ledger_without_content_gets_none_of_it_unless_the_option_says_so(tmp_
 
 
 def test_a_rationale_has_a_column_where_one_was_captured(tmp_path):
-    told = [score("llm/b", signals={"rationale_redacted": "it\nis so"})]
-    events = [started(["llm/b"], ["jury"]), *judged("q1", scores=told), *judged("q2")]
+    scores = [score("llm/b", signals={"rationale_redacted": "it\nis so"})]
+    events = [started(["llm/b"], ["jury"]), *judged("q1", scores=scores), *judged("q2")]
     opinion = completed("q1", "jury")
     opinion.payload["signals"] |= {"rationale_redacted": "they agree", "flags_negative": ["tool_failed", "refusal"]}
     rows = by_name(write(tmp_path, [*events[:3], opinion, *events[3:]], keeps=True))
@@ -383,15 +386,15 @@ def test_a_rationale_has_a_column_where_one_was_captured(tmp_path):
 
 def test_a_failure_is_the_reason_of_the_metric_that_failed_or_else_of_all(tmp_path):
     def broken(id, message, judge="metrics"):
-        one = failed(id, judge)
-        one.payload["error_message"] = message
-        return one
+        failure = failed(id, judge)
+        failure.payload["error_message"] = message
+        return failure
 
-    begun = started(["a", "a: b"], ["turn"])
+    start = started(["a", "a: b"], ["turn"])
     rows = by_name(
         write(
             tmp_path,
-            [begun, broken("1", "a: b: no reference"), broken("2", "no room"), broken("3", "?", "turn")],
+            [start, broken("1", "a: b: no reference"), broken("2", "no room"), broken("3", "?", "turn")],
             keeps=True,
         )
     )
@@ -402,6 +405,6 @@ def test_a_failure_is_the_reason_of_the_metric_that_failed_or_else_of_all(tmp_pa
 
 
 def test_a_metric_that_was_not_asked_says_why(tmp_path):
-    more = {"skipped": [{"metric": "b", "reason": "run_cap"}], "spared": [{"metric": "c", "runs": 1}]}
-    (row,) = by_name(write(tmp_path, [started(["b", "c"]), *judged("1", said=more)], keeps=True))
+    signals = {"skipped": [{"metric": "b", "reason": "run_cap"}], "spared": [{"metric": "c", "runs": 1}]}
+    (row,) = by_name(write(tmp_path, [started(["b", "c"]), *judged("1", reasons=signals)], keeps=True))
     assert (row["reason_b"], row["reason_c"]) == ("skipped: run_cap", "spared by the gate")

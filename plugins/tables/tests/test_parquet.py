@@ -25,14 +25,14 @@ def event(type, payload, id=None) -> Event:
     return Event("01", type, "2026-01-02T03:04:05.678Z", "r1", payload, None, None, "row" if id else None, id)
 
 
-def started(**more) -> Event:
+def started(**payload) -> Event:
     return event(
-        "run.started", {"metrics": [], "judges": [], "counted": ["metrics"], "fingerprints": {"data": "d1"}, **more}
+        "run.started", {"metrics": [], "judges": [], "counted": ["metrics"], "fingerprints": {"data": "d1"}, **payload}
     )
 
 
-def record(id, row=None, **more) -> Event:
-    return event("record.completed", {"row": {"id": id, **(row or {})}, **more}, id)
+def record(id, row=None, **payload) -> Event:
+    return event("record.completed", {"row": {"id": id, **(row or {})}, **payload}, id)
 
 
 def judged(id, score=0.5, cost="0.0001") -> Event:
@@ -91,8 +91,8 @@ def test_columns_are_those_of_a_table_with_their_types(tmp_path):
     ],
 )
 def test_a_column_has_the_type_that_holds_its_values(tmp_path, values, type, read):
-    found = column(tmp_path, *values)
-    assert (str(found.type), found.to_pylist()) == (type, read)
+    cells = column(tmp_path, *values)
+    assert (str(cells.type), cells.to_pylist()) == (type, read)
 
 
 def test_an_amount_with_more_digits_than_the_decimals_have_stays_whole_as_text(tmp_path):
@@ -128,10 +128,10 @@ def test_duckdb_reads_it(tmp_path):
     write(tmp_path, [started(security_level="official"), *events, *(judged(str(number)) for number in range(8))])
     file = str(tmp_path / "rows.parquet")
     with duckdb.connect() as base:
-        found = base.execute(
+        rows = base.execute(
             "SELECT sum(n), avg(metric_scores_tone), sum(cost_usd) FROM read_parquet(?)", [file]
         ).fetchone()
-        assert found == (28, 0.4375, Decimal("0.0008"))
+        assert rows == (28, 0.4375, Decimal("0.0008"))
         pairs = base.execute("SELECT key, value FROM parquet_kv_metadata(?)", [file]).fetchall()
     assert (b"security_level", b"official") in pairs
 
@@ -206,15 +206,15 @@ CELLS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st
 @given(st.lists(CELLS, max_size=6))
 def test_no_value_is_lost_whatever_they_are(tmp_path_factory, values):
     read = column(tmp_path_factory.mktemp("parquet"), *values).to_pylist() if values else []
-    for value, found in zip(values, read, strict=True):
+    for value, cell in zip(values, read, strict=True):
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
-            assert found is None
-        elif isinstance(found, str) and not isinstance(value, str):
+            assert cell is None
+        elif isinstance(cell, str) and not isinstance(value, str):
             assert (str(value) if isinstance(value, bool) else value) == (
-                found if isinstance(value, bool) else json.loads(found)
+                cell if isinstance(value, bool) else json.loads(cell)
             )
         else:
-            assert found == (value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value)
+            assert cell == (value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value)
 
 
 def test_texts_that_csv_has_are_no_columns(tmp_path):

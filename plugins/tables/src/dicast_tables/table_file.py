@@ -26,12 +26,12 @@ class TableOptions(Protocol):
 
     @property
     def overwrite(self) -> bool:
-        """Whether an existing file may be replaced."""
+        """True if an existing file may be replaced."""
         ...
 
     @property
     def include_metrics(self) -> bool:
-        """Whether the columns ``metric_…`` are written."""
+        """True if the columns ``metric_…`` are written."""
         ...
 
     @property

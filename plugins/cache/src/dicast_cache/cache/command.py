@@ -1,4 +1,4 @@
-"""``dicast cache``: what is remembered, and what a key is made of."""
+"""The command ``dicast cache``: list the stored requests, and explain a key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .parts import Difference, nearest, parts
 from .store import Entry, Store
 
 BEGINNING = 60
-SHOWN = 200
+SHOWN_LETTERS = 200
 """How many letters of a text a line shows."""
 
 
@@ -28,7 +28,7 @@ SHOWN = 200
 @click.option("--against", metavar="KEY", help="Compare with this key, not with the nearest one.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def cache(path: Path, explain_key: str | None, against: str | None, as_json: bool) -> None:
-    """List what cache/chat was asked. PATH is its file; a KEY may be given by its first digits."""
+    """List the requests to cache/chat. PATH is its file; the first digits of a KEY suffice."""
     if against and not explain_key:
         raise click.UsageError("--against compares with the key that --explain-key names")
     with closing(Store(path, create=False)) as store:
@@ -39,33 +39,31 @@ def cache(path: Path, explain_key: str | None, against: str | None, as_json: boo
 
 
 def _list(store: Store, *, as_json: bool) -> None:
-    found = map(_summary, store.entries())
+    rows = map(_summary, store.entries())
     if as_json:
-        _print_json({"entries": list(found)})
+        _print_json({"entries": list(rows)})
         return
-    for one in found:
-        tokens = one["tokens"]
-        used = f"not kept: {one['unfit']}" if one["unfit"] else f"{sum(tokens.values())} tokens" if tokens else "kept"
-        asked = f"attempt {one['attempt']}  rollout {one['rollout']}"
-        click.echo(
-            one_line(f"{one['key'][:12]}  {one['time']}  {one['model'] or '-'}  {asked}  {used}  {one['begins']}")
-        )
+    for row in rows:
+        tokens = row["tokens"]
+        used = f"not kept: {row['unfit']}" if row["unfit"] else f"{sum(tokens.values())} tokens" if tokens else "kept"
+        run = f"attempt {row['attempt']}  rollout {row['rollout']}"
+        click.echo(one_line(f"{row['key'][:12]}  {row['time']}  {row['model'] or '-'}  {run}  {used}  {row['begins']}"))
 
 
 def _summary(entry: Entry) -> dict[str, Any]:
     reply = entry.reply or {}
     usage = reply.get("usage")
-    told = parts(entry.key)
+    values = parts(entry.key)
     last = len(entry.key["messages"]) - 1
     return {
         "key": entry.digest,
         "time": entry.time,
-        "model": reply.get("model") or told.get("model.model"),
+        "model": reply.get("model") or values.get("model.model"),
         "attempt": entry.key["attempt"],
         "rollout": entry.key["rollout"],
         "tokens": usage and {"input": usage["input_tokens"], "output": usage["output_tokens"]},
         "unfit": entry.unfit,
-        "begins": " ".join(str(told.get(f"messages[{last}].content", ""))[:BEGINNING].split()),
+        "begins": " ".join(str(values.get(f"messages[{last}].content", ""))[:BEGINNING].split()),
     }
 
 
@@ -74,8 +72,8 @@ def _explain(store: Store, key: str, against: str | None, *, as_json: bool) -> N
     other = _entry(store, against) if against else nearest(entry, store.entries())
     differing = None if other is None else Difference.between(parts(entry.key), parts(other.key))
     if as_json:
-        beside = other and {"key": other.digest, "time": other.time, "differs": differing and differing.plain()}
-        _print_json({**_summary(entry), "parts": parts(entry.key), "nearest": beside})
+        neighbor = other and {"key": other.digest, "time": other.time, "differs": differing and differing.plain()}
+        _print_json({**_summary(entry), "parts": parts(entry.key), "nearest": neighbor})
         return
     click.echo(f"{entry.digest}\nasked {entry.time}, {_outcome(entry)}")
     for name, value in parts(entry.key).items():
@@ -93,24 +91,26 @@ def _outcome(entry: Entry) -> str:
 
 
 def _entry(store: Store, key: str) -> Entry:
-    """The one whose key begins with *key*.
+    """Return the entry whose key begins with *key*.
 
-    :raises ConfigError: when there is none, or more than one.
+    :raises ConfigError: if no entry or several entries have such a key.
     """
-    found = list(store.entries(key.lower()))
-    if not found:
+    entries = list(store.entries(key.lower()))
+    if not entries:
         raise ConfigError(
             f"{store.path} has no key {key!r}, so this was never asked through it; dicast cache {store.path} lists those it has"
         )
-    if len(found) > 1:
-        named = ", ".join(entry.digest[: len(key) + 4] for entry in found[:5])
-        raise ConfigError(f"{len(found)} keys begin with {key!r}: {named}{', …' * (len(found) > 5)}; give more digits")
-    return found[0]
+    if len(entries) > 1:
+        named = ", ".join(entry.digest[: len(key) + 4] for entry in entries[:5])
+        raise ConfigError(
+            f"{len(entries)} keys begin with {key!r}: {named}{', …' * (len(entries) > 5)}; give more digits"
+        )
+    return entries[0]
 
 
 def _short(value: object) -> str:
     text = orjson.dumps(value).decode()
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text):,} letters)"
+    return text if len(text) <= SHOWN_LETTERS else f"{text[:SHOWN_LETTERS]}… ({len(text):,} letters)"
 
 
 def _print_json(document: object) -> None:

@@ -1,4 +1,4 @@
-"""What of a chat model decides its replies."""
+"""The identity of a chat model: the data that determines its replies."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ UNRELATED = ("timeout", "retries", "price", "requests_per_minute", "tokens_per_m
 
 
 def identity(model: Any) -> dict[str, object]:
-    """What *model* says itself; where it has no ``identity()``, its class and its options.
+    """Return the identity that *model* states, or else its class and its options.
 
     Secrets are left out, and the options in :data:`UNRELATED`.
 
-    :raises ConfigError: when it has no ``identity()`` and an option that is no plain data, or is no attrs class.
+    :raises ConfigError: if *model* has no ``identity()``, and is no attrs class or has an option that is no plain data.
     """
-    own = getattr(model, "identity", None)
-    if own is not None:
-        return dict(own())
+    method = getattr(model, "identity", None)
+    if method is not None:
+        return dict(method())
     cls = type(model)
     if not attrs.has(cls):
         raise _unknown(cls, "is no attrs class")
@@ -46,9 +46,9 @@ def _plain(cls: type[Any], name: str, value: Any) -> object:
     if isinstance(value, Decimal | Path):
         return str(value)
     if isinstance(value, Mapping):
-        return _without_secrets(cls, {str(key): each for key, each in value.items()})
+        return _without_secrets(cls, {str(key): item for key, item in value.items()})
     if isinstance(value, list | tuple):
-        return [_plain(cls, name, each) for each in value if not isinstance(each, Secret)]
+        return [_plain(cls, name, item) for item in value if not isinstance(item, Secret)]
     if attrs.has(type(value)):
         return identity(value)
     raise _unknown(cls, f"has an option {name!r} that is a {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""The SQLite file: every request that was asked, what its key is made of, and its reply where that may be told again."""
+"""The SQLite file: every request with the data of its key, and its reply if it may be used again."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ WHERE reply IS NULL
 
 @attrs.frozen
 class Entry:
-    """A request that was asked at *time* (ISO 8601, UTC).
+    """A request that was sent at *time* (ISO 8601, UTC).
 
-    *key* is what the digest is made of, *reply* as it was kept; None where the answer was *unfit* to be told again.
+    *key* is the digested data. *reply* is the stored reply, or None if the answer was *unfit* for another use.
     """
 
     digest: str
@@ -52,9 +52,9 @@ class Entry:
 
 
 class Store:
-    """The cache at *path*; *create* is False for who only reads: then a missing file is refused.
+    """The cache at *path*. A missing file is created with *create*, else it is refused.
 
-    :raises ConfigError: when the file is no cache, comes from a newer version, is damaged, missing or cannot be opened.
+    :raises ConfigError: if the file is no cache, has a newer format, is damaged, missing or cannot be opened.
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
@@ -77,14 +77,14 @@ class Store:
         try:
             # A commit survives the process, not a loss of power: then a reply is asked for once more.
             self._connection.execute("PRAGMA synchronous = NORMAL")
-            found = tuple(self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _MARKS)
+            marks = tuple(self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _MARKS)
         except sqlite3.Error as error:
             raise ConfigError(f"the cache {self.path} cannot be used: {_why(error)}") from error
-        if found[0] != APPLICATION_ID:
+        if marks[0] != APPLICATION_ID:
             raise ConfigError(f"{self.path} is a database, but no cache of dicast: choose another path for the cache")
-        if found[1] != FORMAT:
+        if marks[1] != FORMAT:
             raise ConfigError(
-                f"{self.path} is a cache of format {found[1]}, this dicast-cache reads format {FORMAT}: upgrade it, or "
+                f"{self.path} is a cache of format {marks[1]}, this dicast-cache reads format {FORMAT}: upgrade it, or "
                 "choose another path"
             )
 
@@ -93,7 +93,7 @@ class Store:
         self._connection.close()
 
     def find(self, digest: str) -> KeptReply | None:
-        """The reply to the request with *digest*, if one may be told again."""
+        """Return the stored reply to the request with *digest*, or None."""
         query = "SELECT reply, nonces FROM requests WHERE digest = ? AND reply IS NOT NULL"
         row = self._connection.execute(query, (digest,)).fetchone()
         return None if row is None else KeptReply.of(orjson.loads(row[0]), orjson.loads(row[1]))
@@ -106,27 +106,27 @@ class Store:
         answer: Reply | Failure,
         unfit: str | None,
     ) -> None:
-        """Enter a request and its answer; a reply that is kept already stays.
+        """Store a request and its answer. A reply that is already stored stays.
 
-        :raises sqlite3.Error: when nothing was written.
-        :raises TypeError: when the answer cannot be written as JSON.
+        :raises sqlite3.Error: if nothing was written.
+        :raises TypeError: if the answer cannot be written as JSON.
         """
         reply = (
             None if unfit or isinstance(answer, Failure) else orjson.dumps(KeptReply(answer).plain()["reply"]).decode()
         )
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        texts = (orjson.dumps(one).decode() for one in (key, list(nonces)))
+        texts = (orjson.dumps(part).decode() for part in (key, list(nonces)))
         self._connection.execute(_PUT, (digest, time, *texts, reply, unfit))
 
     def entries(self, prefix: str = "") -> Iterator[Entry]:
-        """Every request, or those whose digest begins with *prefix*, in the order in which they were first asked."""
+        """Yield every request, or each request whose digest begins with *prefix*, in the order in which they were first sent."""
         query = "SELECT digest, time, key, reply, unfit FROM requests WHERE substr(digest, 1, ?) = ? ORDER BY seq"
         for digest, time, key, reply, unfit in self._connection.execute(query, (len(prefix), prefix)):
             yield Entry(digest, time, orjson.loads(key), None if reply is None else orjson.loads(reply), unfit)
 
 
 def _make(path: Path) -> None:
-    """Make an empty cache; it gets its name when it is whole, unless another process was first."""
+    """Create an empty cache. It gets its name when it is complete, unless another process was first."""
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     os.close(os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

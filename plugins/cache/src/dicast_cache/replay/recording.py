@@ -1,7 +1,7 @@
-"""The file of recorded replies: JSON lines, read once to find where each reply is, appended to one line at a time.
+"""The file of recorded replies: JSON lines. Opening the file indexes its lines; recording appends one line at a time.
 
-``{"dicast_replay": 1}`` stands first and says the format. Then one reply a line: ``{"digest", "key", "nonces", "reply"}``.
-``key`` says for readers what was asked; ``nonces`` are the seals and delimiters of the call that was answered.
+The first line is the format: ``{"dicast_replay": 1}``. Then follows one reply a line: ``{"digest", "key", "nonces", "reply"}``.
+``key`` shows the request to readers; ``nonces`` are the seals and delimiters of the answered call.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 
 class Recording:
-    """The recorded replies at *path*; only where they are is held in memory. With *write* the file is made if need be.
+    """The recorded replies at *path*. Memory holds only their positions. With *write* a missing file is created.
 
-    :raises ConfigError: for every line that is no recorded reply, and when the file cannot be opened.
+    :raises ConfigError: for every line that is no recorded reply, and if the file cannot be opened.
     """
 
     def __init__(self, path: Path, *, write: bool) -> None:
@@ -45,7 +45,7 @@ class Recording:
         return bytes.fromhex(digest) in self._places
 
     def find(self, digest: str) -> KeptReply | None:
-        """The reply to the request with *digest*; None when there is none."""
+        """Return the reply to the request with *digest*, or None."""
         place = self._places.get(bytes.fromhex(digest))
         if place is None:
             return None
@@ -53,16 +53,18 @@ class Recording:
         os.lseek(
             self._file, start, os.SEEK_SET
         )  # os.pread is not everywhere, and writes append wherever the file is read
-        return _kept(orjson.loads(os.read(self._file, length)))
+        return _read_reply(orjson.loads(os.read(self._file, length)))
 
     def append(self, digest: str, request: ChatRequest, reply: Reply) -> None:
-        """Record *reply*, in one write: other processes may append to the same file.
+        """Record *reply* in one write, because other processes may append to the same file.
 
-        :raises OSError: when it could not be written; nothing of it is left then.
-        :raises TypeError: when the reply has text that is no UTF-8.
+        :raises OSError: if the line could not be written; no part of it stays in the file.
+        :raises TypeError: if the reply has text that is no UTF-8.
         """
-        kept = KeptReply(reply, request.nonces)
-        line = orjson.dumps({"digest": digest, "key": request.key(), **kept.plain()}, option=orjson.OPT_APPEND_NEWLINE)
+        recorded = KeptReply(reply, request.nonces)
+        line = orjson.dumps(
+            {"digest": digest, "key": request.key(), **recorded.plain()}, option=orjson.OPT_APPEND_NEWLINE
+        )
         written = os.write(self._file, line)
         start = os.lseek(self._file, 0, os.SEEK_CUR) - written
         if written < len(line):
@@ -98,14 +100,14 @@ class Recording:
                 start += len(line)
 
     def _note(self, line: bytes, start: int) -> str | None:
-        """Note the reply that *line* holds; return what is wrong with the line. The first of equal digests counts."""
+        """Index the reply in *line*, and return the fault of an invalid line, else None. The first of equal digests counts."""
         if not line.endswith(b"\n"):
             return "the last line is cut off or has no line end: remove it, or end it"
         try:
             data = orjson.loads(line)
             if "dicast_replay" in data:
                 return _wrong_format(data["dicast_replay"])
-            _kept(data)
+            _read_reply(data)
             digest = bytes.fromhex(data["digest"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             what = f"no {error}" if isinstance(error, KeyError) else error
@@ -138,9 +140,9 @@ def _created(path: Path) -> int:
     return file
 
 
-def _wrong_format(found: object) -> str | None:
-    return None if found == FORMAT else f"the recording has format {found!r}, this version reads format {FORMAT}"
+def _wrong_format(format: object) -> str | None:
+    return None if format == FORMAT else f"the recording has format {format!r}, this version reads format {FORMAT}"
 
 
-def _kept(data: Mapping[str, Any]) -> KeptReply:
+def _read_reply(data: Mapping[str, Any]) -> KeptReply:
     return KeptReply.of(data["reply"], data.get("nonces", ()))
