@@ -337,7 +337,12 @@ def test_model_without_an_identity_is_told_apart_by_its_options(ask, path):
         attrs.evolve(equal, options={}),
         attrs.evolve(equal, inner=FakeChatModel("", "x")),
     ]
-    assert cached([ask(Chat(model, path), question())[0] for model in (equal, *distinct)]) == [True, False, False, False]
+    assert cached([ask(Chat(model, path), question())[0] for model in (equal, *distinct)]) == [
+        True,
+        False,
+        False,
+        False,
+    ]
     assert b"s3cret" not in path.read_bytes()
 
 
