@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -38,7 +39,7 @@ class Form:
     sealed: bool = True
     rationale: bool = True
 
-    @property
+    @cached_property
     def keys(self) -> tuple[str, ...]:
         """Every key that the verdict must have, in the required order. The reasons come last.
 
@@ -50,7 +51,7 @@ class Form:
         reasons = ("rationale",) if self.rationale else ()
         return (*seal, *names, *constraints, "score", "confidence", *reasons)
 
-    @property
+    @cached_property
     def schema(self) -> Mapping[str, Any]:
         """The JSON Schema of the verdict."""
         types: dict[str, Any] = {"seal": {"type": "string"}, "rationale": {"type": "string"}}

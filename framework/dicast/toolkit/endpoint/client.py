@@ -17,7 +17,7 @@ from ..rate_limit import WIRE, RateLimiter, Reachability, RequestTrace
 from .answers import Answer, joined_line
 from .faults import LONGEST_WAIT, CallFault, ConnectionFault, backoff, quiet_retries
 from .options import Address, ClientLimits
-from .transport import body_stream, connection_fault, open_transport
+from .transport import body_stream, connection_fault, is_long, open_transport
 
 T = TypeVar("T")
 A = TypeVar("A", bound="HasStatus")
@@ -122,6 +122,8 @@ class Client:
         self._readers: dict[int, ReplyReader] = {}
         self.reader = self._reader(limits.max_reply_bytes)
         self._headers = httpx.Headers({"Accept": "application/json", "User-Agent": "dicast", **IDENTITY, **headers})
+        self._json_headers = self._headers.copy()
+        self._json_headers["Content-Type"] = "application/json"
         self._urls: dict[str, httpx.URL] = {}
         self._timeout = {"pool": limits.connecting}
 
@@ -283,12 +285,12 @@ class Client:
         url = self._urls.get(path)
         if url is None:
             url = self._urls[path] = httpx.URL(self.address.url(path))
-        whole = self._headers
-        if content is not None or headers:
-            whole = whole.copy()
-            whole.update({"Content-Type": "application/json", **(headers or {})})
+        fields = self._headers if content is None and not headers else self._json_headers
+        if headers or is_long(content):
+            fields = fields.copy()
+            fields.update(headers or {})
         return httpx.Request(
-            method, url, headers=whole, extensions={"timeout": self._timeout}, **body_stream(content, whole)
+            method, url, headers=fields, extensions={"timeout": self._timeout}, **body_stream(content, fields)
         )
 
     def _reader(self, most: int) -> ReplyReader:

@@ -44,9 +44,14 @@ class _Pieces(httpx.AsyncByteStream):
             yield self._data[start : start + _PIECE]
 
 
+def is_long(content: bytes | None) -> bool:
+    """Return whether *content* is sent in pieces."""
+    return content is not None and len(content) > _PIECE
+
+
 def body_stream(content: bytes | None, headers: httpx.Headers) -> dict[str, Any]:
     """Return the arguments of a request with *content*; a long one becomes a stream with its length in *headers*."""
-    if content is None or len(content) <= _PIECE:
+    if content is None or not is_long(content):
         return {"content": content}
     headers["Content-Length"] = str(len(content))
     return {"stream": _Pieces(content)}
