@@ -46,10 +46,10 @@ def test_turns_have_the_figures_of_their_rubric():
         "turns.md",
         f"at most {data['max_tool_calls']} calls of tools",
         f"the first {data['refusal']['window']} characters",
-        f"with a thumb up a turn has at least {bounds['explicit_thumbs_up']}",
+        f"With a thumb up a turn has at least {bounds['explicit_thumbs_up']}",
         f"with a thumb down at most {bounds['explicit_thumbs_down']}",
-        f"leaves it {bounds['implicit']} at most",
-        f"scored below {cycles['threshold']}.",
+        f"a turn has at most {bounds['implicit']} after a retry",
+        f"a score below {cycles['threshold']}.",
         f"which is {cycles['weight']}.",
         f"is {many} with at least four good signs and no bad one, {few} with fewer good ones, {one} with one bad sign and {more}",
     )
@@ -76,7 +76,7 @@ def test_sessions_have_the_figures_of_their_rubric():
         f"times {data['model_swap_factor']} for each distinct model",
         f"the mean and the minimum are {data['no_turns']}",
         f"{data['confidence']['with_turns']} with turns and {data['confidence']['without_turns']} without",
-        f"has the weight {thumbs['weight']} beside",
+        f"has the weight {thumbs['weight']}, equal to the total of the others",
         f"at least {thumbs['bounds']['explicit_thumbs_up']} with a thumb up",
         f"at most {thumbs['bounds']['explicit_thumbs_down']} with a thumb down",
     )
