@@ -98,7 +98,7 @@ def test_a_good_judge_can_gate_and_its_card_opens_the_gate(judged, folder, capsy
         more="gate: {min_score: 0.1, require_card: card.json}",
     )
     assert main(["run", "file.yaml"]) == 3
-    assert "of another helpful" in " ".join(capsys.readouterr().out.split())
+    assert "for another helpful" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_judge_that_obeys_canaries_cannot_gate(folder, chat_server, capsys):

@@ -152,7 +152,7 @@ def warned(count, score, kind):
 
 
 def test_a_run_warns_where_all_scores_are_equal():
-    equal = [("equal_scores", "all 10 scores of j are 0.7: no subject differs from another")]
+    equal = [("equal_scores", "all 10 scores of j are 0.7: no two subjects differ")]
     assert warned(10, 0.7, "llm") == equal
     assert warned(9, 0.7, "llm") == []
     assert warned(10, [0.7] * 9 + [0.8], "llm") == []
@@ -160,7 +160,10 @@ def test_a_run_warns_where_all_scores_are_equal():
 
 def test_a_run_warns_where_only_heuristics_judged():
     ((kind, message),) = warned(2, 0.7, "heuristic")
-    assert (kind, message.partition(":")[0]) == ("only_heuristics", "no score of j rests on more than heuristics")
+    assert (kind, message.partition(":")[0]) == (
+        "only_heuristics",
+        "no score of j has a basis stronger than heuristics",
+    )
     assert warned(2, 0.7, "evaluator") == []
 
 

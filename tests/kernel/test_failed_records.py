@@ -173,9 +173,9 @@ def test_the_document_has_what_a_source_counted():
 def test_the_document_warns_of_what_is_not_judged_as_it_was_recorded():
     done = run_pipeline("metrics: [proxy/format]", source=Rows()).document
     assert {one["kind"]: one["message"] for one in done["warnings"]} == {
-        "failed_records": "1 record failed where it was recorded; nothing was asked about it",
-        "dropped_records": "records of the input that gave no subject: 1 trailing",
-        "marked_parts": "parts of the input that are not shown, markers replace them: 2 image/png",
+        "failed_records": "1 record was recorded as failed and not judged",
+        "dropped_records": "input records without a subject: 1 trailing",
+        "marked_parts": "input parts replaced by markers: 2 image/png",
     }
     assert run_pipeline("metrics: [proxy/format]", subjects=[GOOD]).document["warnings"] == []
 

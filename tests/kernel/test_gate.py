@@ -179,7 +179,7 @@ def test_a_judge_s_basis_is_what_its_kind_says():
     judge = FakeJudge([Judgment(1.0, judge_kind="human"), Judgment(1.0, judge_kind="llm")])
     text = "judges: [j]\ngate: {min_basis: truth}\n"
     done = run_pipeline(text, subjects=rows(2), components={"j": judge})
-    assert done.document["gate"]["reasons"] == ["a score of j rests on model, which is weaker than min_basis truth"]
+    assert done.document["gate"]["reasons"] == ["a score of j has the basis model, weaker than min_basis truth"]
 
 
 # What the proxies held back
@@ -251,7 +251,7 @@ def test_without_an_interval_a_bound_leaves_the_gate_undecided():
     done = judged({"min_score": 0.1, "bound": "interval"}, [1.0, 0.9], sessions=1)
     assert passed(done) is None
     assert done.document["gate"]["reasons"] == [
-        "the 95 % interval of the mean of j is not known, as it takes two sessions or more: min_score is 0.1"
+        "the 95 % interval of the mean of j is unknown, because it needs two or more sessions: min_score is 0.1"
     ]
     assert passed(judged({"min_pass_rate": 0.1, "bound": "interval"}, [1.0, 0.9], sessions=1)) is None
 
@@ -283,7 +283,7 @@ def test_a_run_that_was_refused_after_good_replies_is_undecided(good, subjects, 
     text = f"judges: [j]\nexecutor: {{dicast/async: {{concurrency: 1}}}}\n{gate}"
     done = run_pipeline(text, subjects=rows(subjects), components={"j": Closing(good)})
     assert (done.exit_code, done.document["scored"], done.document["coverage"]) == (3, good, 1.0)
-    assert done.document["undecided"] == ["the run did not end in order: refused_by_provider"]
+    assert done.document["undecided"] == ["the run was not completed: refused_by_provider"]
     if gate:
         assert done.document["gate"]["passed"] is None
         assert {clause["passed"] for clause in done.document["gate"]["clauses"]} == {None}
@@ -302,7 +302,7 @@ NO_GATE = {"gate": None, "undecided": []}
 def test_a_run_that_did_not_end_in_order_is_undecided(reason):
     found = as_it_ended(FOUND, {"reason": reason})
     assert (found["gate"]["passed"], found["gate"]["clauses"]) == (None, [{"on": "j", "passed": None}])
-    assert found["undecided"] == found["gate"]["reasons"] == [f"the run did not end in order: {reason}"]
+    assert found["undecided"] == found["gate"]["reasons"] == [f"the run was not completed: {reason}"]
     assert as_it_ended(found, {"reason": reason}) == found
     assert as_it_ended(NO_GATE, {"reason": reason}) == {"gate": None, "undecided": found["undecided"]}
 
@@ -356,7 +356,7 @@ def test_a_criterion_without_flags_has_no_pass_rate():
     text = json.dumps({"extractors": ["rating"], "gate": {"on": "tone", "min_pass_rate": 0.1}})
     done = run_pipeline(text, subjects=[Subject("row", "1", output="5")], components={"rating": Rating(flag=False)})
     assert passed(done) is None
-    assert done.document["gate"]["reasons"] == ["nothing says which subjects pass tone"]
+    assert done.document["gate"]["reasons"] == ["no rule states which subjects pass tone"]
 
 
 # Pass rates

@@ -73,8 +73,8 @@ def test_a_missing_card_leaves_the_gate_undecided_and_says_how_to_make_one(tmp_p
 
 
 def test_a_card_of_another_judge_leaves_it_undecided(tmp_path):
-    assert "of another helpful" in undecided(run(written(tmp_path, fingerprint="0" * 64)))
-    assert "is about other, not helpful" in undecided(run(written(tmp_path, label="other")))
+    assert "for another helpful" in undecided(run(written(tmp_path, fingerprint="0" * 64)))
+    assert "is for other, not helpful" in undecided(run(written(tmp_path, label="other")))
 
 
 def test_a_card_that_failed_leaves_it_undecided_with_its_reasons(tmp_path):
@@ -127,7 +127,7 @@ def test_another_model_that_answers_is_another_judge(tmp_path):
     (tmp_path / "card.json").write_text(json.dumps(document | {"digest": card_digest(document)}))
     clause = Clause(require_card=tmp_path / "card.json")
     assert why_not(clause, "helpful", print_of, {"helpful": {"gpt-a"}, "other": {"x"}}) is None
-    assert "is of gpt-a, and gpt-b answered helpful" in str(
+    assert "is for gpt-a, but gpt-b answered helpful" in str(
         why_not(clause, "helpful", print_of, {"helpful": {"gpt-a", "gpt-b"}})
     )
 

@@ -1,1 +1,1 @@
-"""What a run amounts to: a fold over its events, so that a resumed and a finished run report alike."""
+"""Report of a run, computed by a fold over its events, so that resumed and finished runs report in the same way."""

@@ -12,25 +12,25 @@ from ..values import Entry, Event, Query
 
 @define
 class Batches:
-    """Batches by their keys, in the order of their intents: the *open* batches, and the number of *ended* ones."""
+    """Batches by their keys, in the order of their intents: the *open* batches, and the number of *ended_count* batches."""
 
     open: dict[str, dict[str, Any]] = field(factory=dict)
-    ended: int = 0
+    ended_count: int = 0
 
     def observe(self, event: Event) -> None:
-        """Take an event of a batch into account."""
+        """Count an event of a batch."""
         payload: Mapping[str, Any] = event.payload
         key = str(payload["key"])
         if event.type == BATCH_INTENDED:
-            shown = {name: payload[name] for name in ("key", "model", "endpoint", "until")}
-            self.open[key] = {**shown, "batch_id": None, "calls": len(payload["calls"])}
+            details = {name: payload[name] for name in ("key", "model", "endpoint", "until")}
+            self.open[key] = {**details, "batch_id": None, "calls": len(payload["calls"])}
         elif event.type == BATCH_CREATED and key in self.open:
             self.open[key]["batch_id"] = payload["batch_id"]
         elif self.open.pop(key, None) is not None:
-            self.ended += payload["batch_id"] is not None
+            self.ended_count += payload["batch_id"] is not None
 
     def figures(self) -> dict[str, Any]:
-        """Return the open batches as a part of the run's document; nothing without any."""
+        """Return the open batches as a part of the run's document; empty without open batches."""
         return {"batches": self.documents()} if self.open else {}
 
     def documents(self) -> list[dict[str, Any]]:
@@ -39,8 +39,8 @@ class Batches:
 
 
 def waiting_batches(read: Callable[[Query], Iterator[Entry]], run_id: str, now: str) -> list[dict[str, Any]]:
-    """Return the batches of a run that may still come back, as JSON data."""
-    found = Batches()
+    """Return the batches of a run that the endpoint may still complete, as JSON data."""
+    batches = Batches()
     for entry in read(Query(run_id, BATCH_EVENTS)):
-        found.observe(entry.event)
-    return [batch for batch in found.documents() if batch["until"] >= now]
+        batches.observe(entry.event)
+    return [batch for batch in batches.documents() if batch["until"] >= now]

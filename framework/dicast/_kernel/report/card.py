@@ -1,4 +1,4 @@
-"""Whether a judge card, which ``dicast doctor`` writes, lets a judge's scores decide a gate."""
+"""Judge cards of ``dicast doctor`` in a gate: decide if a card lets the scores of a judge count."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Card = Mapping[str, Any]
 
 
 def card_digest(card: Card) -> str:
-    """The SHA-256 of *card* as canonical JSON, without its own ``digest``."""
-    told = {key: value for key, value in card.items() if key != "digest"}
-    return sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    """Return the SHA-256 of *card* as canonical JSON, without its own ``digest``."""
+    content = {key: value for key, value in card.items() if key != "digest"}
+    return sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def label_fingerprint(fingerprints: Mapping[str, str], label: str) -> str | None:
-    """What tells the judge, the metric or all metrics called *label* from others, by the *fingerprints* of a run or a pipeline.
+    """Return the fingerprint of the judge, the metric or all metrics called *label*, from the *fingerprints* of a run or a pipeline.
 
-    None where there is no such label.
+    None if there is no such label.
     """
     if label != METRICS:
         return fingerprints.get(f"judges[{label}]") or fingerprints.get(f"metrics[{label}]")
@@ -34,42 +34,45 @@ def label_fingerprint(fingerprints: Mapping[str, str], label: str) -> str | None
 
 
 def models_of(models: Mapping[str, Iterable[str]], label: str, fingerprints: Mapping[str, str]) -> dict[str, list[str]]:
-    """Those of *models*, the names of the models that answered by who asked them, that answered *label* or a judge inside it."""
+    """Return the models that answered *label* or a judge inside it.
+
+    *models* has the names of the models that answered, by the component that called them.
+    """
     metrics = [key[len("metrics[") : -1] for key in fingerprints if key.startswith("metrics[")]
-    whose = metrics if label == METRICS else [label]
+    labels = metrics if label == METRICS else [label]
     return {
-        asked: sorted(names)
-        for asked, names in sorted(models.items())
-        if any(asked == one or asked.startswith((f"{one}.", f"{one}[")) for one in whose)
+        caller: sorted(names)
+        for caller, names in sorted(models.items())
+        if any(caller == label_ or caller.startswith((f"{label_}.", f"{label_}[")) for label_ in labels)
     }
 
 
 def why_not(
     clause: Clause, label: str, fingerprints: Mapping[str, str], models: Mapping[str, Iterable[str]]
 ) -> str | None:
-    """Why the card that *clause* requires does not vouch for the scores of *label*; None where it does."""
+    """Return the reason why the card that *clause* requires does not permit the scores of *label*; None if it does."""
     path = clause.require_card
-    assert path is not None  # the caller has looked
-    found = _read(path)
-    if isinstance(found, str):
-        return found
-    judges = [judge for judge in found["judges"] if judge.get("label") == label]
+    assert path is not None  # checked by the caller
+    card = _read(path)
+    if isinstance(card, str):
+        return card
+    judges = [judge for judge in card["judges"] if judge.get("label") == label]
     if not judges:
-        known = ", ".join(str(judge.get("label")) for judge in found["judges"])
-        return f"the card {path} is about {known or 'nobody'}, not {label}"
+        expected = ", ".join(str(judge.get("label")) for judge in card["judges"])
+        return f"the card {path} is for {expected or 'no judge'}, not {label}"
     (judge, *_) = judges
     if judge.get("fingerprint") != label_fingerprint(fingerprints, label):
-        return f"the card {path} is of another {label}: its options, prompt, rubric or version have changed since; run dicast doctor again"
-    asked, now = judge.get("models") or {}, models_of(models, label, fingerprints)
-    for who, names in now.items():
-        if others := [name for name in names if name not in asked.get(who, [])]:
-            known = ", ".join(asked.get(who, [])) or "no model"
-            return f"the card {path} is of {known}, and {', '.join(others)} answered {who}; run dicast doctor again"
+        return f"the card {path} is for another {label}: its options, prompt, rubric or version have changed; run dicast doctor again"
+    card_models, current = judge.get("models") or {}, models_of(models, label, fingerprints)
+    for caller, names in current.items():
+        if unexpected := [name for name in names if name not in card_models.get(caller, [])]:
+            expected = ", ".join(card_models.get(caller, [])) or "no model"
+            return f"the card {path} is for {expected}, but {', '.join(unexpected)} answered {caller}; run dicast doctor again"
     return _bars(clause, path, judge)
 
 
 def _read(path: Path) -> Card | str:
-    """The card at *path*, or what is wrong with it."""
+    """Return the card at *path*, or a message if it is invalid."""
     try:
         card: Any = orjson.loads(read_bytes(path, MAX_DATA_BYTES))
     except UnreadableFile as error:
@@ -82,26 +85,26 @@ def _read(path: Path) -> Card | str:
     if not isinstance(judges, list) or not all(isinstance(judge, dict) for judge in judges):
         return f"{path} is no judge card; dicast doctor FILE --gold GOLD --out {path} writes one"
     if card.get("digest") != card_digest(card):
-        return f"the card {path} was edited after dicast doctor wrote it: its digest does not fit"
-    found: Card = card
-    return found
+        return f"the card {path} was edited after dicast doctor wrote it: its digest does not match"
+    result: Card = card
+    return result
 
 
 def _bars(clause: Clause, path: Path, judge: Card) -> str | None:
-    """Why *judge* does not reach every bar, with the lines of *clause* in place of its own."""
-    own: Mapping[str, float] = {name: line for name in CARD_BARS if (line := getattr(clause, name)) is not None}
-    if not own and judge.get("can_gate") is True:
+    """Return the reason why *judge* misses a bar, with the lines of *clause* in place of the card's own; None if it reaches all."""
+    lines: Mapping[str, float] = {name: line for name in CARD_BARS if (line := getattr(clause, name)) is not None}
+    if not lines and judge.get("can_gate") is True:
         return None
-    missed = [why for bar in _listed(judge.get("bars")) if (why := _missed(bar, own))]
-    return f"by the card {path} {judge['label']} cannot gate: {'; '.join(missed)}" if missed else None
+    missed = [reason for bar in _listed(judge.get("bars")) if (reason := _missed(bar, lines))]
+    return f"according to the card {path}, {judge['label']} cannot gate: {'; '.join(missed)}" if missed else None
 
 
-def _missed(bar: Card, own: Mapping[str, float]) -> str | None:
+def _missed(bar: Card, lines: Mapping[str, float]) -> str | None:
     name, value = str(bar.get("rule")), bar.get("value")
-    line = own.get(name, bar.get("line"))
+    line = lines.get(name, bar.get("line"))
     if not isinstance(value, int | float) or not isinstance(line, int | float):
         return (
-            None if bar.get("passed") is True and name not in own else str(bar.get("reason") or f"{name} is not known")
+            None if bar.get("passed") is True and name not in lines else str(bar.get("reason") or f"{name} is unknown")
         )
     if value >= line if bar.get("at") == "least" else value <= line:
         return None

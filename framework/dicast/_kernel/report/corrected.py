@@ -1,7 +1,7 @@
-"""What a run's audits say of the scores that the proxies kept from being truth.
+"""Corrections of scores by the audits of a run: estimates for the subjects that the proxies held back from truth metrics.
 
-The kernel notes what there is to know of each subject; what it comes to is statistics, which a plugin brings: the distribution that has the
-entry point ``trust`` in the group ``dicast.corrections`` (docs/adr/0069). It is loaded only where a run audits.
+The kernel collects the data of each subject. A plugin computes the statistics: the distribution with the entry point ``trust``
+in the group ``dicast.corrections`` (docs/adr/0069). It is loaded only if a run audits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOT_INSTALLED = "not_installed"
 
 
 class Corrections:
-    """Passes on what verdicts say of audits, of a run whose ``run.started`` had the payload *started*."""
+    """Collector of the verdicts of an audited run for the correction. *started* is the payload of ``run.started``."""
 
     def __init__(self, started: Mapping[str, Any]) -> None:
         self._truths: Sequence[str] = started.get("truths", ())
@@ -38,10 +38,11 @@ class Corrections:
             self._live.add([self._subject(event) for event in verdicts])
 
     def _subject(self, event: Event) -> dict[str, Any]:
-        """What an estimate needs of a subject: its session, whether it *passed* the gate, was *held* back, or held back and *audited*.
+        """Return the data of a subject for the estimate.
 
-        *stratum* is the group that it is audited in, "" where there is but one; *score* is what it has; *truths* are what it would have, by label, had it been given the truth metrics; *costs* are (tier,
-        unit, amount).
+        *state* is ``passed`` (the gate), ``held`` (held back), ``audited`` (held back and audited) or ``skipped``. *stratum* is the audit
+        group, "" if there is only one. *score* is the recorded score; *truths* has, by label, the score with all truth metrics.
+        *costs* are (tier, unit, amount).
         """
         payload: Mapping[str, Any] = event.payload
         audit, skipped = payload.get("audit"), {skip["metric"] for skip in payload["skipped"]}
@@ -62,27 +63,29 @@ class Corrections:
         }
 
     def document(self, done: dict[str, Any]) -> dict[str, Any]:
-        """*done*, the run's document, with what is corrected in it."""
+        """Return the run's document *done* with the corrected figures."""
         if self._live is None:
-            of_all = dict.fromkeys((METRICS, *self._truths))
-            found = {"corrected": of_all, "reasons": dict.fromkeys(of_all, self._reason), "cost": {}}
+            labels = dict.fromkeys((METRICS, *self._truths))
+            correction_ = {"corrected": labels, "reasons": dict.fromkeys(labels, self._reason), "cost": {}}
         else:
-            found = self._live.finish({METRICS: done["labels"][METRICS]["mean"], **_means(done["metrics"])})
-        score, audit = done["score"], {"audit": found["audit"]} if "audit" in found else {}
-        done["labels"][METRICS] |= {**_entry(found, METRICS), **audit}
+            correction_ = self._live.finish({METRICS: done["labels"][METRICS]["mean"], **_means(done["metrics"])})
+        score, audit = done["score"], {"audit": correction_["audit"]} if "audit" in correction_ else {}
+        done["labels"][METRICS] |= {**_entry(correction_, METRICS), **audit}
         if score is not None and score["label"] == METRICS:
-            done["score"] = {**score, **_entry(found, METRICS), **audit}
+            done["score"] = {**score, **_entry(correction_, METRICS), **audit}
         metrics = {
-            label: {**tally, **_entry(found, label)}
+            label: {**tally, **_entry(correction_, label)}
             for label, tally in done["metrics"].items()
             if label in self._truths
         }
-        return {**done, "metrics": done["metrics"] | metrics, "cost": done["cost"] | found["cost"]}
+        return {**done, "metrics": done["metrics"] | metrics, "cost": done["cost"] | correction_["cost"]}
 
 
-def _entry(found: Mapping[str, Any], label: str) -> dict[str, Any]:
-    reason = found["reasons"].get(label)
-    return {"corrected": found["corrected"][label]} | ({} if reason is None else {"reasons": {"corrected": reason}})
+def _entry(correction_: Mapping[str, Any], label: str) -> dict[str, Any]:
+    reason = correction_["reasons"].get(label)
+    return {"corrected": correction_["corrected"][label]} | (
+        {} if reason is None else {"reasons": {"corrected": reason}}
+    )
 
 
 def _means(metrics: Mapping[str, Any]) -> dict[str, float | None]:

@@ -1,4 +1,4 @@
-"""The document that ``dicast run --json`` prints, and the exit code it means."""
+"""The document that ``dicast run --json`` prints, and its exit code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .tally import Tally
 Document = dict[str, Any]
 
 ENOUGH = 10
-"""How many scores there have to be to wonder that all are equal."""
+"""Number of scores from which a warning is given if all are equal."""
 
 
 def document(
@@ -33,9 +33,10 @@ def document(
     intervals: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     counts: ReadCounts | None = None,
 ) -> Document:
-    """Write down what *report* observed; ``sinks`` and ``ledger`` are added by the caller, who knows them.
+    """Return the document of a run from *report*. The caller adds ``sinks`` and ``ledger``.
 
-    *intervals* are those that hold whenever the run is looked at, by label; *counts* are those of a source that counts.
+    :param intervals: by label, intervals that are valid whenever the run is read.
+    :param counts: the counts of a source that counts.
     """
     report.close()
     ending = Ending(stopped, intervals)
@@ -96,28 +97,28 @@ def disabled_document(name: str) -> Document:
 
 
 def stopped_document(name: str, reason: str | None) -> Document:
-    """The document of a run that ended before it began."""
+    """Return the document of a run that stopped before it started."""
     stopped = None if reason is None else {"reason": reason}
     done = document(Report(), "median", Gate(), stopped=stopped)
     return done | {"run_id": None, "name": name, "ledger": None}
 
 
 def _warnings(report: Report, stopped: Mapping[str, object] | None, intervals: Mapping[str, object]) -> list[Document]:
-    """What makes one doubt the scores that count, though nothing failed."""
-    found = []
+    """Return the warnings that cast doubt on scores although nothing failed."""
+    warnings = []
     decided = None if stopped is None or "decision" not in stopped else stopped["on"]
     for label in report.started.get("counted", ()):
         if decided is not None and (decided != label or label not in intervals):
-            message = f"the run stopped once {decided} was decided: the interval of {label} is for a number of subjects fixed beforehand, and rough"
-            found.append({"kind": "stopped_early", "label": label, "message": message})
+            message = f"the run stopped once {decided} was decided: the interval of {label} assumes a fixed number of subjects and is approximate"
+            warnings.append({"kind": "stopped_early", "label": label, "message": message})
         tally, bases = report.judges[label], set(report.judges[label].bases)
         if tally.scored >= ENOUGH and tally.lowest == tally.highest:
-            message = f"all {tally.scored:,} scores of {label} are {tally.lowest:.4g}: no subject differs from another"
-            found.append({"kind": "equal_scores", "label": label, "message": message})
+            message = f"all {tally.scored:,} scores of {label} are {tally.lowest:.4g}: no two subjects differ"
+            warnings.append({"kind": "equal_scores", "label": label, "message": message})
         if "heuristic" in bases and bases <= {"heuristic", "proxy"}:
-            message = f"no score of {label} rests on more than heuristics"
-            found.append({"kind": "only_heuristics", "label": label, "message": message})
-    return found
+            message = f"no score of {label} has a basis stronger than heuristics"
+            warnings.append({"kind": "only_heuristics", "label": label, "message": message})
+    return warnings
 
 
 def _metrics(report: Report, ending: Ending) -> Document:
@@ -159,11 +160,11 @@ def _judges(report: Report) -> Document:
 
 
 REFUSED = ("refused_by_provider", "endpoint_unreachable")
-"""Why a run stopped whose request may have been wrong from the beginning."""
+"""Reasons for a stop after which the request itself may be wrong."""
 
 
 def exit_code(done: Document) -> int:
-    """The exit code a finished run means: the first that applies of 130, 2, 5, 4, 3, 1, 0."""
+    """Return the exit code of a finished run: the first that applies of 130, 2, 5, 4, 3, 1, 0."""
     reason = (done["stopped"] or {}).get("reason")
     if done.get("disabled"):
         return 0
@@ -182,12 +183,12 @@ def exit_code(done: Document) -> int:
 
 
 def _began(done: Document) -> bool:
-    """Whether anything was judged, or spent."""
+    """Return True if anything was judged or spent."""
     spent = [done[sums][unit] for sums in ("cost", "spend_lost") for unit in UNITS if unit in done[sums]]
     return _judged(done) or any(Cost(amount).amount != 0 for amount in spent)
 
 
 def _judged(done: Document) -> bool:
-    """Return whether any label has a score of any subject."""
+    """Return True if any label has a score of any subject."""
     tallies = (*done["metrics"].values(), *done["judges"].values())
     return bool(done["scored"]) or any(tally["scored"] for tally in tallies)

@@ -43,7 +43,7 @@ class EndingNotes:
             self._unknown.setdefault(label, Counter())[reason] += 1
 
     def note_failure(self, label: str, event: Event) -> None:
-        """Count a failure whose last reply was cut; that of a task once for a subject, whose labels all fail with it."""
+        """Count a failure whose last reply was cut. A failed task counts once per subject, because all labels of the subject fail with it."""
         reason = event.payload.get("finish_reason")
         is_cut = isinstance(reason, str) and normalize_stop_reason(reason) == MAX_TOKENS
         if event.payload.get("origin") == "task":
@@ -79,7 +79,7 @@ class EndingNotes:
             if count:
                 message = (
                     f"the token limit cut replies of {label} in {count:,} judgment{'s' * (count != 1)}, {self._failed[label]:,} of them"
-                    " without a verdict; max_output_tokens or max_reasoning_tokens raises it"
+                    " without a verdict; raise max_output_tokens or max_reasoning_tokens"
                 )
                 warnings.append(
                     {

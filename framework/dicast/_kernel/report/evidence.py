@@ -1,4 +1,4 @@
-"""Warnings about the evidence that judges did not see whole."""
+"""Warnings about evidence that judges saw only in part."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def listed_media(counts: Mapping[str, int]) -> str:
 
 
 class EvidenceNotes:
-    """Counts by label the media that judges saw as markers, and the verdicts whose evidence was cut."""
+    """Counts, by label, of media that judges saw as markers, and of verdicts with cut evidence."""
 
     def __init__(self) -> None:
         self._hidden: dict[str, Counter[str]] = {}
@@ -65,7 +65,7 @@ class EvidenceNotes:
         hidden: Counter[str] = Counter()
         for response in (record.get("responses") or {"": record.get("response") or {}}).values():
             counts = (response.get("metrics") or {}).get("hidden_media")
-            if isinstance(counts, Mapping):  # each criterion is asked about the same media
+            if isinstance(counts, Mapping):  # every criterion sees the same media
                 hidden |= Counter({str(kind): count for kind, count in counts.items() if type(count) is int})
         if hidden:
             self._hidden.setdefault(_TASK, Counter()).update(hidden)

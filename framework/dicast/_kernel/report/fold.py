@@ -1,4 +1,4 @@
-"""Counting a run's events as they pass, in memory that does not grow with them."""
+"""Tallies of a run's events in constant memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FAILED_SHOWN = 10
 
 
 class Report:
-    """Observes a run's events in order. The fields are what :func:`~.document.document` writes."""
+    """Observer of a run's events, in order. :func:`~.document.document` writes its fields."""
 
     def __init__(self) -> None:
         self.expected: int | None = None
@@ -88,14 +88,14 @@ class Report:
         }
 
     def observe(self, event: Event) -> None:
-        """Take one event into account."""
+        """Count one event."""
         self.observe_all((event,))
 
     def observe_all(self, events: Iterable[Event]) -> None:
-        """Take *events* into account, in their order. Verdicts are tallied many at a time, which is quicker."""
-        of, completed = self._observers.get, self._completed
+        """Count *events* in their order. Verdicts are tallied in batches, which is faster."""
+        observer_of, completed = self._observers.get, self._completed
         for event in events:
-            observer = of(event.type)
+            observer = observer_of(event.type)
             if observer is not None:
                 observer(event)
                 if len(completed) >= BATCH:
@@ -103,7 +103,7 @@ class Report:
         self._tally()
 
     def close(self) -> None:
-        """Count the subject whose events came last."""
+        """Count the subject of the last events."""
         group, self._group = self._group, None
         if group is None:
             return
@@ -118,36 +118,36 @@ class Report:
             self.scored += 1
 
     def worst(self) -> list[dict[str, object]]:
-        """The lowest scored subjects, lowest first."""
+        """Return the subjects with the lowest scores, lowest first."""
         lowest = sorted(self._worst, reverse=True)
         return [{"subject_kind": kind, "subject_id": id_, "score": -score} for score, _, kind, id_ in lowest]
 
     def mean(self, label: str) -> float | None:
-        """Return the mean of the scores of *label*; None without any."""
+        """Return the mean of the scores of *label*; None without scores."""
         if label in self.criteria:
             scores = self.watched[label].scores
             return scores.trimmed(0) if scores.count else None
         return self.tally(label).mean()
 
     def basis(self, label: str) -> Basis | None:
-        """Return the weakest basis of the scores of *label*; None where it is not known, as for a criterion."""
+        """Return the weakest basis of the scores of *label*; None if it is unknown, as for a criterion."""
         return self.tally(label).basis()
 
     def _start(self, event: Event) -> None:
-        said: Mapping[str, Any] = event.payload
-        self.started, self.run_id = said, event.run_id
-        self.rule = PassRule.of(said)
-        self.raw = frozenset(said.get("raw", ()))
+        payload: Mapping[str, Any] = event.payload
+        self.started, self.run_id = payload, event.run_id
+        self.rule = PassRule.of(payload)
+        self.raw = frozenset(payload.get("raw", ()))
         self.metrics = {label: Tally() for label in self._labels("metrics")}
         self.judges = {label: Tally() for label in [*self._labels("judges"), METRICS]}
         self._counted = frozenset(self._labels("counted"))
-        self.labels, self.score_label = recorded_labels(said), recorded_score_label(said)
-        self.corrections = Corrections(said) if said.get("audit") else None
+        self.labels, self.score_label = recorded_labels(payload), recorded_score_label(payload)
+        self.corrections = Corrections(payload) if payload.get("audit") else None
         watched = dict.fromkeys(
-            [*self.labels, *said.get("gated", ()), *([self.score_label] if self.score_label else ())]
+            [*self.labels, *payload.get("gated", ()), *([self.score_label] if self.score_label else ())]
         )
         self.criteria = tuple(label for label in watched if label not in self.metrics and label not in self.judges)
-        self._due_criteria = tuple(label for label in self.criteria if label in said.get("labels", ()))
+        self._due_criteria = tuple(label for label in self.criteria if label in payload.get("labels", ()))
         for label in watched:
             passes = self.metrics[label].passes if label in self.metrics else Passes()
             states = label not in self.criteria and self.rule.states(label)
@@ -175,12 +175,12 @@ class Report:
         group.counted = group.counted or label in self._counted
 
     def _tally(self) -> None:
-        """Count the verdicts that wait for it, those of one label together."""
-        together: dict[str, list[Event]] = {}
+        """Count the pending verdicts, grouped by label."""
+        pending: dict[str, list[Event]] = {}
         for event in self._completed:
-            together.setdefault(str(event.payload["judge"]), []).append(event)
+            pending.setdefault(str(event.payload["judge"]), []).append(event)
         self._completed.clear()
-        for label, events in together.items():
+        for label, events in pending.items():
             sessions = [event.session_id for event in events]
             scores = self.judges.setdefault(label, Tally()).add(events, raw=label in self.raw)
             for key, names in (("models", self.models), ("adapted", self.adapted)):
@@ -212,7 +212,7 @@ class Report:
                 (item["metric"], item.get("basis") or item["tier"])
                 for payload, values in zip(payloads, valued, strict=True)
                 for item in payload["scores"]
-                if item["metric"] in values or item["metric"] in self.raw  # what an audit asked alone is in no mean
+                if item["metric"] in values or item["metric"] in self.raw  # scores from audits alone enter no mean
             ]
         )
         for (label, basis), count in rest.items():
@@ -229,8 +229,8 @@ class Report:
     def _tally_metric(self, label: str, tally: Tally, events: Sequence[Event]) -> None:
         sessions = [event.session_id for event in events]
         place = "raw" if label in self.raw else "metrics"
-        signals: list[Mapping[str, Any]] = [event.payload["signals"] for event in events]  # type: ignore[misc]  # a payload's own
-        values = [said.get(place, {}).get(label) for said in signals]
+        signals: list[Mapping[str, Any]] = [event.payload["signals"] for event in events]  # type: ignore[misc]  # structure of the payload
+        values = [signal.get(place, {}).get(label) for signal in signals]
         tally.passes.add(sessions, [self.rule.metric(label, event.payload) for event in events])
         tally.add_scores([value for value in values if value is not None])
         if label == self.score_label:
@@ -252,12 +252,12 @@ class Report:
         return self.metrics.get(label) or self.judges.get(label) or Tally()
 
     def _judged_by(self, label: str, events: Sequence[Event]) -> Sequence[Event]:
-        """Those of *events* whose subjects are of a kind that the metric *label* judges."""
+        """Return the *events* whose subjects have a kind that the metric *label* judges."""
         on = self.started.get("on", {}).get(label)
         return [event for event in events if event.subject_kind in on] if on else events
 
     def _note_worst(self, subjects: Sequence[tuple[str | None, str | None]], scores: Sequence[float | None]) -> None:
-        """Keep the lowest *scores* with their *subjects*, of equal ones the earlier; raw values have no known best, and none are kept."""
+        """Keep the lowest *scores* with their *subjects*; of equal scores, the earlier. Raw values are skipped: their best value is unknown."""
         worst = self._worst
         for place, score in enumerate(() if self.score_label in self.raw else scores):
             if score is not None and (len(worst) < WORST or -score > worst[0][0]):
@@ -291,7 +291,7 @@ class Report:
             group.failure = group.failure or payload["failure_mode"]
 
     def _record(self, event: Event) -> None:
-        """Count a record: its subject is scored where every criterion of the file has a score."""
+        """Count a record. Its subject is scored if every criterion of the file has a score."""
         self.rows.add(event)
         self.evidence.note_record(event.payload)
         self.endings.note_output(event, output_ending(event.payload))
@@ -325,7 +325,7 @@ class Report:
             self._show_failed(event, "record", mode, event.payload["error"])
 
     def _fail_criterion(self, event: Event, label: str, mode: str, message: str) -> None:
-        """Count the subject of *event* as failed, as its record lacks the score of the criterion *label*."""
+        """Count the subject of *event* as failed, because its record lacks the score of the criterion *label*."""
         group = self._grouped(event, RECORD)
         group.counted, group.failure = True, group.failure or mode
         self._show_failed(event, label, mode, message)
@@ -367,5 +367,5 @@ def _tier(payload: Mapping[str, Any], metric: str) -> str:
 
 
 def _add_names(names: dict[str, set[str]], by_label: Any) -> None:
-    for label, more in by_label.items():
-        names.setdefault(label, set()).update(more)
+    for label, added in by_label.items():
+        names.setdefault(label, set()).update(added)

@@ -1,4 +1,4 @@
-"""Whether a run has reached what its gate asks for: passed, failed, or undecided."""
+"""Evaluation of a run's gate: passed, failed, or undecided."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 
 @frozen
 class Finding:
-    """What one rule of a clause has come to; *reason* says why it did not pass."""
+    """Result of one rule of a clause; *reason* is why it did not pass."""
 
     on: str | None
     rule: str
@@ -44,13 +44,13 @@ class Finding:
 def answered(
     gate: Gate, report: Report, coverage: float | None, ending: Ending, done: Mapping[str, Any] = NONE
 ) -> Document:
-    """Return what *gate* says of the run, as ``gate``, and why the run is undecided, as ``undecided``; *done* has what is corrected.
+    """Return the gate's decision as ``gate``, and the reasons why the run is undecided as ``undecided``.
 
-    A file without a gate has the answer None, and is undecided by its *coverage* alone.
+    *done* has the corrected figures. Without a gate section the decision is None, and *coverage* alone can leave the run undecided.
     """
     if gate.clauses:
-        found = _gate_answer(gate, report, coverage, ending, done)
-        answer: Document = {"gate": found, "undecided": found["reasons"] if found["passed"] is None else []}
+        decision = _gate_answer(gate, report, coverage, ending, done)
+        answer: Document = {"gate": decision, "undecided": decision["reasons"] if decision["passed"] is None else []}
     else:
         rule = _coverage(Clause(), None, coverage)
         reasons = ["nothing was scored"] if not report.scored else [] if rule.passed else [rule.reason]
@@ -61,7 +61,7 @@ def answered(
 def _gate_answer(
     gate: Gate, report: Report, coverage: float | None, ending: Ending, done: Mapping[str, Any]
 ) -> Document:
-    """Return the answer of all clauses: one that failed fails the gate, and else one that is undecided leaves it so."""
+    """Return the decision over all clauses: it fails if any rule fails; otherwise it is undecided if any rule is undecided."""
     findings, unmet, answers, is_empty = list[Finding](), list[tuple[Answer, str]](), list[Answer](), True
     only = report.labels[0] if len(report.labels) == 1 else None
     for clause in gate.clauses:
@@ -72,33 +72,37 @@ def _gate_answer(
         ]
         has_scores = _has_scores(report, on)
         is_empty = is_empty and not has_scores
-        decided = rules[0].passed is not None and has_scores  # the first is coverage
+        decided = rules[0].passed is not None and has_scores  # the first rule is coverage
         findings += rules if decided else [attrs.evolve(rule, passed=None) for rule in rules]
         unmet += ((rule.passed if decided else None, rule.reason) for rule in rules if not rule.passed)
         answers += (rule.passed if decided else None for rule in rules)
-    reasons = [reason for _, reason in sorted(unmet, key=lambda item: item[0] is not False)]  # failed ones come first
+    reasons = [reason for _, reason in sorted(unmet, key=lambda item: item[0] is not False)]  # failed rules come first
     if is_empty:
         reasons = ["nothing was scored"]
-    return {"passed": all_passed(answers), "reasons": reasons, "clauses": [_told(one) for one in findings]}
+    return {
+        "passed": all_passed(answers),
+        "reasons": reasons,
+        "clauses": [_finding_json(finding) for finding in findings],
+    }
 
 
 def _has_scores(report: Report, on: str | None) -> bool:
-    """Return whether anything has a score of *on*, or where that is None or no label of any event, by every label."""
+    """Return True if there is a score of *on*; if *on* is None or no label of any event, of any label."""
     watched = None if on is None else report.watched.get(on)
     return report.scored > 0 if watched is None else watched.scores.count + watched.scores.spared > 0
 
 
 def as_it_ended(answer: Document, stopped: Mapping[str, object] | None) -> Document:
-    """Return *answer*, undecided where the run did not end in order.
+    """Return *answer*, but undecided if the run did not complete.
 
-    An early stop is an end like any other, as the file asks for it; so is a pause where the file has no gate.
+    An early stop counts as a completed run, because the file asks for it. So does a pause if the file has no gate.
     """
     reason, gate = None if stopped is None else stopped["reason"], answer["gate"]
     if reason in (None, EARLY_STOP) or (reason == "paused" and gate is None):
         return answer
-    message = f"the run did not end in order: {reason}"
-    before = answer["undecided"] if gate is None else gate["reasons"]
-    reasons = [message, *(one for one in before if one != message)]
+    message = f"the run was not completed: {reason}"
+    previous = answer["undecided"] if gate is None else gate["reasons"]
+    reasons = [message, *(reason_ for reason_ in previous if reason_ != message)]
     if gate is not None:
         clauses = [{**clause, "passed": None} for clause in gate["clauses"]]
         gate = {**gate, "passed": None, "reasons": reasons, "clauses": clauses}
@@ -106,12 +110,12 @@ def as_it_ended(answer: Document, stopped: Mapping[str, object] | None) -> Docum
 
 
 def all_passed(answers: Collection[Answer]) -> Answer:
-    """Return the answer of a gate whose parts have these *answers*."""
+    """Return the decision of a gate whose parts have these *answers*."""
     return False if False in answers else None if None in answers else True
 
 
-def _told(found: Finding) -> Document:
-    return attrs.asdict(found, filter=attrs.filters.exclude("reason"))
+def _finding_json(finding: Finding) -> Document:
+    return attrs.asdict(finding, filter=attrs.filters.exclude("reason"))
 
 
 def _rules(clause: Clause, on: str | None, report: Report, coverage: float | None) -> Iterator[Finding]:
@@ -138,12 +142,12 @@ def _rules(clause: Clause, on: str | None, report: Report, coverage: float | Non
 def _coverage(clause: Clause, on: str | None, coverage: float | None) -> Finding:
     line = clause.min_coverage
     passed = True if coverage is not None and coverage >= line - TOLERANCE else None
-    of = "" if on is None else f"{on}: "
+    prefix = "" if on is None else f"{on}: "
     if coverage is None:
-        reason = f"{of}nothing was scored"
+        reason = f"{prefix}nothing was scored"
     else:
-        shown, drawn = _apart(line, coverage)
-        reason = f"{of}coverage {shown} is below min_coverage {drawn}"
+        value_text, line_text = _distinct_texts(line, coverage)
+        reason = f"{prefix}coverage {value_text} is below min_coverage {line_text}"
     return Finding(on, "min_coverage", line, coverage, passed, reason)
 
 
@@ -153,105 +157,107 @@ def _mean(
     name, line, above = rule
     scores = watched.scores
     if not scores.count + scores.spared:
-        return Finding(on, name, line, None, None, f"{on} has no score to hold {name} {line:g} against")
+        return Finding(on, name, line, None, None, f"{on} has no score to compare with {name} {line:g}")
     if scores.spared and not bounded:
-        held = f"the proxies held back {scores.spared:,} subjects, whose raw values nothing bounds: {name} is {line:g}"
-        return Finding(on, name, line, mean, None, held)
+        suffix = (
+            f"the proxies held back {scores.spared:,} subjects, whose raw values have no bounds: {name} is {line:g}"
+        )
+        return Finding(on, name, line, mean, None, suffix)
     if scores.spared:
         (least, low), (most, high) = possible_means(scores, mean or 0.0)
     else:
         least = most = mean or 0.0
         low, high, _ = confidence_interval(scores, least, bounded=bounded) or (None, None, None)
-    held = f" (the proxies held back {scores.spared:,} subjects)" if scores.spared else ""
-    passed, why = _held_against(clause, f"the mean of {on}", (least, most), (low, high), (name, line, above))
-    return Finding(on, name, line, mean, passed, why + held, low, high)
+    suffix = f" (the proxies held back {scores.spared:,} subjects)" if scores.spared else ""
+    passed, reason = _held_against(clause, f"the mean of {on}", (least, most), (low, high), (name, line, above))
+    return Finding(on, name, line, mean, passed, reason + suffix, low, high)
 
 
-def _at_any_time(clause: Clause, found: Finding, interval: Mapping[str, Any] | None) -> Finding:
-    """*found*, by the *interval* that holds whenever it is looked at, where the clause asks for that, or a stop has decided by it.
+def _at_any_time(clause: Clause, finding: Finding, interval: Mapping[str, Any] | None) -> Finding:
+    """Return *finding*, decided by the *interval* that is valid at any time, if the clause asks for it or if a stop was decided by it.
 
-    Its decision is about its own line. After such a stop an interval for a fixed number of scores does not hold.
+    The interval's decision applies to its own line alone. After such a stop an interval for a fixed number of scores is wrong.
     """
     stopped = interval is not None and interval["decision"] is not None and clause.bound == "interval"
-    if stopped and found.rule == "min_pass_rate":
-        reason = f"the pass rate of {found.on} has no interval, as the run stopped once its mean was decided: min_pass_rate is {found.line:g}"
-        return attrs.evolve(found, passed=None, reason=reason, low=None, high=None)
-    if not (clause.bound == "anytime" or stopped) or found.rule not in ("min_score", "max_score"):
-        return found
-    line, above = float(found.line), found.rule == "min_score"
+    if stopped and finding.rule == "min_pass_rate":
+        reason = f"the pass rate of {finding.on} has no interval, because the run stopped once its mean was decided: min_pass_rate is {finding.line:g}"
+        return attrs.evolve(finding, passed=None, reason=reason, low=None, high=None)
+    if not (clause.bound == "anytime" or stopped) or finding.rule not in ("min_score", "max_score"):
+        return finding
+    line, above = float(finding.line), finding.rule == "min_score"
     if interval is None:
-        reason = f"no early stop has an interval of {found.on}: {found.rule} is {line:g}"
-        return attrs.evolve(found, passed=None, reason=reason, low=None, high=None)
+        reason = f"no early stop has an interval of {finding.on}: {finding.rule} is {line:g}"
+        return attrs.evolve(finding, passed=None, reason=reason, low=None, high=None)
     low, high = interval["low"], interval["high"]
-    what = f"the mean of {found.on}, at any time,"
-    passed, why = _held_against(clause, what, (low, high), (low, high), (found.rule, line, above))
+    name = f"the mean of {finding.on}, at any time,"
+    passed, reason_text = _held_against(clause, name, (low, high), (low, high), (finding.rule, line, above))
     if interval["decision"] is not None and interval["at"] == line and not stopped:
         passed = (interval["decision"] == "above") == above
-        why = f"{what} is decided to be {interval['decision']} {found.rule} {line:g}"
-    return attrs.evolve(found, passed=passed, reason=why, low=low, high=high)
+        reason_text = f"{name} is decided to be {interval['decision']} {finding.rule} {line:g}"
+    return attrs.evolve(finding, passed=passed, reason=reason_text, low=low, high=high)
 
 
-def _corrected(clause: Clause, found: Finding, done: Mapping[str, Any]) -> Finding:
-    """*found*, by the mean that audits have corrected, where the clause asks for that."""
-    if not clause.corrected or found.rule not in ("min_score", "max_score"):
-        return found
-    line, above = float(found.line), found.rule == "min_score"
-    entry = done["labels"][METRICS] if found.on == METRICS else done["metrics"][found.on]
+def _corrected(clause: Clause, finding: Finding, done: Mapping[str, Any]) -> Finding:
+    """Return *finding*, decided by the mean corrected by audits, if the clause asks for it."""
+    if not clause.corrected or finding.rule not in ("min_score", "max_score"):
+        return finding
+    line, above = float(finding.line), finding.rule == "min_score"
+    entry = done["labels"][METRICS] if finding.on == METRICS else done["metrics"][finding.on]
     corrected = entry.get("corrected")
     if corrected is None:
-        why = entry.get("reasons", NONE).get("corrected", NONE).get("message", "no reason is recorded")
-        reason = f"the corrected mean of {found.on} is not known ({why}): {found.rule} is {line:g}"
-        return attrs.evolve(found, value=None, passed=None, reason=reason, low=None, high=None)
+        cause = entry.get("reasons", NONE).get("corrected", NONE).get("message", "no reason is recorded")
+        reason = f"the corrected mean of {finding.on} is unknown ({cause}): {finding.rule} is {line:g}"
+        return attrs.evolve(finding, value=None, passed=None, reason=reason, low=None, high=None)
     mean, low, high = corrected["mean"], corrected["ci_low"], corrected["ci_high"]
-    what = f"the corrected mean of {found.on}"
-    passed, why = _held_against(clause, what, (mean, mean), (low, high), (found.rule, line, above))
-    return attrs.evolve(found, value=mean, passed=passed, reason=why, low=low, high=high)
+    name = f"the corrected mean of {finding.on}"
+    passed, cause = _held_against(clause, name, (mean, mean), (low, high), (finding.rule, line, above))
+    return attrs.evolve(finding, value=mean, passed=passed, reason=cause, low=low, high=high)
 
 
 def _pass_rate(clause: Clause, on: str, watched: Watched, line: float) -> Finding:
-    """Compare the pass rate with *line*: the rule holds or fails for every outcome of the open subjects, else it is undecided."""
+    """Compare the pass rate with *line*. The rule passes or fails only if it does so for every outcome of the open subjects."""
     passes = watched.passes
-    found = pass_rate(passes) if watched.flagged else None
-    if found is None:
-        return Finding(on, "min_pass_rate", line, None, None, f"nothing says which subjects pass {on}")
+    rate = pass_rate(passes) if watched.flagged else None
+    if rate is None:
+        return Finding(on, "min_pass_rate", line, None, None, f"no rule states which subjects pass {on}")
     (least, low), (most, high) = pass_rate_bounds(passes)
-    value: Any = found["value"]
+    value: Any = rate["value"]
     rule = ("min_pass_rate", line, True)
     passed, why = _held_against(clause, f"the pass rate of {on}", (least, most), (low, high), rule)
-    left = f" ({passes.open:,} of {passes.count:,} subjects are open)" if passes.open else ""
-    return Finding(on, "min_pass_rate", line, value, passed, why + left, low, high)
+    suffix = f" ({passes.open:,} of {passes.count:,} subjects are open)" if passes.open else ""
+    return Finding(on, "min_pass_rate", line, value, passed, why + suffix, low, high)
 
 
-def _basis(on: str, found: Basis | None, least: Basis) -> Finding:
-    if found is None:
-        return Finding(on, "min_basis", least, None, None, f"nothing says what the scores of {on} rest on")
-    reason = f"a score of {on} rests on {found}, which is weaker than min_basis {least}"
-    return Finding(on, "min_basis", least, found, reaches(found, least), reason)
+def _basis(on: str, basis: Basis | None, least: Basis) -> Finding:
+    if basis is None:
+        return Finding(on, "min_basis", least, None, None, f"the basis of the scores of {on} is unknown")
+    reason = f"a score of {on} has the basis {basis}, weaker than min_basis {least}"
+    return Finding(on, "min_basis", least, basis, reaches(basis, least), reason)
 
 
 Ends = tuple[float | None, float | None]
 
 
 def _held_against(
-    clause: Clause, what: str, point: Ends, interval: Ends, rule: tuple[str, float, bool]
+    clause: Clause, subject: str, point: Ends, interval: Ends, rule: tuple[str, float, bool]
 ) -> tuple[Answer, str]:
-    """Whether all from the one end to the other is on the right side of the rule's line, and why not."""
+    """Compare both ends with the rule's line; return the answer and the reason."""
     name, line, above = rule
     low, high = point if clause.bound == "point" else interval
-    what = what if clause.bound == "point" else f"the 95 % interval of {what}"
+    subject = subject if clause.bound == "point" else f"the 95 % interval of {subject}"
     if low is None or high is None:
-        return None, f"{what} is not known, as it takes two sessions or more: {name} is {line:g}"
-    *ends, drawn = _apart(line, low, high)
-    shown = " to ".join(dict.fromkeys(ends))
-    right = low >= line - TOLERANCE if above else high <= line + TOLERANCE
-    wrong = high < line - TOLERANCE if above else low > line + TOLERANCE
-    if right or wrong:
-        return right, f"{what} is {shown}, {'below' if above else 'above'} {name} {drawn}"
-    return None, f"{what} is {shown}, with {name} {drawn} in between"
+        return None, f"{subject} is unknown, because it needs two or more sessions: {name} is {line:g}"
+    *ends, line_text = _distinct_texts(line, low, high)
+    range_text = " to ".join(dict.fromkeys(ends))
+    passes = low >= line - TOLERANCE if above else high <= line + TOLERANCE
+    fails = high < line - TOLERANCE if above else low > line + TOLERANCE
+    if passes or fails:
+        return passes, f"{subject} is {range_text}, {'below' if above else 'above'} {name} {line_text}"
+    return None, f"{subject} is {range_text}, with {name} {line_text} in between"
 
 
-def _apart(line: float, *values: float) -> list[str]:
-    """*values* in 4 digits and *line* in up to 6, or all in as many as it takes to tell them from *line*."""
+def _distinct_texts(line: float, *values: float) -> list[str]:
+    """Format *values* in 4 digits and *line* in up to 6, or with as many digits as needed to distinguish them from *line*."""
     digits = 4
     while digits < 17 and any(f"{value:.{digits}g}" == f"{line:.{digits}g}" for value in values if value != line):
         digits += 1

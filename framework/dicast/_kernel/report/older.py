@@ -1,4 +1,4 @@
-"""Documents of runs that older versions recorded, in the shape that they have now."""
+"""Documents of runs that older versions recorded, converted to the current form."""
 
 from __future__ import annotations
 
@@ -11,38 +11,40 @@ from ..values import BASES
 Document = Mapping[str, Any]
 
 _UNKNOWN = dict.fromkeys(("pass_rate", "passes", "ci_low", "ci_high", "ci_method", "basis"))
-"""The figures of a judge that older documents do not have."""
+"""Figures of a judge that older documents lack."""
 
 
 def current_document(done: Document) -> Document:
     """Return the document *done* of a run with ``gate``, ``undecided`` and ``labels`` as a new run would have them.
 
-    An older run without a gate section has a gate that looks at coverage alone; here it is None. The labels of an older run are not
-    known: ``labels`` has its score and its judges, with the figures that were recorded.
+    The document of an older run without a gate section has a gate on coverage alone; here it is None. The labels of an older run
+    are unknown: ``labels`` has its score and its judges, with the recorded figures.
     """
     if "undecided" in done:
         return done
     gate = done.get("gate")
     reasons = list(gate["reasons"]) if gate is not None and gate["passed"] is None else []
-    given = gate is not None and gate.get("given", not _is_usual(gate))
-    return {**done, "gate": gate if given else None, "undecided": reasons, "labels": _labels(done)}
+    is_explicit = gate is not None and gate.get("given", not _is_usual(gate))
+    return {**done, "gate": gate if is_explicit else None, "undecided": reasons, "labels": _labels(done)}
 
 
 def _is_usual(gate: Document) -> bool:
-    """Return whether *gate* is that of a file without one, in documents that do not state it."""
+    """Return True if *gate* is the default gate of a file without a gate section, in documents that do not state it."""
     clauses = gate.get("clauses", ())
-    return not clauses or all(one["rule"] == "min_coverage" and one["line"] == MIN_COVERAGE for one in clauses)
+    return not clauses or all(clause["rule"] == "min_coverage" and clause["line"] == MIN_COVERAGE for clause in clauses)
 
 
 def _labels(done: Document) -> dict[str, Document]:
     score = done.get("score")
-    own = (
+    score_label = (
         {}
         if score is None or "label" not in score
         else {score["label"]: {**score, "basis": _basis(score), **_counts(done)}}
     )
     judges = (done.get("judges") or {}).items()
-    return own | {label: {**_UNKNOWN, **_failed(judge), **judge} for label, judge in judges if label not in own}
+    return score_label | {
+        label: {**_UNKNOWN, **_failed(judge), **judge} for label, judge in judges if label not in score_label
+    }
 
 
 def _failed(judge: Document) -> Document:

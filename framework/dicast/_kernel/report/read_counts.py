@@ -1,4 +1,4 @@
-"""The counts of a run's input, as its document has them."""
+"""Counts of a run's input in the run's document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..values import ReadCounts
 from .fold import Report
 
 READ_WARNINGS = ("failed_records", "dropped_records", "marked_parts")
-"""The kinds of warnings about the input, which the summary has in one line of its own."""
+"""Kinds of warnings about the input; the summary has a separate line for them."""
 
 
 def read_document(report: Report, counts: ReadCounts | None) -> dict[str, Any]:
@@ -28,24 +28,17 @@ def read_document(report: Report, counts: ReadCounts | None) -> dict[str, Any]:
 
 
 def read_warnings(read: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return one warning for each way in which the judged subjects are not all that the input has."""
+    """Return one warning for each reason why the judged subjects are not the whole input."""
     warnings: list[dict[str, Any]] = []
     if failed := read["failed"]:
-        message = (
-            f"{failed:,} record{'s' * (failed != 1)} failed where {'they were' if failed != 1 else 'it was'} recorded"
-        )
-        warnings.append(
-            {
-                "kind": "failed_records",
-                "message": f"{message}; nothing was asked about {'them' if failed != 1 else 'it'}",
-                "records": failed,
-            }
-        )
+        subject = f"{failed:,} record was" if failed == 1 else f"{failed:,} records were"
+        message = f"{subject} recorded as failed and not judged"
+        warnings.append({"kind": "failed_records", "message": message, "records": failed})
     if dropped := read["dropped"]:
-        message = f"records of the input that gave no subject: {_listed(dropped)}"
+        message = f"input records without a subject: {_listed(dropped)}"
         warnings.append({"kind": "dropped_records", "message": message, "dropped": dropped})
     if marked := read["marked"]:
-        message = f"parts of the input that are not shown, markers replace them: {_listed(marked)}"
+        message = f"input parts replaced by markers: {_listed(marked)}"
         warnings.append({"kind": "marked_parts", "message": message, "marked": marked})
     return warnings
 
@@ -55,8 +48,8 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 
 def read_sum(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the sums of the members ``read`` of *documents*; ``records`` is None if one of them does not count them."""
-    parts = [done["read"] for done in documents if "read" in done]  # runs of earlier versions have none
+    """Return the sums of the members ``read`` of *documents*; ``records`` is None if any of the sources does not count records."""
+    parts = [done["read"] for done in documents if "read" in done]  # runs of older versions have none
     records = [part["records"] for part in parts]
     sums = {
         name: sum((Counter(part[name]) for part in parts), Counter[str]()) for name in ("subjects", "marked", "dropped")

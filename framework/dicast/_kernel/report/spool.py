@@ -1,4 +1,4 @@
-"""The scores of a run, kept in a file for the statistics that need all of them."""
+"""Scores of a run in a temporary file, for statistics over all of them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ BATCH = 2000
 
 
 class ScoreFile:
-    """Scores with their sessions, for the statistics that need all of them at once.
+    """Scores with their sessions, for statistics that need all scores at once.
 
-    *spared* counts the subjects that have no score because the proxies kept them from it.
+    *spared* counts the subjects without a score because the proxies held them back.
     """
 
     def __init__(self) -> None:
@@ -23,40 +23,40 @@ class ScoreFile:
         self.count = self.spared = 0
 
     def add(self, scores: Sequence[tuple[str | None, float]]) -> None:
-        """Keep *scores*, each with its session."""
+        """Store *scores*, each with its session."""
         self.count += len(scores)
-        self._keep(scores)
+        self._store(scores)
 
     def spare(self, sessions: Sequence[str | None]) -> None:
-        """Count subjects of these *sessions* that the proxies kept from being scored."""
+        """Count subjects of these *sessions* that the proxies held back from a score."""
         self.spared += len(sessions)
-        self._keep([(session, None) for session in sessions])
+        self._store([(session, None) for session in sessions])
 
-    def _keep(self, rows: Sequence[tuple[str | None, float | None]]) -> None:
+    def _store(self, rows: Sequence[tuple[str | None, float | None]]) -> None:
         self._waiting += rows
         if len(self._waiting) >= BATCH:
             self._flush()
 
     def ascending(self, start: int, stop: int) -> list[float]:
-        """The scores of ranks *start* to *stop* (exclusive, from 0), lowest first."""
+        """Return the scores of ranks *start* to *stop* (exclusive, from 0), lowest first."""
         self._flush()
         query = "SELECT score FROM scores WHERE score IS NOT NULL ORDER BY score LIMIT ? OFFSET ?"
         return [score for (score,) in self._database.execute(query, (max(0, stop - start), start))]
 
     def trimmed(self, cut: int) -> float:
-        """The mean without the *cut* lowest and the *cut* highest; exact, and rounded once (:func:`statistics.mean`)."""
+        """Return the mean without the *cut* lowest and the *cut* highest scores; exact, rounded once (:func:`statistics.mean`)."""
         self._flush()
         every = "SELECT score FROM scores WHERE score IS NOT NULL"
         ranked = "SELECT score FROM scores WHERE score IS NOT NULL ORDER BY score LIMIT ? OFFSET ?"
-        query = ranked if cut else every  # sorting takes longer than adding up
+        query = ranked if cut else every  # sorting takes longer than summing
         rows = self._database.execute(query, (self.count - 2 * cut, cut) if cut else ())
         return float(statistics.mean(score for (score,) in rows))
 
     def cluster_residuals(self, mean: float, spared: float | None = None) -> tuple[int, float]:
-        """How many clusters there are, and the sum of squares of each one's summed residuals.
+        """Return the number of clusters, and the sum of squares of the clusters' summed residuals.
 
-        Scores of one session are a cluster; a score without a session is a cluster of its own. Subjects that were spared are left
-        out, or count as if each had the score *spared*.
+        The scores of one session are a cluster; a score without a session is a cluster by itself. Spared subjects are left out, or
+        counted with the score *spared*.
         """
         self._flush()
         sessions = self._database.execute(
@@ -72,24 +72,24 @@ class ScoreFile:
         return clusters, squares
 
     def _flush(self) -> None:
-        self._database.execute("BEGIN")  # else each row is a transaction of its own
+        self._database.execute("BEGIN")  # one transaction for all rows
         self._database.executemany("INSERT INTO scores VALUES (?, ?)", self._waiting)
         self._database.execute("COMMIT")
         self._waiting.clear()
 
 
 Clusters = tuple[int, int, int, int]
-"""So many subjects share a session, so many of them pass, so many are open, and there are so many sessions like this one."""
+"""Number of subjects in a session, of those that pass, of those that are open, and number of such sessions."""
 
 
 class Passes:
-    """The numbers of subjects that pass, that do not, and that are open; how they share sessions is kept in a file."""
+    """Numbers of subjects that pass, that do not pass, and that are open. Their sessions are kept in a temporary file."""
 
     def __init__(self) -> None:
         self._lone, self._lone_passed, self._lone_open = 0, 0, 0
-        self._gone, self._gone_passed, self._gone_open = 0, 0, 0
+        self._stored, self._stored_passed, self._stored_open = 0, 0, 0
         self._session: str | None = None
-        self._here, self._here_passed, self._here_open = 0, 0, 0
+        self._current, self._current_passed, self._current_open = 0, 0, 0
         self._waiting: list[tuple[str | None, int, int, int]] = []
         self._database: sqlite3.Connection | None = None
 
@@ -112,27 +112,27 @@ class Passes:
         if session != self._session:
             self._leave()
             self._session = session
-        self._here += 1
-        self._here_passed += answer is True
-        self._here_open += answer is None
+        self._current += 1
+        self._current_passed += answer is True
+        self._current_open += answer is None
 
     @property
     def count(self) -> int:
-        """The number of all subjects, open ones included."""
-        return self._lone + self._gone + self._here
+        """The number of all subjects, including open subjects."""
+        return self._lone + self._stored + self._current
 
     @property
     def passed(self) -> int:
         """The number of subjects that pass."""
-        return self._lone_passed + self._gone_passed + self._here_passed
+        return self._lone_passed + self._stored_passed + self._current_passed
 
     @property
     def open(self) -> int:
         """The number of open subjects."""
-        return self._lone_open + self._gone_open + self._here_open
+        return self._lone_open + self._stored_open + self._current_open
 
     def clusters(self) -> Iterator[Clusters]:
-        """Yield the sessions, equal ones together; a subject without a session is one of its own."""
+        """Yield the sessions, equal sessions grouped; a subject without a session is a session by itself."""
         yield 1, 1, 0, self._lone_passed
         yield 1, 0, 1, self._lone_open
         yield 1, 0, 0, self._lone - self._lone_passed - self._lone_open
@@ -146,13 +146,13 @@ class Passes:
             )
 
     def _leave(self) -> None:
-        """Store the counts of the current session; the session may come again."""
-        if self._here:
-            self._waiting.append((self._session, self._here, self._here_passed, self._here_open))
-            self._gone += self._here
-            self._gone_passed += self._here_passed
-            self._gone_open += self._here_open
-            self._session, self._here, self._here_passed, self._here_open = None, 0, 0, 0
+        """Store the counts of the current session. The session may appear again."""
+        if self._current:
+            self._waiting.append((self._session, self._current, self._current_passed, self._current_open))
+            self._stored += self._current
+            self._stored_passed += self._current_passed
+            self._stored_open += self._current_open
+            self._session, self._current, self._current_passed, self._current_open = None, 0, 0, 0
         if len(self._waiting) >= BATCH:
             self._flush()
 

@@ -1,4 +1,4 @@
-"""The figures that need all scores: the configured aggregation, and the confidence interval."""
+"""Figures that need all scores: the configured aggregation, and the confidence intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..values.passes import TOLERANCE
 from .spool import Passes, ScoreFile
 
 Cluster = tuple[int, int, int]
-"""So many subjects share a session, so many of them pass, and there are so many sessions like this one."""
+"""Number of subjects in a session, of those that pass, and number of such sessions."""
 
 Z_95 = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
@@ -23,14 +23,14 @@ RAW_CI_METHOD = CI_METHOD.partition(", clipped")[0]
 CI_METHOD_NO_VARIANCE = (
     "rule of three, 95 %: no variance seen, so a share of at most 1-0.05^(1/g) of g sessions or subjects deviates"
 )
-"""The method where all g clusters have the same mean: a normal interval would be a point."""
+"""Method if all g clusters have the same mean; a normal interval would be a point."""
 
 RATE_METHOD = "Wilson, 95 %"
 RATE_METHOD_CLUSTERED = "Wilson, 95 %, n divided by the design effect of sessions"
 
 
 class Interval(NamedTuple):
-    """The ends of a 95 % interval, and the method that made it."""
+    """Ends of a 95 % interval, and its method."""
 
     low: float
     high: float
@@ -38,7 +38,7 @@ class Interval(NamedTuple):
 
 
 def aggregate_all(scores: ScoreFile, method: Aggregation) -> float | None:
-    """Bring all *scores* to one number, as :func:`~dicast._kernel.values.aggregation.aggregate` does for a few; None without any."""
+    """Aggregate all *scores* to one number, as :func:`~dicast._kernel.values.aggregation.aggregate` does for a few; None without scores."""
     count = scores.count
     if not count:
         return None
@@ -61,23 +61,23 @@ def _median(scores: ScoreFile) -> float:
 def confidence_interval(scores: ScoreFile, mean: float, *, bounded: bool = True) -> Interval | None:
     """Return the 95 % interval of *mean*; None below two clusters. Without *bounded* it may leave [0, 1].
 
-    Where no cluster's mean differs from *mean*, the interval is that of :func:`without_variance`; a scale without bounds has none then.
+    If every cluster's mean equals *mean*, return the interval of :func:`without_variance`, or None on an unbounded scale.
 
     The variance of the mean is ``g/(g-1) * sum(residuals of a cluster)^2 / n^2`` over the g clusters (the sandwich estimator
-    with the usual small-sample factor; Cameron and Miller 2015, eq. 12, for a mean). Subjects that were spared are left out.
+    with the usual small-sample factor; Cameron and Miller 2015, eq. 12, for a mean). Spared subjects are left out.
     """
     return _interval(scores.count, mean, scores.cluster_residuals(mean), bounded=bounded)
 
 
 def possible_means(scores: ScoreFile, mean: float) -> tuple[tuple[float, float | None], tuple[float, float | None]]:
-    """What the mean would be if every subject that was spared had a score of 0, and of 1, each with the end of its interval."""
+    """Return the mean if every spared subject had a score of 0, and of 1, each with the outer end of its interval."""
     count = scores.count + scores.spared
-    found = []
+    means = []
     for spared in (0.0, 1.0):
-        whole = (mean * scores.count + spared * scores.spared) / count
-        interval = _interval(count, whole, scores.cluster_residuals(whole, spared), bounded=True)
-        found.append((whole, None if interval is None else interval.high if spared else interval.low))
-    return found[0], found[1]
+        total_mean = (mean * scores.count + spared * scores.spared) / count
+        interval = _interval(count, total_mean, scores.cluster_residuals(total_mean, spared), bounded=True)
+        means.append((total_mean, None if interval is None else interval.high if spared else interval.low))
+    return means[0], means[1]
 
 
 def _interval(count: int, mean: float, residuals: tuple[int, float], *, bounded: bool) -> Interval | None:
@@ -92,36 +92,36 @@ def _interval(count: int, mean: float, residuals: tuple[int, float], *, bounded:
 
 
 def without_variance(mean: float, clusters: int) -> Interval:
-    """Return the 95 % interval of a *mean* in [0, 1] that each of so many *clusters* has.
+    """Return the 95 % interval of a *mean* in [0, 1] that all *clusters* share.
 
-    Had a share q of all clusters another mean, none of g would show it with probability ``(1-q)^g``. So with 95 % confidence q is at
-    most ``1-0.05^(1/g)``, about 3/g (the rule of three; Hanley and Lippman-Hand, JAMA 249, 1983, 1743-1745). That share may have any
-    mean from 0 to 1.
+    If a share q of all clusters had another mean, none of g clusters would show it with probability ``(1-q)^g``. So with 95 %
+    confidence q is at most ``1-0.05^(1/g)``, about 3/g (the rule of three; Hanley and Lippman-Hand, JAMA 249, 1983, 1743-1745).
+    That share may have any mean from 0 to 1.
     """
     share = -math.expm1(math.log(0.05) / clusters)
     return Interval(mean * (1 - share), mean + (1 - mean) * share, CI_METHOD_NO_VARIANCE)
 
 
 def pass_rate(passes: Passes) -> dict[str, object] | None:
-    """Return the share of subjects that pass, of those with a verdict, with its 95 % interval; None without any subject.
+    """Return the pass rate among subjects with a verdict, with its 95 % interval; None without any subject.
 
-    ``value`` is None where all subjects are open; ``open`` is their number. The interval is :func:`rate_interval`'s.
+    ``value`` is None if all subjects are open; ``open`` is their number. The interval is computed by :func:`rate_interval`.
     """
     n = passes.count - passes.open
     if not passes.count:
         return None
-    found = rate_interval((size - left, passed, times) for size, passed, left, times in passes.clusters())
-    low, high, method = found or (None, None, None)
+    interval = rate_interval((size - open_, passed, times) for size, passed, open_, times in passes.clusters())
+    low, high, method = interval or (None, None, None)
     rate = passes.passed / n if n else None
     counts = {"passed": passes.passed, "n": n, "open": passes.open}
     return {"value": rate, **counts, "ci_low": low, "ci_high": high, "ci_method": method}
 
 
 def pass_rate_bounds(passes: Passes) -> tuple[tuple[float, float | None], tuple[float, float | None]]:
-    """Return the pass rate of all subjects, open ones not passed and then passed, each with the end of its interval away from the other."""
+    """Return the pass rate of all subjects with open subjects failed, and with open subjects passed, each with the outer end of its interval."""
     clusters, count = list(passes.clusters()), passes.count
     least = rate_interval((size, passed, times) for size, passed, _, times in clusters)
-    most = rate_interval((size, passed + left, times) for size, passed, left, times in clusters)
+    most = rate_interval((size, passed + open_, times) for size, passed, open_, times in clusters)
     low, high = passes.passed / count, (passes.passed + passes.open) / count
     return (low, least and least.low), (high, most and most.high)
 
@@ -129,28 +129,28 @@ def pass_rate_bounds(passes: Passes) -> tuple[tuple[float, float | None], tuple[
 def rate_interval(clusters: Iterable[Cluster]) -> Interval | None:
     """Return the 95 % interval of a rate; None below two sessions.
 
-    The interval is Wilson's (Journal of the American Statistical Association 22, 1927, 209-212). Where subjects share a session, n
-    in it is the effective sample size ``n / deff`` (Franco, Little, Louis and Slud, Journal of Survey Statistics and Methodology
+    The interval is Wilson's (Journal of the American Statistical Association 22, 1927, 209-212). If subjects share a session, its n is
+    the effective sample size ``n / deff`` (Franco, Little, Louis and Slud, Journal of Survey Statistics and Methodology
     7, 2019, 334-364), with Kish's design effect: the clustered variance of the rate, by the formula of :func:`confidence_interval`,
-    over ``p(1-p)/n``, and 1 at least. Where all pass, or none, there is no variance to go by, and subjects of one session count as if
-    they could not differ: ``deff = sum(size^2) / n``.
+    over ``p(1-p)/n``, and at least 1. If all pass, or none, the variance is zero, and subjects of one session count as
+    equal: ``deff = sum(size^2) / n``.
     """
-    known = [cluster for cluster in clusters if cluster[0] and cluster[2]]
-    n = sum(size * times for size, _, times in known)
-    passed = sum(here * times for _, here, times in known)
-    squares = sum(size * size * times for size, _, times in known)
-    effective = float(n) if squares == n else _effective(n, passed, squares, known)
+    decided = [cluster for cluster in clusters if cluster[0] and cluster[2]]
+    n = sum(size * times for size, _, times in decided)
+    passed = sum(passed_here * times for _, passed_here, times in decided)
+    squares = sum(size * size * times for size, _, times in decided)
+    effective = float(n) if squares == n else _effective(n, passed, squares, decided)
     if not effective:
         return None
     return Interval(*_wilson(passed / n, effective), RATE_METHOD if squares == n else RATE_METHOD_CLUSTERED)
 
 
 def _effective(n: int, passed: int, squares: int, clusters: Iterable[Cluster]) -> float | None:
-    """The effective sample size; None below two clusters."""
+    """Return the effective sample size; None below two clusters."""
     count, residuals = 0, 0
-    for size, here, times in clusters:
+    for size, passed_here, times in clusters:
         count += times
-        residuals += times * (n * here - size * passed) ** 2
+        residuals += times * (n * passed_here - size * passed) ** 2
     if count < 2:
         return None
     if passed in (0, n):

@@ -1,4 +1,4 @@
-"""What a run notes of its labels and subjects as events pass, in memory that does not grow with them."""
+"""Running sums over the labels and subjects of a run, in constant memory."""
 
 from __future__ import annotations
 
@@ -15,28 +15,31 @@ from .spool import Passes, ScoreFile
 
 @define
 class ExactSum:
-    """A sum of floats that loses nothing: as :func:`math.fsum`, without keeping them."""
+    """Exact sum of floats: the same result as :func:`math.fsum`, without storing the values."""
 
     _units: int = 0
 
     def add(self, values: Iterable[float]) -> None:
-        """Add *values*, which are finite; those that are equal are added once, times their number."""
+        """Add finite *values*; equal values are added once, multiplied by their number."""
         for value, times in Counter(values).items():
             numerator, denominator = value.as_integer_ratio()
             self._units += numerator * times << (_FINEST + 1 - denominator.bit_length())
 
     def over(self, count: int) -> float | None:
-        """The sum divided by *count*, rounded once, so that a mean lies between what was added; None for a count of 0."""
+        """Return the sum divided by *count*, rounded once, so that a mean lies within the range of the values; None for a count of 0."""
         return self._units / (count << _FINEST) if count else None
 
 
 _FINEST = 1074
-"""The smallest float above 0 is 2 to the power of minus this."""
+"""Negated exponent of the smallest float above 0, a power of 2."""
 
 
 @define
 class Tally:
-    """Running sums over the verdicts of one label; *bases* counts what its scores rest on, *calibrated* those that a calibration has kept."""
+    """Running sums over the verdicts of one label.
+
+    *bases* counts the scores by basis; *calibrated* counts the scores that a calibrated cascade kept.
+    """
 
     scored: int = 0
     failed: int = 0
@@ -52,12 +55,12 @@ class Tally:
     passes: Passes = field(factory=Passes)
     bases: Counter[Basis] = field(factory=Counter)
     calibrated: int = 0
-    held: int = 0
+    held_back: int = 0
     lowest: float = math.inf
     highest: float = -math.inf
 
     def add(self, verdicts: Sequence[Event], *, raw: bool = False) -> list[float | None]:
-        """Count ``eval.completed`` events, 1 or more; return their scores, or their *raw* values.
+        """Count one or more ``eval.completed`` events; return their scores, or their *raw* values.
 
         A raw value is None if the proxies held the subject back.
         """
@@ -67,7 +70,7 @@ class Tally:
         self.kinds.update([event.subject_kind for event in verdicts])
         values = [score for score in scores if score is not None]
         self.add_scores(values)
-        self.held += len(scores) - len(values)
+        self.held_back += len(scores) - len(values)
         self.lowest, self.highest = min(self.lowest, *values, math.inf), max(self.highest, *values, -math.inf)
         self.confidence.add([payload["confidence"] for payload in payloads])
         self.bases.update(
@@ -78,8 +81,10 @@ class Tally:
         )
         self.calibrated += sum([payload.get("calibrated") is True for payload in payloads])
         signals = [payload["signals"] for payload in payloads]
-        self.escalated += sum([said.get("escalated") is True for said in signals])
-        self.fallbacks.update([str(said["escalation_skipped"]) for said in signals if "escalation_skipped" in said])
+        self.escalated += sum([signal.get("escalated") is True for signal in signals])
+        self.fallbacks.update(
+            [str(signal["escalation_skipped"]) for signal in signals if "escalation_skipped" in signal]
+        )
         return scores
 
     def add_scores(self, scores: Sequence[float]) -> None:
@@ -88,19 +93,19 @@ class Tally:
         self.score.add(scores)
 
     def mean(self) -> float | None:
-        """The mean score, or None without any."""
+        """Return the mean score; None without scores."""
         return self.score.over(self.scored)
 
     def mean_confidence(self) -> float | None:
-        """The mean confidence, or None without any."""
-        return self.confidence.over(self.scored + self.held)
+        """Return the mean confidence; None without scores."""
+        return self.confidence.over(self.scored + self.held_back)
 
     def basis(self) -> Basis | None:
-        """The weakest basis of the scores, or None without any."""
+        """Return the weakest basis of the scores; None without scores."""
         return weakest(self.bases) if self.bases else None
 
     def by_basis(self) -> dict[Basis, int]:
-        """How many scores rest on what, the strongest first."""
+        """Return the number of scores for each basis, the strongest first."""
         return {basis: self.bases[basis] for basis in BASES if basis in self.bases}
 
 
@@ -109,7 +114,7 @@ FAILURES_NAMED = 10
 
 @define
 class Rows:
-    """What became of the rows that a task or an extractor made records of, and the *failures* of the first that have none."""
+    """Counts of the rows that a task or an extractor made records from, and the first *failures* among them."""
 
     count: int = 0
     failed: int = 0
@@ -125,7 +130,7 @@ class Rows:
             self._retry(retry, failed=False)
 
     def fail(self, event: Event) -> None:
-        """Count a row that has no record."""
+        """Count a row without a record."""
         self.failed += 1
         if isinstance(retry := event.payload.get("retry"), Mapping):
             self._retry(retry, failed=True)
@@ -135,20 +140,20 @@ class Rows:
 
     def _retry(self, retry: Mapping[str, object], *, failed: bool) -> None:
         self._tried = True
-        attempts, most = (retry.get(name) for name in ("attempts", "max_attempts"))
-        if isinstance(attempts, int):  # a task may say of a failure what it likes
+        attempts, limit = (retry.get(name) for name in ("attempts", "max_attempts"))
+        if isinstance(attempts, int):  # a task may record any value
             self._retries += max(attempts - 1, 0)
-            self._exhausted += failed and (not isinstance(most, int) or attempts >= most)
+            self._exhausted += failed and (not isinstance(limit, int) or attempts >= limit)
 
     def retry_summary(self) -> dict[str, int] | None:
-        """How often rows were asked for; None where each came, or failed, at once."""
-        told = {"total_requests": self.count + self.failed, "total_retries": self._retries}
-        return told | {"exhausted": self._exhausted} if self._tried else None
+        """Return the number of requests and retries for rows; None if no row reports retries."""
+        summary = {"total_requests": self.count + self.failed, "total_retries": self._retries}
+        return summary | {"exhausted": self._exhausted} if self._tried else None
 
 
 @define
 class Group:
-    """The terminal events of one subject, one a label, which stand together in the stream."""
+    """Terminal events of one subject, one for each label. They are adjacent in the stream."""
 
     key: tuple[str | None, str | None]
     labels: set[str] = field(factory=set)
@@ -160,9 +165,9 @@ class Group:
 
 @define
 class Watched:
-    """All that is known of a label that the run's score, or a clause of its gate, is about.
+    """Data of a label that the run's score or a clause of its gate uses.
 
-    *flagged* is False as long as nothing says which subjects pass, as it may be with a criterion or a raw label.
+    *flagged* is False while nothing states which subjects pass, which is possible for a criterion or a raw label.
     """
 
     subjects: int = 0
@@ -173,17 +178,17 @@ class Watched:
     def add(
         self, sessions: Sequence[str | None], scores: Sequence[float | None], passed: Sequence[bool | None]
     ) -> None:
-        """Count subjects with their sessions and whether they *passed*; a failed one has no score and is open."""
+        """Count subjects with their sessions and whether they *passed*. A failed subject has no score and is open."""
         self.passes.add(sessions, passed)
         self.scores.add([(at, score) for at, score in zip(sessions, scores, strict=True) if score is not None])
 
     def coverage(self) -> float | None:
-        """The share of subjects that have a score, or were kept from one by the proxies; None without any."""
+        """Return the share of subjects with a score, or held back from one by the proxies; None without subjects."""
         count = self.passes.count
         return (self.scores.count + self.scores.spared) / count if count else None
 
     def add_record(self, session: str | None, metrics: Any, criterion: str) -> float | None:
-        """Count a record's *metrics* for a *criterion*, and return its score; None without a finite number. A failed record has none."""
+        """Count a record's *metrics* for a *criterion* and return its score; None without a finite number. Pass empty *metrics* for a failed record."""
         self.subjects += 1
         scores, flags = (metrics.get(key) or {} for key in ("scores", "score_flags"))
         score: Any = scores.get(criterion)
