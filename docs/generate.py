@@ -140,7 +140,7 @@ def members() -> str:
     lines = [
         "# Optional members",
         "",
-        "What a component may have beside the methods of its kind ([hooks](hooks.md)). `dicast.optional` has protocols for them, with which a type",
+        "Optional members of a component, in addition to the methods of its kind ([hooks](hooks.md)). `dicast.optional` has protocols for them, with which a type",
         "checker compares a class: `HasEstimate` for `estimate`, and so on. A class need not inherit from it. A ledger may also keep leases, as `dicast.Leasing` says.",
         "",
         *table(("member", "of", "protocol", ""), sorted(member for text in texts for member in optional_members(text))),
@@ -196,8 +196,9 @@ def optional_members(source: str) -> Iterator[tuple[str, str, str, str]]:
             kinds = (ast.get_docstring(protocol) or "").rstrip(".").lower()
             for member in protocol.body:
                 if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef):
-                    given = ", ".join(one.arg for one in member.args.args[1:])
-                    shown = member.name if member.decorator_list else f"{member.name}({given})"
+                    parameters = [*member.args.posonlyargs, *member.args.args][1:]
+                    arguments = ", ".join(parameter.arg for parameter in parameters)
+                    shown = member.name if member.decorator_list else f"{member.name}({arguments})"
                     said = markdown(ast.get_docstring(member) or "").replace("|", "\\|")
                     yield f"`{shown}`", kinds, f"`{protocol.name}`", said
 

@@ -1,6 +1,6 @@
 """dicast judges the output of language models and agents: cheap checks first, an expensive judge only where it matters.
 
-Everything a plugin or a program needs is here; ``dicast.testing`` has the kit for a plugin's own tests.
+This package has the API for programs and plugins. Building blocks for plugins are in ``dicast.toolkit``; ``dicast.testing`` has the test kit.
 """
 
 from __future__ import annotations

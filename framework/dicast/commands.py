@@ -1,4 +1,4 @@
-"""For a plugin's sub-commands (entry-point group ``dicast.commands``): what they share with ``dicast run``. Imports click."""
+"""Functions that a plugin's sub-commands (entry-point group ``dicast.commands``) share with ``dicast run``. Imports click."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("card_digest", "label_fingerprint"), "_kernel.report.card"),
     "pipeline_text": "_kernel.api.judges",
 }
-"""Names whose module is imported when they are first asked for: it brings along all that a run needs."""
+"""Names whose module is imported on first use, because it imports everything that a run needs."""
 
 __all__ = [
     "as_json",
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The names of :data:`_ON_FIRST_USE`."""
+    """Return a name of :data:`_ON_FIRST_USE`."""
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_ON_FIRST_USE[name]}", "dicast"), name)

@@ -1,7 +1,7 @@
-"""What components may have beside the methods of their kind, as protocols for type checkers. docs/reference/members.md is made of this module."""
+"""Optional members of components in addition to the methods of their kind, as protocols for type checkers. docs/reference/members.md is generated from this module."""
 
-# ruff: noqa: PLC0414  # an alias says that the name is offered here
-# None need be inherited from. ``checked: type[HasEstimate] = MyMetric`` lets a type checker compare.
+# ruff: noqa: PLC0414  # an alias marks a name as exported
+# Components need not inherit from them. ``checked: type[HasEstimate] = MyMetric`` lets a type checker compare.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -31,28 +31,28 @@ class HasOpen(Protocol):
     """Any kind."""
 
     def open(self, run: RunContext) -> AbstractAsyncContextManager[Any]:
-        """Gives the live object, which has the methods of the kind; it is entered and left once a run. Without it the component is its own live object."""
+        """Return a context manager that yields the live object, which has the methods of the kind; a run enters and leaves it once. Without it, the component is its own live object."""
 
 
 class HasReads(Protocol):
     """Any kind."""
 
     def reads(self, base: Path) -> Mapping[str, Path | str]:
-        """What it reads beside its options, by a name for each: a path enters the fingerprint by its content, a text as it is. *base* is the pipeline file's folder. Without it, nothing."""
+        """Return the inputs that it reads in addition to its options, by name: a path enters the fingerprint by its content, a text unchanged. *base* is the pipeline file's folder. Without it, nothing."""
 
 
 class HasAssumptions(Protocol):
     """Metrics, judges, tasks, chat models."""
 
     def assumptions(self) -> Sequence[str]:
-        """The values that it assumes for options that the file does not have, one sentence each, for the summary. Without it, none."""
+        """Return the values that it assumes for options missing from the file, one sentence each, for the summary. Without it, none."""
 
 
 class HasEstimate(Protocol):
     """Metrics, judges, tasks, chat models."""
 
-    def estimate(self, asked: Any) -> Cost:
-        """What one call may cost at most, of the subject that is asked about, or of the request to a chat model. Without it, nothing."""
+    def estimate(self, subject_or_request: Any, /) -> Cost:
+        """Return the highest cost of one call for a subject, or for a request to a chat model. Without it, nothing."""
 
 
 class HasDefaultTimeout(Protocol):
@@ -60,7 +60,7 @@ class HasDefaultTimeout(Protocol):
 
     @property
     def default_timeout(self) -> float | None:
-        """Seconds that one call may take where the slot has no ``timeout``. Without it 60 for a ``def`` and 600 for an ``async def``."""
+        """Limit of one call in seconds if the slot has no ``timeout``. Without it, 60 for a ``def`` and 600 for an ``async def``."""
 
 
 class HasDefaultPassAt(Protocol):
@@ -68,7 +68,7 @@ class HasDefaultPassAt(Protocol):
 
     @property
     def default_pass_at(self) -> float:
-        """The score with which a subject passes where the slot has no ``pass_at``. Without it, 0.5."""
+        """Least score with which a subject passes if the slot has no ``pass_at``. Without it, 0.5."""
 
 
 class HasNeedsOutput(Protocol):
@@ -76,7 +76,7 @@ class HasNeedsOutput(Protocol):
 
     @property
     def needs_output(self) -> bool | Literal["always"]:
-        """False where it judges something else than the output; ``"always"`` where trace events do not stand in for one. Without it, True."""
+        """False if it judges something other than the output; ``"always"`` if trace events cannot replace an output. Without it, True."""
 
 
 class HasKeepsTexts(Protocol):
@@ -84,7 +84,7 @@ class HasKeepsTexts(Protocol):
 
     @property
     def keeps_texts(self) -> bool:
-        """True where its signals or messages hold what others wrote: its verdicts are recorded as ``user_controlled``. Without it, False."""
+        """True if its signals or messages contain text of users: its verdicts are recorded as ``user_controlled``. Without it, False."""
 
 
 class HasNeedsRange(Protocol):
@@ -92,7 +92,7 @@ class HasNeedsRange(Protocol):
 
     @property
     def needs_range(self) -> bool:
-        """True where the answers are any numbers: the slot's ``range`` maps them to [0, 1], and without a ``range`` they stay raw. Without it, False."""
+        """True if its answers are any numbers: the slot's ``range`` maps them to [0, 1], and without a ``range`` they stay raw. Without it, False."""
 
 
 class HasLowerIsBetter(Protocol):
@@ -100,7 +100,7 @@ class HasLowerIsBetter(Protocol):
 
     @property
     def lower_is_better(self) -> bool:
-        """True where the lowest number of the slot's ``range`` scores 1, and the highest 0; the slot must have a ``range``. Without it, False."""
+        """True if the lowest number of the slot's ``range`` scores 1 and the highest 0; the slot must have a ``range``. Without it, False."""
 
 
 class HasScoreBatch(Protocol):
@@ -109,7 +109,7 @@ class HasScoreBatch(Protocol):
     def score_batch(
         self, subjects: Sequence[Subject]
     ) -> Sequence[Score | Failure] | Awaitable[Sequence[Score | Failure]]:
-        """An answer for each of the subjects that are under way at the same time, in their order. Where it raises, each is asked about alone."""
+        """Return an answer for each of the subjects in progress, in their order. If it raises, the metric is called for each subject alone."""
 
 
 class HasAccepts(Protocol):
@@ -117,7 +117,7 @@ class HasAccepts(Protocol):
 
     @property
     def accepts(self) -> Sequence[str]:
-        """The kinds of subjects that it judges. Without it, or empty, any."""
+        """Kinds of subjects that it judges. Without it, or empty, any kind."""
 
 
 class HasChildren(Protocol):
@@ -125,7 +125,7 @@ class HasChildren(Protocol):
 
     @property
     def children(self) -> str | None:
-        """An option: the label of the judge whose verdicts on the subject's parts it is given. Where it is null, the last judge before it that judges the parts."""
+        """An option: the label of the judge whose verdicts on the subject's parts it receives. If null, the last judge before it that judges the parts."""
 
 
 class HasFallback(Protocol):
@@ -133,7 +133,7 @@ class HasFallback(Protocol):
 
     @property
     def fallback(self) -> Judge | None:
-        """The judge that is asked in its place when a cap leaves no room for it. Without it the subject fails."""
+        """The judge that is asked in its place if a cap leaves too little budget. Without it, the subject fails."""
 
 
 class HasStages(Protocol):
@@ -141,7 +141,7 @@ class HasStages(Protocol):
 
     @property
     def stages(self) -> Sequence[Judge]:
-        """The judges that it asks one after the other, from cheap to dear: ``dicast plan`` wants a larger pilot then."""
+        """The judges that it asks one after the other, from cheap to expensive: ``dicast plan`` then requires a larger pilot."""
 
 
 class HasJudgeKind(Protocol):
@@ -149,7 +149,7 @@ class HasJudgeKind(Protocol):
 
     @property
     def judge_kind(self) -> str:
-        """What is planned as the verdict's ``judge_kind``. Without it, ``evaluator``."""
+        """The planned ``judge_kind`` of its verdicts. Without it, ``evaluator``."""
 
 
 class HasRubric(Protocol):
@@ -157,14 +157,14 @@ class HasRubric(Protocol):
 
     @property
     def rubric(self) -> Rubric | None:
-        """The rubric that it judges by, most often an option. Without it, one with the component's name and version."""
+        """The rubric of its judgments, usually an option. Without it, a rubric with the component's name and version."""
 
 
 class HasRubricFor(Protocol):
     """Judges."""
 
     def rubric_for(self, kind: str) -> Rubric:
-        """The rubric for subjects of *kind*, where it depends on the kind."""
+        """Return the rubric for subjects of *kind*, if it depends on the kind."""
 
 
 class HasLookahead(Protocol):
@@ -172,11 +172,11 @@ class HasLookahead(Protocol):
 
     @property
     def lookahead_messages(self) -> int:
-        """How many later messages a turn waits for before it is judged, while its session goes on. Without it, 0."""
+        """Number of later messages that a turn waits for before it is judged, while its session goes on. Without it, 0."""
 
     @property
     def lookahead_hours(self) -> float:
-        """How many hours without a message are enough. Without it, 0."""
+        """Number of hours without a message after which it stops waiting. Without it, 0."""
 
 
 class HasKinds(Protocol):
@@ -184,14 +184,14 @@ class HasKinds(Protocol):
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The kinds of subjects that it yields. Without it, or empty, it does not say."""
+        """Kinds of subjects that it yields. Without it, or empty, unknown."""
 
 
 class HasCheck(Protocol):
     """Sources; on the live object."""
 
     def check(self) -> str | Awaitable[str]:
-        """Reads all input before anything is judged, raises :class:`~dicast.DataError` with every bad line, and returns a digest of the data. Without it ids are compared while they are read."""
+        """Read all input before a subject is judged, raise :class:`~dicast.DataError` with every bad line, and return a digest of the data. Without it, ids are compared while subjects are read."""
 
 
 class HasTotal(Protocol):
@@ -199,7 +199,7 @@ class HasTotal(Protocol):
 
     @property
     def total(self) -> int | None:
-        """After the check, how many subjects there are. Without it, or None, that is not known."""
+        """Number of subjects, after the check. Without it, or None, unknown."""
 
 
 class HasNoOutput(Protocol):
@@ -207,14 +207,14 @@ class HasNoOutput(Protocol):
 
     @property
     def no_output(self) -> Problem | None:
-        """After the check, why no subject has an output; the run is refused where outputs are judged and none are made. Without it, or None, some may have one."""
+        """The reason why no subject has an output, after the check; the run is refused if outputs are judged and no task makes them. Without it, or None, subjects may have outputs."""
 
 
 class HasReadCounts(Protocol):
     """Sources; on the live object."""
 
     def read_counts(self) -> ReadCounts:
-        """The counts of the newest pass of ``subjects``, so far: the run's document has them as ``read``. A live source that is taken up continues with the counts that it recorded. Without it ``read`` has the counts of subjects alone."""
+        """Return the counts of the newest pass of ``subjects`` so far: the run's document has them as ``read``. A live source that is resumed continues with its recorded counts. Without it, ``read`` counts subjects alone."""
 
 
 class HasLive(Protocol):
@@ -222,7 +222,7 @@ class HasLive(Protocol):
 
     @property
     def live(self) -> bool:
-        """True where it waits for what is still to happen, and yields a subject when it is due. Without it, False."""
+        """True if it waits for future data, and yields a subject when it is due. Without it, False."""
 
 
 class HasOrdered(Protocol):
@@ -230,7 +230,7 @@ class HasOrdered(Protocol):
 
     @property
     def ordered(self) -> bool:
-        """False where a live source's subjects have nothing to do with each other: each is recorded as soon as it is judged. Without it, True."""
+        """False if a live source's subjects are independent: each is recorded as soon as it is judged. Without it, True."""
 
 
 class HasPauses(Protocol):
@@ -238,7 +238,7 @@ class HasPauses(Protocol):
 
     @property
     def pauses(self) -> bool:
-        """True where its end is not the run's: the next process takes the run up. Without it, False."""
+        """True if the end of the source is not the end of the run: the next process resumes the run. Without it, False."""
 
 
 class HasLevels(Protocol):
@@ -246,18 +246,18 @@ class HasLevels(Protocol):
 
     @property
     def security_level(self) -> str | None:
-        """A text that every record carries: how secret it is. Without it, none."""
+        """A text in every record: the security level of its data. Without it, none."""
 
     @property
     def determinism_level(self) -> str | None:
-        """A text that every record carries: how sure it is to come out the same again. Without it, none."""
+        """A text in every record: how reproducible the output is. Without it, none."""
 
 
 class HasIdentity(Protocol):
     """Chat models; on the live object."""
 
     def identity(self) -> Mapping[str, object]:
-        """What of it decides a reply, as JSON data without secrets: for those that keep replies. Without it, its options."""
+        """Return the settings that decide a reply, as JSON data without secrets, for caches of replies. Without it, its options."""
 
 
 class HasSendCollected(Protocol):
@@ -268,7 +268,7 @@ class HasSendCollected(Protocol):
         """The maximum time of a reply in seconds. The reservation of a call stays open for this time, even after the process ends."""
 
     async def send_collected(self) -> None:
-        """Sends the calls that ``complete`` collected, and returns once all of them are answered; called when nothing else of the run can go on. A call that waits counts neither for ``concurrency`` nor for a ``timeout``. Without it, each call is answered by itself."""
+        """Send the calls that ``complete`` collected, and return once all of them are answered; called when nothing else of the run can go on. A waiting call counts neither for ``concurrency`` nor for a ``timeout``. Without it, each call is answered by itself."""
 
 
 class HasWants(Protocol):
@@ -276,7 +276,7 @@ class HasWants(Protocol):
 
     @property
     def wants(self) -> Sequence[str]:
-        """The types of the events that it is sent, of [events](events.md). Without it, or empty, all."""
+        """Types of the events that it receives, from [events](events.md). Without it, or empty, all."""
 
 
 class HasRewrites(Protocol):
@@ -284,7 +284,7 @@ class HasRewrites(Protocol):
 
     @property
     def rewrites(self) -> bool:
-        """True where its output is made anew each time: a resumed run sends it everything again. Without it, False."""
+        """True if it writes its output anew each time: a resumed run sends it everything again. Without it, False."""
 
 
 class HasContent(Protocol):
@@ -292,7 +292,7 @@ class HasContent(Protocol):
 
     @property
     def content(self) -> bool:
-        """True where it gets the rationales and the replies of failed judgments that the ledger keeps. Without it, False."""
+        """True if it receives the rationales and the replies of failed judgments that the ledger keeps. Without it, False."""
 
 
 class HasTakesReevaluations(Protocol):
@@ -300,7 +300,7 @@ class HasTakesReevaluations(Protocol):
 
     @property
     def takes_reevaluations(self) -> bool:
-        """True where its ``path`` also takes the verdicts of later ``dicast evaluate`` runs over the same ledger. Without it, False."""
+        """True if its ``path`` also takes the verdicts of later ``dicast evaluate`` runs over the same ledger. Without it, False."""
 
 
 class HasPath(Protocol):
@@ -308,7 +308,7 @@ class HasPath(Protocol):
 
     @property
     def path(self) -> Path:
-        """The file that it reads or writes; a sink that would write over another component's file is refused. Two experiments of a suite may not have sinks with the same, and a resumed run knows its outputs by it. Without it, by the sink's options."""
+        """The file that it reads or writes; a sink that would overwrite another component's file is refused. Sinks of two experiments of a suite may not share it, and a resumed run identifies its outputs by it. Without it, by the sink's options."""
 
 
 class HasKeepsContent(Protocol):
@@ -316,25 +316,25 @@ class HasKeepsContent(Protocol):
 
     @property
     def keeps_content(self) -> bool:
-        """Whether what was judged can be read back; what is watched needs that. Without it, True."""
+        """True if judged contents can be read back, which watching a trace requires. Without it, True."""
 
 
 class HasHost(Protocol):
     """Executors."""
 
     async def host(self, slots: Sequence[Any]) -> Mapping[str, Callable[..., Any]]:
-        """Takes the metrics of some of the *slots* upon itself: how each is asked, by the slot's path; on the live object. Without it the kernel asks all metrics."""
+        """Take over the metrics of some of the *slots*, and return how to call each, by the slot's path; on the live object. Without it, the kernel calls all metrics."""
 
 
 class HasPlacement(Protocol):
     """Executors."""
 
     def placement(self, slots: Sequence[Any]) -> Mapping[str, str]:
-        """Why metrics of *slots* are not asked elsewhere, by label; ``dicast check`` prints it."""
+        """Return the reasons why metrics of *slots* stay in the main process, by label; ``dicast check`` prints them."""
 
 
 class HasSandboxCheck(Protocol):
     """Sandboxes."""
 
     def check(self) -> None:
-        """Raises :class:`~dicast.ConfigError` where it does not work here, and says what to do about it."""
+        """Raise :class:`~dicast.ConfigError` with a fix if the sandbox does not work on this machine."""

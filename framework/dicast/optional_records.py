@@ -1,4 +1,4 @@
-"""What components that watch or read records may have beside the methods of their kind; ``dicast.optional`` has these too."""
+"""Optional members of components that observe or read records; ``dicast.optional`` exports these protocols too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class HasCriteria(Protocol):
 
     @property
     def criteria(self) -> Sequence[str] | Mapping[str, object]:
-        """Of a task the names of its responses, of others an option: which of the criteria they are about. What names another one is refused with the file. Without it, or empty, all."""
+        """The criteria that it is about: the names of a task's responses, otherwise an option. The file is refused if an option names another criterion. Without it, or empty, all."""
 
 
 class HasCriterion(Protocol):
@@ -19,7 +19,7 @@ class HasCriterion(Protocol):
 
     @property
     def criterion(self) -> str | None:
-        """An option: the one criterion that it is about, in place of ``criteria``."""
+        """An option: a single criterion in place of ``criteria``."""
 
 
 class HasSourceField(Protocol):
@@ -27,7 +27,7 @@ class HasSourceField(Protocol):
 
     @property
     def source_field(self) -> str:
-        """An option: the place under a record's ``metrics`` where its scores are. Without it, ``scores``."""
+        """An option: the key under a record's ``metrics`` that has its scores. Without it, ``scores``."""
 
 
 class HasLabelOptions(Protocol):
@@ -35,7 +35,7 @@ class HasLabelOptions(Protocol):
 
     @property
     def label_options(self) -> Mapping[str, Sequence[str]]:
-        """The labels that its options name, by the option: the file is refused where one is no label of a metric, a judge or a criterion. Without it, none."""
+        """The labels in its options, by the option: the file is refused if a name is not the label of a metric, a judge or a criterion. Without it, none."""
 
 
 class HasNeedsShuffle(Protocol):
@@ -43,7 +43,7 @@ class HasNeedsShuffle(Protocol):
 
     @property
     def needs_shuffle(self) -> bool:
-        """True where what it says holds for subjects in random order: the file is refused where its source has no ``shuffle``. It has an option ``on``, the label that it watches. Without it, False."""
+        """True if its answers are valid only for subjects in random order: the file is refused if its source has no ``shuffle``. It has an option ``on``, the label that it watches. Without it, False."""
 
 
 class HasNeedsLine(Protocol):
@@ -51,7 +51,7 @@ class HasNeedsLine(Protocol):
 
     @property
     def needs_line(self) -> bool:
-        """True where it goes by the line of the gate (``RunContext.gate_at``), as it has none of its own: the file is refused where its gate has none on the label. Without it, False."""
+        """True if it uses the threshold of the gate (``RunContext.gate_at``) instead of its own: the file is refused if its gate has no threshold for the label. Without it, False."""
 
 
 class HasNeedsScore(Protocol):
@@ -59,7 +59,7 @@ class HasNeedsScore(Protocol):
 
     @property
     def needs_score(self) -> bool:
-        """True where it watches the run's score: the file is refused where its score has no label. One with ``needs_shuffle`` gets that label as ``on``. Without it, False."""
+        """True if it watches the run's score: the file is refused if its score has no label. With ``needs_shuffle``, it gets that label as ``on``. Without it, False."""
 
 
 class HasObservesFailures(Protocol):
@@ -67,7 +67,7 @@ class HasObservesFailures(Protocol):
 
     @property
     def observes_failures(self) -> bool:
-        """True where it is told of subjects that failed too: every record has ``subject_kind``, ``subject_id`` and ``session_id``, and that of one that failed no metrics. An aggregate's has null under ``metrics.scores`` for each metric and judge that was to score the subject and did not. Without it, False."""
+        """True if it also receives records of failed subjects: every record has ``subject_kind``, ``subject_id`` and ``session_id``, and a failed subject's record has no metrics. An aggregate's record has null under ``metrics.scores`` for each metric and judge that did not score the subject. Without it, False."""
 
 
 class HasObservesFailedRequests(Protocol):
@@ -75,11 +75,11 @@ class HasObservesFailedRequests(Protocol):
 
     @property
     def observes_failed_requests(self) -> bool:
-        """True where it is told of the requests of rows that failed too: such a record has no row and no scores, and ``responses`` without contents, whose ``metrics`` have ``prompt_tokens``, ``completion_tokens`` and ``cost`` as far as they are known. Without it, False."""
+        """True if it also receives the requests of failed rows: such a record has no row and no scores, and ``responses`` without contents, whose ``metrics`` have ``prompt_tokens``, ``completion_tokens`` and ``cost`` as far as they are known. Without it, False."""
 
 
 class HasInterval(Protocol):
     """Early stops with ``needs_shuffle``; on the live object."""
 
     def interval(self) -> Mapping[str, object]:
-        """What it knows of the mean at the end of the run: ``low``, ``high``, ``method``, ``at`` and ``decision`` (``above``, ``below`` or None); what ``bound: anytime`` of the gate goes by."""
+        """Return its knowledge of the mean at the end of the run, for ``bound: anytime`` of the gate: ``low``, ``high``, ``method``, ``at`` and ``decision`` (``above``, ``below`` or None)."""

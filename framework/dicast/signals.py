@@ -1,6 +1,6 @@
-"""For judges and commands that weigh verdicts: what a verdict says of how far it can be trusted, as numbers.
+"""Numbers in verdicts that show how far a verdict can be trusted, for judges and commands that weigh verdicts.
 
-They are the same when a model is learnt from labels and when it is applied to a verdict that is being made.
+The same numbers are used to train a model from labels and to apply it to a new verdict.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ __all__ = [
 CONFIDENCE, VOTES, ORDERS = "confidence", "vote_share", "order_consistency"
 OUTPUT, INPUT, PAIR = "log_output_length", "log_input_length", "log_length_ratio"
 FEATURES = (CONFIDENCE, VOTES, ORDERS, OUTPUT, INPUT, PAIR)
-"""The features that verdicts have of themselves; the others are signals by name."""
+"""The features that every kind of verdict may have; other features are signals by name."""
 
 _HALF = 0.5
 
 
 def shared_signals(signals: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *signals* for a reader outside of the ledger: without a rationale that is for the ledger alone (``capture_rationale: auto``)."""
-    left_out = (SCOPE, RATIONALE) if signals.get(SCOPE) == LEDGER else (SCOPE,)
-    return {name: value for name, value in signals.items() if name not in left_out}
+    """Return *signals* for a reader outside of the ledger: without a rationale meant for the ledger alone (``capture_rationale: auto``)."""
+    hidden = (SCOPE, RATIONALE) if signals.get(SCOPE) == LEDGER else (SCOPE,)
+    return {name: value for name, value in signals.items() if name not in hidden}
 
 
 def signal_numbers(score: float, signals: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers among a verdict's *signals*, truth values as 0 and 1; of a jury also ``vote_share``, of a pair ``order_consistency``.
+    """Return the numbers among a verdict's *signals*, with booleans as 0 and 1; for a jury also ``vote_share``, for a pair ``order_consistency``.
 
-    ``vote_share`` is the share of the jurors who answered that are on the same side of 0.5 as the *score*.
+    ``vote_share`` is the share of jurors with an answer whose score is on the same side of 0.5 as *score*.
     """
-    found = {name: float(value) for name, value in signals.items() if isinstance(value, int | float)}
+    numbers = {name: float(value) for name, value in signals.items() if isinstance(value, int | float)}
     votes = signals.get("votes")
-    said = [one["score"] for one in votes if "score" in one] if isinstance(votes, list | tuple) else []
-    if said:
-        found[VOTES] = sum((vote >= _HALF) == (score >= _HALF) for vote in said) / len(said)
+    scores = [vote["score"] for vote in votes if "score" in vote] if isinstance(votes, list | tuple) else []
+    if scores:
+        numbers[VOTES] = sum((vote >= _HALF) == (score >= _HALF) for vote in scores) / len(scores)
     if isinstance(flipped := signals.get("flipped"), bool):
-        found[ORDERS] = float(not flipped)
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+        numbers[ORDERS] = float(not flipped)
+    return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
 
 @attrs.frozen
 class TextLengths:
-    """How long, in characters, the texts are that were judged. *output* and *reference* are None where there is none."""
+    """Lengths of the judged texts in characters. *output* and *reference* are None if there is no such text."""
 
     output: int | None
     input: int
@@ -63,7 +63,7 @@ class TextLengths:
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> TextLengths:
-        """Those of ``{input, output, reference}``."""
+        """Return the lengths of the texts in ``{input, output, reference}``."""
         return cls(
             _length(content.get("output")), _length(content.get("input")) or 0, _length(content.get("reference"))
         )
@@ -71,9 +71,9 @@ class TextLengths:
 
 @attrs.frozen
 class TrustModel:
-    """How probable it is that a verdict agrees with people: a logistic regression on its *features*.
+    """Probability that a verdict agrees with people: a logistic regression on its *features*.
 
-    *means* and *scales* standardise the features; *weights* and *intercept* are those of the standardised ones.
+    *means* and *scales* standardize the features; *weights* and *intercept* apply to the standardized features.
     """
 
     features: Sequence[str]
@@ -83,7 +83,7 @@ class TrustModel:
     intercept: float
 
     def probability(self, values: Sequence[float]) -> float:
-        """The probability for a verdict with these *values* of the features, in (0, 1)."""
+        """Return the probability for a verdict with these *values* of the features, in (0, 1)."""
         terms = zip(self.weights, values, self.means, self.scales, strict=True)
         z = self.intercept + math.fsum(weight * (value - mean) / scale for weight, value, mean, scale in terms)
         return 1 / (1 + math.exp(-z)) if z >= 0 else math.exp(z) / (1 + math.exp(z))
@@ -92,28 +92,28 @@ class TrustModel:
 def known_features(
     score: float, confidence: float, numbers: Mapping[str, float], text: TextLengths | None
 ) -> dict[str, float]:
-    """All features of a verdict, whose signals hold *numbers*, by name.
+    """Return all features of a verdict with these signal *numbers*, by name.
 
-    Lengths are in characters, as the logarithm of one more; that of a pair is the winner's over the loser's, 0 for a tie.
+    Lengths are log(1 + characters). The length ratio of a pair is the winner's over the loser's, and 0 for a tie.
     """
-    known = {**numbers, CONFIDENCE: confidence}
+    features = {**numbers, CONFIDENCE: confidence}
     if text is None:
-        return known
-    known[INPUT] = math.log1p(text.input)
+        return features
+    features[INPUT] = math.log1p(text.input)
     if text.output is not None:
-        known[OUTPUT] = math.log1p(text.output)
+        features[OUTPUT] = math.log1p(text.output)
         if text.reference is not None and ORDERS in numbers:
             ratio = math.log1p(text.output) - math.log1p(text.reference)
-            known[PAIR] = 0.0 if score == _HALF else ratio if score > _HALF else -ratio
-    return known
+            features[PAIR] = 0.0 if score == _HALF else ratio if score > _HALF else -ratio
+    return features
 
 
 def feature_values(
     names: Sequence[str], score: float, confidence: float, numbers: Mapping[str, float], text: TextLengths | None
 ) -> list[float] | None:
-    """The values of the features *names* of a verdict, as :func:`known_features` has them; None where one of them is missing."""
-    known = known_features(score, confidence, numbers, text)
-    return [known[name] for name in names] if known.keys() >= set(names) else None
+    """Return the values of the features *names* of a verdict, from :func:`known_features`; None if a feature is missing."""
+    features = known_features(score, confidence, numbers, text)
+    return [features[name] for name in names] if features.keys() >= set(names) else None
 
 
 def _length(value: object) -> int | None:

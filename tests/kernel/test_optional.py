@@ -1,4 +1,4 @@
-"""What the kernel looks for in a component beside its methods is in ``dicast.optional``, and so in the docs."""
+"""Optional members that the kernel looks for in components are in ``dicast.optional``, and so in the docs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ ELSEWHERE = {
     "character", "compare_op", "implicit", "value",  # of PyYAML and attrs
     "CSafeLoader", "sched_getaffinity", "setitimer", "killpg", "EDQUOT", "strerror", "O_BINARY", "O_NONBLOCK", "O_CLOEXEC", "__code__", "__name__", "__self__", "get_source", "id", "to_dict",  # of Python, and of data frames
     "label", "responses", "name", "tier", "cost", "signals", "pytestmark",  # of our own classes, of every component, of tests
+    "former_distribution",  # of a module of hooks
 }  # fmt: skip
-"""What is looked for in other things than components."""
+"""Names that the kernel looks for in other objects than components."""
 
 
 def members():

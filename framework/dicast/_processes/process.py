@@ -1,7 +1,7 @@
-"""One worker process, as the main process sees it.
+"""Handle of one worker process, for the main process.
 
-It says in shared memory which call it is at, so that it is known whose fault its death is. It ends with this process, however
-that ends: the end of a pipe that only this process holds is a signal to it.
+A worker writes the number of its current call into shared memory, so that the main process knows which call killed it. The worker ends
+with the main process, however that ends: only the main process holds the other end of a pipe, and the end of the pipe is a signal.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from .._kernel.classes import define, field
 from .._kernel.values.errors import PluginError
 
 AHEAD_SECONDS = 0.05
-"""How much work a worker is given ahead, so that it has something to do while its answers are read."""
+"""Seconds of work that a worker has in its queue, so that it is busy while its answers are read."""
 
 MOST = 256
-"""Calls that a worker is given ahead, at most."""
+"""The most calls in a worker's queue."""
 
 LATE_SECONDS = 1.0
-"""How much later than its own timer a worker's call is ended from outside, by killing the worker."""
+"""Seconds after a call's own timer until the main process kills the worker."""
 
 GOODBYE_SECONDS = 1.0
-"""How long a worker that has nothing to do may take to end, before it is killed."""
+"""Seconds that a worker without calls has to end before it is killed."""
 
 HEADER = struct.Struct("<Q")
-"""Before each message its length; in the shared memory the number of the call under way, 0 between calls."""
+"""The length before each message; in shared memory the number of the current call, 0 between calls."""
 
 _COMMAND = "import sys; sys.path[:] = {!r}; from dicast._processes.worker import main; main({}, {})"
 _BUFFER = 2**26
 
 
 @define(eq=False)
-class Asked:
-    """One call: of the metric with the number *slot*, about the pickled *subject*, in *seconds*."""
+class WorkerCall:
+    """One call of the metric with the number *slot* on the pickled *subject*, limited to *seconds*."""
 
     number: int
     slot: int
@@ -54,13 +54,13 @@ class Asked:
 
 @define(eq=False)
 class Worker:
-    """A worker process and the calls it was given, in their order. *pace* is the mean time of a call, in seconds."""
+    """A worker process and its calls, in their order. *pace* is the mean time of a call, in seconds."""
 
     process: asyncio.subprocess.Process
     progress: mmap.mmap
     lifeline: int
     refused: Sequence[str | None] = ()
-    asked: dict[int, Asked] = field(factory=dict)
+    calls: dict[int, WorkerCall] = field(factory=dict)
     pace: float = AHEAD_SECONDS
     seen: int = 0
     since: float = 0.0
@@ -68,9 +68,9 @@ class Worker:
 
     @classmethod
     async def start(cls, setup: bytes) -> Worker:
-        """A worker that has loaded the metrics of *setup*, but for those *refused*.
+        """Start a worker and load the metrics of *setup*; *refused* has the reason for each metric that cannot be loaded.
 
-        :raises PluginError: when it does not come so far.
+        :raises PluginError: if the worker ends before that.
         """
         ours, lifeline = os.pipe()
         with tempfile.TemporaryFile() as file:
@@ -104,7 +104,7 @@ class Worker:
 
     def send(self, message: bytes) -> None:
         """Write one message."""
-        assert self.process.stdin is not None  # it was made with pipes
+        assert self.process.stdin is not None  # the process was started with pipes
         self.process.stdin.write(HEADER.pack(len(message)) + message)
 
     async def receive(self) -> Any:
@@ -118,56 +118,58 @@ class Worker:
         return pickle.loads(await pipe.readexactly(length))  # noqa: S301  # from our own process
 
     @property
-    def room(self) -> int:
-        """How many calls more it may be given now: none while it still has more than half of what is good."""
+    def capacity(self) -> int:
+        """The number of calls that can be sent now; 0 while more than half of the queue's best length is pending."""
         depth = max(2, min(MOST, int(AHEAD_SECONDS / self.pace)))
-        return depth - len(self.asked) if len(self.asked) <= depth // 2 else 0
+        return depth - len(self.calls) if len(self.calls) <= depth // 2 else 0
 
-    def give(self, calls: Sequence[Asked]) -> None:
-        """Send *calls*; a subject that several of them are about is sent once."""
-        self.asked.update((asked.number, asked) for asked in calls)
-        self.send(pickle.dumps([(asked.number, asked.slot, asked.subject) for asked in calls]))
+    def send_calls(self, calls: Sequence[WorkerCall]) -> None:
+        """Send *calls*; a subject that several calls share is sent once."""
+        self.calls.update((call.number, call) for call in calls)
+        self.send(pickle.dumps([(call.number, call.slot, call.subject) for call in calls]))
 
-    def under_way(self) -> Asked | None:
-        """The call that the worker is at, or died at."""
-        return self.asked.get(HEADER.unpack_from(self.progress)[0])
+    def current_call(self) -> WorkerCall | None:
+        """Return the current call of the worker, or the call during which it died."""
+        return self.calls.get(HEADER.unpack_from(self.progress)[0])
 
     def end_if_late(self, now: float) -> None:
-        """Kill the worker when a call takes longer than its timer there allows: code in C may not heed it.
+        """Kill the worker if a call exceeds the limit of its timer, which C code may ignore.
 
-        Of one that has ended kill what its metrics forked: it holds the pipe at whose end the worker's death is known.
+        If the worker has ended, kill the processes that its metrics forked: they hold the pipe whose end reports the worker's death.
         """
         if self.process.returncode is not None:
             self.kill()
             return
-        asked = self.under_way()
-        number = asked.number if asked is not None else 0
+        call = self.current_call()
+        number = call.number if call is not None else 0
         if number != self.seen:
             self.seen, self.since = number, now
-        elif asked is not None and now - self.since > asked.seconds + LATE_SECONDS:
+        elif call is not None and now - self.since > call.seconds + LATE_SECONDS:
             self.late = True
             self.kill()
 
     def kill(self) -> None:
-        """End the process at once, if it has not ended, and what its metrics have started."""
-        with suppress(ProcessLookupError, PermissionError):  # the latter for a group of others, on macOS for dead ones
+        """Kill the process, if it has not ended, and the processes that its metrics started."""
+        with suppress(
+            ProcessLookupError, PermissionError
+        ):  # PermissionError: a group of another user, or a dead process on macOS
             os.killpg(self.process.pid, signal.SIGKILL)
 
     @property
     def ending(self) -> str:
-        """How the process has ended."""
+        """Description of how the process ended."""
         return _ending(self.process.returncode)
 
     async def close(self) -> None:
-        """End the process: in order when it has nothing to do, else at once."""
+        """End the process: gracefully if it has no calls, else at once."""
         process = self.process
         assert process.stdin is not None  # as above
         assert process.stdout is not None
-        if self.asked:
+        if self.calls:
             self.kill()
         process.stdin.close()
         try:
-            async with asyncio.timeout(GOODBYE_SECONDS):  # wait_for may swallow that the run has ended
+            async with asyncio.timeout(GOODBYE_SECONDS):  # wait_for may swallow the cancellation
                 await process.wait()
         except TimeoutError:
             self.kill()

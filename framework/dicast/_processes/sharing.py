@@ -1,6 +1,6 @@
-"""Sharing calls among worker processes: messages of as many as are worth it, and what becomes of a call whose worker dies.
+"""Distribution of calls over worker processes, in messages of several calls, and recovery of calls whose worker dies.
 
-A worker that dies costs the call it was at, and that call alone: the others it had are given to the next.
+A dead worker fails only its current call: its other calls go to another worker.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .._kernel.contract.protocols import ChatModel, Judge
 from .._kernel.plan.sections import Slot
 from .._kernel.values import Failure, Subject
 from .._kernel.values.errors import PluginError
-from .process import LATE_SECONDS, Asked, Worker
+from .process import LATE_SECONDS, Worker, WorkerCall
 
 if TYPE_CHECKING:
     from .._kernel.asking.call import Call, Caller, Elsewhere
 
 TRIES = 3
-"""How often a call is given to another worker because its own died and was at no call."""
+"""The most workers that a call moves to because its worker died between calls."""
 
 
 def reason_to_stay(slot: Slot) -> str | None:
-    """Why the metric of *slot* has to be asked in the main process; None when it can be sent to another."""
+    """Return the reason why the metric of *slot* has to run in the main process, or None if it can run in a worker."""
     component = slot.component
     inside = [part for part in parts(component) if attrs.has(type(part)) and part is not component]
     if slot.kind == "judge":
@@ -48,20 +48,20 @@ def reason_to_stay(slot: Slot) -> str | None:
         return "it is asked for many subjects together"
     try:
         pickle.dumps(component)
-    except Exception as error:  # the border: whatever a plugin's fields are
+    except Exception as error:  # the border to a plugin's code
         return f"it cannot be pickled ({type(error).__name__}: {error})"
     return None
 
 
 class Pool:
-    """As many workers as it is told, started with the first metric; each that dies is replaced."""
+    """A fixed number of workers, started with the first metric; a worker that dies is replaced."""
 
     def __init__(self, workers: int) -> None:
         self._count = workers
         self._setup = b""
         self._workers: list[Worker] = []
         self._tasks: list[asyncio.Task[None]] = []
-        self._queue: deque[Asked] = deque()
+        self._queue: deque[WorkerCall] = deque()
         self._feeding = False
         self._last = 0
         self._pickled: tuple[Subject, bytes] | None = None
@@ -69,9 +69,9 @@ class Pool:
         self._closed = False
 
     async def host(self, slots: Sequence[Slot]) -> Mapping[str, Elsewhere]:
-        """Take those metrics of *slots* that can be sent, and that the workers can load; how to ask each one, by its path.
+        """Take the metrics of *slots* that can be sent and that the workers can load; return how to call each, by its path.
 
-        :raises PluginError: when no worker can be started.
+        :raises PluginError: if no worker can be started.
         """
         sent = [attrs.evolve(slot, options={}) for slot in slots if reason_to_stay(slot) is None]
         if not sent:
@@ -82,38 +82,38 @@ class Pool:
             await asyncio.gather(*starting)
         finally:
             await asyncio.gather(*starting, return_exceptions=True)
-        self._tasks = [asyncio.create_task(self._keep(worker)) for worker in self._workers]
+        self._tasks = [asyncio.create_task(self._serve(worker)) for worker in self._workers]
         self._tasks.append(asyncio.create_task(self._watch()))
         refused = self._workers[0].refused
         return {slot.path: partial(self.ask, number) for number, slot in enumerate(sent) if refused[number] is None}
 
     def ask(self, slot: int, caller: Caller, call: Call, subject: Subject) -> Awaitable[object]:
-        """Ask the metric with the number *slot* in a worker; a subject that cannot be sent is judged here."""
+        """Call the metric with the number *slot* in a worker; a subject that cannot be pickled is judged in this process."""
         if self._pickled is None or self._pickled[0] is not subject:
             try:
                 self._pickled = subject, pickle.dumps(subject)
-            except Exception:  # whatever a program's own subjects hold; pickle nests less deep than JSON
+            except Exception:  # a program's subjects may hold anything; pickle nests less deep than JSON
                 return caller.call(attrs.evolve(call, elsewhere=None), subject)
         self._last += 1
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        asked = Asked(self._last, slot, self._pickled[1], call.seconds, future)
+        worker_call = WorkerCall(self._last, slot, self._pickled[1], call.seconds, future)
         if self._broken is not None:
-            _fail(asked, self._broken)
+            _fail(worker_call, self._broken)
             return future
-        self._queue.append(asked)
+        self._queue.append(worker_call)
         if not self._feeding:
             self._feeding = True
             asyncio.get_running_loop().call_soon(self._feed)
         return future
 
     def _feed(self) -> None:
-        """Share what waits among the workers that have room, those with the least to do first."""
+        """Distribute waiting calls over workers with free capacity, the least busy workers first."""
         self._feeding = False
-        free = sorted((worker for worker in self._workers if worker.room), key=lambda worker: len(worker.asked))
+        free = sorted((worker for worker in self._workers if worker.capacity), key=lambda worker: len(worker.calls))
         for left, worker in zip(range(len(free), 0, -1), free, strict=True):
-            share = min(worker.room, math.ceil(len(self._queue) / left))
+            share = min(worker.capacity, math.ceil(len(self._queue) / left))
             if share:
-                worker.give([self._queue.popleft() for _ in range(share)])
+                worker.send_calls([self._queue.popleft() for _ in range(share)])
 
     async def _start(self) -> Worker:
         try:
@@ -123,15 +123,15 @@ class Pool:
         self._workers.append(worker)
         return worker
 
-    async def _keep(self, worker: Worker) -> None:
-        """Hear *worker*, and those that take its place when it dies, as long as the pool is open."""
+    async def _serve(self, worker: Worker) -> None:
+        """Receive answers from *worker*, and from its replacements when it dies, as long as the pool is open."""
         while not self._closed:
             with suppress(asyncio.IncompleteReadError, ConnectionError):
                 await self._listen(worker)
             await worker.process.wait()
             self._workers.remove(worker)
-            self._bury(worker)
-            worker.asked.clear()
+            self._recover_calls(worker)
+            worker.calls.clear()
             await worker.close()
             try:
                 worker = await self._start()
@@ -142,20 +142,20 @@ class Pool:
             self._feed()
 
     async def _listen(self, worker: Worker) -> None:
-        """Take answers until the worker ends; one whose answers cannot be read is ended."""
+        """Receive answers until the worker ends; kill a worker whose answers cannot be read."""
         while True:
             try:
-                told = await worker.receive()
+                message = await worker.receive()
             except (asyncio.IncompleteReadError, ConnectionError):
                 raise
-            except Exception:  # the border: evidence may be of a class that cannot be made anew
+            except Exception:  # the border: evidence may be of a class that cannot be unpickled
                 worker.kill()
                 continue
-            self._receive(worker, *told)
+            self._receive(worker, *message)
 
     def _receive(self, worker: Worker, answers: Sequence[tuple[int, object]], seconds: float) -> None:
         for number, answer in answers:
-            future = worker.asked.pop(number).answer
+            future = worker.calls.pop(number).answer
             if future.done():
                 continue
             if isinstance(answer, BaseException):
@@ -165,21 +165,21 @@ class Pool:
         worker.pace = (worker.pace + max(seconds / len(answers), 1e-6)) / 2
         self._feed()
 
-    def _bury(self, worker: Worker) -> None:
-        """Answer for the call that *worker* died at; what it had not begun waits for another."""
+    def _recover_calls(self, worker: Worker) -> None:
+        """Answer the call during which *worker* died; queue its other calls for another worker."""
         how = worker.ending
-        culprit = worker.under_way()
-        for asked in reversed(worker.asked.values()):
-            asked.tries += culprit is None
-            if asked is culprit and worker.late:
-                failure = Failure("timeout", f"no answer within {asked.seconds:g} s", retryable=True)
-                _answer(asked, failure)
-            elif asked is culprit:
-                _fail(asked, f"its worker process {how}")
-            elif asked.tries > TRIES:
-                _fail(asked, f"its worker process {how}, like {TRIES} before it, and was at no call")
+        culprit = worker.current_call()
+        for call in reversed(worker.calls.values()):
+            call.tries += culprit is None
+            if call is culprit and worker.late:
+                failure = Failure("timeout", f"no answer within {call.seconds:g} s", retryable=True)
+                _answer(call, failure)
+            elif call is culprit:
+                _fail(call, f"its worker process {how}")
+            elif call.tries > TRIES:
+                _fail(call, f"its worker process {how}, like {TRIES} before it, and was at no call")
             else:
-                self._queue.appendleft(asked)
+                self._queue.appendleft(call)
 
     def _give_up(self, why: str) -> None:
         self._broken = why
@@ -201,10 +201,10 @@ class Pool:
         await asyncio.gather(*(worker.close() for worker in self._workers))
 
 
-def _answer(asked: Asked, answer: object) -> None:
-    if not asked.answer.done():
-        asked.answer.set_result(answer)
+def _answer(call: WorkerCall, answer: object) -> None:
+    if not call.answer.done():
+        call.answer.set_result(answer)
 
 
-def _fail(asked: Asked, why: str) -> None:
-    _answer(asked, Failure("crashed", why))
+def _fail(call: WorkerCall, why: str) -> None:
+    _answer(call, Failure("crashed", why))

@@ -1,4 +1,4 @@
-"""A worker process of ``dicast/processes``: it loads metrics, and is asked about one subject after the other."""
+"""Worker process of ``dicast/processes``: loads metrics, and calls them for one subject after the other."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from .._kernel.values import Failure, Subject
 from .._kernel.values.errors import Interrupted
 from .process import HEADER
 
-TELL_SECONDS = 0.025
-"""How long an answer waits for the others of its message before it is told."""
+SEND_SECONDS = 0.025
+"""Seconds that an answer waits for other answers of its message before it is sent."""
 
 
 def main(lifeline: int, progress: int) -> None:
-    """Answer until the main process closes the pipe, or is gone: then nobody holds the other end of *lifeline*.
+    """Answer calls until the main process closes the pipe, or ends: then no process holds the other end of *lifeline*.
 
-    :param progress: a file of 8 bytes, into which the number of the call under way is written.
+    :param progress: a file of 8 bytes for the number of the current call.
     """
     _die_with(lifeline)
     asyncio.run(WorkerCalls(Pipe(), mmap.mmap(progress, HEADER.size)).serve())
 
 
 def _die_with(lifeline: int) -> None:
-    """Let the end of *lifeline* be a signal, which ends the process wherever it is, in C code too, and those it has started."""
+    """Make the end of *lifeline* a signal. It ends this process, in C code too, and the processes that it started."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)  # nobody can block it
@@ -49,7 +49,7 @@ def _die_with(lifeline: int) -> None:
 
 
 class Pipe:
-    """Messages from and to the main process. What metrics print goes to the standard error, and they read nothing."""
+    """Messages from and to the main process. Output that metrics print goes to standard error; their standard input is empty."""
 
     def __init__(self) -> None:
         self._source: BinaryIO = os.fdopen(os.dup(0), "rb")
@@ -59,7 +59,7 @@ class Pipe:
         os.dup2(2, 1)
 
     def receive(self) -> Any:
-        """The next message; None when there is no other."""
+        """Return the next message, or None at the end."""
         header = self._source.read(HEADER.size)
         if len(header) < HEADER.size:
             return None
@@ -73,16 +73,16 @@ class Pipe:
 
 
 class WorkerCalls:
-    """Asks the metrics that the main process named, one call after the other."""
+    """Calls of the metrics that the main process sent, one after the other."""
 
     def __init__(self, wire: Pipe, progress: mmap.mmap) -> None:
         self._wire, self._progress = wire, progress
         self._timer = Timer()
         self._caller = Caller(self._timer, Stop())
-        self._told = time.monotonic()
+        self._last_sent = time.monotonic()
 
     async def serve(self) -> None:
-        """Load the metrics, say which could not be, and answer messages until there are no more."""
+        """Load the metrics, report metrics that cannot be loaded, and answer messages until the end."""
         calls = [_loaded(slot) for slot in self._wire.receive() or ()]
         self._wire.send([call if isinstance(call, str) else None for call in calls])
         with patient_collector(), self._timer.ticking(bool):
@@ -91,9 +91,9 @@ class WorkerCalls:
 
     async def _answer_all(self, calls: Sequence[Call | str], message: Sequence[tuple[int, int, bytes]]) -> None:
         answers: list[tuple[int, object]] = []
-        self._told, last, subject = time.monotonic(), b"", None
+        self._last_sent, last, subject = time.monotonic(), b"", None
         for number, slot, pickled in message:
-            if answers and time.monotonic() - self._told > TELL_SECONDS:
+            if answers and time.monotonic() - self._last_sent > SEND_SECONDS:
                 self._send(answers)
             HEADER.pack_into(self._progress, 0, number)
             if pickled is not last:
@@ -103,28 +103,28 @@ class WorkerCalls:
         self._send(answers)
 
     async def _answer(self, call: Call | str, subject: Subject | Failure | None) -> object:
-        """The answer; an exception where the run has to stop."""
+        """Return the answer, or an exception if the run has to stop."""
         if isinstance(call, str):
             return Failure("crashed", f"the metric could not be loaded in its worker process: {call}")
         if not isinstance(subject, Subject):
             return subject
         try:
             return await self._caller.call(call, subject)
-        except Interrupted as error:  # no further call can go better, says the metric
+        except Interrupted as error:  # the metric reports that every further call would fail too
             return error.__cause__
 
     def _send(self, answers: list[tuple[int, object]]) -> None:
         now = time.monotonic()
         try:
-            self._wire.send((answers, now - self._told))
+            self._wire.send((answers, now - self._last_sent))
         except Exception:  # the border: evidence may be of any class
-            self._wire.send(([(number, _sendable(answer)) for number, answer in answers], now - self._told))
-        self._told = now
+            self._wire.send(([(number, _sendable(answer)) for number, answer in answers], now - self._last_sent))
+        self._last_sent = now
         answers.clear()
 
 
 def _loaded(pickled: bytes) -> Call | str:
-    """A metric ready to be called, or why it is not."""
+    """Return a metric that is ready to be called, or the reason why it cannot be loaded."""
     try:
         slot = pickle.loads(pickled)  # noqa: S301  # from our own main process
         return Call.of(slot, slot.component)
