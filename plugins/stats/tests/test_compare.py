@@ -18,7 +18,7 @@ from dicast import ConfigError, Judgment, LedgerRefused, RequestError, Results, 
 from dicast.reporting import pair_passes, pass_counts
 from dicast.testing import run_pipeline
 from dicast_stats.compare.command import COMPARISONS, Pair, compare
-from dicast_stats.compare.flips import flips
+from dicast_stats.compare.flips import list_flips
 from dicast_stats.compare.lines import lines
 
 ANSWER = """
@@ -234,7 +234,7 @@ def test_a_run_prints_of_its_baseline_what_compare_prints(ask, made):
 def test_without_flags_a_score_from_one_half_on_passes(results):
     one, other = results({"a": [0.4, 0.5, None, 0.9]}), results({"a": [0.5, 0.49, 1, 0.6]})
     pairs = pair_passes(one, other)
-    found = [(flip["subject_id"], flip["a"], flip["b"], flip["label"]) for flip in flips(pairs, one, other)]
+    found = [(flip["subject_id"], flip["a"], flip["b"], flip["label"]) for flip in list_flips(pairs, one, other)]
     assert found == [("0", False, True, "a"), ("1", True, False, "a")]
     assert pairs.counts("a").known == 3
     assert pass_counts(one, Results("r", "n", lambda: iter(()))) == {}
@@ -272,7 +272,7 @@ def test_flips_are_those_that_looking_at_each_subject_finds(one, other):
         return Results("r", "n", lambda: iter(rows.items()))
 
     pairs = pair_passes(run(one), run(other))
-    found = flips(pairs, run(one), run(other))
+    found = list_flips(pairs, run(one), run(other))
     told = {(flip["subject_id"], flip["label"]): (flip["a"], flip["score_a"], flip["score_b"]) for flip in found}
     expected, ((before, ours), (after, theirs)) = {}, (answers(one), answers(other))
     for subject, name in before.keys() & after.keys():

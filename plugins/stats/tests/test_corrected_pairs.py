@@ -14,7 +14,7 @@ from scipy.stats import t
 
 from dicast import ConfigError, DataError, Results
 from dicast_stats import Paired
-from dicast_stats.pairs.corrected import corrected
+from dicast_stats.pairs.corrected import correct_difference
 
 
 def by_hand(pairs):
@@ -48,7 +48,7 @@ def test_figures_are_those_of_the_formula(pairs, data):
     m = data.draw(st.integers(10, len(pairs)))
     given_pairs = [(y if place < m else None, f) for place, (y, f) in enumerate(pairs)]
     truth = np.array([np.nan if y is None else y for y, _ in given_pairs])
-    found, reasons = corrected(truth, np.array([f for _, f in given_pairs]))
+    found, reasons = correct_difference(truth, np.array([f for _, f in given_pairs]))
     if reasons:
         assert found["ci_low"] is None
         return
@@ -75,14 +75,14 @@ def test_a_slope_that_is_nothing_but_rounding_takes_no_degree_of_freedom():
     ]
     pairs = [(y / 8, f / 8) for y, f in [*pairs, (0, 0), (0, 0), (-8, 5), (0, 7)]]
     truth, judged = np.array(pairs).T
-    found, _ = corrected(truth, judged)
+    found, _ = correct_difference(truth, judged)
     assert found["lambda"] == 0
     assert (found["ci_low"], found["ci_high"]) == pytest.approx(by_hand(pairs)[1:3])
 
 
 def test_fewer_than_ten_labelled_pairs_correct_nothing():
     truth = np.array([0.5] * 9 + [np.nan] * 20)
-    found, reasons = corrected(truth, np.linspace(-1, 1, 29))
+    found, reasons = correct_difference(truth, np.linspace(-1, 1, 29))
     assert (found["mean"], found["n_labelled"]) == (None, 9)
     assert "9 labelled pairs of the 10 needed" in reasons["corrected"]
 
@@ -96,7 +96,7 @@ def test_a_judge_that_likes_length_is_corrected():
         judged = 0.6 * truth + 0.2 + rng.normal(0, 0.2, 400)
         labelled = truth.copy()
         labelled[rng.permutation(400)[40:]] = np.nan
-        found, _ = corrected(labelled, judged)
+        found, _ = correct_difference(labelled, judged)
         covered += found["ci_low"] <= 0 <= found["ci_high"]
         reach = 1.96 * judged.std() / 20
         plain += abs(judged.mean()) <= reach
@@ -130,19 +130,19 @@ def test_pairs_of_one_session_widen_the_interval(seed):
     truth = shared + rng.normal(0, 0.1, 80)
     judged = 0.7 * truth + rng.normal(0, 0.1, 80)
     truth[rng.permutation(80)[40:]] = np.nan
-    found, reasons = corrected(truth, judged, sessions)
+    found, reasons = correct_difference(truth, judged, sessions)
     pairs = [(None if np.isnan(y) else y, f) for y, f in zip(truth.tolist(), judged.tolist(), strict=True)]
     assert reasons == {}
     assert (found["ci_low"], found["ci_high"]) == pytest.approx(by_session(pairs, sessions), rel=1e-9)
-    alone, _ = corrected(truth, judged, list(range(80)))
+    alone, _ = correct_difference(truth, judged, list(range(80)))
     assert (alone["sessions"], found["sessions"]) == (None, 20)
-    assert alone == corrected(truth, judged)[0]
+    assert alone == correct_difference(truth, judged)[0]
     assert found["ci_high"] - found["ci_low"] > 1.3 * (alone["ci_high"] - alone["ci_low"])
 
 
 def test_labelled_pairs_of_one_session_have_no_interval():
     truth = np.array([n / 10 for n in range(12)] + [np.nan] * 28)
-    found, reasons = corrected(truth, np.linspace(0, 1, 40), ["a"] * 12 + ["b"] * 28)
+    found, reasons = correct_difference(truth, np.linspace(0, 1, 40), ["a"] * 12 + ["b"] * 28)
     assert (found["ci_low"], found["ci_high"]) == (None, None)
     assert "too_few_sessions" in reasons["ci_low"]
 
@@ -158,8 +158,10 @@ def test_sessions_that_hang_together_are_covered(sessions, labels):
         judged = 0.6 * truth + np.repeat(rng.normal(0.1, 0.15, sessions), 5) + rng.normal(0, 0.1, 5 * sessions)
         labelled = truth.copy()
         labelled[rng.permutation(5 * sessions)[labels:]] = np.nan
-        covered += abs((found := corrected(labelled, judged, names)[0])["mean"]) <= found["ci_high"] - found["mean"]
-        alone = corrected(labelled, judged)[0]
+        covered += (
+            abs((found := correct_difference(labelled, judged, names)[0])["mean"]) <= found["ci_high"] - found["mean"]
+        )
+        alone = correct_difference(labelled, judged)[0]
         without += abs(alone["mean"]) <= alone["ci_high"] - alone["mean"]
     assert 0.93 <= covered / rounds <= 0.975
     assert without / rounds < 0.88

@@ -14,7 +14,7 @@ from scipy.special import expit, log_expit
 
 from dicast import ConfigError
 from dicast_stats import Leaderboard
-from dicast_stats.aggregates.leaderboard import strengths
+from dicast_stats.aggregates.leaderboard import fit_strengths
 
 PAIRED = Leaderboard(first="a", second="b", resamples=200)
 
@@ -44,7 +44,7 @@ def drawn(count, seed, **true):
 def test_strengths_are_the_likeliest(wins):
     wins = np.array(wins, float)
     np.fill_diagonal(wins, 0)
-    found = strengths(wins)
+    found = fit_strengths(wins)
 
     def unlikely(theta):
         return -(wins * log_expit(theta[:, None] - theta)).sum() - (log_expit(theta) + log_expit(-theta)).sum()

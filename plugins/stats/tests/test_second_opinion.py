@@ -24,7 +24,7 @@ from dicast_stats import (
     Significance,
     VariantRanking,
 )
-from dicast_stats.numbers.adjustment import ADJUSTMENTS, adjusted
+from dicast_stats.numbers.adjustment import ADJUSTMENTS, adjust_p_values
 
 SETS = 200
 seeds = pytest.mark.parametrize("block", range(10))
@@ -173,17 +173,17 @@ def test_adjustments(adjustment, theirs, monkeypatch):
     for seed in range(SETS):
         draw = random.Random(seed)
         p_values = [draw.random() ** draw.choice((1, 4)) for _ in range(draw.randint(1, 12))]
-        assert adjusted(p_values, adjustment) == close(list(multipletests(p_values, method=theirs)[1]))
+        assert adjust_p_values(p_values, adjustment) == close(list(multipletests(p_values, method=theirs)[1]))
         family = len(p_values) + draw.randint(0, 5)
         padded = [*p_values, *[1.0] * (family - len(p_values))]
         expected = multipletests(padded, method=theirs)[1][: len(p_values)]
-        assert adjusted(p_values, adjustment, family) == close(list(expected))
+        assert adjust_p_values(p_values, adjustment, family) == close(list(expected))
 
 
 def test_adjustments_have_the_settled_figures():
-    assert adjusted([0.01, 0.04, 0.03, 0.005], "fdr") == close([0.02, 0.04, 0.04, 0.02])
-    assert adjusted([0.01, 0.04], "none") == [0.01, 0.04]
-    assert [adjusted([], adjustment) for adjustment in ADJUSTMENTS] == [[]] * 4
+    assert adjust_p_values([0.01, 0.04, 0.03, 0.005], "fdr") == close([0.02, 0.04, 0.04, 0.02])
+    assert adjust_p_values([0.01, 0.04], "none") == [0.01, 0.04]
+    assert [adjust_p_values([], adjustment) for adjustment in ADJUSTMENTS] == [[]] * 4
 
 
 @seeds

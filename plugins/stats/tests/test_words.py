@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from dicast import ConfigError
 from dicast_stats import Paired
-from dicast_stats.text.sentences import pairs_needed, sentence
+from dicast_stats.text.sentences import paired_sentence, pairs_needed
 
 
 def words(results, one, other, **options):
-    (sentence,) = Paired(**options).compare(results({"a": one}), results({"a": other}))["sentences"]
-    return sentence.removeprefix("a: ")
+    (text,) = Paired(**options).compare(results({"a": one}), results({"a": other}))["sentences"]
+    return text.removeprefix("a: ")
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_without_evidence_it_says_how_many_more_pairs_would_tell(results):
 
 
 def test_an_end_that_is_nearly_0_is_shown_with_its_sign_and_digits():
-    said = sentence(50, 0.14, -0.0031, 0.283, 0.5, 0.05)
+    said = paired_sentence(50, 0.14, -0.0031, 0.283, 0.5, 0.05)
     assert said.endswith("(now +0.14, 95 % -0.003 to 0.28)")
-    assert "-0.00 " not in sentence(50, 0.14, -1e-9, 0.28, 0.5, 0.05)
+    assert "-0.00 " not in paired_sentence(50, 0.14, -1e-9, 0.28, 0.5, 0.05)
 
 
 @pytest.mark.parametrize("difference", [0, -1])
@@ -91,13 +91,13 @@ NUMBERS = st.one_of(st.none(), st.floats(-1e300, 1e300))
 )
 def test_there_is_a_sentence_for_whatever_is_known(pairs, mean, low, high, deviation, difference):
     low, high = sorted((low, high)) if None not in (low, high) else (low, high)
-    said = sentence(pairs, mean, low, high, deviation, difference)
+    said = paired_sentence(pairs, mean, low, high, deviation, difference)
     assert re.match("better: |worse: |no evidence either way; |no difference: |all |too few pairs|not known", said)
 
 
 @pytest.mark.parametrize("width", [2e15, 1e308, float("inf")])
 def test_scores_that_are_too_large_for_digits_are_said_to_be(width):
-    assert sentence(5, 0.0, -width, width, width, 0.05) == "not known over 5 pairs: the scores are too large"
+    assert paired_sentence(5, 0.0, -width, width, width, 0.05) == "not known over 5 pairs: the scores are too large"
 
 
 def test_the_sentence_of_a_criterion_is_true_of_the_adjusted_p(results):

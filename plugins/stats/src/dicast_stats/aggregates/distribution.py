@@ -1,4 +1,4 @@
-"""How a run's scores are spread: quantiles, a histogram and their shape."""
+"""Distribution of a run's scores: quantiles, a histogram and the shape."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import attrs
 
 from dicast import RunContext, Within
 
-from ..numbers.scale import divided, mean_of, multiplied, power_of
+from ..numbers.scale import common_power, divide_by_power, mean_of, multiply_by_power
 from ..numbers.ties import varies
-from ..numbers.values import plain, quiet
+from ..numbers.values import ignore_float_warnings, json_number
 from ..scores.columns import ScoreColumns
-from ..text.reasons import explained
+from ..text.reasons import with_reasons
 
 if TYPE_CHECKING:
     from ..numbers.values import Column
@@ -25,16 +25,17 @@ _QUANTILES = (5, 25, 50, 75, 95)
 
 @attrs.frozen
 class Distribution:
-    """How the scores of each criterion are spread.
+    """Distribution of the scores of each criterion.
 
-    For each criterion: ``n`` and ``missing``; ``mean`` with its 95 % interval ``ci_low`` to ``ci_high`` (t); ``std`` (divided by one less than
-    the count); ``min``, ``p5``, ``p25``, ``p50``, ``p75``, ``p95`` and ``max``, interpolated linearly; ``skewness`` (the adjusted Fisher-Pearson
-    coefficient, from 3 scores on); ``effect_size``, mean/std; ``histogram``: ``edges``, one more than *bins*, equally far apart from the least
-    to the greatest score or, where all are alike, around them, and ``counts``; and ``words``. What is not defined is null, and ``reasons`` says why.
+    For each criterion: ``n`` and ``missing``; ``mean`` with its 95 % interval ``ci_low`` to ``ci_high`` (t); ``std`` (divided by the count
+    minus one); ``min``, ``p5``, ``p25``, ``p50``, ``p75``, ``p95`` and ``max``, interpolated linearly; ``skewness`` (the adjusted
+    Fisher-Pearson coefficient, from 3 scores on); ``effect_size``, mean/std; ``histogram`` with ``counts`` and ``edges``; and ``words``.
+    There is one edge more than *bins*, at equal distances from the lowest to the highest score, or around the score if all are equal.
+    An undefined figure is null, and ``reasons`` has the cause.
 
-    :param bins: how many bins the histogram has.
-    :param criteria: only these; all by default.
-    :param source_field: where the scores are, a dotted path under ``metrics``.
+    :param bins: the number of bins of the histogram.
+    :param criteria: only these criteria; all by default.
+    :param source_field: the place of the scores, a dotted path under ``metrics``.
     """
 
     name = "distribution"
@@ -45,21 +46,21 @@ class Distribution:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Spread]:
-        """Begin with no record."""
+        """Start without records."""
         yield Spread(self)
 
 
 class Spread:
-    """Takes records, and keeps their scores by criterion."""
+    """Collector of the scores by criterion."""
 
     def __init__(self, options: Distribution) -> None:
         self._bins, self._columns = options.bins, ScoreColumns(options.source_field, options.criteria)
         self.add = self._columns.add
 
     def finish(self) -> Mapping[str, object]:
-        """The figures of each criterion."""
-        with quiet():
-            return self._columns.finished({name: self._spread(name, column) for name, column in self._columns.items()})
+        """Return the figures of each criterion."""
+        with ignore_float_warnings():
+            return self._columns.document({name: self._spread(name, column) for name, column in self._columns.items()})
 
     def _spread(self, criterion: str, scores: Column) -> dict[str, Any]:
         import numpy as np  # 0.1 s, which starting a run does not spend
@@ -68,9 +69,9 @@ class Spread:
         counts = {"n": len(scores), "missing": self._columns.missing(criterion)}
         figures: dict[str, Any] = {**counts, **dict.fromkeys((*names, "skewness", "effect_size", "histogram"))}
         if not len(scores):
-            return explained({**figures, "words": "no scores"}, {"n": "no scores"})
-        power = power_of(scores)
-        scaled = divided(scores, power)
+            return with_reasons({**figures, "words": "no scores"}, {"n": "no scores"})
+        power = common_power(scores)
+        scaled = divide_by_power(scores, power)
         lengths = {"mean": mean_of(scaled), "min": scaled.min(), "max": scaled.max()}
         lengths |= dict(zip((f"p{share}" for share in _QUANTILES), np.percentile(scaled, _QUANTILES), strict=True))
         reasons, alike = {}, not varies(scaled)
@@ -80,16 +81,16 @@ class Spread:
             deviation = float(scaled.std(ddof=1))
             reach = float(stats.t.ppf(0.975, len(scores) - 1)) * deviation / sqrt(len(scores))
             lengths |= {"std": deviation, "ci_low": lengths["mean"] - reach, "ci_high": lengths["mean"] + reach}
-            skewness = plain(stats.skew(scaled, bias=False)) if len(scores) > 2 else None  # its divisor is n - 2
-            figures |= {"skewness": skewness, "effect_size": plain(lengths["mean"] / deviation)}
+            skewness = json_number(stats.skew(scaled, bias=False)) if len(scores) > 2 else None  # its divisor is n - 2
+            figures |= {"skewness": skewness, "effect_size": json_number(lengths["mean"] / deviation)}
         else:
             reasons = {"std": "the scores are all alike" if len(scores) > 1 else "1 of the 2 needed"}
-        figures |= {name: multiplied(value, power) for name, value in lengths.items()}
+        figures |= {name: multiply_by_power(value, power) for name, value in lengths.items()}
         least, most = lengths["min"], lengths["max"]
-        room = max(0.5, abs(least) * 1e-6) if alike else 0.0  # for the edges to differ from each other
-        held, edges = np.histogram(scaled, self._bins, (least - room, most + room))
-        figures["histogram"] = {"edges": [multiplied(edge, power) for edge in edges], "counts": held.tolist()}
-        return explained({**figures, "words": _words(figures, alike=alike)}, reasons)
+        margin = max(0.5, abs(least) * 1e-6) if alike else 0.0  # makes the edges differ from each other
+        counted, edges = np.histogram(scaled, self._bins, (least - margin, most + margin))
+        figures["histogram"] = {"edges": [multiply_by_power(edge, power) for edge in edges], "counts": counted.tolist()}
+        return with_reasons({**figures, "words": _words(figures, alike=alike)}, reasons)
 
 
 def _words(figures: Mapping[str, Any], *, alike: bool) -> str:

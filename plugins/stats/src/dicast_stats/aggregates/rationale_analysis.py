@@ -1,4 +1,4 @@
-"""What the rationales behind low and high scores say."""
+"""Words and lengths of the rationales for low and high scores."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import orjson
 from dicast import ConfigError, Record, RunContext, Within
 
 from ..numbers.ties import varies
-from ..numbers.values import number, plain, quiet
-from ..scores.records import mapping, score_of
-from ..text.reasons import explained
+from ..numbers.values import ignore_float_warnings, json_number, parse_number
+from ..scores.records import read_metrics, record_score
+from ..text.reasons import with_reasons
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)```\s*", re.DOTALL)
@@ -122,18 +122,18 @@ _KEYWORDS = 10
 
 @attrs.frozen
 class RationaleAnalysis:
-    """What the rationales behind low and high scores say, and whether longer ones come with higher scores.
+    """Words in the rationales for low and high scores, and the correlation of length and score.
 
-    A rationale is the text ``rationale`` of a response's metrics, or of its JSON content, with the response's score (``metrics.score``, else the
-    content's ``score``, else the record's own). For each criterion: ``n``, the rationales with a score; ``low`` (scores up to *low_max*) and
+    A rationale is the text ``rationale`` of a response's metrics, or of its JSON content. Its score is that of the response (``metrics.score``,
+    else the content's ``score``, else the record's own). For each criterion: ``n``, the rationales with a score; ``low`` (scores up to *low_max*) and
     ``high`` (from *high_min* on), each with ``n``, its ten most frequent ``keywords`` (``{word, count}``; three letters or more, no stop
     words), ``hedge_rate`` and ``confident_rate``, the shares of rationales with a word such as *might*, or as *clearly*;
     ``mean_length`` in characters; ``effect_size``, Pearson's correlation of length and score, with ``ci_low`` and ``ci_high`` (Fisher's z,
-    95 %, from 4 on) and ``length_score_correlation``, the same number; and ``words``. What is not defined is null. The words are English ones.
+    95 %, from 4 rationales on) and ``length_score_correlation``, the same number; and ``words``. An undefined figure is null. The word lists are English.
 
-    :param low_max: up to which score a rationale is one of a low score.
-    :param high_min: from which score on it is one of a high score; above *low_max*.
-    :param min_length: how many letters a keyword has at least, 3 or more.
+    :param low_max: the highest score that counts as low.
+    :param high_min: the lowest score that counts as high; above *low_max*.
+    :param min_length: the least number of letters of a keyword, 3 or more.
     """
 
     name = "rationale_analysis"
@@ -148,13 +148,13 @@ class RationaleAnalysis:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Rationales]:
-        """Begin with no record."""
+        """Start without records."""
         yield Rationales(self)
 
 
 @attrs.define
 class _Side:
-    """The rationales of low scores, or of high ones."""
+    """Counts of the rationales for low scores, or for high scores."""
 
     count: int = 0
     hedged: int = 0
@@ -169,7 +169,7 @@ class _Side:
             word for word in _WORD.findall(text.lower()) if len(word) >= least and word not in _STOP_WORDS
         )
 
-    def told(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, Any]:
         ranked = sorted(self.words.items(), key=lambda item: (-item[1], item[0]))[:_KEYWORDS]
         return {
             "n": self.count,
@@ -181,7 +181,7 @@ class _Side:
 
 @attrs.define
 class _Criterion:
-    """What is known of one criterion's rationales."""
+    """Lengths, scores and word counts of one criterion's rationales."""
 
     lengths: array[float] = attrs.field(factory=lambda: array("d"))
     scores: array[float] = attrs.field(factory=lambda: array("d"))
@@ -190,56 +190,61 @@ class _Criterion:
 
 
 class Rationales:
-    """Takes records, and counts the words of their rationales."""
+    """Collector of the words of rationales."""
 
     def __init__(self, options: RationaleAnalysis) -> None:
         self._options = options
         self._criteria: dict[str, _Criterion] = {}
 
     def add(self, record: Record) -> None:
-        """Take a record."""
+        """Add a record."""
         for criterion, text, score in _rationales(record):
-            found = self._criteria.setdefault(criterion, _Criterion())
-            found.lengths.append(len(text))
-            found.scores.append(score)
+            entry = self._criteria.setdefault(criterion, _Criterion())
+            entry.lengths.append(len(text))
+            entry.scores.append(score)
             if score <= self._options.low_max:
-                found.low.add(text, self._options.min_length)
+                entry.low.add(text, self._options.min_length)
             elif score >= self._options.high_min:
-                found.high.add(text, self._options.min_length)
+                entry.high.add(text, self._options.min_length)
 
     def finish(self) -> Mapping[str, object]:
-        """The figures by criterion."""
+        """Return the figures by criterion."""
         if not self._criteria:
             return {
                 "criteria": {},
                 "reason": "no response has a rationale with a score, in its metrics or its JSON content",
             }
-        with quiet():
-            return {"criteria": {name: _told(one) for name, one in self._criteria.items()}}
+        with ignore_float_warnings():
+            return {"criteria": {name: _figures(entry) for name, entry in self._criteria.items()}}
 
 
 def _rationales(record: Record) -> Iterator[tuple[str, str, float]]:
-    """The criterion, the text and the score of each rationale."""
+    """Yield the criterion, the text and the score of each rationale."""
     responses = record.get("responses")
-    own: Mapping[str, Any] = {} if responses else mapping(record)
+    record_metrics: Mapping[str, Any] = {} if responses else read_metrics(record)
     for criterion, response in (responses or {"default": record.get("response") or {}}).items():
         metrics = response.get("metrics") or {}
-        text, content = metrics.get("rationale", own.get("rationale")), response.get("content")
+        text, content = metrics.get("rationale", record_metrics.get("rationale")), response.get("content")
         if text is None and (content.__class__ is not str or "rationale" not in content):
-            continue  # so with nearly every response of a task that gives no reasons
-        said = _content(content)
-        text = said.get("rationale") if text is None else text
+            continue  # most responses of a task without rationales end here
+        answer = _parse_content(content)
+        text = answer.get("rationale") if text is None else text
         if not isinstance(text, str) or not text.strip():
             continue
-        scores = (metrics.get("score"), said.get("score"), own.get("score"), mapping(record, "scores").get(criterion))
-        score = next((found for one in scores if (found := number(one)) is not None), None)
-        score = score_of(record) if score is None else score
+        scores = (
+            metrics.get("score"),
+            answer.get("score"),
+            record_metrics.get("score"),
+            read_metrics(record, "scores").get(criterion),
+        )
+        score = next((value for candidate in scores if (value := parse_number(candidate)) is not None), None)
+        score = record_score(record) if score is None else score
         if score is not None:
             yield criterion, text, score
 
 
-def _content(content: object) -> Mapping[str, Any]:
-    """The JSON object that a response's *content* is, alone or in a fence; an empty one where it is none."""
+def _parse_content(content: object) -> Mapping[str, Any]:
+    """Return the JSON object in a response's *content*, alone or in a fence; an empty mapping if the content is not a JSON object."""
     if isinstance(content, str):
         fenced = _FENCE.fullmatch(content)
         try:
@@ -249,33 +254,33 @@ def _content(content: object) -> Mapping[str, Any]:
     return content if isinstance(content, Mapping) else {}
 
 
-def _told(found: _Criterion) -> dict[str, Any]:
+def _figures(entry: _Criterion) -> dict[str, Any]:
     import numpy as np  # 0.1 s, which starting a run does not spend
 
-    lengths, scores = np.frombuffer(found.lengths), np.frombuffer(found.scores)
+    lengths, scores = np.frombuffer(entry.lengths), np.frombuffer(entry.scores)
     count = len(lengths)
     figures: dict[str, Any] = {
         "n": count,
-        "low": found.low.told(),
-        "high": found.high.told(),
-        "mean_length": plain(lengths.mean()),
+        "low": entry.low.figures(),
+        "high": entry.high.figures(),
+        "mean_length": json_number(lengths.mean()),
     }
     figures |= dict.fromkeys(("length_score_correlation", "effect_size", "ci_low", "ci_high"))
     reasons = {"effect_size": "the scores or the lengths are all alike"}
     if count > 1 and varies(lengths) and varies(scores):
-        r = plain(np.corrcoef(lengths, scores)[0, 1])
+        r = json_number(np.corrcoef(lengths, scores)[0, 1])
         figures |= {"length_score_correlation": r, "effect_size": r}
         reasons = {"ci_low": f"{count} of the 4 needed"}
         if r is not None and count > 3 and abs(r) < 1:  # its variance is 1/(n - 3)
             reach = 1.959963984540054 / sqrt(count - 3)
             figures |= {"ci_low": tanh(atanh(r) - reach), "ci_high": tanh(atanh(r) + reach)}
             reasons = {}
-    return explained({**figures, "words": _words(figures)}, reasons)
+    return with_reasons({**figures, "words": _words(figures)}, reasons)
 
 
 def _words(figures: Mapping[str, Any]) -> str:
     parts = ["1 rationale" if figures["n"] == 1 else f"{figures['n']:,} rationales"]
-    tops = {side: [one["word"] for one in figures[side]["keywords"][:3]] for side in ("low", "high")}
+    tops = {side: [keyword["word"] for keyword in figures[side]["keywords"][:3]] for side in ("low", "high")}
     parts += [f"{side} scores speak of {', '.join(top)}" for side, top in tops.items() if top]
     low, high = figures["ci_low"], figures["ci_high"]
     if low is not None:

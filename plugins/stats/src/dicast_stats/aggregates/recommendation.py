@@ -1,4 +1,4 @@
-"""Which criterion leads, in a sentence."""
+"""Sentence on the criterion with the highest mean."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ NOBODY = "No clear leader across criteria"
 
 @attrs.frozen
 class Recommendation:
-    """Names the criterion with the highest mean; of equal ones the first.
+    """Names the criterion with the highest mean, the first of equal criteria.
 
-    ``recommendation`` is a sentence, ``summary`` the figures of all scores as ``stats/score_stats`` has them, ``best_criteria``
-    the leader and ``best_stats`` its figures; these two are absent where nobody leads. It says who leads in this run, not that
-    the lead is more than chance: for that compare two runs with ``stats/paired``.
+    ``recommendation`` is a sentence, ``summary`` the figures of all scores as in ``stats/score_stats``, ``best_criteria``
+    the leader and ``best_stats`` its figures; the last two are absent without a leader. The leader is the leader of this run; whether
+    the lead is more than chance is a question for ``stats/paired``, which compares two runs.
 
-    :param min_samples: how many scores there have to be, of all criteria together.
-    :param improvement_margin: how far above the mean of all scores the leader has to be for the sentence to say so.
-    :param source_field: where the scores are, as in ``stats/score_stats``.
-    :param flag_field: where the flags are.
+    :param min_samples: how many scores are needed, of all criteria together.
+    :param improvement_margin: how far the leader has to be above the mean of all scores for the sentence to mention it.
+    :param source_field: the place of the scores, as in ``stats/score_stats``.
+    :param flag_field: the place of the flags.
     """
 
     name = "recommendation"
@@ -41,28 +41,32 @@ class Recommendation:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Adviser]:
-        """Begin with no record."""
+        """Start without records."""
         yield Adviser(self, Stats(self.source_field, self.flag_field, lines=run.pass_at))
 
 
 @attrs.frozen
 class Adviser:
-    """Takes records, and names the leader."""
+    """Collector of the scores that names the leader."""
 
     options: Recommendation
     stats: Stats
 
     def add(self, record: Record) -> None:
-        """Take a record."""
+        """Add a record."""
         self.stats.add(record)
 
     def finish(self) -> Mapping[str, object]:
-        """The sentence, and what it rests on."""
+        """Return the sentence, and the figures behind it."""
         figures: Mapping[str, Any] = self.stats.finish()
         overall, criteria = figures["overall"], figures["criteria"]
         if overall["count"] < self.options.min_samples:
             return {"recommendation": TOO_FEW, "summary": overall}
-        means = {name: one["mean"] for name, one in criteria.items() if one.get("mean") is not None}
+        means = {
+            name: criterion_figures["mean"]
+            for name, criterion_figures in criteria.items()
+            if criterion_figures.get("mean") is not None
+        }
         if not means:
             return {"recommendation": NOBODY, "summary": overall}
         most = max(means.values())

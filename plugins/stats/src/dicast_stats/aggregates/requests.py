@@ -1,4 +1,4 @@
-"""What the requests of a task did cost, and how long they took."""
+"""Costs and latencies of a task's requests."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import attrs
 
 from dicast import Record, RunContext
 
-from ..numbers.values import finite, number_or_nan, plain, quiet
-from ..scores.columns import TOGETHER, named
-from ..scores.records import mapping
-from ..scores.summary import distribution
+from ..numbers.values import finite_values, ignore_float_warnings, json_number, number_or_nan
+from ..scores.columns import BATCH, values_under
+from ..scores.records import read_metrics
+from ..scores.summary import describe_values
 
 if TYPE_CHECKING:
     from ..numbers.values import Column
@@ -24,100 +24,100 @@ COST = "cost"
 LATENCY = "latency_seconds"
 _PERCENTILES = (50, 95, 99)
 _EXACT = frozenset({float, int})
-"""Kinds of values that a column takes as they are; it would take others that are no numbers here, such as ``Decimal``."""
+"""Types that an array accepts unchecked; it also accepts ``Decimal``, which does not count as a number here."""
 
 
 @attrs.frozen
 class CostSummary:
-    """How many tokens the task's requests took, and what they did cost.
+    """Tokens and costs of the task's requests.
 
     Each criterion's response is a request, and reports in its ``metrics``: ``prompt_tokens``, ``completion_tokens`` and ``cost`` in
-    usd. Of each that any request has: ``total``, ``mean``, ``median``, ``min`` and ``max``, over those that have it; an unknown
-    cost is never zero, and ``requests_with_cost`` of ``total_requests`` says how many are known. The requests of failed rows count too.
-    The cost of judges and of all rollouts but a row's first is not in here: the run's ``cost`` has everything. It has no options.
+    usd. For each metric that any request reports: ``total``, ``mean``, ``median``, ``min`` and ``max``, over the requests that report it. An
+    unknown cost never counts as zero: ``requests_with_cost`` of ``total_requests`` have a known cost. The requests of failed rows count too.
+    The costs of judges, and of all rollouts but the first of a row, are not included: see the run's ``cost`` for everything. No options.
     """
 
     name = "cost_summary"
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Costs]:
-        """Begin with no record."""
+        """Start without records."""
         yield Costs()
 
 
 @attrs.frozen
 class LatencySummary:
-    """How long the task's requests took.
+    """Latencies of the task's requests.
 
-    Each criterion's response is a request, and reports ``latency_seconds`` in its ``metrics``. Of all of them ``mean``, ``median``,
-    ``std`` (divided by one less than the count; 0 of a single one), ``min``, ``max``, ``p50``, ``p95`` and ``p99``, interpolated
-    linearly. Negative ones and those that are no finite number are left out: ``requests_with_latency`` of ``total_requests``
-    says how many count. Of a row with several rollouts the first one's requests are taken. It has no options.
+    Each criterion's response is a request, and reports ``latency_seconds`` in its ``metrics``. Over all requests: ``mean``, ``median``,
+    ``std`` (divided by the count minus one; 0 for a single request), ``min``, ``max``, ``p50``, ``p95`` and ``p99``, interpolated
+    linearly. Negative and non-finite latencies are ignored: ``requests_with_latency`` of ``total_requests`` count. If a row
+    has several rollouts, the requests of the first one count. No options.
     """
 
     name = "latency_summary"
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Latencies]:
-        """Begin with no record."""
+        """Start without records."""
         yield Latencies()
 
 
 class Reports:
-    """Takes records, and keeps what their responses report under *names*."""
+    """Collector of the numbers that responses report under *names*."""
 
     def __init__(self, *names: str) -> None:
         self.requests = 0
         self.columns = {name: array("d") for name in names}
-        self._waiting: list[Mapping[str, Any]] = []
+        self._batch: list[Mapping[str, Any]] = []
 
     def add(self, record: Record) -> None:
-        """Take a record."""
-        self._waiting += [
-            metrics if (metrics := response.get("metrics")).__class__ is dict else mapping(response)
-            for response in _responses(record, self.columns)
+        """Add a record."""
+        self._batch += [
+            metrics if (metrics := response.get("metrics")).__class__ is dict else read_metrics(response)
+            for response in _task_responses(record, self.columns)
         ]
-        if len(self._waiting) >= TOGETHER:
-            self.settle()
+        if len(self._batch) >= BATCH:
+            self.flush()
 
-    def settle(self) -> None:
-        """Bring what was taken into the columns, and the count."""
+    def flush(self) -> None:
+        """Move the batch of responses into the columns, and count them."""
         for name, column in self.columns.items():
-            _extend(column, named(self._waiting, name))
-        self.requests += len(self._waiting)
-        self._waiting.clear()
+            _append_numbers(column, values_under(self._batch, name))
+        self.requests += len(self._batch)
+        self._batch.clear()
 
     def values(self, name: str) -> Column:
-        """What was reported under *name*: finite numbers from 0 on."""
+        """Return the reported numbers under *name* that are finite and not negative."""
         import numpy as np  # 0.1 s, which starting a run does not spend
 
-        values = finite(np.frombuffer(self.columns[name]))
+        values = finite_values(np.frombuffer(self.columns[name]))
         return values if (values >= 0).all() else values[values >= 0]
 
 
-def _extend(column: array[float], values: list[Any]) -> None:
-    """Append the numbers of *values*, NaN for what is none; what is None is left out."""
+def _append_numbers(column: array[float], values: list[Any]) -> None:
+    """Append the numbers of *values*, NaN for a value that is not a number; None is skipped."""
     if not _EXACT.issuperset(map(type, values)):
         values = [value for value in values if value is not None]
     try:
         column.fromlist(values if _EXACT.issuperset(map(type, values)) else list(map(number_or_nan, values)))
-    except OverflowError:  # of a whole number that is no float; nothing was appended then
+    except OverflowError:  # an integer too large for a float; nothing was appended
         column.fromlist(list(map(number_or_nan, values)))
 
 
-def _responses(record: Record, names: Collection[str]) -> Collection[Mapping[str, Any]]:
-    """The responses; a record that has none, but reports itself, stands for one."""
+def _task_responses(record: Record, names: Collection[str]) -> Collection[Mapping[str, Any]]:
+    """Return the responses of *record*; the record itself if it has no response but metrics under *names*."""
     responses: Any = record.get("responses")
     if responses:
         return responses.values()  # type: ignore[no-any-return]  # a record's responses are a mapping of mappings
     response = record.get("response")
     if isinstance(response, Mapping):
         return (response,)
-    return () if mapping(record).keys().isdisjoint(names) else (record,)
+    return () if read_metrics(record).keys().isdisjoint(names) else (record,)
 
 
 class Costs:
-    """Sum of tokens and costs over records, requests of failed rows included."""
+    """Collector of tokens and costs, including the requests of failed rows."""
 
     observes_failed_requests = True
 
@@ -126,40 +126,42 @@ class Costs:
         self.add = self._reports.add
 
     def finish(self) -> Mapping[str, object]:
-        """The sums, of what was reported."""
-        self._reports.settle()
+        """Return the sums of the reported tokens and costs."""
+        self._reports.flush()
         columns = {name: self._reports.values(name) for name in self._reports.columns}
         counts = {"total_requests": self._reports.requests, "requests_with_cost": len(columns[COST])}
-        return counts | {name: _sums(one, whole=name in TOKENS) for name, one in columns.items() if len(one)}
+        return counts | {
+            name: _summarize_sums(values, as_integers=name in TOKENS) for name, values in columns.items() if len(values)
+        }
 
 
-def _sums(values: Column, *, whole: bool) -> Mapping[str, float | None]:
-    figures = distribution(values, 0)
-    with quiet():
-        sums = {"total": plain(values.sum()), "min": figures["min"], "max": figures["max"]}
-    if whole:
+def _summarize_sums(values: Column, *, as_integers: bool) -> Mapping[str, float | None]:
+    figures = describe_values(values, 0)
+    with ignore_float_warnings():
+        sums = {"total": json_number(values.sum()), "min": figures["min"], "max": figures["max"]}
+    if as_integers:
         sums = {name: value if value is None or value % 1 else int(value) for name, value in sums.items()}
     return {"total": sums["total"], "mean": figures["mean"], "median": figures["median"], **sums}
 
 
 class Latencies:
-    """Takes records, and sums up how long their requests took."""
+    """Collector of the latencies of requests."""
 
     def __init__(self) -> None:
         self._reports = Reports(LATENCY)
         self.add = self._reports.add
 
     def finish(self) -> Mapping[str, object]:
-        """The distribution, of what was reported."""
+        """Return the distribution of the reported latencies."""
         import numpy as np
 
-        self._reports.settle()
+        self._reports.flush()
         values = self._reports.values(LATENCY)
-        found: dict[str, object] = {
+        figures: dict[str, object] = {
             "total_requests": self._reports.requests,
             "requests_with_latency": len(values),
         }
         if len(values):
-            shares = {f"p{share}": plain(np.percentile(values, share)) for share in _PERCENTILES}
-            found[LATENCY] = {**distribution(values, 1), **shares}
-        return found
+            shares = {f"p{share}": json_number(np.percentile(values, share)) for share in _PERCENTILES}
+            figures[LATENCY] = {**describe_values(values, 1), **shares}
+        return figures

@@ -1,4 +1,4 @@
-"""One number for a variant, to rank it among others by."""
+"""Single number for ranking variants."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import attrs
 
 from dicast import Record, RunContext
 
-from ..numbers.scale import divided, mean_of, multiplied, power_of
+from ..numbers.scale import common_power, divide_by_power, mean_of, multiply_by_power
 from ..numbers.ties import reaches
-from ..numbers.values import plain
-from ..scores.records import score_of
+from ..numbers.values import json_number
+from ..scores.records import record_score
 
 
 @attrs.frozen
 class VariantRanking:
-    """Weighs the mean score and the share that passes into one number, ``composite``.
+    """Weighted sum of the mean score and the pass rate, ``composite``.
 
     A record's value is its ``metrics.score``, or without one the mean of its ``metrics.scores``. ``samples`` counts values,
-    ``missing`` records without one, which do not pass: ``pass_rate`` is passes/(samples + missing). The composite is ``weight_mean``
-    times the ``mean`` and ``weight_pass`` times the ``pass_rate``, so it may exceed 1. It is empty where no record has a value.
+    ``missing`` records without a value, which do not pass: ``pass_rate`` is passes/(samples + missing). The composite is ``weight_mean``
+    times the ``mean`` plus ``weight_pass`` times the ``pass_rate``, so it may exceed 1. The document is empty if no record has a value.
 
-    :param threshold: what a value has to reach to pass, in 12 significant digits: the mean of .6, .7 and .8 reaches .7.
+    :param threshold: the lowest value that passes, in 12 significant digits: the mean of .6, .7 and .8 reaches .7.
     :param weight_mean: the weight of the mean.
-    :param weight_pass: the weight of the share that passes.
+    :param weight_pass: the weight of the pass rate.
     """
 
     name = "variant_ranking"
@@ -37,12 +37,12 @@ class VariantRanking:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Ranking]:
-        """Begin with no record."""
+        """Start without records."""
         yield Ranking(self)
 
 
 class Ranking:
-    """Takes records, and keeps their values."""
+    """Collector of the records' values."""
 
     def __init__(self, options: VariantRanking) -> None:
         self._options = options
@@ -50,23 +50,23 @@ class Ranking:
         self._missing = 0
 
     def add(self, record: Record) -> None:
-        """Take a record."""
-        value = score_of(record)
+        """Add a record."""
+        value = record_score(record)
         if value is None:
             self._missing += 1
         else:
             self._values.append(value)
 
     def finish(self) -> Mapping[str, object]:
-        """The composite, and what it is made of."""
+        """Return the composite and its parts."""
         import numpy as np  # 0.1 s, which starting a run does not spend
 
         samples, options = len(self._values), self._options
         if not samples:
             return {}
         values = np.frombuffer(self._values)
-        power, passes = power_of(values), int(reaches(values, options.threshold).sum())
-        mean = multiplied(mean_of(divided(values, power)), power)
+        power, passes = common_power(values), int(reaches(values, options.threshold).sum())
+        mean = multiply_by_power(mean_of(divide_by_power(values, power)), power)
         pass_rate = passes / (samples + self._missing)
         return {
             "samples": samples,
@@ -74,5 +74,7 @@ class Ranking:
             "mean": mean,
             "threshold": options.threshold,
             "pass_rate": pass_rate,
-            "composite": None if mean is None else plain(options.weight_mean * mean + options.weight_pass * pass_rate),
+            "composite": None
+            if mean is None
+            else json_number(options.weight_mean * mean + options.weight_pass * pass_rate),
         }

@@ -1,4 +1,4 @@
-"""``dicast compare``: what one run has over another, from a ledger."""
+"""Command ``dicast compare``: the differences of two runs."""
 
 from __future__ import annotations
 
@@ -43,32 +43,43 @@ from ..unpaired.criteria_effects import CriteriaEffects
 from ..unpaired.distribution_shift import DistributionShift
 from ..unpaired.score_delta import ScoreDelta
 from ..unpaired.significance import Significance
-from .flips import flips
+from .flips import list_flips
 from .lines import lines
 
-SHOWN = (Paired, Significance, CliffsDelta, ScoreDelta)
-"""The comparisons that are made where none is named, in the order in which they are shown."""
+DEFAULT_COMPARISONS = (Paired, Significance, CliffsDelta, ScoreDelta)
+"""Comparisons that are made by default, in the order of display."""
 
-_MORE = (Bayes, Practical, Assumptions, DistributionShift, Outliers, Flips, CategoryEffects, CriteriaEffects)
+_OTHER_COMPARISONS = (
+    Bayes,
+    Practical,
+    Assumptions,
+    DistributionShift,
+    Outliers,
+    Flips,
+    CategoryEffects,
+    CriteriaEffects,
+)
 
-COMPARISONS: Mapping[str, Callable[[], Comparison]] = {f"stats/{one.name}": one for one in (*SHOWN, *_MORE)}
-"""All that need no option, by the names that they have in pipelines."""
+COMPARISONS: Mapping[str, Callable[[], Comparison]] = {
+    f"stats/{one.name}": one for one in (*DEFAULT_COMPARISONS, *_OTHER_COMPARISONS)
+}
+"""Comparisons that need no options, by their names in pipelines."""
 
 _PAIRED = f"stats/{Paired.name}"
 _NEEDS_OPTIONS = f"stats/{RefereeAlignment.name}"
-_NONE_GIVEN: Mapping[str, Comparison] = {}
+_NOT_CONFIGURED: Mapping[str, Comparison] = {}
 
 TASK = "task"
-"""The section in which two runs that are compared may differ."""
+"""Section in which comparable runs may differ."""
 
 LAST = "last"
-"""The run that B is where the command names none."""
+"""Default of B."""
 
-_NAMED = 3
-"""How many other runs are named to choose from."""
+_MAX_NAMES = 3
+"""Largest number of other runs in a message."""
 
 UNKNOWN = "fingerprints"
-"""What is said to differ where a run has no fingerprints, as a file of records has none."""
+"""Entry in the differences if a run has no fingerprints, as in a file of records."""
 
 
 @click.command()
@@ -107,33 +118,38 @@ def compare(
     ledger: Path | None,
     as_json: bool,
 ) -> None:
-    """Say what run B has over run A. Where both have judged the same subjects, these are compared one by one.
+    """Compare run B to run A. If both runs judged the same subjects, the subjects are compared in pairs.
 
     A and B are ids of runs, names of pipelines (the newest run counts), 'last', or files of jsonl/rows; two files need no ledger.
     Without B it is the newest run; without A it is the run of the same name before B. Runs of tools do not count.
-    Differences are B less A.
+    Differences are B minus A.
     """
-    asked = [_chosen(name) for name in names] or [(f"stats/{one.name}", None) for one in SHOWN]
-    chosen, given = dict.fromkeys(name for name, _ in asked), {name: one for name, one in asked if one is not None}
-    if _PAIRED in given and gold is not None:
+    selection = [_parse_choice(name) for name in names] or [
+        (f"stats/{comparison.name}", None) for comparison in DEFAULT_COMPARISONS
+    ]
+    chosen, configured = (
+        dict.fromkeys(name for name, _ in selection),
+        {name: comparison for name, comparison in selection if comparison is not None},
+    )
+    if _PAIRED in configured and gold is not None:
         message = "--gold is an option of stats/paired, which --compare gives options already; write gold there"
         raise ConfigError(Problem(message, path="--compare"))
     paired = Paired(difference=difference, gold=None if gold is None else InputPath(gold))
 
     def read(live: Ledger | None) -> tuple[Pair, Mapping[str, Any]]:
         pair = _pair(live, a, b, allow_incomparable=allow_incomparable)
-        return pair, pair.document([*chosen], paired, given)
+        return pair, pair.document([*chosen], paired, configured)
 
     try:
-        pair, found = read_ledger(ledger, read)
+        pair, document = read_ledger(ledger, read)
     except LedgerRefused:
         if ledger is not None or a is None or not (Path(a).is_file() and Path(b).is_file()):
             raise
-        pair, found = read(None)
+        pair, document = read(None)
     if as_json:
-        click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2))
+        click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
         return
-    print_lines(one_line(part) if isinstance(part, str) else part for part in lines(pair.a, pair.b, found))
+    print_lines(one_line(part) if isinstance(part, str) else part for part in lines(pair.a, pair.b, document))
 
 
 def read_comparison(
@@ -145,20 +161,23 @@ def read_comparison(
     difference: float | None = None,
     allow_incomparable: bool = False,
 ) -> Mapping[str, Any]:
-    """What ``dicast compare --json`` prints of the runs *a* and *b* of *ledger*.
+    """Return the document that ``dicast compare --json`` prints for the runs *a* and *b* of *ledger*.
 
-    :raises ConfigError: when there are no such runs, or they are not to be compared.
+    :raises ConfigError: if there are no such runs, or they are not comparable.
     """
-    chosen = [_known(name) for name in dict.fromkeys(compare or [f"stats/{one.name}" for one in SHOWN])]
+    chosen = [
+        _full_name(name)
+        for name in dict.fromkeys(compare or [f"stats/{comparison.name}" for comparison in DEFAULT_COMPARISONS])
+    ]
     pair = _pair(ledger, a, b, allow_incomparable=allow_incomparable)
     return pair.document(chosen, Paired(difference=difference))
 
 
 def _pair(live: Ledger | None, a: str | None, b: str, *, allow_incomparable: bool) -> Pair:
     later = results(live, b)
-    pair = Pair(results(live, a) if a is not None else _before(live, later), later)
+    pair = Pair(results(live, a) if a is not None else _previous_run(live, later), later)
     if pair.a.run_id == pair.b.run_id:
-        raise ConfigError(_same(live, pair.a, str(a), b))
+        raise ConfigError(_same_run_text(live, pair.a, str(a), b))
     if not pair.comparable and not allow_incomparable:
         raise ConfigError(pair.refusal())
     return pair
@@ -173,55 +192,61 @@ class Pair:
 
     @property
     def differs(self) -> list[str]:
-        """The sections and components whose fingerprints differ."""
+        """Return the sections and components whose fingerprints differ."""
         return self.b.differs(self.a)
 
     @property
     def comparable(self) -> bool:
-        """Whether the runs differ in their task at most."""
+        """Return whether the runs differ at most in their task."""
         return set(self.differs) <= {TASK}
 
     def refusal(self) -> str:
-        """Why the runs are not compared, and what to do."""
-        more = ", ".join(key for key in self.differs if key != TASK)
+        """Return the message that the runs are not comparable, with the fix."""
+        sections = ", ".join(key for key in self.differs if key != TASK)
         why = (
             "a file of records does not say how they were made"
-            if more == UNKNOWN
-            else f"they differ in more than the task: {more}"
+            if sections == UNKNOWN
+            else f"they differ in more than the task: {sections}"
         )
-        asked = "--allow-incomparable compares them all the same, and says what differs"
-        return f"runs {self.a.run_id} and {self.b.run_id} are not comparable: {why}; {asked}"
+        fix = "--allow-incomparable compares them all the same, and says what differs"
+        return f"runs {self.a.run_id} and {self.b.run_id} are not comparable: {why}; {fix}"
 
     def document(
-        self, names: Sequence[str], with_options: Paired | None = None, given: Mapping[str, Comparison] = _NONE_GIVEN
+        self,
+        names: Sequence[str],
+        with_options: Paired | None = None,
+        configured: Mapping[str, Comparison] = _NOT_CONFIGURED,
     ) -> Mapping[str, Any]:
-        """The JSON document, with the comparisons *names*, those *given* as they are; the paired one is else *with_options*."""
-        made: Mapping[str, Comparison] = {_PAIRED: with_options or Paired(), **given}
-        paired: Mapping[str, Any] = made[_PAIRED].compare(self.a, self.b)
-        found = {
-            name: paired if name == _PAIRED else (made.get(name) or COMPARISONS[name]()).compare(self.a, self.b)
+        """Return the JSON document with the comparisons *names*.
+
+        *configured* has comparisons with options by name. Without one for ``stats/paired``, *with_options* is used.
+        """
+        comparisons: Mapping[str, Comparison] = {_PAIRED: with_options or Paired(), **configured}
+        paired: Mapping[str, Any] = comparisons[_PAIRED].compare(self.a, self.b)
+        documents = {
+            name: paired if name == _PAIRED else (comparisons.get(name) or COMPARISONS[name]()).compare(self.a, self.b)
             for name in names
         }
-        pairs = pair_passes(self.a, self.b)
+        pair_counts = pair_passes(self.a, self.b)
         open_ = {label for label in (*self.a.raw, *self.b.raw) if self.b.pass_at.get(label) is None}
-        passes = {label: counts.json() for label, counts in pairs.counted().items()}
+        passes = {label: counts.json() for label, counts in pair_counts.counted().items()}
         passes = {label: {**one, "reasons": ["raw_scale"]} if label in open_ else one for label, one in passes.items()}
         return {
             "comparable": self.comparable,
             "differs": self.differs,
             "a": {"run_id": self.a.run_id, "name": self.a.name},
             "b": {"run_id": self.b.run_id, "name": self.b.name},
-            "comparisons": found,
-            "label": pairs.label,
+            "comparisons": documents,
+            "label": pair_counts.label,
             "passes": passes,
-            "flips": None if passes.keys() and passes.keys() <= open_ else flips(pairs, self.a, self.b),
+            "flips": None if passes.keys() and passes.keys() <= open_ else list_flips(pair_counts, self.a, self.b),
             **({"reasons": ["raw_scale"]} if passes.keys() and passes.keys() <= open_ else {}),
             "sentences": paired["sentences"],
             "words": paired["words"],
         }
 
 
-def _before(live: Ledger | None, later: Results) -> Results:
+def _previous_run(live: Ledger | None, later: Results) -> Results:
     """Return the newest finished run of the same name that started before the run *later*.
 
     :raises ConfigError: if there is none.
@@ -229,30 +254,39 @@ def _before(live: Ledger | None, later: Results) -> Results:
     runs = [] if live is None else [entry.event for entry in started_runs(live.read)]
     ids = [run.run_id for run in runs]
     for run in runs[ids.index(later.run_id) + 1 :] if later.run_id in ids else ():
-        ended = Query(run_id=run.run_id, types=("run.completed",), limit=1)
+        completion = Query(run_id=run.run_id, types=("run.completed",), limit=1)
         is_whole = run.payload.get("limit") is None and not run.payload.get("preview")
-        if live is not None and is_whole and run.payload["name"] == later.name and any(live.read(ended)):
+        if live is not None and is_whole and run.payload["name"] == later.name and any(live.read(completion)):
             return results(live, run.run_id)
     raise ConfigError(
         f"no run of {later.name!r} has ended before run {later.run_id}: name A; dicast runs lists the runs"
     )
 
 
-def _same(live: Ledger | None, run: Results, *given: str) -> str:
-    """What to say where *given* both lead to *run*."""
+def _same_run_text(live: Ledger | None, run: Results, *selectors: str) -> str:
+    """Return the message that all *selectors* select *run*."""
     if live is None:
         return f"A and B are the same file, {run.run_id}; give another one"
     finished = (entry.event for entry in live.read(Query(types=("run.completed",), newest_first=True)))
-    others = {one.run_id: f"{one.run_id} ({one.payload['name']})" for one in finished if one.run_id != run.run_id}
+    other_runs = {
+        run_completed.run_id: f"{run_completed.run_id} ({run_completed.payload['name']})"
+        for run_completed in finished
+        if run_completed.run_id != run.run_id
+    }
     which = (
-        f"such as {', '.join([*others.values()][:_NAMED])}" if others else "of which this ledger has no finished one"
+        f"such as {', '.join([*other_runs.values()][:_MAX_NAMES])}"
+        if other_runs
+        else "of which this ledger has no finished one"
     )
-    words = " and ".join(repr(word) for word in dict.fromkeys(given))
+    words = " and ".join(repr(word) for word in dict.fromkeys(selectors))
     return f"A and B ({words}) are the same run, {run.run_id} ({run.name}); give the id of another one, {which}"
 
 
-def _chosen(written: str) -> tuple[str, Comparison | None]:
-    """The whole name of the comparison that is *written* as ``NAME`` or ``{NAME: {options}}``, and itself where it has, or needs, options."""
+def _parse_choice(written: str) -> tuple[str, Comparison | None]:
+    """Return the full name of the comparison in ``NAME`` or ``{NAME: {options}}``, and the comparison if it has or needs options.
+
+    :raises ConfigError: if there is no such comparison, or its options are wrong.
+    """
     options: object = {}
     name = written
     if written.lstrip().startswith("{"):
@@ -263,22 +297,24 @@ def _chosen(written: str) -> tuple[str, Comparison | None]:
         except (ValueError, TypeError) as error:
             message = f"it is no JSON object of one comparison and its options, {{NAME: {{OPTION: VALUE}}}}: {error}"
             raise ConfigError(Problem(message, path="--compare", value=written)) from error
-    whole = _known(name, [*COMPARISONS, _NEEDS_OPTIONS])
-    if not options and whole in COMPARISONS:
-        return whole, None
+    full_name = _full_name(name, [*COMPARISONS, _NEEDS_OPTIONS])
+    if not options and full_name in COMPARISONS:
+        return full_name, None
     if not options:
-        message = f'{whole} needs options: --compare \'{{"{whole}": {{"referee_fields": ["COLUMN"]}}}}\''
+        message = f'{full_name} needs options: --compare \'{{"{full_name}": {{"referee_fields": ["COLUMN"]}}}}\''
         raise ConfigError(Problem(message, path="--compare", value=written))
-    return whole, component("comparison", {whole: options})  # type: ignore[dict-item]  # which says what is wrong with them
+    return full_name, component("comparison", {full_name: options})  # type: ignore[dict-item]  # it reports wrong options
 
 
-def _known(name: str, names: Sequence[str] = ()) -> str:
-    """The whole name of the comparison *name*, which may be without the plugin's.
+def _full_name(name: str, names: Sequence[str] = ()) -> str:
+    """Return the full name of the comparison *name*, which may lack the name of the plugin.
 
-    :raises ConfigError: when there is none.
+    :raises ConfigError: if there is none.
     """
-    known = {short: whole for whole in names or COMPARISONS for short in (whole, whole.partition("/")[2])}
-    if name in known:
-        return known[name]
+    full_names = {
+        short: full_name for full_name in names or COMPARISONS for short in (full_name, full_name.partition("/")[2])
+    }
+    if name in full_names:
+        return full_names[name]
     message = f"no comparison {name!r}; there are {', '.join(names or COMPARISONS)}"
-    raise ConfigError(Problem(message, path="--compare", value=name, hint=nearest(name, known)))
+    raise ConfigError(Problem(message, path="--compare", value=name, hint=nearest(name, full_names)))

@@ -1,4 +1,4 @@
-"""Subjects that pass in one run and not in another, with their scores."""
+"""Subjects that pass in one run alone, with their scores."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dicast.reporting import PairedPasses
 from ..scores.table import Key, Table
 
 
-def flips(pairs: PairedPasses, baseline: Results, variant: Results) -> list[dict[str, Any]]:
+def list_flips(pairs: PairedPasses, baseline: Results, variant: Results) -> list[dict[str, Any]]:
     """Return the subjects whose pass has changed, in the order of *baseline*, under each label.
 
-    ``a`` and ``b`` say whether the subject passed in baseline and variant, ``score_a`` and ``score_b`` are its scores under ``label``; null
-    where a flag alone decided.
+    ``a`` and ``b`` state whether the subject passed in baseline and variant. ``score_a`` and ``score_b`` are its scores under ``label``; null
+    if a flag alone decided.
     """
     before, after = Table.of(baseline), Table.of(variant)
     return [
@@ -36,5 +36,5 @@ def _score(table: Table, subject: Key, label: str) -> float | None:
     row = table.rows.get(subject)
     if row is None:
         return None
-    value = float((table.scores(label) if label in table.criteria else table.whole)[row])
+    value = float((table.scores(label) if label in table.criteria else table.record_scores)[row])
     return None if isnan(value) else value

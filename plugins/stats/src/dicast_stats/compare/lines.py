@@ -1,4 +1,4 @@
-"""What ``dicast compare`` prints: a table for each comparison, the subjects that flipped, and a sentence."""
+"""Text of ``dicast compare``: a table for each comparison, the subjects that flipped, and a sentence."""
 
 from __future__ import annotations
 
@@ -10,47 +10,47 @@ from dicast.toolkit.comparison_text import comparison_lines
 
 Figures = Mapping[str, Any]
 
-SHOWN = 20
-"""How many subjects are listed for each direction, over all labels."""
-LEAST = 3
-"""How many subjects of a label and direction are listed however many labels there are."""
+MAX_SHOWN = 20
+"""Largest number of subjects listed for each direction, over all labels."""
+MIN_SHOWN = 3
+"""Number of subjects listed for each label and direction, however many labels there are."""
 
 
-def lines(a: Results, b: Results, found: Figures) -> Iterator[Any]:
-    """The document *found* as ``dicast.toolkit.terminal.print_lines`` prints it: lines, and tables between them."""
+def lines(a: Results, b: Results, document: Figures) -> Iterator[Any]:
+    """Yield the *document* as lines and tables for ``dicast.toolkit.terminal.print_lines``."""
     yield f"A: {a.run_id} ({a.name})"
     yield f"B: {b.run_id} ({b.name}); differences are B less A, intervals 95 %"
-    if found["differs"]:
-        verdict = "" if found["comparable"] else "NOT COMPARABLE; "
-        yield f"{verdict}they differ in {', '.join(found['differs'])}"
-    for name, comparison in found["comparisons"].items():
+    if document["differs"]:
+        verdict = "" if document["comparable"] else "NOT COMPARABLE; "
+        yield f"{verdict}they differ in {', '.join(document['differs'])}"
+    for name, comparison in document["comparisons"].items():
         yield ""
         yield from comparison_lines(name, comparison)
     yield ""
-    yield from _passes(found["passes"], found["flips"] or ())
+    yield from _pass_lines(document["passes"], document["flips"] or ())
     yield ""
-    yield from found["sentences"] or [found["words"]]
+    yield from document["sentences"] or [document["words"]]
 
 
-def _passes(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iterator[str]:
-    """Yield the counts of each label, and below them the first subjects that pass in one run alone."""
+def _pass_lines(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iterator[str]:
+    """Yield the counts of each label, and the first subjects that pass in one run alone."""
     if not passes:
         yield "no subject has a flag or a score in both runs: whether one passes in one and not in the other is not known"
-    most = max(LEAST, SHOWN // max(1, len(passes)))
+    most = max(MIN_SHOWN, MAX_SHOWN // max(1, len(passes)))
     for label, counts in passes.items():
         if counts.get("reasons") == ["raw_scale"]:
             yield f"{label}: raw scale without pass_at: which subjects pass is not known"
             continue
         yield counts["words"]
         for side, gained in (("A", False), ("B", True)):
-            changed = [one for one in flips if one["label"] == label and one["b"] is gained]
-            yield from (f"  in {side} alone: {_flip(one)}" for one in changed[:most])
+            changed = [change for change in flips if change["label"] == label and change["b"] is gained]
+            yield from (f"  in {side} alone: {_flip(change)}" for change in changed[:most])
             if len(changed) > most:
                 yield f"  … and {len(changed) - most:,} more in {side} alone (--json lists them all)"
 
 
-def _flip(one: Figures) -> str:
-    return f"{one['subject_id']}  {_score(one['score_a'])} -> {_score(one['score_b'])}"
+def _flip(change: Figures) -> str:
+    return f"{change['subject_id']}  {_score(change['score_a'])} -> {_score(change['score_b'])}"
 
 
 def _score(value: float | None) -> str:

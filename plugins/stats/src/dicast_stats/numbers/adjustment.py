@@ -17,21 +17,22 @@ SAMPLES = Within(2, inf, "2 or more (a variance needs two scores)")
 
 
 def check_adjustment(_instance: object, _attribute: attrs.Attribute[Adjustment], adjustment: Adjustment) -> None:
-    """An attrs validator for the option *adjustment*.
+    """Validate the option *adjustment*, as an attrs validator.
 
-    :raises ConfigError: when it is none of :data:`ADJUSTMENTS`.
+    :raises ConfigError: if it is not in :data:`ADJUSTMENTS`.
     """
     if adjustment not in ADJUSTMENTS:
         message = f"unknown adjustment {adjustment!r}: it is {', '.join(ADJUSTMENTS)}"
         raise ConfigError(Problem(message, value=adjustment, hint=nearest(str(adjustment), ADJUSTMENTS)))
 
 
-def adjusted(p_values: Sequence[float], adjustment: Adjustment, family_size: int = 0) -> list[float]:
-    """*p_values* of tests that were made together, in their order.
+def adjust_p_values(p_values: Sequence[float], adjustment: Adjustment, family_size: int = 0) -> list[float]:
+    """Return the adjusted *p_values* of tests that were made together, in the same order.
 
-    Bonferroni's is the number of tests times p; Holm's (Scandinavian Journal of Statistics 6(2), 1979) the largest so far, from the
-    least p on, of the number of tests that are left times p; that of the false discovery rate is Y. Benjamini's and Y. Hochberg's
-    (Journal of the Royal Statistical Society B 57(1), 1995). Tests elsewhere, up to *family_size*, count as if their p were 1.
+    Bonferroni multiplies p by the number of tests. Holm (Scandinavian Journal of Statistics 6(2), 1979) goes through the p-values from the
+    smallest up, multiplies p by the number of tests not yet passed, and keeps the running maximum. The false discovery rate is that of
+    Y. Benjamini and Y. Hochberg (Journal of the Royal Statistical Society B 57(1), 1995). If *family_size* is larger than the number of
+    *p_values*, the missing tests count with a p of 1.
     """
     count = max(len(p_values), family_size)
     if adjustment == "bonferroni":
@@ -46,19 +47,21 @@ def adjusted(p_values: Sequence[float], adjustment: Adjustment, family_size: int
     return list(p_values)
 
 
-def adjust_all(
+def set_adjusted_p_values(
     tests: Iterable[dict[str, Any]], adjustment: Adjustment, family_size: int = 0, name: str = "p_value"
 ) -> None:
-    """Set the adjusted p-value of the *name* of each of *tests*, which were made together; null where that is null."""
-    every = list(tests)
-    known = iter(adjusted([one[name] for one in every if one[name] is not None], adjustment, family_size))
-    for one in every:
-        one[f"adjusted_{name}"] = None if one[name] is None else next(known)
+    """Set ``adjusted_NAME`` in each of *tests* from its p-value *name*; the tests form one family, and a null p-value stays null."""
+    tests_list = list(tests)
+    adjusted_values = iter(
+        adjust_p_values([test[name] for test in tests_list if test[name] is not None], adjustment, family_size)
+    )
+    for test in tests_list:
+        test[f"adjusted_{name}"] = None if test[name] is None else next(adjusted_values)
 
 
 def _holm(p_values: Sequence[float], count: int) -> list[float]:
-    found, so_far = [0.0] * len(p_values), 0.0
+    results, so_far = [0.0] * len(p_values), 0.0
     for place, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         so_far = max(so_far, min(1.0, (count - place) * p_values[index]))
-        found[index] = so_far
-    return found
+        results[index] = so_far
+    return results

@@ -1,6 +1,6 @@
-"""What is equal but for rounding: rank statistics take it for a tie, and a bound is reached by it.
+"""Equality up to rounding, for the ties of rank statistics and for bounds.
 
-Binary floats have no .1: of .3 - .2 and .2 - .1 one is larger, and of the same scores times ten the other one may be.
+Binary floats cannot represent 0.1: 0.3 - 0.2 and 0.2 - 0.1 differ, and the larger of the two changes if the scores are multiplied by ten.
 """
 
 from __future__ import annotations
@@ -11,46 +11,49 @@ if TYPE_CHECKING:
     from .values import Column
 
 NOISE = 1e-12
-"""How far apart values may lie, by the larger of them, and still be equal: 12 significant digits count."""
+"""Largest relative difference of equal values: 12 significant digits count."""
 
 
 def reaches(value: Any, bound: float) -> Any:
-    """Whether *value*, a number or a column of them, is *bound* or more; NaN is not."""
+    """Return whether *value*, a number or a column, is *bound* or more up to rounding; false for NaN."""
     return value - bound >= -NOISE * abs(bound)
 
 
-def settled(values: Column, sizes: Column) -> Column:
-    """*values* with the least of each tie in place of all that is in it; *sizes* are those of the numbers that they were computed from."""
+def merge_ties(values: Column, sizes: Column) -> Column:
+    """Return *values* with each tie replaced by its smallest value.
+
+    *sizes* are the magnitudes of the numbers from which the values were computed; they set the tolerance.
+    """
     import numpy as np  # 0.1 s, which starting a run does not spend
 
     order = np.argsort(values, kind="stable")
     ordered, slack = values[order], NOISE * sizes[order]
     begins = np.ones(len(values), bool)
     begins[1:] = np.diff(ordered) > np.maximum(slack[1:], slack[:-1])
-    found = np.empty_like(values)
-    found[order] = ordered[begins][np.cumsum(begins) - 1]
-    return found
+    merged = np.empty_like(values)
+    merged[order] = ordered[begins][np.cumsum(begins) - 1]
+    return merged
 
 
 def differences(now: Column, was: Column) -> Column:
-    """*now* less *was*: 0 where both are equal, and one number where two differences are, whichever their signs."""
+    """Return *now* minus *was*: 0 for equal values, and equal floats for differences of equal size, regardless of sign."""
     import numpy as np
 
-    found = raw_differences(now, was)
-    return np.copysign(settled(abs(found), np.maximum(abs(now), abs(was))), found)
+    signed = raw_differences(now, was)
+    return np.copysign(merge_ties(abs(signed), np.maximum(abs(now), abs(was))), signed)
 
 
 def raw_differences(now: Column, was: Column) -> Column:
-    """*now* less *was*, 0 where both are equal."""
+    """Return *now* minus *was*, with 0 for values that are equal up to rounding."""
     import numpy as np
 
-    found = now - was
-    found[np.isfinite(found) & (abs(found) <= NOISE * np.maximum(abs(now), abs(was)))] = 0.0
-    return found
+    change = now - was
+    change[np.isfinite(change) & (abs(change) <= NOISE * np.maximum(abs(now), abs(was)))] = 0.0
+    return change
 
 
 def varies(values: Column) -> bool:
-    """Whether *values* differ by more than rounding does."""
+    """Return whether *values* differ by more than rounding."""
     if not len(values):
         return False
     low, high = float(values.min()), float(values.max())

@@ -1,4 +1,4 @@
-"""Numbers: what counts as one in a record, and what of a library's may be written as JSON."""
+"""Numbers in records, and numbers for JSON."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ if TYPE_CHECKING:
     Column = NDArray[np.float64]
 
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
-"""A text that is a number: what Python reads beside it, 1_000 or other scripts' digits, is none."""
+"""Pattern of a number in a text. Further spellings that Python accepts do not count: 1_000, digits of other scripts."""
 
 
-def number(value: object) -> float | None:
-    """*value* as a finite number: a number, a boolean as 1 or 0, a text that is one; None for anything else."""
+def parse_number(value: object) -> float | None:
+    """Return *value* as a finite number: a number, a boolean as 1 or 0, or the text of a number. None for anything else."""
     if value.__class__ is float:
         return value if isfinite(value) else None
     if not isinstance(value, (int, float, str)) or (isinstance(value, str) and not _NUMBER.fullmatch(value)):
         return None
     try:
-        found = float(value)
+        result = float(value)
     except OverflowError:
         return None
-    return found if isfinite(found) else None
+    return result if isfinite(result) else None
 
 
 def number_or_nan(value: object) -> float:
-    """The same, NaN where it is no number."""
-    found = number(value)
-    return nan if found is None else found
+    """Return *value* as :func:`parse_number` does, with NaN in place of None."""
+    result = parse_number(value)
+    return nan if result is None else result
 
 
-def finite(values: Column) -> Column:
-    """Those of *values* that are finite."""
+def finite_values(values: Column) -> Column:
+    """Return the finite numbers of *values*."""
     import numpy as np  # 0.1 s, which starting a run does not spend
 
-    there = np.isfinite(values)
-    return values if there.all() else values[there]
+    is_finite = np.isfinite(values)
+    return values if is_finite.all() else values[is_finite]
 
 
-def plain(value: float) -> float | None:
-    """*value*, which may be a library's own kind of number, as JSON has it: None where it is not finite."""
-    found = float(value) + 0.0  # no negative zero
-    return found if isfinite(found) else None
+def json_number(value: float) -> float | None:
+    """Return *value*, which may be a numpy or scipy scalar, as a float for JSON; None if it is not finite."""
+    result = float(value) + 0.0  # no negative zero
+    return result if isfinite(result) else None
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """While the block runs, libraries do not warn of what is looked at anyway: values all alike, results that are not finite."""
+def ignore_float_warnings() -> Iterator[None]:
+    """Ignore RuntimeWarning inside the block: callers check for constant values and for results that are not finite."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         yield

@@ -1,7 +1,7 @@
-"""The mean difference of two runs as labels would have it, where some pairs are labelled and a judge scored all of them.
+"""Mean difference of two runs, corrected by labels of some pairs where a judge scored all pairs.
 
-A judge's bias may differ between two arms: one that likes length favours the arm with the longer outputs. Labels of both outputs of some pairs, drawn at
-random, measure by how much, and the judge's scores of all pairs keep the interval narrow.
+A judge's bias may differ between two arms: a judge that prefers long outputs favors the arm with the longer ones. Labels of both outputs
+of some pairs, drawn at random, measure the difference in bias. The judge's scores of all pairs keep the interval narrow.
 """
 
 from __future__ import annotations
@@ -22,108 +22,110 @@ if TYPE_CHECKING:
 
     from ..numbers.values import Column
 
-LEAST = 10
-"""Fewer labelled pairs than these say too little of the judge's error."""
+MIN_LABELED_PAIRS = 10
+"""Smallest number of labeled pairs that measures the judge's error."""
 
 ARMS = ("baseline", "variant")
 METHOD = "general"
 
 ROUNDING = 1e-12
-"""A sum this small beside its terms is nothing but their rounding."""
+"""Largest ratio of a sum to its terms that is only rounding."""
 
 _FIELDS = ("mean", "ci_low", "ci_high", "method", "n_pairs", "n_labelled", "sessions", "lambda", "plain_bias")
 Labels = Mapping[str, Mapping[str, tuple[float, float]]]
-"""By criterion ("" where the file names none) and subject id, what labels say of the baseline's output and of the variant's."""
+"""Labels of the baseline's and the variant's output, by criterion ("" without one) and subject id."""
 
 
 def read_labels(path: Path, baseline: Results, variant: Results) -> Labels:
-    """The labels in the file at *path*: each says by ``arm`` (``baseline`` or ``variant``) or ``run`` whose output it is about.
+    """Read the labels in the file at *path*; each names its arm by ``arm`` (``baseline`` or ``variant``) or by ``run``.
 
-    :raises DataError: naming every line that does not; also where the labels are of one arm alone.
+    :raises DataError: with each line that names no arm; also if all labels are of one arm.
     """
     names = {
         **{arm: place for place, arm in enumerate(ARMS)},
-        **{one.name: place for place, one in enumerate((baseline, variant)) if baseline.name != variant.name},
-        **{one.run_id: place for place, one in enumerate((baseline, variant))},
+        **{run.name: place for place, run in enumerate((baseline, variant)) if baseline.name != variant.name},
+        **{run.run_id: place for place, run in enumerate((baseline, variant))},
     }
-    found: dict[tuple[str, str], dict[int, float]] = {}
+    scores: dict[tuple[str, str], dict[int, float]] = {}
     with InputFile.opened(path) as file, InputCheck(file) as check:
         from dicast.toolkit.gold import gold_labels
 
         for number, label in gold_labels(file, check):
             try:
                 place = _arm(label, names)
-                _put(found.setdefault((str(label.others.get("criterion") or ""), label.subject_id), {}), place, label)
+                _record_score(
+                    scores.setdefault((str(label.others.get("criterion") or ""), label.subject_id), {}), place, label
+                )
             except DataError as error:
                 file.fault(error, number, check)
-        check.finish(bool(found))
-    return _pairs(found, path)
+        check.finish(bool(scores))
+    return _pairs(scores, path)
 
 
 def _arm(label: GoldLabel, names: Mapping[str, int]) -> int:
-    """Which arm's output *label* is about.
+    """Return the index in :data:`ARMS` of the arm whose output *label* is about.
 
-    :raises DataError: where it does not say.
+    :raises DataError: if the label names no arm, or an unknown one.
     """
-    given = label.others.get("arm") or label.run or label.others.get("run_id")
-    if given is None:
+    arm = label.others.get("arm") or label.run or label.others.get("run_id")
+    if arm is None:
         message = "the label does not say which run's output it is about; add arm: baseline or variant, or run: its id"
         raise DataError(Problem(message, path="arm"))
-    if str(given) not in names:
-        message = f"{given!r} is neither arm nor one of the two runs ({', '.join(names)})"
-        raise DataError(Problem(message, path="arm", value=given, hint=nearest(str(given), names)))
-    return names[str(given)]
+    if str(arm) not in names:
+        message = f"{arm!r} is neither arm nor one of the two runs ({', '.join(names)})"
+        raise DataError(Problem(message, path="arm", value=arm, hint=nearest(str(arm), names)))
+    return names[str(arm)]
 
 
-def _put(pair: dict[int, float], place: int, label: GoldLabel) -> None:
+def _record_score(pair: dict[int, float], place: int, label: GoldLabel) -> None:
     if pair.setdefault(place, label.score) != label.score:
         message = f"two labels of {label.subject_id!r} in {ARMS[place]} differ: {pair[place]:g} and {label.score:g}"
         raise DataError(Problem(message, path="score", value=label.score))
 
 
-def _pairs(found: Mapping[tuple[str, str], Mapping[int, float]], path: Path) -> Labels:
+def _pairs(scores: Mapping[tuple[str, str], Mapping[int, float]], path: Path) -> Labels:
     labels: dict[str, dict[str, tuple[float, float]]] = {}
-    for (criterion, subject_id), pair in found.items():
+    for (criterion, subject_id), pair in scores.items():
         if len(pair) == len(ARMS):
             labels.setdefault(criterion, {})[subject_id] = pair[0], pair[1]
-    labelled = {place for pair in found.values() for place in pair}
-    if found and len(labelled) < len(ARMS):
+    labelled = {place for pair in scores.values() for place in pair}
+    if scores and len(labelled) < len(ARMS):
         (place,) = labelled
         message = (
             f"{path} has labels of the {ARMS[place]} alone: a judge may be wrong in one arm and right in the other, so that "
             f"these say nothing of the difference; label the same subjects' outputs in the {ARMS[1 - place]} too"
         )
         raise DataError(Problem(message, path="arm", value=ARMS[place]))
-    if found and not labels:
+    if scores and not labels:
         message = f"no subject in {path} has labels of both outputs; label the baseline's and the variant's of the same"
         raise DataError(Problem(message, path="subject_id"))
     return labels
 
 
-def corrected(
+def correct_difference(
     truth: Column, judged: Column, sessions: Sequence[object] | None = None
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The corrected mean difference with its 95 % interval, and why it is null where it is.
+    """Return the corrected mean difference with its 95 % interval, and the reasons for null figures.
 
-    *judged* are the differences of the judge's scores, a pair each; *truth* those of the labels, NaN where a pair has none. Labelled pairs are drawn
-    with equal chances. A. N. Angelopoulos, J. C. Duchi and T. Zrnic, PPI++ (2023), with the degrees of freedom by F. E. Satterthwaite (1946).
-    Where pairs share *sessions*, the variance is that of sums over sessions.
+    *judged* has the differences of the judge's scores, one for each pair; *truth* the differences of the labels, NaN for a pair without
+    labels. The labeled pairs have to be drawn with equal probabilities. The method is PPI++ (A. N. Angelopoulos, J. C. Duchi and T. Zrnic,
+    2023), with the degrees of freedom by F. E. Satterthwaite (1946). If pairs share *sessions*, the variance is that of sums over sessions.
     """
     import numpy as np  # 0.1 s, which starting a run does not spend
 
     labelled = ~np.isnan(truth)
     n, m = len(judged), int(labelled.sum())
     figures: dict[str, Any] = dict.fromkeys(_FIELDS) | {"n_pairs": n, "n_labelled": m}
-    if m < LEAST:
-        return figures, {"corrected": f"too_few_audits: {m} labelled pairs of the {LEAST} needed"}
+    if m < MIN_LABELED_PAIRS:
+        return figures, {"corrected": f"too_few_audits: {m} labelled pairs of the {MIN_LABELED_PAIRS} needed"}
     y, f = truth[labelled], judged[labelled]
-    share = _share(y, f)
+    share = _slope_share(y, f)
     error = y - share * f
     mean = share * float(judged.mean()) + float(error.mean())
     figures |= {"mean": mean, "method": METHOD, "lambda": share, "plain_bias": float(judged.mean()) - mean}
     spread = float(((error - error.mean()) ** 2).sum())
     freedom = m - 1 - (share > 0)
-    held = spread / freedom / m
+    labeled_variance = spread / freedom / m
     pseudo = share * judged + error.mean()
     pseudo[labelled] += (error - error.mean()) * (n / m)
     clusters = _clusters(sessions, labelled)
@@ -133,9 +135,9 @@ def corrected(
     elif clusters.labelled < 2:
         return figures, {"ci_low": "too_few_sessions: the labelled pairs are all of one session, and it takes two"}
     else:
-        rest, degrees = clusters.variance(pseudo) - held, (clusters.count - 1, clusters.labelled - 1)
-    variance = rest + held
-    if variance < 0 or not (terms := rest**2 / degrees[0] + held**2 / degrees[1]):
+        rest, degrees = clusters.variance(pseudo) - labeled_variance, (clusters.count - 1, clusters.labelled - 1)
+    variance = rest + labeled_variance
+    if variance < 0 or not (terms := rest**2 / degrees[0] + labeled_variance**2 / degrees[1]):
         return figures, {"ci_low": "the labelled pairs are all alike: there is no variance to make an interval of"}
     from scipy.special import stdtrit  # type: ignore[import-untyped]  # no types
 
@@ -145,14 +147,14 @@ def corrected(
 
 @attrs.frozen
 class _Clusters:
-    """The sessions of pairs: the number of each one's, how many there are, and how many have a labelled pair."""
+    """Sessions of pairs: the session number of each pair, the count of sessions, and the count of sessions with a labeled pair."""
 
     places: Any
     count: int
     labelled: int
 
     def variance(self, values: Column) -> float:
-        """The variance of the mean of *values*: ``G/(G-1) * sum of (sums over sessions less the mean)^2 / n^2``."""
+        """Return the variance of the mean of *values*: ``G/(G-1) * sum of (sums over sessions less the mean)^2 / n^2``."""
         import numpy as np
 
         sums = np.bincount(self.places, values - values.mean())
@@ -160,7 +162,7 @@ class _Clusters:
 
 
 def _clusters(sessions: Sequence[object] | None, labelled: Any) -> _Clusters | None:
-    """The clusters of pairs; None where no two share a session."""
+    """Return the clusters of pairs; None if no two pairs share a session."""
     import numpy as np
 
     if sessions is None or len(set(sessions)) == len(sessions):
@@ -170,22 +172,22 @@ def _clusters(sessions: Sequence[object] | None, labelled: Any) -> _Clusters | N
     return _Clusters(places, len(numbers), len(set(places[labelled].tolist())))
 
 
-def _share(y: Column, f: Column) -> float:
-    """How much of a difference that the judge sees is to be believed, from 0 to 1: the slope of labels on scores."""
+def _slope_share(y: Column, f: Column) -> float:
+    """Return the weight of the judge's differences, from 0 to 1: the slope of the labels' differences on the judge's."""
     spread = float(((f - f.mean()) ** 2).sum())
     products = (y - y.mean()) * (f - f.mean())
     total = float(products.sum())
-    if not spread or abs(total) <= ROUNDING * float(abs(products).sum()):  # a slope of 0: it takes no degree of freedom
+    if not spread or abs(total) <= ROUNDING * float(abs(products).sum()):  # a slope of 0 costs no degree of freedom
         return 0.0
     return min(max(total / spread, 0.0), 1.0)
 
 
-def corrected_words(found: Mapping[str, Any]) -> str:
-    """What the labels say, in a sentence."""
-    labelled = f"{found['n_labelled']:,} labelled pairs"
-    if found["mean"] is None:
-        return f"not corrected: {labelled} of the {LEAST} needed"
-    if found["ci_low"] is None:
-        return f"by {labelled} {found['mean']:+.4f}, of which there is no interval"
-    sides = "better" if found["ci_low"] > 0 else "worse" if found["ci_high"] < 0 else "no evidence either way"
-    return f"by {labelled} {sides}: {found['mean']:+.4f}, 95 % {found['ci_low']:.4f} to {found['ci_high']:.4f}"
+def correction_text(figures: Mapping[str, Any]) -> str:
+    """Return a sentence on the corrected difference."""
+    labelled = f"{figures['n_labelled']:,} labelled pairs"
+    if figures["mean"] is None:
+        return f"not corrected: {labelled} of the {MIN_LABELED_PAIRS} needed"
+    if figures["ci_low"] is None:
+        return f"by {labelled} {figures['mean']:+.4f}, of which there is no interval"
+    sides = "better" if figures["ci_low"] > 0 else "worse" if figures["ci_high"] < 0 else "no evidence either way"
+    return f"by {labelled} {sides}: {figures['mean']:+.4f}, 95 % {figures['ci_low']:.4f} to {figures['ci_high']:.4f}"

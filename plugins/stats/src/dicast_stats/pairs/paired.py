@@ -1,4 +1,4 @@
-"""Whether the same subjects did better in one run than in another."""
+"""Tests of the scores of the same subjects in two runs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import attrs
 from dicast import ConfigError, DataError, InputPath, Problem, Results, Within
 from dicast.reporting import PairedPasses, pair_passes
 
-from ..numbers.adjustment import SAMPLES, Adjustment, adjust_all, check_adjustment
-from ..numbers.bootstrap import interval
-from ..numbers.scale import TOO_LARGE, divided, lengths, multiplied, power_of
+from ..numbers.adjustment import SAMPLES, Adjustment, check_adjustment, set_adjusted_p_values
+from ..numbers.bootstrap import bootstrap_interval
+from ..numbers.scale import TOO_LARGE, common_power, divide_by_power, multiply_by_power, scale_back
 from ..numbers.ties import differences, varies
-from ..numbers.values import plain, quiet
-from ..scores.sides import Sides, compared
-from ..scores.table import Table, pairs
-from ..text.reasons import explained, few
-from ..text.sentences import adjusted_sentence, sentence
-from .corrected import Labels, corrected, corrected_words, read_labels
-from .pass_changes import even, rate_interval
+from ..numbers.values import ignore_float_warnings, json_number
+from ..scores.sides import Sides, compare_criteria
+from ..scores.table import Table, shared_rows
+from ..text.reasons import too_few, with_reasons
+from ..text.sentences import adjusted_paired_sentence, paired_sentence
+from .corrected import Labels, correct_difference, correction_text, read_labels
+from .pass_changes import exact_sign_p, rate_difference_interval
 
 if TYPE_CHECKING:
     from ..numbers.values import Column
@@ -43,10 +43,10 @@ _DIFFERENCES = (
 )
 _PASSES = ("mcnemar_p", "n_pass_pairs", "passes_gained", "passes_lost", "pass_rate_difference")
 DIFFERENCE = 0.05
-"""The least difference of scores in [0, 1] that matters, where nothing else is said."""
+"""Default of the smallest difference that matters, for scores in [0, 1]."""
 
 SCORE = "score"
-"""The name of scores that no label names."""
+"""Name of scores without a label."""
 _TESTS = ("p_value", "wilcoxon_p", "sign_p", "mcnemar_p")
 _PASS_INTERVAL = ("pass_rate_ci_low", "pass_rate_ci_high")
 
@@ -57,40 +57,41 @@ _NO_FLAGS = "no subject has a score flag in both runs; the extractor's option th
 
 @attrs.frozen
 class Paired:
-    """Tests whether the scores of the same subjects differ: paired t, Wilcoxon, sign test, bootstrap, McNemar for passes.
+    """Paired tests of the scores of the same subjects: paired t, Wilcoxon, sign test, bootstrap, McNemar for passes.
 
-    Subjects are paired by their kinds and ids; those with a score in one run alone are left out. All tests are two-sided, and intervals are
-    95 %; differences are variant less baseline. For each criterion:
+    Subjects are paired by kind and id; subjects with a score in one run alone are left out. All tests are two-sided, and intervals are
+    95 %; differences are variant minus baseline. For each criterion:
 
     - ``n_pairs``, ``mean_difference``; ``t``, ``p_value``, ``ci_low`` and ``ci_high`` of the paired t-test; ``effect_size``, the mean
       difference over the differences' standard deviation (d_z).
-    - ``wilcoxon_p``: the signed-rank test, without pairs that are equal: exact for up to 50 pairs where none are equal and no two
-      differ by as much, and for up to 13 in any case; else the normal approximation,
-      corrected for ties. Scores, and differences, that agree in 12 significant digits of the scores are equal. ``sign_p``: the exact test of whether as many rise as fall.
-    - ``bootstrap_ci_low``, ``bootstrap_ci_high``: the interval of the mean difference by resampling pairs, seeded, so it is the
-      same again; ``bootstrap_method`` says how it is made.
-    - ``mcnemar_p``: McNemar's exact test of whether as many begin to pass as cease to, over the ``n_pass_pairs`` of which it is known in
-      both runs: by a flag, or by the ``pass_at`` of the metric or judge; ``passes_gained``, ``passes_lost``, and ``pass_rate_difference``, their difference over the pairs, with its interval
+    - ``wilcoxon_p``: the signed-rank test, without pairs of equal scores. It is exact for up to 50 pairs if no scores are equal and no two
+      differences have the same size, and for up to 13 pairs in any case; else it is the normal approximation, corrected for ties. Scores, and
+      differences, that agree in 12 significant digits of the scores are equal. ``sign_p``: the exact test of equal chances of a rise and a fall.
+    - ``bootstrap_ci_low``, ``bootstrap_ci_high``: the interval of the mean difference by resampling pairs, seeded and so reproducible;
+      ``bootstrap_method`` describes the method.
+    - ``mcnemar_p``: McNemar's exact test of equal chances of starting to pass and ceasing to pass. It is over the ``n_pass_pairs`` that are
+      known to pass or fail in both runs: by a flag, or by the ``pass_at`` of the metric or judge. ``passes_gained`` and ``passes_lost`` are
+      the counts; ``pass_rate_difference`` is their difference over the pairs, with its interval
       ``pass_rate_ci_low`` to ``pass_rate_ci_high`` (R. G. Newcombe, Statistics in Medicine 17, 1998, 2635-2650, method 10).
-
     - ``adjusted_p_value``, ``adjusted_wilcoxon_p``, ``adjusted_sign_p``, ``adjusted_mcnemar_p``: the p of each test, adjusted for the number of criteria.
-    - ``corrected``, with *gold*: the mean difference as labels would have it, because a judge's bias may differ between the runs: a fraction ``lambda`` of the judge's
-      mean difference over all pairs, and what the labels add to it over the ``n_labelled`` pairs, with its 95 % interval; ``plain_bias`` is how far ``mean_difference`` lies from it. It takes 10
-      labelled pairs, which were drawn with equal chances. Where pairs share a session the interval is by ``sessions``.
-    - ``words``: a sentence: ``better`` or ``worse`` where the t interval leaves out 0 and ``adjusted_p_value`` is below .05, else how many more
-      pairs would tell *difference*, by the power of the paired t-test (.8, at 5 %).
+    - ``corrected``, with *gold*: the mean difference corrected by labels, because a judge's bias may differ between the runs. It is a fraction
+      ``lambda`` of the judge's mean difference over all pairs, plus the mean remainder of the labels over the ``n_labelled`` pairs, with its
+      95 % interval; ``plain_bias`` is ``mean_difference`` minus the corrected one. It needs 10 labeled pairs, drawn with equal
+      probabilities. If pairs share a session, the interval is by ``sessions``.
+    - ``words``: a sentence: ``better`` or ``worse`` if the t interval excludes 0 and ``adjusted_p_value`` is below .05, else how many more
+      pairs would detect *difference*, by the power of the paired t-test (.8, at 5 %).
 
-    What is not defined is null, and ``reasons`` says why, by the count that is too small or the test it is about. Where no pair differs the exact tests have a p of 1.
-    ``sentences`` has one sentence for each label, which names the label; the gate's label comes first. Scores that no label names are called
-    ``score``. ``words`` has all of them as one text.
+    An undefined figure is null, and ``reasons`` has the cause by the name of the count or test. If no pair differs, the exact tests have a p of 1.
+    ``sentences`` has one sentence for each label, which names the label; the gate's label comes first. Scores without a label are called
+    ``score``. ``words`` has all sentences as one text.
 
-    :param min_samples: how many pairs there have to be, 2 or more.
-    :param difference: the least difference that matters, in the scores' own scale; more than 0. By default .05, and none for a label on a scale
-        of its own.
-    :param criteria: only these; all by default.
+    :param min_samples: how many pairs are needed, 2 or more.
+    :param difference: the smallest difference that matters, in the scores' own scale; more than 0. By default .05, and none for a label on a
+        raw scale.
+    :param criteria: only these criteria; all by default.
     :param adjustment: how the adjusted p-values account for several criteria: ``holm``, ``fdr`` (Benjamini and Hochberg, for screening), ``bonferroni`` or ``none``.
-    :param gold: a file of labels: JSON lines ``{subject_id, score, arm}`` or CSV, ``arm`` being ``baseline`` or ``variant``; or ``run``, its id. ``criterion`` may stand beside; without it a label is
-        about all. Labels of one arm alone are refused.
+    :param gold: a file of labels: JSON lines ``{subject_id, score, arm}`` or CSV. ``arm`` is ``baseline`` or ``variant``; ``run``, the id of
+        the run, can replace it. ``criterion`` is optional; a label without it is about all criteria. Labels of one arm alone are refused.
     """
 
     name = "paired"
@@ -109,51 +110,58 @@ class Paired:
             raise ConfigError(Problem(message, path="gold", value=str(self.gold)))
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
-        """The tests of each criterion, and the sentence."""
+        """Return the tests of each criterion, and the sentences."""
         before, after = Table.of(baseline), Table.of(variant)
-        ours, theirs = pairs(before, after)
-        labels = None if self.gold is None else self._labels(baseline, variant)
+        ours, theirs = shared_rows(before, after)
+        labels = None if self.gold is None else self._read_gold_labels(baseline, variant)
         passes = pair_passes(baseline, variant)
         raw = {*baseline.raw, *variant.raw}
-        found = compared(
-            baseline, variant, self.criteria, lambda sides: self._tested(sides, (ours, theirs), labels, passes, raw)
+        document = compare_criteria(
+            baseline,
+            variant,
+            self.criteria,
+            lambda sides: self._test_criterion(sides, (ours, theirs), labels, passes, raw),
         )
-        self._adjust(found["criteria"].values())
-        sentences = [f"{label}: {found['criteria'][label]['words']}" for label in _ordered(found["criteria"], passes)]
+        self._adjust_tests(document["criteria"].values())
+        sentences = [
+            f"{label}: {document['criteria'][label]['words']}" for label in _order_labels(document["criteria"], passes)
+        ]
         if not self.criteria and not before.criteria | after.criteria:
-            with quiet():
-                sentences = [f"{SCORE}: {self._on_scores(*_paired(after.whole[theirs], before.whole[ours]))}"]
-        return {**found, "words": ". ".join(sentences) or "no label is in both runs", "sentences": sentences}
+            with ignore_float_warnings():
+                sentences = [
+                    f"{SCORE}: {self._sentence_without_label(*_paired_differences(after.record_scores[theirs], before.record_scores[ours]))}"
+                ]
+        return {**document, "words": ". ".join(sentences) or "no label is in both runs", "sentences": sentences}
 
-    def _on_scores(self, column: Column, power: int) -> str:
-        """Return the sentence on scores that no label names."""
-        ends = lengths(_t_test(column)[1], power)[0] if len(column) >= self.min_samples and varies(column) else {}
+    def _sentence_without_label(self, column: Column, power: int) -> str:
+        """Return the sentence on scores without a label."""
+        ends = scale_back(_t_test(column)[1], power)[0] if len(column) >= self.min_samples and varies(column) else {}
         return self._words(column, power, ends)
 
-    def _labels(self, baseline: Results, variant: Results) -> Labels:
-        """The labels in the file *gold*.
+    def _read_gold_labels(self, baseline: Results, variant: Results) -> Labels:
+        """Read the labels in the file *gold*.
 
-        :raises DataError: when they are wrong, of one arm alone, or about other subjects.
+        :raises DataError: if they are wrong, of one arm alone, or about other subjects.
         """
-        assert self.gold is not None  # the caller has seen to it
+        assert self.gold is not None  # checked by the caller
         labels = read_labels(self.gold, baseline, variant)
         judged = {id for _, id in Table.of(baseline).rows} & {id for _, id in Table.of(variant).rows}
-        if not any(judged & pairs.keys() for pairs in labels.values()):
+        if not any(judged & subject_labels.keys() for subject_labels in labels.values()):
             labelled, example = next(iter(next(iter(labels.values())))), next(iter(judged), None)
             message = f"no label in {self.gold} is about a subject of both runs: the first is of {labelled!r}, they have {example!r}"
             raise DataError(Problem(message, path="subject_id", value=labelled))
         return labels
 
-    def _adjust(self, tests: Collection[dict[str, Any]]) -> None:
-        """Set the adjusted p-values of the criteria's *tests*, and let the sentences be true of them, and of labels."""
+    def _adjust_tests(self, tests: Collection[dict[str, Any]]) -> None:
+        """Set the adjusted p-values of the criteria's *tests*, and rewrite the sentences by them and by the labels."""
         for name in _TESTS:
-            adjust_all(tests, self.adjustment, name=name)
-        for one in tests:
-            one["words"] = adjusted_sentence(one["words"], one)
-            if "corrected" in one:
-                one["words"] += f"; {corrected_words(one['corrected'])}"
+            set_adjusted_p_values(tests, self.adjustment, name=name)
+        for test in tests:
+            test["words"] = adjusted_paired_sentence(test["words"], test)
+            if "corrected" in test:
+                test["words"] += f"; {correction_text(test['corrected'])}"
 
-    def _tested(
+    def _test_criterion(
         self,
         sides: Sides,
         rows: tuple[Rows, Rows],
@@ -163,98 +171,101 @@ class Paired:
     ) -> dict[str, Any]:
         ours, theirs = rows
         now, was = sides.variant.scores(sides.criterion)[theirs], sides.baseline.scores(sides.criterion)[ours]
-        column, power = _paired(now, was)
-        figures, reasons = self._differences(column, power)
-        passes, why = self._passes(passed, sides.criterion)
+        column, power = _paired_differences(now, was)
+        figures, reasons = self._difference_figures(column, power)
+        passes, why = self._pass_figures(passed, sides.criterion)
         if labels is not None:
-            figures["corrected"], unknown = _corrected(sides, ours, theirs, labels)
+            figures["corrected"], unknown = _correct_criterion(sides, ours, theirs, labels)
             why |= unknown
-        told = explained({"n_pairs": len(column), **figures, **passes}, {**reasons, **why})
+        document = with_reasons({"n_pairs": len(column), **figures, **passes}, {**reasons, **why})
         if sides.criterion not in raw:
-            return {**told, "words": self._words(column, power, figures)}
-        return {**told, "scale": "raw", "words": f"{self._words(column, power, figures, raw=True)} (raw scale)"}
+            return {**document, "words": self._words(column, power, figures)}
+        return {**document, "scale": "raw", "words": f"{self._words(column, power, figures, raw=True)} (raw scale)"}
 
     def _words(self, column: Column, power: int, ends: Mapping[str, float | None], *, raw: bool = False) -> str:
-        """The sentence on the differences in *column*, divided by two to that *power*, with the *ends* of the interval of their mean."""
-        mean = multiplied(float(column.mean()), power) if len(column) else None
-        spread = multiplied(float(column.std(ddof=1)), power) if varies(column) else 0.0
+        """Return the sentence on the differences in *column*, with the *ends* of the interval of their mean.
+
+        The differences were divided by two to the power *power*.
+        """
+        mean = multiply_by_power(float(column.mean()), power) if len(column) else None
+        spread = multiply_by_power(float(column.std(ddof=1)), power) if varies(column) else 0.0
         low, high = ends.get("ci_low"), ends.get("ci_high")
         difference = DIFFERENCE if self.difference is None and not raw else self.difference
-        return sentence(len(column), mean, low, high, spread, difference, self.min_samples)
+        return paired_sentence(len(column), mean, low, high, spread, difference, self.min_samples)
 
-    def _differences(self, column: Column, power: int) -> tuple[dict[str, Any], dict[str, str]]:
-        """The figures of the differences in *column* that were divided by two to that *power*."""
+    def _difference_figures(self, column: Column, power: int) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the figures of the differences in *column*, which were divided by two to the power *power*, and the reasons for null figures."""
         figures: dict[str, Any] = dict.fromkeys(_DIFFERENCES)
         count = len(column)
         mean = {"mean_difference": float(column.mean())} if count else {}
-        found, large = lengths(mean, power)
-        figures |= found
-        if reasons := few(self.min_samples, {"n_pairs": count}):
+        scaled, large = scale_back(mean, power)
+        figures |= scaled
+        if reasons := too_few(self.min_samples, {"n_pairs": count}):
             return figures, {**reasons, **large}
         from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
-        # scipy has no p of pairs that are all equal where they are too many for the exact test.
-        figures["wilcoxon_p"] = plain(stats.wilcoxon(column).pvalue) if column.any() else 1.0
-        figures["sign_p"] = even(int((column > 0).sum()), int((column < 0).sum()))
+        # scipy returns NaN for equal pairs if they are too many for the exact test.
+        figures["wilcoxon_p"] = json_number(stats.wilcoxon(column).pvalue) if column.any() else 1.0
+        figures["sign_p"] = exact_sign_p(int((column > 0).sum()), int((column < 0).sum()))
         if not varies(column):
             return figures, {"t": _ALIKE, **large}
-        (test, ends), (method, resampled) = _t_test(column), interval(column)
+        (test, ends), (method, resampled) = _t_test(column), bootstrap_interval(column)
         few_alike = any(map(isnan, resampled.values()))
-        for one, why in ((ends, TOO_LARGE), (resampled, _TOO_FEW if few_alike else TOO_LARGE)):
-            found, unknown = lengths(one, power, why)
-            figures, large = {**figures, **found}, {**large, **unknown}
+        for interval_ends, why in ((ends, TOO_LARGE), (resampled, _TOO_FEW if few_alike else TOO_LARGE)):
+            scaled, unknown = scale_back(interval_ends, power, why)
+            figures, large = {**figures, **scaled}, {**large, **unknown}
         return {**figures, **test, "adjusted_p_value": test["p_value"], "bootstrap_method": method}, large
 
-    def _passes(self, passes: PairedPasses, criterion: str) -> tuple[dict[str, Any], dict[str, str]]:
-        """McNemar's test, and what it rests on."""
-        found = passes.counts(criterion)
-        count, gained, lost = found.known, found.b, found.a
+    def _pass_figures(self, passes: PairedPasses, criterion: str) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return McNemar's test and its counts, and the reasons for null figures."""
+        pair_counts = passes.counts(criterion)
+        count, gained, lost = pair_counts.known, pair_counts.b, pair_counts.a
         if not count or criterion not in passes.labels or criterion in passes.assumed:
             return dict.fromkeys((*_PASSES, *_PASS_INTERVAL)) | {"n_pass_pairs": 0}, {"mcnemar_p": _NO_FLAGS}
         counts = {"n_pass_pairs": count, "passes_gained": gained, "passes_lost": lost}
         figures = {**dict.fromkeys((*_PASSES, *_PASS_INTERVAL)), **counts}
         figures["pass_rate_difference"] = (gained - lost) / count
-        if reasons := few(self.min_samples, {"n_pass_pairs": count}):
+        if reasons := too_few(self.min_samples, {"n_pass_pairs": count}):
             return figures, reasons
-        ends = rate_interval(found.both, gained, lost, count)
-        return {**figures, "mcnemar_p": even(gained, lost), **dict(zip(_PASS_INTERVAL, ends, strict=True))}, {}
+        ends = rate_difference_interval(pair_counts.both, gained, lost, count)
+        return {**figures, "mcnemar_p": exact_sign_p(gained, lost), **dict(zip(_PASS_INTERVAL, ends, strict=True))}, {}
 
 
-def _ordered(criteria: Mapping[str, object], passes: PairedPasses) -> list[str]:
-    """Return the names of *criteria*: the labels of the file first, the gate's at the top."""
-    known = [label for label in passes.labels if label in criteria]
-    return [*dict.fromkeys([*known, *criteria])]
+def _order_labels(criteria: Mapping[str, object], passes: PairedPasses) -> list[str]:
+    """Return the names of *criteria*: the labels of the pipeline first, with the gate's label at the top."""
+    labels = [label for label in passes.labels if label in criteria]
+    return [*dict.fromkeys([*labels, *criteria])]
 
 
-def _paired(now: Column, was: Column) -> tuple[Column, int]:
-    """The differences of the pairs that have both scores, divided by two to the power that is returned."""
+def _paired_differences(now: Column, was: Column) -> tuple[Column, int]:
+    """Return the differences of the pairs with both scores, divided by two to a power, and the power."""
     import numpy as np  # 0.1 s, which starting a run does not spend
 
     both, power = ~(np.isnan(now) | np.isnan(was)), 0
     now, was = now[both], was[both]
-    if np.isinf(now - was).any():  # of scores that are finite
+    if np.isinf(now - was).any():  # although the scores are finite
         now, was, power = now / 2, was / 2, 1
-    found = differences(now, was)
-    more = power_of(found)
-    return divided(found, more), power + more
+    change = differences(now, was)
+    exponent = common_power(change)
+    return divide_by_power(change, exponent), power + exponent
 
 
-def _corrected(sides: Sides, ours: Rows, theirs: Rows, labels: Labels) -> tuple[dict[str, Any], dict[str, str]]:
-    """The mean difference as *labels* would have it."""
+def _correct_criterion(sides: Sides, ours: Rows, theirs: Rows, labels: Labels) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the mean difference corrected by *labels*, and the reasons for null figures."""
     import numpy as np
 
     judged = sides.variant.scores(sides.criterion)[theirs] - sides.baseline.scores(sides.criterion)[ours]
-    known, keys = labels.get(sides.criterion) or labels.get("") or {}, list(sides.baseline.rows)
-    pairs = [known.get(keys[row][1]) for row in ours.tolist()]
-    truth = np.array([np.nan if pair is None else pair[1] - pair[0] for pair in pairs], float)
-    there = ~np.isnan(judged)
+    labels_of_criterion, keys = labels.get(sides.criterion) or labels.get("") or {}, list(sides.baseline.rows)
+    label_pairs = [labels_of_criterion.get(keys[row][1]) for row in ours.tolist()]
+    truth = np.array([np.nan if pair is None else pair[1] - pair[0] for pair in label_pairs], float)
+    is_judged = ~np.isnan(judged)
     known_sessions = sides.baseline.sessions
-    sessions = [known_sessions.get(keys[row], keys[row]) for row in ours[there].tolist()]
-    return corrected(truth[there], judged[there], sessions)
+    sessions = [known_sessions.get(keys[row], keys[row]) for row in ours[is_judged].tolist()]
+    return correct_difference(truth[is_judged], judged[is_judged], sessions)
 
 
 def _t_test(differences: Column) -> tuple[dict[str, float | None], dict[str, float]]:
-    """The test's figures, and the ends of the interval."""
+    """Return the figures of the paired t-test, and the ends of the interval."""
     from scipy import stats
 
     test = stats.ttest_1samp(differences, 0.0)
@@ -262,4 +273,4 @@ def _t_test(differences: Column) -> tuple[dict[str, float | None], dict[str, flo
     effect = differences.mean() / differences.std(ddof=1)
     figures = {"t": test.statistic, "p_value": test.pvalue, "effect_size": effect}
     ends = {"ci_low": float(low), "ci_high": float(high)}
-    return {name: plain(value) for name, value in figures.items()}, ends
+    return {name: json_number(value) for name, value in figures.items()}, ends

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from math import sqrt
 
-from ..numbers.values import plain
+from ..numbers.values import json_number
 
 
-def rate_interval(kept: int, gained: int, lost: int, count: int) -> tuple[float, float]:
-    """The 95 % interval of the difference of two pass rates over the same *count* subjects, of which *kept* pass both times.
+def rate_difference_interval(both: int, gained: int, lost: int, count: int) -> tuple[float, float]:
+    """Return the 95 % interval of the difference of two pass rates over the same *count* subjects, where *both* pass both times.
 
-    Newcombe's method 10: the limits of Wilson's intervals of each rate, put together by squares with the correlation phi, which is
-    corrected for continuity.
+    Newcombe's method 10: it combines the limits of Wilson's intervals of both rates by squares, with the correlation phi, corrected for continuity.
     """
     from scipy import stats  # type: ignore[import-untyped]  # no types
 
-    failed = count - kept - gained - lost
-    sides = (kept + gained, kept + lost)
-    phi = float(kept * failed - gained * lost)
+    failed = count - both - gained - lost
+    sides = (both + gained, both + lost)
+    phi = float(both * failed - gained * lost)
     if phi > 0:
         phi = max(phi - count / 2, 0.0)
     margins = sides[0] * (count - sides[0]) * sides[1] * (count - sides[1])
@@ -32,8 +31,8 @@ def rate_interval(kept: int, gained: int, lost: int, count: int) -> tuple[float,
     return low, difference + reach(now.high - rate, before - was.low)
 
 
-def even(rises: int, falls: int) -> float | None:
-    """The exact p of *rises* and *falls* where both are equally likely; 1 where there is neither."""
+def exact_sign_p(rises: int, falls: int) -> float | None:
+    """Return the exact p-value of *rises* and *falls* under equal chances; 1 if there are neither."""
     from scipy import stats
 
-    return plain(stats.binomtest(rises, rises + falls).pvalue) if rises + falls else 1.0
+    return json_number(stats.binomtest(rises, rises + falls).pvalue) if rises + falls else 1.0

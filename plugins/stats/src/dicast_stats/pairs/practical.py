@@ -1,4 +1,4 @@
-"""Whether a difference between two runs is large enough to matter."""
+"""Practical size of a difference between two runs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import attrs
 from dicast import Results, Within
 
 from ..numbers.ties import reaches
-from ..scores.sides import Sides, compared
-from ..text.reasons import explained
-from ..text.sentences import subjects
-from .scores import PairedScores, mean_change, other_scale, paired_rows
+from ..scores.sides import Sides, compare_criteria
+from ..text.reasons import with_reasons
+from ..text.sentences import count_subjects
+from .scores import PairedScores, describe_change, pair_rows, scale_warning
 
 if TYPE_CHECKING:
     from ..scores.table import Rows
@@ -24,17 +24,18 @@ _SHARES = ("meaningful_change_rate", "baseline_success_rate", "variant_success_r
 
 @attrs.frozen
 class Practical:
-    """How many subjects changed by enough to matter, and how many more succeed, where both runs judged the same subjects.
+    """Shares of subjects that changed by enough to matter, and that succeed, if both runs judged the same subjects.
 
-    The defaults are for grades from 1 to 5; where all scores are from 0 to 1, ``words`` says so. For each criterion, over the ``n`` subjects with a score in both: ``mean_difference`` (variant less baseline) with ``ci_low``, ``ci_high``
-    (paired t, 95 %) and ``effect_size`` (d_z); ``meaningful_change_rate``, the share of subjects whose score changed by *threshold* or more in
-    either direction; ``baseline_success_rate`` and ``variant_success_rate``, the shares at *success_threshold* or above; ``success_delta``,
-    their difference; ``nnt``, 1/``success_delta``: how many subjects there are for one more success, negative for one success less, null
-    where both are alike (R. J. Cook and D. L. Sackett, BMJ 310, 1995, 452-454); and ``words``. What is not defined is null, and ``reasons`` says why.
+    The defaults are for grades from 1 to 5; if all scores are from 0 to 1, ``words`` warns of it. For each criterion, over the ``n`` subjects
+    with a score in both runs: ``mean_difference`` (variant minus baseline) with ``ci_low``, ``ci_high`` (paired t, 95 %) and ``effect_size``
+    (d_z); ``meaningful_change_rate``, the share of subjects whose score changed by *threshold* or more in either direction;
+    ``baseline_success_rate`` and ``variant_success_rate``, the shares at *success_threshold* or above; ``success_delta``, their difference;
+    ``nnt``, 1/``success_delta``: the number of subjects for one more success, negative for one success less, null if both rates are equal
+    (R. J. Cook and D. L. Sackett, BMJ 310, 1995, 452-454); and ``words``. An undefined figure is null, and ``reasons`` has the cause.
 
-    :param threshold: the least change of a score that matters, in the scores' scale; more than 0.
-    :param success_threshold: the least score of a success.
-    :param criteria: only these; all by default.
+    :param threshold: the smallest change of a score that matters, in the scores' scale; more than 0.
+    :param success_threshold: the lowest score of a success.
+    :param criteria: only these criteria; all by default.
     """
 
     name = "practical"
@@ -44,19 +45,19 @@ class Practical:
     criteria: tuple[str, ...] = ()
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
-        """The shares for each criterion."""
-        rows = paired_rows(baseline, variant)
-        return compared(baseline, variant, self.criteria, lambda sides: self._weighed(sides, rows))
+        """Return the shares for each criterion."""
+        rows = pair_rows(baseline, variant)
+        return compare_criteria(baseline, variant, self.criteria, lambda sides: self._change_shares(sides, rows))
 
-    def _weighed(self, sides: Sides, rows: tuple[Rows, Rows]) -> dict[str, Any]:
+    def _change_shares(self, sides: Sides, rows: tuple[Rows, Rows]) -> dict[str, Any]:
         scores = PairedScores.of(sides, rows)
-        figures, count = {**mean_change(scores.change), **dict.fromkeys(_SHARES)}, len(scores.change)
+        figures, count = {**describe_change(scores.change), **dict.fromkeys(_SHARES)}, len(scores.change)
         if not count:
-            return explained(
+            return with_reasons(
                 {**figures, "words": "no subject has a score in both runs"},
                 {"n": "no subject has a score in both runs"},
             )
-        before, after = (int(reaches(side, self.success_threshold).sum()) for side in (scores.was, scores.now))
+        before, after = (int(reaches(side, self.success_threshold).sum()) for side in (scores.before, scores.after))
         changed = float(reaches(abs(scores.change), self.threshold).mean())
         rates = (
             changed,
@@ -68,7 +69,7 @@ class Practical:
         reasons = {} if after != before else {"nnt": "as many succeed in both runs"}
         if count < 2 or figures["effect_size"] is None:
             reasons["effect_size"] = "the differences are all alike: there is no variance to compare them with"
-        words = f"{changed:.1%} of {subjects(count)} changed by {self.threshold:g} or more; {before:,} succeeded ({self.success_threshold:g} or more) before, {after:,} do now"
-        line = sides.variant.line(sides.criterion)
-        words += other_scale(scores, self.success_threshold, line, "success_threshold and threshold")
-        return explained({**figures, **dict(zip(_SHARES, rates, strict=True)), "words": words}, reasons)
+        words = f"{changed:.1%} of {count_subjects(count)} changed by {self.threshold:g} or more; {before:,} succeeded ({self.success_threshold:g} or more) before, {after:,} do now"
+        line = sides.variant.pass_line(sides.criterion)
+        words += scale_warning(scores, self.success_threshold, line, "success_threshold and threshold")
+        return with_reasons({**figures, **dict(zip(_SHARES, rates, strict=True)), "words": words}, reasons)

@@ -1,4 +1,4 @@
-"""The scores of the subjects that two runs have both judged, and their differences."""
+"""Scores of the subjects that both runs judged, and their differences."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import attrs
 
 from dicast import Results
 
-from ..numbers.scale import divided, multiplied, power_of
+from ..numbers.scale import common_power, divide_by_power, multiply_by_power
 from ..numbers.ties import differences, varies
-from ..numbers.values import plain
+from ..numbers.values import json_number
 from ..scores.sides import Sides
-from ..scores.table import Key, Table, pairs
+from ..scores.table import Key, Table, shared_rows
 
 if TYPE_CHECKING:
     from ..numbers.values import Column
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class PairedScores:
-    """The *subjects* with a score in both runs, what each scored before (*was*) and after (*now*), and the *change*, now less was."""
+    """Scores of the *subjects* with a score in both runs, *before* and *after*, and the *change*, after minus before."""
 
     subjects: list[Key]
-    was: Column
-    now: Column
+    before: Column
+    after: Column
     change: Column
 
     @classmethod
     def of(cls, sides: Sides, rows: tuple[Rows, Rows]) -> PairedScores:
-        """Those of a criterion; *rows* are the pairs of both tables."""
+        """Return the paired scores of the criterion of *sides*; *rows* are the shared rows of both tables."""
         import numpy as np  # 0.1 s, which starting a run does not spend
 
         was, now = sides.baseline.scores(sides.criterion)[rows[0]], sides.variant.scores(sides.criterion)[rows[1]]
@@ -41,47 +41,50 @@ class PairedScores:
         return cls(subjects, was[places], now[places], differences(now[places], was[places]))
 
 
-def mean_change(change: Column) -> dict[str, Any]:
-    """Of the differences *change*: ``n``, ``mean_difference``, its 95 % interval of the paired t-test, and ``effect_size``, d_z.
+def describe_change(change: Column) -> dict[str, Any]:
+    """Return ``n``, ``mean_difference``, its 95 % interval by the paired t-test, and ``effect_size`` (d_z) of the differences *change*.
 
-    What is not defined is null.
+    An undefined figure is null.
     """
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "n": len(change),
         "mean_difference": None,
         "effect_size": None,
         "ci_low": None,
         "ci_high": None,
     }
-    power = power_of(change)
-    scaled = divided(change, power)
+    power = common_power(change)
+    scaled = divide_by_power(change, power)
     if len(scaled):
-        found["mean_difference"] = multiplied(scaled.mean(), power)
+        figures["mean_difference"] = multiply_by_power(scaled.mean(), power)
     if len(scaled) > 1 and varies(scaled):
         from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
         low, high = stats.ttest_1samp(scaled, 0.0).confidence_interval(0.95)
-        found |= {
-            "effect_size": plain(scaled.mean() / scaled.std(ddof=1)),
-            "ci_low": multiplied(low, power),
-            "ci_high": multiplied(high, power),
+        figures |= {
+            "effect_size": json_number(scaled.mean() / scaled.std(ddof=1)),
+            "ci_low": multiply_by_power(low, power),
+            "ci_high": multiply_by_power(high, power),
         }
-    return found
+    return figures
 
 
-def other_scale(scores: PairedScores, least: float, line: float | None, options: str) -> str:
-    """What to add to a sentence that counts from *least* on where all *scores* are from 0 to 1; *line* is the ``pass_at`` that the run knows."""
-    if least <= 1 or not all(((side >= 0) & (side <= 1)).all() for side in (scores.was, scores.now)):
+def scale_warning(scores: PairedScores, least: float, line: float | None, options: str) -> str:
+    """Return a note for a sentence with the bound *least*, if the bound is above 1 and all *scores* are from 0 to 1; else an empty text.
+
+    *line* is the ``pass_at`` of the run, if known.
+    """
+    if least <= 1 or not all(((side >= 0) & (side <= 1)).all() for side in (scores.before, scores.after)):
         return ""
-    known = "" if line is None else f"; the run itself passes from {line:g} on"
-    return f"; all scores are from 0 to 1, which is another scale: the options {options} name it{known}"
+    hint = "" if line is None else f"; the run itself passes from {line:g} on"
+    return f"; all scores are from 0 to 1, which is another scale: the options {options} name it{hint}"
 
 
-def paired_rows(baseline: Results, variant: Results) -> tuple[Rows, Rows]:
-    """The rows of each subject that both runs have, in their tables."""
-    return pairs(Table.of(baseline), Table.of(variant))
+def pair_rows(baseline: Results, variant: Results) -> tuple[Rows, Rows]:
+    """Return the rows of the subjects that both runs have, in their tables."""
+    return shared_rows(Table.of(baseline), Table.of(variant))
 
 
-def named(subject: Key) -> Mapping[str, str]:
-    """The kind and the id of *subject*."""
+def subject_key(subject: Key) -> Mapping[str, str]:
+    """Return the kind and the id of *subject* as a mapping."""
     return dict(zip(("subject_kind", "subject_id"), subject, strict=True))

@@ -1,3 +1,3 @@
-"""Scores of a run: read from records, and kept by criterion."""
+"""Scores of a run: reading them from records, and columns by criterion."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The scores of records, a column for each criterion."""
+"""Scores of records, in a column for each criterion."""
 
 from __future__ import annotations
 
@@ -12,118 +12,118 @@ from typing import TYPE_CHECKING, Any
 
 from dicast import Record
 
-from ..numbers.values import finite, number_or_nan
-from ..text.reasons import there
-from .records import finder, nowhere
+from ..numbers.values import finite_values, number_or_nan
+from ..text.reasons import without_empty
+from .records import metrics_reader, missing_metric_text
 
 if TYPE_CHECKING:
     from ..numbers.values import Column
 
 
-TOGETHER = 1_000
-"""How many records wait until their values are brought into columns together."""
+BATCH = 1_000
+"""Number of records whose values are moved into the columns together."""
 
 
-def numbers(values: Iterable[object]) -> list[float]:
-    """*values* as finite numbers or infinite ones, NaN for what is no number."""
+def to_floats(values: Iterable[object]) -> list[float]:
+    """Return *values* as floats; NaN for a value that is not a number. Infinite floats stay."""
     return [value if value.__class__ is float else number_or_nan(value) for value in values]
 
 
-def named(mappings: Collection[Mapping[str, object]], name: str) -> list[object]:
-    """What each of *mappings* that has the *name* has under it."""
+def values_under(mappings: Collection[Mapping[str, object]], name: str) -> list[object]:
+    """Return the value under *name* from each of *mappings* that has the key."""
     try:
         return list(map(itemgetter(name), mappings))
     except KeyError:
-        return [one[name] for one in mappings if name in one]
+        return [mapping[name] for mapping in mappings if name in mapping]
 
 
 class _Columns:
-    """Takes records, and keeps the scores at *source_field* of the *criteria*, all when that is empty: 8 bytes each."""
+    """Collector of the scores at *source_field*, 8 bytes a score; only of *criteria*, or of all criteria if that is empty."""
 
     def __init__(self, source_field: str, criteria: Sequence[str] = ()) -> None:
-        self._field, self._wanted, self._scores_of = source_field, frozenset(criteria), finder(source_field)
+        self._field, self._criteria, self._read_scores = source_field, frozenset(criteria), metrics_reader(source_field)
         self._columns: dict[str, array[float]] = {}
-        self._waiting: list[Mapping[str, object]] = []
-        self._without: Record | None = None
-        self._settled = 0
+        self._batch: list[Mapping[str, object]] = []
+        self._record_without_scores: Record | None = None
+        self._flushed = 0
 
     def add(self, record: Record) -> None:
-        """Take a record."""
-        scores = self._scores_of(record)
+        """Add a record."""
+        scores = self._read_scores(record)
         if not scores:
-            self._without = record
-        self._waiting.append(scores)
-        if len(self._waiting) >= TOGETHER:
-            self._settle()
+            self._record_without_scores = record
+        self._batch.append(scores)
+        if len(self._batch) >= BATCH:
+            self._flush()
 
-    def _settle(self) -> None:
-        """Bring what was taken into the columns."""
-        for name in dict.fromkeys(chain.from_iterable(self._waiting)):
-            if not self._wanted or name in self._wanted:
+    def _flush(self) -> None:
+        """Move the batch of records into the columns."""
+        for name in dict.fromkeys(chain.from_iterable(self._batch)):
+            if not self._criteria or name in self._criteria:
                 self._extend(self._columns.setdefault(name, array("d")), name)
-        self._settled += len(self._waiting)
-        self._waiting.clear()
+        self._flushed += len(self._batch)
+        self._batch.clear()
 
     @abstractmethod
     def _extend(self, column: array[float], criterion: str) -> None:
-        """Bring the criterion's scores into its *column*."""
+        """Append the batch's scores of *criterion* to its *column*."""
 
 
 class ScoreColumns(_Columns):
-    """A column for each criterion, with a number for each record that names it, NaN where that is none."""
+    """Columns with a number for each record that names the criterion, NaN if its value is not a number."""
 
     def _extend(self, column: array[float], criterion: str) -> None:
-        column.fromlist(numbers(named(self._waiting, criterion)))
+        column.fromlist(to_floats(values_under(self._batch, criterion)))
 
     def finish(self) -> dict[str, Column]:
-        """The columns."""
+        """Return the columns by criterion."""
         import numpy as np  # 0.1 s, which starting a run does not spend
 
-        self._settle()
+        self._flush()
         return {name: np.frombuffer(column) for name, column in self._columns.items()}
 
     def items(self) -> Iterator[tuple[str, Column]]:
-        """Each criterion with those of its scores that are finite numbers."""
+        """Yield each criterion with its finite scores."""
         for name, column in self.finish().items():
-            yield name, finite(column)
+            yield name, finite_values(column)
 
     def missing(self, criterion: str) -> int:
-        """How many records name the criterion, and have no number."""
+        """Return the number of records that name the criterion without a finite number."""
         column = self.finish()[criterion]
-        return len(column) - len(finite(column))
+        return len(column) - len(finite_values(column))
 
-    def unnamed(self) -> dict[str, str]:
-        """The ``reason``, where no record has scores by criterion."""
-        if self.finish() or self._without is None:
+    def missing_reason(self) -> dict[str, str]:
+        """Return the ``reason`` if no record has scores by criterion; else an empty dictionary."""
+        if self.finish() or self._record_without_scores is None:
             return {}
-        return {"reason": nowhere(self._field, "scores by criterion", self._without)}
+        return {"reason": missing_metric_text(self._field, "scores by criterion", self._record_without_scores)}
 
-    def finished(self, criteria: Mapping[str, Any]) -> dict[str, Any]:
-        """The document of the figures by criterion, which says what was wanted and is not there."""
-        unseen = {"unseen": sorted(self._wanted - self.finish().keys())}
-        return {"criteria": dict(criteria), **there(unseen), **self.unnamed()}
+    def document(self, criteria: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the document with the figures in *criteria*, the selected criteria that no record has, and the reason if there are no scores."""
+        unseen = {"unseen": sorted(self._criteria - self.finish().keys())}
+        return {"criteria": dict(criteria), **without_empty(unseen), **self.missing_reason()}
 
 
 class AlignedColumns(_Columns):
-    """A column for each criterion, with a number for each record, NaN where there is none."""
+    """Columns with a number for each record, NaN if the record has no score of the criterion."""
 
     @property
     def rows(self) -> int:
-        """How many records there were."""
-        return self._settled + len(self._waiting)
+        """Return the number of records."""
+        return self._flushed + len(self._batch)
 
     def _extend(self, column: array[float], criterion: str) -> None:
-        column.fromlist([nan] * (self._settled - len(column)))
-        values = named(self._waiting, criterion)
-        if len(values) < len(self._waiting):
-            values = [scores.get(criterion) for scores in self._waiting]
-        column.fromlist(numbers(values))
+        column.fromlist([nan] * (self._flushed - len(column)))
+        values = values_under(self._batch, criterion)
+        if len(values) < len(self._batch):
+            values = [scores.get(criterion) for scores in self._batch]
+        column.fromlist(to_floats(values))
 
     def finish(self) -> dict[str, Column]:
-        """The columns, each as long as there were records."""
+        """Return the columns by criterion; each is as long as the number of records."""
         import numpy as np
 
-        self._settle()
+        self._flush()
         for column in self._columns.values():
             column.fromlist([nan] * (self.rows - len(column)))
         columns = {name: np.frombuffer(column) for name, column in self._columns.items()}

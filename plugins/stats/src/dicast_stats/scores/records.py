@@ -1,4 +1,4 @@
-"""Metrics and scores in a record."""
+"""Readers of the metrics and scores in a record."""
 
 from __future__ import annotations
 
@@ -10,43 +10,46 @@ from typing import Any
 from dicast import Record
 from dicast.toolkit.json_values import MISSING, lookup
 
-from ..numbers.values import number, number_or_nan
+from ..numbers.values import number_or_nan, parse_number
 
-_NAMED = 10
-"""How many places are named to choose from."""
+_MAX_NAMES = 10
+"""Largest number of metrics in a message."""
 
-_NONE: Mapping[str, object] = {}
-
-
-def mapping(record: Record, path: str = "") -> Mapping[str, object]:
-    """The metrics of *record* or of a response, or the object at *path* in them; an empty one where there is none."""
-    found: Any = record.get("metrics")
-    if path and found is not None:
-        found = found.get(path) if found.__class__ is dict and "." not in path else lookup(found, path)
-    return found if found.__class__ is dict or isinstance(found, Mapping) else _NONE
+_NO_METRICS: Mapping[str, object] = {}
 
 
-def finder(path: str) -> Callable[[Record], Mapping[str, object]]:
-    """What finds the object at *path* in a record's metrics as :func:`mapping` does, quicker where *path* is a name."""
+def read_metrics(record: Record, path: str = "") -> Mapping[str, object]:
+    """Return the metrics of *record* or of a response, or the object at *path* in them; an empty mapping if there is none."""
+    value: Any = record.get("metrics")
+    if path and value is not None:
+        value = value.get(path) if value.__class__ is dict and "." not in path else lookup(value, path)
+    return value if value.__class__ is dict or isinstance(value, Mapping) else _NO_METRICS
+
+
+def metrics_reader(path: str) -> Callable[[Record], Mapping[str, object]]:
+    """Return a function that reads the object at *path* in a record's metrics.
+
+    The result is the same as that of :func:`read_metrics`; the function is faster if *path* has no dots.
+    """
 
     def named(record: Record) -> Mapping[str, object]:
         metrics = record.get("metrics")
-        found: Any = metrics.get(path) if metrics.__class__ is dict else None
-        return found if found.__class__ is dict else mapping(record, path)
+        value: Any = metrics.get(path) if metrics.__class__ is dict else None
+        return value if value.__class__ is dict else read_metrics(record, path)
 
-    return named if "." not in path else lambda record: mapping(record, path)
-
-
-def value_at(record: Record, path: str) -> object:
-    """What the metrics of *record* have at the dotted *path*; None where they have nothing."""
-    found = lookup(mapping(record), path)
-    return None if found is MISSING else found
+    return named if "." not in path else lambda record: read_metrics(record, path)
 
 
-def nowhere(path: str, what: str, record: Record) -> str:
-    """What to say where no record has *what* at *path*; *record* is one of them."""
-    there = [repr(name) for name in islice(_leaves(mapping(record)), _NAMED)]
-    return f"no record has {what} at metrics.{path}; there is {', '.join(there) or 'nothing'}"
+def read_value(record: Record, path: str) -> object:
+    """Return the value at the dotted *path* in the metrics of *record*; None if there is none."""
+    value = lookup(read_metrics(record), path)
+    return None if value is MISSING else value
+
+
+def missing_metric_text(path: str, noun: str, record: Record) -> str:
+    """Return the message that no record has *noun* at *path*, with the metrics that *record* has."""
+    leaves = [repr(name) for name in islice(_leaves(read_metrics(record)), _MAX_NAMES)]
+    return f"no record has {noun} at metrics.{path}; there is {', '.join(leaves) or 'nothing'}"
 
 
 def _leaves(metrics: Mapping[str, object], place: str = "") -> Iterator[str]:
@@ -57,23 +60,23 @@ def _leaves(metrics: Mapping[str, object], place: str = "") -> Iterator[str]:
             yield f"{place}{name}"
 
 
-def score_of(record: Record) -> float | None:
+def record_score(record: Record) -> float | None:
     """Return the ``metrics.score`` of *record*, else the mean of its ``metrics.scores``; None without a number.
 
-    A null score is that of a run with several labels, none of which counts: then there is none.
+    A null ``metrics.score`` means that the run has several labels and no gate label: the result is None.
     """
-    metrics = mapping(record)
-    score = number(metrics.get("score"))
+    metrics = read_metrics(record)
+    score = parse_number(metrics.get("score"))
     if score is not None or ("score" in metrics and metrics["score"] is None):
         return score
-    values = mapping(record, "scores").values()
+    values = read_metrics(record, "scores").values()
     scores = [value if value.__class__ is float else number_or_nan(value) for value in values]
     if not isfinite(sum(scores)):
         scores = [score for score in scores if isfinite(score)]
-    return _mean(scores) if scores else None
+    return _bounded_mean(scores) if scores else None
 
 
-def _mean(scores: Sequence[float]) -> float:
+def _bounded_mean(scores: Sequence[float]) -> float:
     mean = sum(scores) / len(scores)
     mean = mean if isfinite(mean) else sum(score / len(scores) for score in scores)
     return min(max(mean, min(scores)), max(scores))

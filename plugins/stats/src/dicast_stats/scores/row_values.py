@@ -1,4 +1,4 @@
-"""What stands in the columns of a run's rows."""
+"""Values in the columns of a run's rows."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _NAMES = {"id", "session_id"}
 
 
 def row_values(results: Results, places: Sequence[str]) -> Callable[[Key, Record], Sequence[object]]:
-    """What gives the values at the dotted *places* in a record's row, ``dicast.toolkit.json_values.MISSING`` where there is none.
+    """Return a function that reads the values at the dotted *places* of a record's row.
 
-    Where *results* have the rows beside their records, it is these that are looked into, once.
+    A missing value is ``dicast.toolkit.json_values.MISSING``. If *results* has the rows next to the records, the function reads only these rows.
     """
-    known = {key: [lookup(row, place) for place in places] for key, row in results.rows()}
+    columns = {key: [lookup(row, place) for place in places] for key, row in results.rows()}
 
     def values(key: Key, record: Record) -> Sequence[object]:
-        return known.get(key) or [lookup(record.get("row") or {}, place) for place in places]
+        return columns.get(key) or [lookup(record.get("row") or {}, place) for place in places]
 
     return values
 
 
-def unkept(**sides: Results) -> str:
-    """What to add where a column is in no row of a run: which of *sides* keep no columns of their rows at all; empty where all do."""
+def missing_columns_text(**sides: Results) -> str:
+    """Return a note for a message on a missing column: which of *sides* have rows without columns; empty if all rows have columns."""
     bare = [side for side, results in sides.items() if _is_bare(results)]
     if not bare:
         return ""
@@ -36,7 +36,7 @@ def unkept(**sides: Results) -> str:
 
 
 def _is_bare(results: Results) -> bool:
-    """Whether there is nothing in the rows but what names their subjects."""
+    """Return whether the rows hold only the names of their subjects."""
     rows = chain((row for _, row in results.rows()), (record.get("row") or {} for _, record in results.records()))
-    there = {name for row in rows for name in row}
-    return bool(there) and there <= _NAMES
+    names = {name for row in rows for name in row}
+    return bool(names) and names <= _NAMES

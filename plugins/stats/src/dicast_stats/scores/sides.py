@@ -9,8 +9,8 @@ import attrs
 
 from dicast import Results
 
-from ..numbers.values import quiet
-from ..text.reasons import there
+from ..numbers.values import ignore_float_warnings
+from ..text.reasons import without_empty
 from .table import METRICS, Table
 
 if TYPE_CHECKING:
@@ -19,35 +19,35 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Sides:
-    """The scores of two runs for one criterion."""
+    """Scores of two runs for one criterion."""
 
     criterion: str
     baseline: Table
     variant: Table
 
     @property
-    def present(self) -> tuple[Column, Column]:
-        """The scores that are there, of baseline and variant."""
-        return self.baseline.present(self.criterion), self.variant.present(self.criterion)
+    def known_scores(self) -> tuple[Column, Column]:
+        """Return the scores of baseline and variant, without missing scores."""
+        return self.baseline.known_scores(self.criterion), self.variant.known_scores(self.criterion)
 
 
-def compared(
+def compare_criteria(
     baseline: Results, variant: Results, criteria: Sequence[str], measure: Callable[[Sides], Any]
 ) -> dict[str, Any]:
-    """What *measure* says of each criterion that both runs have, in alphabetical order, and which ones one of them alone has.
+    """Return the result of *measure* for each criterion of both runs, in alphabetical order, and the criteria of one run alone.
 
-    *criteria* are those that are wanted, all when it is empty; those of them that neither run has are named, too.
+    *criteria* selects criteria; all are compared if it is empty. The document lists the selected criteria that neither run has.
     """
     tables = Table.of(baseline), Table.of(variant)
-    wanted = set(criteria) or tables[0].criteria | tables[1].criteria
+    names = set(criteria) or tables[0].criteria | tables[1].criteria
     if not criteria and tables[0].only_metric is not None and tables[0].only_metric == tables[1].only_metric:
-        wanted -= {METRICS}  # the metric has the same scores under its name
-    ours, theirs = (set(table.criteria & wanted) for table in tables)
-    with quiet():
-        found = {criterion: measure(Sides(criterion, *tables)) for criterion in sorted(ours & theirs)}
+        names -= {METRICS}  # the only metric has the same scores under its name
+    ours, theirs = (set(table.criteria & names) for table in tables)
+    with ignore_float_warnings():
+        results = {criterion: measure(Sides(criterion, *tables)) for criterion in sorted(ours & theirs)}
     alone = {
         "only_in_baseline": sorted(ours - theirs),
         "only_in_variant": sorted(theirs - ours),
-        "in_neither": sorted(wanted - ours - theirs),
+        "in_neither": sorted(names - ours - theirs),
     }
-    return {"criteria": found, **there(alone)}
+    return {"criteria": results, **without_empty(alone)}

@@ -1,4 +1,4 @@
-"""The scores of a run, a column for each criterion, and two of them side by side."""
+"""Scores of a run, in a column for each criterion, and rows that two runs share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dicast import Record, Results
 
 from ..numbers.ties import reaches
 from ..numbers.values import number_or_nan
-from .records import mapping, score_of
+from .records import read_metrics, record_score
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 SCORES, FLAGS = "scores", "score_flags"
 METRICS = "metrics"
-"""The label of all metrics together."""
+"""Label of all metrics combined."""
 
 Key = tuple[str, str]
-"""A subject's kind and its id: a turn and a session may have the same."""
+"""Kind and id of a subject: a turn and a session may have the same id."""
 
 _NAMED, _FLAGGED, _PASSED = 1, 2, 4
-"""What is known of a subject and a criterion: the record names it; it has a flag; the flag is true."""
+"""Bits for a subject and a criterion: the record names the criterion; there is a flag; the flag is true."""
 
 
 class Table:
-    """The scores and flags of a run, a row for each subject: the newest record of each counts.
+    """Scores and flags of a run, in a row for each subject; the newest record of a subject counts.
 
-    *sessions* has those of the subjects with one. *only_metric* is the label of the run's metric where it has a single one.
+    *sessions* maps subjects to their sessions. *only_metric* is the label of the run's metric if the run has only one metric.
     """
 
     def __init__(self, results: Results) -> None:
@@ -44,13 +44,13 @@ class Table:
         self.sessions: dict[Key, str] = {}
         self._scores: dict[str, array[float]] = {}
         self._marks: dict[str, bytearray] = {}
-        self._whole = array("d")
+        self._record_scores = array("d")
         self._lines = results.pass_at
         metrics = [] if results.rule is None else [*results.rule.metrics]
         self.only_metric = metrics[0] if len(metrics) == 1 else None
         for subject_id, record in results.records():
             key = str(record.get("subject_kind", "row")), subject_id
-            self._put(self._row(key), record)
+            self._write(self._row(key), record)
             if (session := record.get("session_id", (record.get("row") or {}).get("session_id"))) is not None:
                 self.sessions[key] = str(session)
         for scores, marks in zip(self._scores.values(), self._marks.values(), strict=True):
@@ -58,50 +58,53 @@ class Table:
 
     @classmethod
     def of(cls, results: Results) -> Table:
-        """That of *results*, which are read once for all comparisons."""
-        found: Table | None = results.kept.get(cls)
-        if found is None:
-            found = results.kept[cls] = cls(results)
-        return found
+        """Return the table of *results*; the records are read once for all comparisons."""
+        table: Table | None = results.kept.get(cls)
+        if table is None:
+            table = results.kept[cls] = cls(results)
+        return table
 
     @property
     def criteria(self) -> AbstractSet[str]:
-        """The names of those criteria that any record has, in the order in which they are met."""
+        """Return the criteria of all records, in the order of their first appearance."""
         return self._scores.keys()
 
     @property
-    def whole(self) -> Column:
-        """The one score of each row, NaN where there is none."""
+    def record_scores(self) -> Column:
+        """Return the combined score of each row, NaN if there is none."""
         import numpy as np
 
-        return np.frombuffer(self._whole)
+        return np.frombuffer(self._record_scores)
 
     def scores(self, criterion: str) -> Column:
-        """The scores in the order of the rows, NaN where there is none."""
+        """Return the scores of *criterion* in the order of the rows, NaN if there is none."""
         import numpy as np  # 0.1 s, which starting a run does not spend
 
         return np.frombuffer(self._scores[criterion])
 
-    def present(self, criterion: str) -> Column:
-        """The scores that are there."""
+    def known_scores(self, criterion: str) -> Column:
+        """Return the scores of *criterion* without missing scores."""
         import numpy as np
 
         scores = self.scores(criterion)
         return scores[~np.isnan(scores)]
 
     def missing(self, criterion: str) -> int:
-        """How many records name the criterion, and have no number."""
+        """Return the number of records that name *criterion* without a number."""
         import numpy as np
 
         named = (self._bits(criterion) & _NAMED).astype(bool)
         return int(np.isnan(self.scores(criterion)[named]).sum())
 
     def flagged(self, criterion: str) -> NDArray[np.bool_]:
-        """Which rows have a flag."""
+        """Return whether each row has a flag for *criterion*."""
         return (self._bits(criterion) & _FLAGGED).astype(bool)
 
     def passes(self, criterion: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Of which rows it is known whether they pass, and which do: by flags, or where there are none by the score and the ``pass_at`` of what gave it."""
+        """Return whether it is known that each row passes *criterion* or not, and whether the row passes.
+
+        Flags decide. If the criterion has no flags, the score decides, by the ``pass_at`` of the metric or judge.
+        """
         import numpy as np
 
         flagged, line = self.flagged(criterion), self._lines.get(criterion)
@@ -110,8 +113,8 @@ class Table:
         scores = self.scores(criterion)
         return ~np.isnan(scores), reaches(scores, line)
 
-    def line(self, criterion: str) -> float | None:
-        """The least score that passes where a metric or judge gave it; None where that is not known."""
+    def pass_line(self, criterion: str) -> float | None:
+        """Return the ``pass_at`` of the metric or judge that scored *criterion*; None if it is not known."""
         return self._lines.get(criterion)
 
     def _bits(self, criterion: str) -> Marks:
@@ -120,26 +123,26 @@ class Table:
         return np.frombuffer(self._marks[criterion], np.uint8)
 
     def _row(self, subject: Key) -> int:
-        """The row of the subject, an empty one."""
+        """Return the row of *subject*, emptied."""
         count = len(self.rows)
         row = self.rows.setdefault(subject, count)
         if row == count:
-            self._whole.append(nan)
+            self._record_scores.append(nan)
             return row
         for criterion, scores in self._scores.items():
             if row < len(scores):
                 scores[row], self._marks[criterion][row] = nan, 0
         return row
 
-    def _put(self, row: int, record: Record) -> None:
-        whole = score_of(record)
-        self._whole[row] = nan if whole is None else whole
+    def _write(self, row: int, record: Record) -> None:
+        score = record_score(record)
+        self._record_scores[row] = nan if score is None else score
         combined = {METRICS: record["combined"]} if "combined" in record else {}
-        for criterion, value in {**combined, **mapping(record, SCORES)}.items():
+        for criterion, value in {**combined, **read_metrics(record, SCORES)}.items():
             self._mark(criterion, row, _NAMED)
             self._scores[criterion][row] = number_or_nan(value)
         combined = {METRICS: record["combined_passes"]} if "combined_passes" in record else {}
-        for criterion, flag in {**combined, **mapping(record, FLAGS)}.items():
+        for criterion, flag in {**combined, **read_metrics(record, FLAGS)}.items():
             if flag is not None:
                 self._mark(criterion, row, _FLAGGED | (_PASSED if flag else 0))
 
@@ -153,17 +156,17 @@ class Table:
 
     @staticmethod
     def _fill(scores: array[float], marks: bytearray, length: int) -> None:
-        """Lengthen columns to *length*, without scores."""
+        """Extend the columns to *length* with missing scores."""
         if (short := length - len(scores)) > 0:
             scores.extend([nan] * short)
             marks.extend(bytes(short))
 
 
-def pairs(baseline: Table, variant: Table) -> tuple[Rows, Rows]:
-    """The rows of each subject that both have, in baseline and variant."""
+def shared_rows(baseline: Table, variant: Table) -> tuple[Rows, Rows]:
+    """Return the rows of the subjects that both tables have, in *baseline* and in *variant*."""
     import numpy as np
 
     theirs = variant.rows.get
-    found = np.fromiter((theirs(subject, -1) for subject in baseline.rows), np.intp, len(baseline.rows))
-    ours = np.flatnonzero(found >= 0)
-    return ours, found[ours]
+    positions = np.fromiter((theirs(subject, -1) for subject in baseline.rows), np.intp, len(baseline.rows))
+    ours = np.flatnonzero(positions >= 0)
+    return ours, positions[ours]

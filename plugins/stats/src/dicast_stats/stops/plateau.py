@@ -1,4 +1,4 @@
-"""Stopping where a metric gets no better."""
+"""Early stop for a metric that no longer improves."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import attrs
 from dicast import Record, RunContext, Within
 
 from ..numbers.ties import reaches
-from ..numbers.values import number
-from ..scores.records import value_at
-from .threshold import COUNT, check_metric, warn_unseen
+from ..numbers.values import parse_number
+from ..scores.records import read_value
+from .threshold import COUNT, check_metric, warn_metric_missing
 
 
 @attrs.frozen
 class Plateau:
-    """Stops the run where the best value of a metric has not grown for a while.
+    """Stops the run when the best value of a metric has not grown for *window* records.
 
-    A record counts where it has the metric and that is a number. After each, the best so far is compared with that of *window*
-    records before: where it has grown by no more than *threshold* (in 12 significant digits of it), the run stops. So *window* + 1 records have to count first. The
-    reason is ``{metric, window, threshold, value, rows_observed}``, where ``value`` is the best.
+    A record counts if its metric is a number. After each record, the best value is compared with the best value *window* records earlier.
+    If it has grown by at most *threshold* (in 12 significant digits), the run stops; *window* + 1 records have to count first. The
+    reason is ``{metric, window, threshold, value, rows_observed}``, where ``value`` is the best value.
 
-    :param metric: what is watched, a dotted path under ``metrics``: ``score``, ``scores.analysis``. Higher is better.
-    :param window: how many records in a row may pass without a better one.
-    :param threshold: how much growth is none.
+    :param metric: the metric to observe, a dotted path under ``metrics``: ``score``, ``scores.analysis``. Higher is better.
+    :param window: how many records in a row may pass without a better value.
+    :param threshold: the largest growth that counts as no growth.
     """
 
     name = "plateau"
@@ -38,39 +38,39 @@ class Plateau:
 
     @property
     def needs_score(self) -> bool:
-        """Whether it watches the run's score."""
+        """Return whether the metric is the run's score."""
         return self.metric == "score"
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Climb]:
-        """Begin with no record; at the end, warn of a metric that none had."""
+        """Start without records; at the end, warn if no record had the metric."""
         climb = Climb(self)
         yield climb
-        warn_unseen(self.name, self.metric, None if climb.rows else climb.without)
+        warn_metric_missing(self.name, self.metric, None if climb.rows else climb.record_without_metric)
 
 
 class Climb:
-    """Takes records, and keeps the best values of the last ones; once there is a reason to stop, it stays."""
+    """Observer of records that keeps the best values of the latest records; a reason to stop remains."""
 
     def __init__(self, options: Plateau) -> None:
         self._options = options
         self._best: deque[float] = deque(maxlen=options.window + 1)
         self.rows = 0
-        self.without: Record | None = None
+        self.record_without_metric: Record | None = None
         self._reason: Mapping[str, object] | None = None
 
     def observe(self, record: Record) -> Mapping[str, object] | None:
-        """Take a record; why the run is to stop, or None."""
+        """Add a record; return the reason to stop the run, or None."""
         options, best = self._options, self._best
         if self._reason is not None:
             return self._reason
-        value = number(value_at(record, options.metric))
+        value = parse_number(read_value(record, options.metric))
         if value is None:
-            self.without = record
+            self.record_without_metric = record
         else:
             self.rows += 1
             best.append(max(value, best[-1]) if best else value)
             if self.rows > options.window and reaches(best[0] + options.threshold, best[-1]):
-                told = {"metric": options.metric, "window": options.window, "threshold": options.threshold}
-                self._reason = {**told, "value": best[-1], "rows_observed": self.rows}
+                settings = {"metric": options.metric, "window": options.window, "threshold": options.threshold}
+                self._reason = {**settings, "value": best[-1], "rows_observed": self.rows}
         return self._reason

@@ -1,4 +1,4 @@
-"""Stopping where a metric has reached a threshold."""
+"""Early stop for a metric that reaches a threshold."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import attrs
 
 from dicast import ConfigError, Record, RunContext, Within
 
-from ..numbers.values import number
-from ..scores.records import nowhere, value_at
+from ..numbers.values import parse_number
+from ..scores.records import missing_metric_text, read_value
 
 Comparison = Literal["gte", "gt", "lte", "lt"]
 _COMPARE = {"gte": operator.ge, "gt": operator.gt, "lte": operator.le, "lt": operator.lt}
 
 
 def check_metric(_instance: object, _attribute: attrs.Attribute[str], metric: str) -> None:
-    """Refuse a path to nowhere.
+    """Validate the option *metric*, as an attrs validator.
 
-    :raises ConfigError: when *metric* is empty.
+    :raises ConfigError: if *metric* is empty.
     """
     if not metric.strip():
         raise ConfigError("metric is empty; it is a dotted path under a record's metrics, such as scores.analysis")
@@ -32,11 +32,11 @@ def check_metric(_instance: object, _attribute: attrs.Attribute[str], metric: st
 COUNT = Within(1, inf, "a number of records, from 1")
 
 
-def warn_unseen(name: str, metric: str, record: Record | None) -> None:
-    """Warn that no record has a number at *metric*, where *record* is given, which is one of them."""
+def warn_metric_missing(name: str, metric: str, record: Record | None) -> None:
+    """Warn that no record has a number at *metric*, if there is a *record* without one; the warning lists its metrics."""
     if record is not None:
-        told = nowhere(metric, "a number", record)
-        logging.getLogger(__name__).warning("stats/%s could not stop the run: %s", name, told)
+        reason = missing_metric_text(metric, "a number", record)
+        logging.getLogger(__name__).warning("stats/%s could not stop the run: %s", name, reason)
 
 
 def _check_comparison(_instance: object, _attribute: attrs.Attribute[Comparison], comparison: Comparison) -> None:
@@ -48,15 +48,15 @@ def _check_comparison(_instance: object, _attribute: attrs.Attribute[Comparison]
 class Threshold:
     """Stops the run at the first record whose metric reaches the threshold.
 
-    A record counts where it has the metric and that is a number; others are passed over, and where no record counts a warning says
-    what they have. The reason is ``{metric, comparison, threshold, value, rows_observed, label}``: the value that did it, and how
-    many records had counted by then.
+    A record counts if its metric is a number; other records are ignored. If no record counts, a warning lists the metrics that they
+    have. The reason is ``{metric, comparison, threshold, value, rows_observed, label}``: ``value`` is the value that stopped the run, and
+    ``rows_observed`` the number of records that had counted by then.
 
-    :param metric: what is watched, a dotted path under ``metrics``: ``score``, ``scores.analysis``.
-    :param threshold: the number it is compared with.
-    :param comparison: stop where the metric is ``gte`` (at least), ``gt`` (more than), ``lte`` (at most) or ``lt`` (less than) that.
-    :param min_rows: never before so many records have counted.
-    :param label: a word of your own that the reason carries.
+    :param metric: the metric to observe, a dotted path under ``metrics``: ``score``, ``scores.analysis``.
+    :param threshold: the number to compare the metric with.
+    :param comparison: stop if the metric is ``gte`` (at least), ``gt`` (more than), ``lte`` (at most) or ``lt`` (less than) the threshold.
+    :param min_rows: how many records have to count before the run can stop.
+    :param label: a free text that is copied into the reason.
     """
 
     name = "threshold"
@@ -69,42 +69,42 @@ class Threshold:
 
     @property
     def needs_score(self) -> bool:
-        """Whether it watches the run's score."""
+        """Return whether the metric is the run's score."""
         return self.metric == "score"
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Watch]:
-        """Begin with no record; at the end, warn of a metric that none had."""
+        """Start without records; at the end, warn if no record had the metric."""
         watch = Watch(self)
         yield watch
-        warn_unseen(self.name, self.metric, None if watch.rows else watch.without)
+        warn_metric_missing(self.name, self.metric, None if watch.rows else watch.record_without_metric)
 
 
 class Watch:
-    """Takes records; once there is a reason to stop, it stays."""
+    """Observer of records; a reason to stop remains."""
 
     def __init__(self, options: Threshold) -> None:
         self._options = options
         self.rows = 0
-        self.without: Record | None = None
+        self.record_without_metric: Record | None = None
         self._reason: Mapping[str, object] | None = None
 
     def observe(self, record: Record) -> Mapping[str, object] | None:
-        """Take a record; why the run is to stop, or None."""
+        """Add a record; return the reason to stop the run, or None."""
         options = self._options
-        found = None if self._reason else value_at(record, options.metric)
-        value = number(found)
-        if value is not None or isinstance(found, float):  # NaN counts, and reaches nothing
+        metric = None if self._reason else read_value(record, options.metric)
+        value = parse_number(metric)
+        if value is not None or isinstance(metric, float):  # NaN counts, but never reaches the threshold
             self.rows += 1
         else:
-            self.without = record
+            self.record_without_metric = record
         enough = self.rows >= options.min_rows
         if value is not None and enough and _COMPARE[options.comparison](value, options.threshold):
-            self._reason = self._told(value)
+            self._reason = self._stop_reason(value)
         return self._reason
 
-    def _told(self, value: float) -> Mapping[str, object]:
+    def _stop_reason(self, value: float) -> Mapping[str, object]:
         options = self._options
-        told = {"metric": options.metric, "comparison": options.comparison, "threshold": options.threshold}
+        settings = {"metric": options.metric, "comparison": options.comparison, "threshold": options.threshold}
         label = {} if options.label is None else {"label": options.label}
-        return {**told, "value": value, "rows_observed": self.rows, **label}
+        return {**settings, "value": value, "rows_observed": self.rows, **label}

@@ -8,18 +8,21 @@ from typing import Any
 from ..numbers.scale import TOO_LARGE
 
 
-def explained(figures: Mapping[str, Any], reasons: Mapping[str, str]) -> dict[str, Any]:
-    """*figures*, and why some of them are null, by the count that is too small or the test that it is about."""
+def with_reasons(figures: Mapping[str, Any], reasons: Mapping[str, str]) -> dict[str, Any]:
+    """Return *figures* with ``reasons``, the causes of null figures by the name of the count or the test.
+
+    Without *reasons*, the first null figure gets the reason that the scores are too large.
+    """
     unknown = [name for name, figure in figures.items() if figure is None]
     why = dict(reasons) or dict.fromkeys(unknown[:1], TOO_LARGE)
-    return {**figures, **there({"reasons": why})}
+    return {**figures, **without_empty({"reasons": why})}
 
 
-def there(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of *found* that are not empty."""
-    return {name: one for name, one in found.items() if one}
+def without_empty(items: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *items* without the empty values."""
+    return {name: item for name, item in items.items() if item}
 
 
-def few(needed: int, counts: Mapping[str, int]) -> dict[str, str]:
-    """What to say of each of *counts* that is below *needed*."""
+def too_few(needed: int, counts: Mapping[str, int]) -> dict[str, str]:
+    """Return a reason for each of *counts* below *needed*."""
     return {name: f"{count} of the {needed} needed" for name, count in counts.items() if count < needed}

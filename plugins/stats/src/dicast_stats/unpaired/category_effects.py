@@ -1,4 +1,4 @@
-"""In which categories of subjects two runs differ."""
+"""Differences of two runs by category of subjects."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dicast import Results, Within
 from dicast.toolkit.json_values import MISSING
 
 from ..numbers.adjustment import Adjustment, check_adjustment
-from ..numbers.values import quiet
-from ..scores.records import score_of
-from ..scores.row_values import row_values, unkept
-from ..text.reasons import there
-from .criteria_effects import adjust, effect_of
+from ..numbers.values import ignore_float_warnings
+from ..scores.records import record_score
+from ..scores.row_values import missing_columns_text, row_values
+from ..text.reasons import without_empty
+from .criteria_effects import adjust_effects, measure_effect
 
 if TYPE_CHECKING:
     from ..numbers.values import Column
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class CategoryEffects:
-    """In which categories of rows two runs differ: the Mann-Whitney test of the rows' scores in each, adjusted for their number.
+    """Mann-Whitney test of two runs' scores in each category of rows, adjusted for the number of categories.
 
-    A row's category is what its column *category_field* holds; its score is its ``metrics.score``, else the mean of its ``metrics.scores``.
-    ``categories`` has for each, in alphabetical order, what ``stats/criteria_effects`` has for a criterion: ``n``, ``n_baseline``,
+    A row's category is the value of its column *category_field*; its score is its ``metrics.score``, else the mean of its ``metrics.scores``.
+    ``categories`` has for each category, in alphabetical order, the figures of ``stats/criteria_effects``: ``n``, ``n_baseline``,
     ``n_variant``, ``mean_difference``, ``effect_size`` (Cliff's delta) with ``ci_low`` and ``ci_high``, ``u``, ``p_value``,
-    ``adjusted_p_value`` and ``words``. ``only_in_baseline`` and ``only_in_variant`` are the categories of one run alone, ``without`` how many
-    rows have none.
+    ``adjusted_p_value`` and ``words``. ``only_in_baseline`` and ``only_in_variant`` are the categories of one run alone; ``without`` is the
+    number of rows without a category.
 
     :param category_field: the row's column, or a dotted path in it.
     :param adjustment: how ``adjusted_p_value`` accounts for several categories: ``holm``, ``fdr``, ``bonferroni`` or ``none``.
@@ -45,26 +45,26 @@ class CategoryEffects:
     min_samples: int = attrs.field(default=2, validator=Within(2, inf, "2 or more"))
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
-        """The test of each category."""
+        """Return the test of each category."""
         (before, nowhere), (after, without) = self._scores(baseline), self._scores(variant)
-        with quiet():
-            found = {
-                name: effect_of(before[name], after[name], self.min_samples)
+        with ignore_float_warnings():
+            effects = {
+                name: measure_effect(before[name], after[name], self.min_samples)
                 for name in sorted(before.keys() & after.keys())
             }
-        adjust(found.values(), self.adjustment)
+        adjust_effects(effects.values(), self.adjustment)
         alone = {
             "only_in_baseline": sorted(before.keys() - after.keys()),
             "only_in_variant": sorted(after.keys() - before.keys()),
         }
         none = {}
-        if not found:
+        if not effects:
             why = f"no category is in both runs: the rows' column {self.category_field!r} says it"
-            none["reason"] = why + unkept(baseline=baseline, variant=variant)
-        return {"categories": found, **there(alone), **there({"without": nowhere + without}), **none}
+            none["reason"] = why + missing_columns_text(baseline=baseline, variant=variant)
+        return {"categories": effects, **without_empty(alone), **without_empty({"without": nowhere + without}), **none}
 
     def _scores(self, results: Results) -> tuple[Mapping[str, Column], int]:
-        """The scores by category, of each subject's newest record, and how many subjects have no category."""
+        """Return the scores by category, from each subject's newest record, and the number of subjects without a category."""
         import numpy as np  # 0.1 s, which starting a run does not spend
 
         newest = {
@@ -73,7 +73,7 @@ class CategoryEffects:
         columns: dict[str, array[float]] = {}
         without, of_row = 0, row_values(results, [self.category_field])
         for subject, record in newest.items():
-            (category,), score = of_row(subject, record), score_of(record)
+            (category,), score = of_row(subject, record), record_score(record)
             if category is MISSING or category is None:
                 without += 1
             elif score is not None:

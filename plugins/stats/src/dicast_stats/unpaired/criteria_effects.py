@@ -1,4 +1,4 @@
-"""Which criteria differ between two runs, by rank."""
+"""Differences of two runs by criterion, in ranks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import attrs
 
 from dicast import Results, Within
 
-from ..numbers.adjustment import Adjustment, adjust_all, check_adjustment
-from ..numbers.values import plain
-from ..scores.sides import compared
-from ..text.reasons import explained, few
+from ..numbers.adjustment import Adjustment, check_adjustment, set_adjusted_p_values
+from ..numbers.values import json_number
+from ..scores.sides import compare_criteria
+from ..text.reasons import too_few, with_reasons
 from .rank_effect import rank_effect
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ _TESTED = ("mean_difference", "effect_size", "ci_low", "ci_high", "u", "p_value"
 
 @attrs.frozen
 class CriteriaEffects:
-    """Which criteria differ between two runs, where subjects are not paired: the Mann-Whitney test of each, adjusted for their number.
+    """Mann-Whitney test of two runs' scores on each criterion, adjusted for the number of criteria; subjects are not paired.
 
-    For each criterion: ``n``, ``n_baseline``, ``n_variant``; ``mean_difference`` (variant less baseline); ``effect_size``, Cliff's delta,
+    For each criterion: ``n``, ``n_baseline``, ``n_variant``; ``mean_difference`` (variant minus baseline); ``effect_size``, Cliff's delta,
     with ``ci_low`` and ``ci_high`` (95 %, D. Feng and N. Cliff, 2004); ``u`` and the two-sided ``p_value`` of the Mann-Whitney test, with
-    ``adjusted_p_value``; and ``words``. What is not defined is null, and ``reasons`` says why.
+    ``adjusted_p_value``; and ``words``. An undefined figure is null, and ``reasons`` has the cause.
 
     :param adjustment: how ``adjusted_p_value`` accounts for several criteria: ``holm``, ``fdr`` (Benjamini and Hochberg), ``bonferroni`` or ``none``.
     :param min_samples: how many scores each run needs, 2 or more.
-    :param criteria: only these; all by default.
+    :param criteria: only these criteria; all by default.
     """
 
     name = "criteria_effects"
@@ -42,37 +42,41 @@ class CriteriaEffects:
     criteria: tuple[str, ...] = ()
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
-        """The test of each criterion."""
-        found = compared(baseline, variant, self.criteria, lambda sides: effect_of(*sides.present, self.min_samples))
-        adjust(found["criteria"].values(), self.adjustment)
-        return found
+        """Return the test of each criterion."""
+        document = compare_criteria(
+            baseline, variant, self.criteria, lambda sides: measure_effect(*sides.known_scores, self.min_samples)
+        )
+        adjust_effects(document["criteria"].values(), self.adjustment)
+        return document
 
 
-def effect_of(before: Column, after: Column, needed: int) -> dict[str, Any]:
-    """The figures of two columns of scores; ``adjusted_p_value`` and ``words`` are to be set by :func:`adjust`."""
+def measure_effect(before: Column, after: Column, needed: int) -> dict[str, Any]:
+    """Return the figures of two columns of scores; :func:`adjust_effects` sets ``adjusted_p_value`` and ``words``."""
     counts = {"n_baseline": len(before), "n_variant": len(after)}
     figures: dict[str, Any] = {"n": sum(counts.values()), **counts, **dict.fromkeys(_TESTED)}
     if len(before) and len(after):
-        figures["mean_difference"] = plain(after.mean() - before.mean())
-    if reasons := few(needed, counts):
-        return explained(figures, reasons)
+        figures["mean_difference"] = json_number(after.mean() - before.mean())
+    if reasons := too_few(needed, counts):
+        return with_reasons(figures, reasons)
     figures |= rank_effect(before, after)
-    apart = {"ci_low": "no score of one run is among those of the other"} if figures["ci_low"] is None else {}
-    return explained({**figures, "adjusted_p_value": figures["p_value"]}, apart)
+    unknown = {"ci_low": "no score of one run is among those of the other"} if figures["ci_low"] is None else {}
+    return with_reasons({**figures, "adjusted_p_value": figures["p_value"]}, unknown)
 
 
-def adjust(effects: Iterable[dict[str, Any]], adjustment: Adjustment) -> None:
-    """Set ``adjusted_p_value`` of all *effects*, which are tested together, and say each in ``words``."""
+def adjust_effects(effects: Iterable[dict[str, Any]], adjustment: Adjustment) -> None:
+    """Set ``adjusted_p_value`` and ``words`` of all *effects*, which form one family of tests."""
     every = list(effects)
-    adjust_all(every, adjustment)
-    for one in every:
-        one["words"] = _words(one)
+    set_adjusted_p_values(every, adjustment)
+    for effect in every:
+        effect["words"] = _words(effect)
 
 
-def _words(one: Mapping[str, Any]) -> str:
-    if one["p_value"] is None:
+def _words(effect: Mapping[str, Any]) -> str:
+    if effect["p_value"] is None:
         return "too few scores to tell"
-    direction = "higher" if one["effect_size"] > 0 else "lower"
-    if one["adjusted_p_value"] >= 0.05:  # 5 %
-        return f"no evidence either way (delta {one['effect_size']:+.3f}, adjusted p {one['adjusted_p_value']:.3g})"
-    return f"{direction} (delta {one['effect_size']:+.3f}, adjusted p {one['adjusted_p_value']:.3g})"
+    direction = "higher" if effect["effect_size"] > 0 else "lower"
+    if effect["adjusted_p_value"] >= 0.05:  # 5 %
+        return (
+            f"no evidence either way (delta {effect['effect_size']:+.3f}, adjusted p {effect['adjusted_p_value']:.3g})"
+        )
+    return f"{direction} (delta {effect['effect_size']:+.3f}, adjusted p {effect['adjusted_p_value']:.3g})"

@@ -1,4 +1,4 @@
-"""How two runs' scores differ in rank: Cliff's delta with its interval, and the Mann-Whitney test."""
+"""Difference of two runs' scores in ranks: Cliff's delta with its interval, and the Mann-Whitney test."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from ..numbers.ties import varies
-from ..numbers.values import plain
-from .cliffs_delta import cliffs_delta, together
+from ..numbers.values import json_number
+from .cliffs_delta import cliffs_delta, joint_ranks
 
 if TYPE_CHECKING:
     from ..numbers.values import Column
@@ -17,41 +17,41 @@ _Z = NormalDist().inv_cdf(0.975)
 
 
 def rank_effect(before: Column, after: Column) -> dict[str, float | None]:
-    """``effect_size``, Cliff's delta, with ``ci_low`` and ``ci_high``, and the Mann-Whitney ``u`` and ``p_value``; two scores are needed on each side.
+    """Return Cliff's delta as ``effect_size`` with ``ci_low`` and ``ci_high``, and the Mann-Whitney ``u`` and ``p_value``.
 
-    The interval is that of D. Feng and N. Cliff (Journal of Modern Applied Statistical Methods 3(2), 2004, 322-332), from the consistent
-    estimate of the variance; it lies in [-1, 1]. The test is two-sided, exact for up to 8 scores without ties, else by the normal
-    approximation with ties and continuity corrected, as scipy has it.
+    Each side needs two scores. The interval is that of D. Feng and N. Cliff (Journal of Modern Applied Statistical Methods 3(2), 2004,
+    322-332), from the consistent estimate of the variance; it is within [-1, 1]. The test is two-sided, exact for up to 8 scores without
+    ties, else by the normal approximation with corrections for ties and continuity, as in scipy.
     """
     from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
-    before, after = together(before, after)
+    before, after = joint_ranks(before, after)
     delta = cliffs_delta(before, after)
-    test = stats.mannwhitneyu(after, before) if varies_at_all(before, after) else None
+    test = stats.mannwhitneyu(after, before) if any_varies(before, after) else None
     low, high = _interval(delta, before, after)
     return {
         "effect_size": delta,
         "ci_low": low,
         "ci_high": high,
-        "u": len(before) * len(after) / 2 if test is None else plain(test.statistic),
-        "p_value": 1.0 if test is None else plain(test.pvalue),
+        "u": len(before) * len(after) / 2 if test is None else json_number(test.statistic),
+        "p_value": 1.0 if test is None else json_number(test.pvalue),
     }
 
 
-def varies_at_all(before: Column, after: Column) -> bool:
-    """Whether the scores of both sides together are not all alike."""
+def any_varies(before: Column, after: Column) -> bool:
+    """Return whether the scores of both sides together vary."""
     import numpy as np  # 0.1 s, which starting a run does not spend
 
     return varies(np.concatenate((before, after)))
 
 
 def _interval(delta: float, before: Column, after: Column) -> tuple[float | None, float | None]:
-    """The 95 % interval of *delta*; none where no score of one side is among those of the other, for nothing is known of the variance then."""
+    """Return the 95 % interval of *delta*; None and None if all scores of one side are above the other side's: the variance is unknown then."""
     if abs(delta) == 1:
         return None, None
     rows, columns = _dominance(after, before), -_dominance(before, after)
     ours, theirs = len(after), len(before)
-    unequal = _unequal(before, after)
+    unequal = _count_unequal(before, after)
     squares = (
         ours**-1
         * theirs**-1
@@ -69,17 +69,17 @@ def _interval(delta: float, before: Column, after: Column) -> tuple[float | None
     return max(-1.0, (middle - width) / scale), min(1.0, (middle + width) / scale)
 
 
-def _dominance(ones: Column, others: Column) -> Any:
-    """Of each of *ones*, the share of *others* that it is above less the share that it is below."""
+def _dominance(scores: Column, reference: Column) -> Any:
+    """Return for each of *scores* the share of *reference* below it minus the share above it."""
     import numpy as np
 
-    ordered = np.sort(others)
-    below, upto = np.searchsorted(ordered, ones, "left"), np.searchsorted(ordered, ones, "right")
-    return (below - (len(others) - upto)) / len(others)
+    ordered = np.sort(reference)
+    below, upto = np.searchsorted(ordered, scores, "left"), np.searchsorted(ordered, scores, "right")
+    return (below - (len(reference) - upto)) / len(reference)
 
 
-def _unequal(before: Column, after: Column) -> int:
-    """How many pairs of a score of each are not equal."""
+def _count_unequal(before: Column, after: Column) -> int:
+    """Return the number of pairs of a score of each side that are not equal."""
     import numpy as np
 
     ordered = np.sort(before)

@@ -1,4 +1,4 @@
-"""How much higher the variant's scores are, by one of their figures."""
+"""Difference of two runs in one figure of their scores."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import attrs
 from dicast import ConfigError, Problem, Results, nearest
 
 from ..numbers.scale import TOO_LARGE
-from ..numbers.values import plain
-from ..scores.sides import Sides, compared
-from ..scores.summary import summary
+from ..numbers.values import json_number
+from ..scores.sides import Sides, compare_criteria
+from ..scores.summary import summarize_scores
 from ..scores.table import Table
-from ..text.reasons import there
+from ..text.reasons import without_empty
 
 Figure = Literal["mean", "median", "min", "max", "std", "pass_rate"]
 FIGURES: tuple[str, ...] = get_args(Figure)
@@ -22,12 +22,12 @@ FIGURES: tuple[str, ...] = get_args(Figure)
 
 @attrs.frozen
 class ScoreDelta:
-    """The variant's figure less the baseline's, for each criterion that both have.
+    """The variant's figure minus the baseline's, for each criterion that both runs have.
 
-    The figure is one of ``stats/score_stats``. It is null where either has none, and ``reasons`` says so.
+    The figure is one of ``stats/score_stats``. The difference is null if a run lacks the figure, and ``reasons`` has the cause.
 
-    :param metric: which figure: ``mean``, ``median``, ``min``, ``max``, ``std`` or ``pass_rate``.
-    :param criteria: only these; all by default.
+    :param metric: the figure: ``mean``, ``median``, ``min``, ``max``, ``std`` or ``pass_rate``.
+    :param criteria: only these criteria; all by default.
     """
 
     name = "score_delta"
@@ -41,7 +41,7 @@ class ScoreDelta:
             raise ConfigError(Problem(message, value=self.metric, hint=nearest(str(self.metric), FIGURES)))
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
-        """The differences by criterion."""
+        """Return the differences by criterion."""
         reasons: dict[str, str] = {}
 
         def delta(sides: Sides) -> float | None:
@@ -50,15 +50,15 @@ class ScoreDelta:
                 reasons[sides.criterion] = f"{self.metric} needs a score in both runs"
                 return None
             before, after = ours[self.metric], theirs[self.metric]
-            found = None if before is None or after is None else plain(after - before)
-            if found is None:
+            change = None if before is None or after is None else json_number(after - before)
+            if change is None:
                 reasons[sides.criterion] = TOO_LARGE
-            return found
+            return change
 
-        found = compared(baseline, variant, self.criteria, delta)
-        return {**found, **there({"reasons": reasons})}
+        document = compare_criteria(baseline, variant, self.criteria, delta)
+        return {**document, **without_empty({"reasons": reasons})}
 
 
 def _summary(table: Table, criterion: str) -> dict[str, Any]:
     flagged, passes = (int(marks.sum()) for marks in table.passes(criterion))
-    return summary(table.present(criterion), table.missing(criterion), flagged, passes)
+    return summarize_scores(table.known_scores(criterion), table.missing(criterion), flagged, passes)
