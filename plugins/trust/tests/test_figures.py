@@ -15,7 +15,7 @@ import pytest
 from dicast.toolkit.gold import GoldLabel
 from dicast_trust.calibration.document import Calibration
 from dicast_trust.calibration.labels_needed import least_n
-from dicast_trust.calibration.ladder import Labelled, RungTest, climb, thresholds
+from dicast_trust.calibration.ladder import LabeledSignals, RungTest, climb, thresholds
 from dicast_trust.calibration.signals import QUANTILES, cross_fitted, fit, fold, scores
 from dicast_trust.statistics.e_process import ln_above
 from dicast_trust.verdicts.outcomes import Outcome
@@ -36,8 +36,8 @@ def violations(signals, wrong, n, *, times=1000, seed=0):
     bad = found = 0
     for _ in range(times):
         drawn = random.integers(0, len(signals), n)
-        labelled = Labelled(signals[drawn], wrong[drawn], np.arange(n))
-        threshold = climb(labelled, at, RungTest(RISK, ALPHA)).threshold
+        labeled = LabeledSignals(signals[drawn], wrong[drawn], np.arange(n))
+        threshold = climb(labeled, at, RungTest(RISK, ALPHA)).threshold
         if threshold is not None:
             found += 1
             bad += wrong[signals >= threshold].mean() > RISK
@@ -69,8 +69,8 @@ def clustered_violations(sizes, share, times=600):
     for _ in range(times):
         of = np.repeat(np.arange(len(sizes)), sizes)
         rates = random.beta(spread * RISK * 1.001, spread * (1 - RISK * 1.001), len(sizes))[of]
-        labelled = Labelled(np.ones(len(of)), (random.random(len(of)) < rates).astype(int), of)
-        bad += climb(labelled, [1.0], RungTest(RISK, ALPHA, "korn-graubard")).threshold is not None
+        labeled = LabeledSignals(np.ones(len(of)), (random.random(len(of)) < rates).astype(int), of)
+        bad += climb(labeled, [1.0], RungTest(RISK, ALPHA, "korn-graubard")).threshold is not None
     return bad / times
 
 
@@ -93,7 +93,7 @@ def test_thresholds_of_a_cross_fitted_model_are_wrong_in_at_most_alpha():
         own = cross_fitted(x[drawn], agrees, folds, ("a", "b", "c"))
         everyone = scores(fit(x[drawn], agrees, ("a", "b", "c")), x)
         threshold = climb(
-            Labelled(own, wrong[drawn], np.arange(n)), thresholds(everyone, QUANTILES), RungTest(RISK, ALPHA)
+            LabeledSignals(own, wrong[drawn], np.arange(n)), thresholds(everyone, QUANTILES), RungTest(RISK, ALPHA)
         ).threshold
         bad += threshold is not None and wrong[everyone >= threshold].mean() > RISK
     assert bad / 200 <= 0.12
@@ -137,7 +137,7 @@ def test_labels_that_are_needed_are_those_with_which_calibrations_succeed():
             counts = random.multinomial(n, shares).cumsum()
             wrong = random.binomial(np.diff(counts, prepend=0), errors).cumsum()
             first = int((counts >= max(test.least, math.ceil(0.3 * n))).argmax())
-            rung = Labelled(
+            rung = LabeledSignals(
                 np.ones(counts[first]),
                 np.r_[np.ones(wrong[first]), np.zeros(counts[first] - wrong[first])].astype(int),
                 np.arange(counts[first]),
@@ -150,7 +150,7 @@ def test_labels_that_are_needed_are_those_with_which_calibrations_succeed():
 
 
 def population(n):
-    """A stage with *n* verdicts, all labelled."""
+    """A stage with *n* verdicts, all labeled."""
     random = np.random.default_rng(8)
     sure, right = random.random(n), random.random(n)
     stage, labels = Stage("judge", None), {}

@@ -19,7 +19,7 @@ from trust_project import Row, judge, rows_of
 from dicast import Subject
 from dicast.toolkit.gold import GoldLabel
 from dicast_trust.labeling.prompt import Prompt
-from dicast_trust.labels.agreement import Labellers
+from dicast_trust.labels.agreement import LabelerAgreement
 from dicast_trust.labels.choosing import Judged
 
 SUBJECTS = [Judged(Subject("row", f"r{number}", "?", "!"), "run") for number in range(4)]
@@ -207,7 +207,7 @@ def test_label_without_an_output_meets_labels_of_the_outputs_of_its_subject(judg
 
 def test_label_of_an_output_counts_before_its_labellers_label_of_the_subject():
     plain, named = GoldLabel("r0", 1.0, "row", "ada"), GoldLabel("r0", 0.0, "row", "ada", output_digest="d")
-    found = Labellers.of([plain, named, GoldLabel("r0", 0.0, "row", "bo", output_digest="d")])
+    found = LabelerAgreement.of([plain, named, GoldLabel("r0", 0.0, "row", "bo", output_digest="d")])
     assert (found.differing(), found.document()["pairs"][0]["agree"]) == ({}, 1.0)
 
 
@@ -241,7 +241,7 @@ LABELS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.booleans())
 @given(LABELS)
 def test_alpha_is_krippendorffs(labels):
     newest = {(who, subject): score for who, subject, score in labels}
-    found = Labellers.of(
+    found = LabelerAgreement.of(
         [GoldLabel(f"r{subject}", float(score), "row", f"l{who}") for (who, subject), score in newest.items()]
     )
     table = [

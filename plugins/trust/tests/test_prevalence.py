@@ -29,9 +29,9 @@ def corrected(pairs, labels="same"):
 
 
 def binary(hits, misses, false, right, passing, failing):
-    """Labelled subjects by what the judge and the label say, and unlabelled ones that pass and fail."""
-    labelled = [(1.0, 1.0)] * hits + [(0.0, 1.0)] * misses + [(1.0, 0.0)] * false + [(0.0, 0.0)] * right
-    return labelled + [(1.0, None)] * passing + [(0.0, None)] * failing
+    """Labeled subjects by what the judge and the label say, and unlabeled ones that pass and fail."""
+    labeled = [(1.0, 1.0)] * hits + [(0.0, 1.0)] * misses + [(1.0, 0.0)] * false + [(0.0, 0.0)] * right
+    return labeled + [(1.0, None)] * passing + [(0.0, None)] * failing
 
 
 def test_verdicts_are_strata():

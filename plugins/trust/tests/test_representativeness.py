@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dicast_trust.calibration.ladder import Labelled, RungTest, climb, thresholds
+from dicast_trust.calibration.ladder import LabeledSignals, RungTest, climb, thresholds
 from dicast_trust.statistics.representativeness import PERMUTATIONS, label_difference
 
 LEVELS = [0.5, 0.6, 0.7, 0.8, 0.9]
@@ -87,7 +87,7 @@ def wrong_share(signals, rates, labels, random):
     drawn = random.choice(len(signals), labels, replace=False)
     errors = (random.random(len(signals)) < rates).astype(int)
     found = climb(
-        Labelled(signals[drawn], errors[drawn], np.arange(labels)), thresholds(signals), RungTest(0.1, 0.1)
+        LabeledSignals(signals[drawn], errors[drawn], np.arange(labels)), thresholds(signals), RungTest(0.1, 0.1)
     ).threshold
     return None if found is None else rates[signals >= found].mean()
 
@@ -108,6 +108,6 @@ def test_threshold_is_a_signal_of_a_labeled_subject():
     signals = random.random(3_000)
     for _ in range(50):
         drawn = random.choice(3_000, 30, replace=False)
-        labelled = Labelled(signals[drawn], np.zeros(30, int), np.arange(30))
-        found = climb(labelled, thresholds(signals), RungTest(0.1, 0.1))
-        assert found.threshold == labelled.signals[labelled.signals >= found.chosen.threshold].min()
+        labeled = LabeledSignals(signals[drawn], np.zeros(30, int), np.arange(30))
+        found = climb(labeled, thresholds(signals), RungTest(0.1, 0.1))
+        assert found.threshold == labeled.signals[labeled.signals >= found.chosen.threshold].min()

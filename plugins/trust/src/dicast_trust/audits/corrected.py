@@ -1,9 +1,9 @@
-"""``score.corrected``: the mean that a run would have, had every subject been given its truth metrics, from those that audits looked at.
+"""``score.corrected``: estimate of the mean if every subject had its truth metrics, from audits of held back subjects.
 
-A difference estimator over two strata: the subjects that passed the gate, whose truth is known, and those that it held back, of which the
-audits are a random sample. The slope makes use of the score that a held back subject has (A. N. Angelopoulos, J. C. Duchi and T. Zrnic,
+A difference estimator over two strata: the subjects that passed the gate, with a known truth, and the held back subjects, from which the
+audits are a random sample. The slope uses the score of a held back subject (A. N. Angelopoulos, J. C. Duchi and T. Zrnic,
 PPI++: efficient prediction-powered inference, 2023); the degrees of freedom are Satterthwaite's (Biometrics Bulletin 2, 1946, 110-114).
-Where truths are 0 or 1: Wilson intervals combined by the method of variance estimates recovery (G. Zou and A. Donner, Statistics in
+For truths of 0 or 1: Wilson intervals combined by the method of variance estimates recovery (G. Zou and A. Donner, Statistics in
 Medicine 27, 2008, 1693-1702).
 """
 
@@ -23,19 +23,21 @@ Z = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
 
 LEAST_OF_GROUP = {True: 1, False: 3}
-"""How many audits each of several groups takes, where every truth is 0 or 1 and where not."""
+"""Least number of audits of each group, if every truth is 0 or 1 (True) and otherwise (False)."""
 
 FEW, TINY = 20, 1e-12
-"""With fewer sessions than these the variance itself is badly known; a mean square up to this is none."""
+"""Number of sessions below which the variance itself is uncertain, and the mean square up to which truths count as equal."""
 
 METRICS = "metrics"
 
 
 class Corrected:
-    """Takes a run's subjects as they are judged, and corrects the mean of each of *labels*, in memory that does not grow with them.
+    """Corrections of the mean of each of *labels*, from a run's subjects as they are judged, in memory that does not grow with them.
 
-    It has the entry point ``trust`` in the group ``dicast.corrections``. *rate* is the share of held back subjects that are audited; *rates*, where they
-    are in groups, that of some groups.
+    It has the entry point ``trust`` in the group ``dicast.corrections``.
+
+    :param rate: the share of held back subjects that are audited.
+    :param rates: the shares of some groups, if held back subjects are in groups.
     """
 
     rates = staticmethod(audit_rates)
@@ -43,13 +45,13 @@ class Corrected:
     def __init__(self, labels: Sequence[str], rate: float, rates: Mapping[str, float] | None = None) -> None:
         self._labels, self._rate, self._rates = labels, rate, rates
         self._strata = {label: Strata() for label in labels}
-        self._alone = {label: Strata() for label in labels}
+        self._without_session = {label: Strata() for label in labels}
         self._sessions = {label: AuditSessions() for label in labels}
         self._costs = AuditCosts()
         self._skipped = 0
 
     def add(self, subjects: Iterable[Mapping[str, Any]]) -> None:
-        """Take subjects: ``session_id``, ``state`` (passed, held, audited or skipped), ``score``, ``truths`` by label, ``costs``."""
+        """Add subjects: ``session_id``, ``state`` (passed, held, audited or skipped), ``score``, ``truths`` by label, ``costs``."""
         for subject in subjects:
             state, score, session = subject["state"], subject["score"], subject["session_id"]
             group = subject.get("stratum", "")
@@ -61,54 +63,62 @@ class Corrected:
                 truth = subject["truths"].get(label)
                 counts = strata.add(state, score, truth, group)
                 if counts and session is None:
-                    self._alone[label].add(state, score, truth, group)
+                    self._without_session[label].add(state, score, truth, group)
                 elif counts:
                     self._sessions[label].add(session, state, score, truth, group)
 
     def finish(self, means: Mapping[str, float | None]) -> dict[str, Any]:
-        """What the means come to, of which the run has the plain ones: ``corrected`` and ``reasons`` by label, ``cost`` and ``audit``."""
-        found: dict[str, Any] = {"corrected": {}, "reasons": {}}
+        """Return ``corrected`` and ``reasons`` by label, ``cost`` and ``audit``.
+
+        :param means: the uncorrected mean of each label.
+        """
+        result: dict[str, Any] = {"corrected": {}, "reasons": {}}
         for label in self._labels:
             corrected, reason = self._correct(label, means.get(label))
-            found["corrected"][label] = corrected
+            result["corrected"][label] = corrected
             if reason is not None:
-                found["reasons"][label] = reason
+                result["reasons"][label] = reason
         strata = self._strata[METRICS]
         if strata.held_back and (unmet := (self._rates or {}).keys() - strata.groups.keys()):
-            there = ", ".join(map(repr, sorted(strata.groups)))
+            names = ", ".join(map(repr, sorted(strata.groups)))
             logging.getLogger(__name__).warning(
-                "scoring.audit.strata: no subject that the proxies held back is in the group %s; there are %s",
+                "scoring.audit.strata: no subject that the proxies held back is in the group %s; the groups are %s",
                 " or ".join(map(repr, sorted(unmet))),
-                there,
+                names,
             )
         estimate = Estimate.of(strata, slope=True) if strata.count and strata.audited > 1 else None
         spread = None if estimate is None else strata.spread()
         parts = {} if estimate is None else estimate.parts
         spent = self._costs.document(strata.count, strata.held_back, self._rate, spread, self._audits(parts))
-        return {**found, **spent}
+        return {**result, **spent}
 
     def _audits(self, parts: Mapping[str, Part]) -> dict[str, Audited] | None:
-        """What is known of the audits of each group; None where nothing is."""
+        """Return the figures of the audits of each group; None without any."""
         rates = self._rates or {}
-        known = {name: Audited(part.share, part.tau2, rates.get(name, self._rate)) for name, part in parts.items()}
-        return known or None
+        audits = {name: Audited(part.share, part.tau2, rates.get(name, self._rate)) for name, part in parts.items()}
+        return audits or None
 
     def _correct(self, label: str, plain: float | None) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         strata, sessions = self._strata[label], self._sessions[label]
-        n, m, held = strata.count, strata.audited, strata.held_back
+        n, m, held_back = strata.count, strata.audited, strata.held_back
         if self._skipped:
             message = (
-                f"{self._skipped:,} subjects passed the gate and were not given their truth metrics, for want of budget"
+                f"{self._skipped:,} subjects passed the gate but did not get their truth metrics, for lack of budget"
             )
             return None, {"reason": "truths_skipped", "message": message}
         if n < 2 or plain is None:
-            return None, {"reason": "too_few_subjects", "message": f"{n:,} subjects have a score; it takes two"}
+            return None, {
+                "reason": "too_few_subjects",
+                "message": f"{n:,} subjects have a score; at least two are needed",
+            }
         repeated = sessions.repeats()
         is_binary = strata.is_binary and not repeated
-        if held and m < (LEAST_OF_TWO if is_binary else LEAST):
+        if held_back and m < (LEAST_OF_TWO if is_binary else LEAST):
             return None, self._too_few(strata)
-        if alone := [name for name, group in strata.groups.items() if group.audited.count < LEAST_OF_GROUP[is_binary]]:
-            return None, self._too_few_of(alone, strata)
+        if unaudited := [
+            name for name, group in strata.groups.items() if group.audits.count < LEAST_OF_GROUP[is_binary]
+        ]:
+            return None, self._too_few_of(unaudited, strata)
         if is_binary:
             estimate, degrees = Estimate.of(strata, slope=False), None
             low, high = stratified_wilson(strata)
@@ -116,10 +126,12 @@ class Corrected:
         else:
             estimate, method = Estimate.of(strata, slope=True), "general"
             variance, degrees = (
-                _clustered(strata, self._alone[label], estimate, sessions) if repeated else _plain(strata, estimate)
+                _clustered(strata, self._without_session[label], estimate, sessions)
+                if repeated
+                else _plain(strata, estimate)
             )
             if degrees is None:
-                message = "the subjects, or those that were audited, are all of one session: it takes two"
+                message = "all subjects, or all audited subjects, are of one session; at least two sessions are needed"
                 return None, {"reason": "too_few_sessions", "message": message}
             low, high = _interval(estimate.mean, variance, degrees)
         return {
@@ -128,7 +140,7 @@ class Corrected:
             "ci_high": high,
             "method": method,
             "n_audited": m,
-            "held_back": held,
+            "held_back": held_back,
             "lambda": estimate.slope,
             "ess": strata.spread() / variance if variance > 0 else None,
             "plain_bias": plain - estimate.mean,
@@ -139,14 +151,14 @@ class Corrected:
         }, None
 
     def _of_groups(self, strata: Strata, estimate: Estimate) -> dict[str, Any]:
-        """What the estimate is in each group, where there are several."""
+        """Return the estimate of each group, if rates of groups are set."""
         if self._rates is None:
             return {}
         return {
             "strata": {
                 name: {
                     "n_audited": int(part.count),
-                    "held_back": int(strata.groups[name].held.count),
+                    "held_back": int(strata.groups[name].subjects.count),
                     "lambda": part.slope,
                     "rate": self._rates.get(name, self._rate),
                 }
@@ -155,66 +167,80 @@ class Corrected:
         }
 
     def _too_few_of(self, groups: Sequence[str], strata: Strata) -> dict[str, Any]:
-        named = ", ".join(repr(name) for name in groups[:3])
+        names = ", ".join(repr(name) for name in groups[:3])
         least = LEAST_OF_GROUP[False]
-        message = f"groups of which fewer than {least} were audited: {named}{' …' if len(groups) > 3 else ''}; audit these at a higher rate (strata.rates)"
+        message = f"groups with fewer than {least} audits: {names}{' …' if len(groups) > 3 else ''}; audit these groups at a higher rate (strata.rates)"
         counts = {"n_audited": strata.audited, "held_back": strata.held_back, "subjects": None}
         return {"reason": "too_few_audits", "message": message, **counts}
 
     def _too_few(self, strata: Strata) -> dict[str, Any]:
-        m, held, rate = strata.audited, strata.held_back, self._rate
+        m, held_back, rate = strata.audited, strata.held_back, self._rate
         needed = math.ceil(LEAST / (strata.share_held * rate)) if rate else None
-        about = f"about {needed:,} subjects give {LEAST}" if needed else "with a rate of 0 nobody is audited"
-        message = f"{m:,} of {held:,} held back subjects were audited; {about}, or a higher rate"
-        return {"reason": "too_few_audits", "message": message, "n_audited": m, "held_back": held, "subjects": needed}
+        advice = (
+            f"use about {needed:,} subjects for {LEAST} audits, or a higher rate" if needed else "set a rate above 0"
+        )
+        message = f"{m:,} of {held_back:,} held back subjects were audited; {advice}"
+        return {
+            "reason": "too_few_audits",
+            "message": message,
+            "n_audited": m,
+            "held_back": held_back,
+            "subjects": needed,
+        }
 
 
 def _notes(strata: Strata, estimate: Estimate, degrees: float | None) -> dict[str, Any]:
-    """``notes``: where the interval is narrower than what is known; nothing where it is not. *degrees* are those of few sessions."""
-    said = []
-    alike = [
+    """Return ``notes`` on why the interval may be too narrow; empty without a reason. *degrees* are set for repeated sessions only."""
+    notes = []
+    uniform = [
         name for name, part in estimate.parts.items() if part.squares <= TINY * part.count and not strata.is_binary
     ]
-    if alike:
-        rare = max(3 / estimate.parts[name].count for name in alike)
-        said.append(
-            f"audits_alike: in each audit the truth differs from the score by as much; up to {min(1.0, rare):.0%} of those held back may be otherwise".replace(
+    if uniform:
+        rare = max(3 / estimate.parts[name].count for name in uniform)
+        notes.append(
+            f"audits_alike: the truth differs from the score by the same amount in every audit; up to {min(1.0, rare):.0%} of the held back subjects may differ by another amount".replace(
                 "%", " %"
             )
         )
     if degrees is not None and degrees < FEW:
-        said.append(
-            f"few_sessions: the audits are of few sessions ({degrees:.0f} degrees of freedom); with fewer than {FEW} the interval is rough"
+        notes.append(
+            f"few_sessions: the audits come from few sessions ({degrees:.0f} degrees of freedom); below {FEW} the interval is rough"
         )
-    return {"notes": said} if said else {}
+    return {"notes": notes} if notes else {}
 
 
 def _plain(strata: Strata, estimate: Estimate) -> tuple[float, float | None]:
-    """The variance of a mean whose subjects have nothing to do with each other, and its degrees of freedom."""
+    """Return the variance of a mean over independent subjects, and its degrees of freedom."""
     variance = estimate.variance(strata)
-    audits = [(part.own, part.degrees) for part in estimate.parts.values()]
+    audits = [(part.audit_variance, part.degrees) for part in estimate.parts.values()]
     return variance, _degrees(variance, audits, strata.count - 1)
 
 
 def _clustered(
-    strata: Strata, alone: Strata, estimate: Estimate, sessions: AuditSessions
+    strata: Strata, unshared: Strata, estimate: Estimate, sessions: AuditSessions
 ) -> tuple[float, float | None]:
-    """The same where subjects share sessions, but for those *alone*: the variance is that of sums of pseudo-scores over sessions."""
-    parts = {name: (part.slope, part.shift, part.each) for name, part in estimate.parts.items()}
+    """Return the same if subjects share sessions: the variance of sums of pseudo-scores over sessions. *unshared* are the subjects without a session."""
+    parts = {name: (part.slope, part.shift, part.weight) for name, part in estimate.parts.items()}
     clusters, audited, squares = sessions.squares(estimate.mean, parts)
-    clusters, audited = clusters + alone.count, audited + alone.audited
+    clusters, audited = clusters + unshared.count, audited + unshared.audited
     if clusters < 2 or (strata.held_back and audited < 2):
         return 0.0, None
-    squares += estimate.pseudo_squares(alone)
+    squares += estimate.pseudo_squares(unshared)
     variance = clusters / (clusters - 1) * squares / strata.count**2
-    return variance, _degrees(variance, [(estimate.own, audited - 1)], clusters - 1)
+    return variance, _degrees(variance, [(estimate.audit_variance, audited - 1)], clusters - 1)
 
 
-def _degrees(variance: float, audits: Sequence[tuple[float, float]], others: float) -> float:
-    """Satterthwaite's degrees of freedom of a variance, of which *audits* are the parts that come from these, with the degrees of each."""
-    own = math.fsum(part for part, _ in audits)
-    parts = (variance - own) ** 2 / others + math.fsum(part**2 / degrees for part, degrees in audits if part)
-    return variance**2 / parts if parts > 0 else others
+def _degrees(variance: float, audits: Sequence[tuple[float, float]], rest_degrees: float) -> float:
+    """Return Satterthwaite's degrees of freedom of a variance.
+
+    :param audits: the parts of the variance that come from audits, each with its degrees of freedom.
+    :param rest_degrees: the degrees of freedom of the rest.
+    """
+    audit_variance = math.fsum(part for part, _ in audits)
+    parts = (variance - audit_variance) ** 2 / rest_degrees + math.fsum(
+        part**2 / degrees for part, degrees in audits if part
+    )
+    return variance**2 / parts if parts > 0 else rest_degrees
 
 
 def _interval(mean: float, variance: float, degrees: float) -> tuple[float, float]:
@@ -225,30 +251,30 @@ def _interval(mean: float, variance: float, degrees: float) -> tuple[float, floa
 
 
 def wilson(rate: float, n: float, z: float = Z) -> tuple[float, float]:
-    """Wilson's interval of a *rate* of *n* (Journal of the American Statistical Association 22, 1927, 209-212)."""
+    """Return Wilson's interval of a *rate* of *n* (Journal of the American Statistical Association 22, 1927, 209-212)."""
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
     return (max(0.0, centre - half) if rate > 0 else 0.0), (min(1.0, centre + half) if rate < 1 else 1.0)
 
 
 def stratified_wilson(strata: Strata) -> tuple[float, float]:
-    """The interval of a mean of truths that are 0 or 1, which are known of all that passed and of the audited alone."""
+    """Return the interval of a mean of truths that are 0 or 1, known for all passed and for the audited subjects."""
     passed = strata.passed
-    known = [(passed.count, passed.x, passed.count)]
-    known += [(group.held.count, group.audited.y, group.audited.count) for group in strata.groups.values()]
-    return combined_wilson([one for one in known if one[0]])
+    counts = [(passed.count, passed.x, passed.count)]
+    counts += [(group.subjects.count, group.audits.y, group.audits.count) for group in strata.groups.values()]
+    return combined_wilson([stratum for stratum in counts if stratum[0]])
 
 
 def combined_wilson(strata: Sequence[tuple[float, float, float]], z: float = Z) -> tuple[float, float]:
-    """The interval of a mean over *strata*: the size of each, the rate that is known of it, and of how many that is known.
+    """Return the interval of a mean over *strata*: the size of each, its rate, and the number of known truths behind the rate.
 
-    The sizes are random too, which is what the last term is: of two strata ``z^2 (p1 - p2)^2 w (1 - w) / n``.
+    The sizes are random too, which gives the last term: with two strata ``z^2 (p1 - p2)^2 w (1 - w) / n``.
     """
     n = sum(size for size, _, _ in strata)
     mean = sum(size / n * rate for size, rate, _ in strata)
     below = above = 0.0
-    for size, rate, known in strata:
-        low, high = wilson(rate, known, z)
+    for size, rate, sample in strata:
+        low, high = wilson(rate, sample, z)
         below += (size / n * (rate - low)) ** 2
         above += (size / n * (high - rate)) ** 2
     if len(strata) > 1:

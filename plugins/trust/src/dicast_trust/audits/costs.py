@@ -1,4 +1,4 @@
-"""What a gate with audits costs, beside what judging everything would have cost."""
+"""Cost of a gate with audits, next to the cost of judging everything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST_RATE = 0.01
 
 
 class AuditCosts:
-    """Adds up what the metrics of subjects cost, by unit of money: proxies and truths, of those that passed and those that were audited."""
+    """Sums of the cost of metrics, by unit of money, tier (proxy or truth) and state (passed or audited)."""
 
     def __init__(self) -> None:
         self._count: Counter[str] = Counter()
@@ -21,7 +21,7 @@ class AuditCosts:
         self._unknown = False
 
     def add(self, state: str, costs: Iterable[tuple[str, str, Decimal | None]]) -> None:
-        """Count a subject: what each of its metrics cost, as (tier, unit, amount)."""
+        """Count a subject with the cost of each of its metrics, as (tier, unit, amount)."""
         self._count[state] += 1
         for tier, unit, amount in costs:
             if amount is None:
@@ -30,14 +30,15 @@ class AuditCosts:
                 self._sums[unit, state, tier] += amount
 
     def document(
-        self, count: int, held: float, rate: float, spread: float | None, audits: Mapping[str, Audited] | None
+        self, count: int, held_back: float, rate: float, spread: float | None, audits: Mapping[str, Audited] | None
     ) -> dict[str, dict[str, object]]:
-        """``cost`` with what judging all *count* subjects would have cost, and ``audit`` with what decides the best rate of audits.
+        """Return ``cost``, with the cost of judging all *count* subjects, and ``audit``, with the figures that decide the best rate of audits.
 
-        *spread* is the variance of the truth, *audits* are what is known of each group of those held back; None where nothing is.
+        :param spread: the variance of the truth, None if unknown.
+        :param audits: the figures of each group of held back subjects, None if unknown.
         """
-        share = held / count if count else 0.0
-        costs, parts = self._each(count, held), [*(audits or {}).values()]
+        share = held_back / count if count else 0.0
+        costs, parts = self._cost_per_subject(count, held_back), [*(audits or {}).values()]
         left = math.fsum(part.share * part.tau2 for part in parts) if spread is not None else None
         tau2 = None if left is None else parts[0].tau2 if len(parts) == 1 else left / share if share else 0.0
         ratio = best = None
@@ -51,9 +52,9 @@ class AuditCosts:
             best = best_rate(spread - left, tau2 or 0.0, share, proxies, truths)
             for name, part in (audits or {}).items():
                 groups[name]["best_rate"] = best_rate(spread - left, part.tau2, share, proxies, truths)
-        shown = None if costs is None else format((costs[1] * count).quantize(_FINEST).normalize(), "f")
+        if_all_judged = None if costs is None else format((costs[1] * count).quantize(_FINEST).normalize(), "f")
         return {
-            "cost": {"if_all_judged": shown, "ratio_at_equal_width": ratio},
+            "cost": {"if_all_judged": if_all_judged, "ratio_at_equal_width": ratio},
             "audit": {
                 "rate": rate,
                 "best_rate": best,
@@ -66,20 +67,20 @@ class AuditCosts:
             },
         }
 
-    def _each(self, count: int, held: float) -> tuple[Decimal, Decimal] | None:
-        """What proxies and truths cost a subject, were all given both; None where that is not known, or is in two units."""
+    def _cost_per_subject(self, count: int, held_back: float) -> tuple[Decimal, Decimal] | None:
+        """Return the cost of proxies and of truths per subject, if all subjects had both; None if it is unknown, or in two units."""
         units = (
             {unit for unit, _, tier in self._sums if tier == "truth"} or {unit for unit, _, _ in self._sums} or {"usd"}
         )
-        given = {state: number for state, number in self._count.items() if state != "held"}
-        if self._unknown or len(units) > 1 or not count or not given:
+        counts = {state: number for state, number in self._count.items() if state != "held"}
+        if self._unknown or len(units) > 1 or not count or not counts:
             return None
         (unit,) = units
         proxies = sum((self._sums[unit, state, "proxy"] for state in self._count), Decimal())
-        means = {state: self._sums[unit, state, "truth"] / number for state, number in given.items()}
+        means = {state: self._sums[unit, state, "truth"] / number for state, number in counts.items()}
         passed = means.get("passed", means.get("audited", Decimal()))
         audited = means.get("audited", passed)
-        truths = (passed * (count - int(held)) + audited * int(held)) / count
+        truths = (passed * (count - int(held_back)) + audited * int(held_back)) / count
         return proxies / self._count.total(), truths
 
 
@@ -88,7 +89,7 @@ _FINEST = Decimal("1e-12")
 
 @attrs.frozen
 class Audited:
-    """What is known of a group of held back subjects: its *share* of all, what the score leaves of the truth, and the *rate* of audits."""
+    """Figures of a group of held back subjects: its *share* of all, the variance of the truth given the score (*tau2*), and the *rate* of audits."""
 
     share: float
     tau2: float
@@ -96,11 +97,11 @@ class Audited:
 
 
 def best_rate(rest: float, tau2: float, share: float, proxies: float, truths: float) -> float:
-    """The rate of audits with which a width costs least: ``sqrt(tau2 * C0 / (A * truths))``, between .01 and 1.
+    """Return the rate of audits that gives an interval of a width at least cost: ``sqrt(tau2 * C0 / (A * truths))``, between .01 and 1.
 
-    C0 is what a subject costs without audits, A, the *rest*, the variance that audits do not lessen. By Lagrange's multiplier, of the variance
-    ``(A + share * tau2 / rate) / n`` at a cost of ``n * (C0 + share * rate * truths)``. Of several groups each has its own tau2, so that rates are
-    in proportion to the roots of these (J. Neyman, Journal of the Royal Statistical Society 97, 1934, 558-625).
+    C0 is the cost of a subject without audits, A (*rest*) the variance that audits do not reduce. By Lagrange's multiplier, from the variance
+    ``(A + share * tau2 / rate) / n`` at a cost of ``n * (C0 + share * rate * truths)``. With several groups each has its own tau2, so the rates
+    are in proportion to the square roots of tau2 (J. Neyman, Journal of the Royal Statistical Society 97, 1934, 558-625).
     """
     base = proxies + (1 - share) * truths
     if rest * truths <= 0:
@@ -111,7 +112,7 @@ def best_rate(rest: float, tau2: float, share: float, proxies: float, truths: fl
 def ratio_at_equal_width(
     spread: float, share: float, audits: Sequence[Audited], proxies: float, truths: float
 ) -> float | None:
-    """What the gate with audits costs, divided by what judging everything costs that gives an interval as wide; None where one is free."""
+    """Return the cost of the gate with audits, divided by the cost of judging everything at an interval of equal width; None if either is free."""
     if spread * truths <= 0 or any(part.rate <= 0 for part in audits):
         return None
     base = proxies + (1 - share) * truths

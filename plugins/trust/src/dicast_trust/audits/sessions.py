@@ -1,4 +1,4 @@
-"""How audited subjects share sessions, kept in a file."""
+"""Sums over the sessions of audited subjects, kept in a temporary file."""
 
 from __future__ import annotations
 
@@ -14,34 +14,36 @@ _NOTHING_HELD = (0.0, 0.0, 0.0)
 
 
 class AuditSessions:
-    """The subjects of sessions, for sums over each of these."""
+    """Subjects by session, for sums over each session."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[str, str, int, float, int, float, int, float, float]] = []
         self._database: sqlite3.Connection | None = None
 
     def add(self, session: str, state: str, score: float, truth: float | None, group: str = "") -> None:
-        """Count a subject that passed, was held, or was audited; *group* is the one that it was audited in."""
+        """Count a subject that passed, was held back, or was audited in *group*."""
         passed, audited = state == "passed", state == "audited" and truth is not None
-        known = truth or 0.0
-        sums = (int(passed), known if passed else 0.0, int(not passed), 0.0 if passed else score)
+        value = truth or 0.0
+        sums = (int(passed), value if passed else 0.0, int(not passed), 0.0 if passed else score)
         self._waiting.append(
-            (session, group, *sums, int(audited), known if audited else 0.0, score if audited else 0.0)
+            (session, group, *sums, int(audited), value if audited else 0.0, score if audited else 0.0)
         )
         if len(self._waiting) >= BATCH:
             self._flush()
 
     def repeats(self) -> bool:
-        """Whether any session has more than one subject."""
+        """Return whether any session has more than one subject."""
         query = "SELECT 1 FROM subjects GROUP BY session HAVING count(*) > 1 LIMIT 1"
         if self._database is None and not self._waiting:
             return False
         return self._flush().execute(query).fetchone() is not None
 
     def squares(self, mean: float, parts: Mapping[str, tuple[float, float, float]]) -> tuple[int, int, float]:
-        """How many sessions there are, how many of them have an audit, and the sum of squares of what each one's pseudo-scores add up to, less *mean*.
+        """Return the number of sessions, the number of sessions with an audit, and a sum of squares.
 
-        *parts* are by group the slope, the shift, and for how many an audit stands.
+        The sum is over sessions, of the square of the session's total of pseudo-scores less *mean*.
+
+        :param parts: by group, the slope, the shift, and the weight of an audit.
         """
         columns = ("passed", "truth", "held", "score", "audited", "audited_truth", "audited_score")
         summed = ", ".join(f"sum({name})" for name in columns)
@@ -49,11 +51,11 @@ class AuditSessions:
         sessions, with_audit, squares = 0, 0, 0.0
         for _, rows in groupby(self._flush().execute(query), key=itemgetter(0)):
             off, audits = 0.0, 0
-            for _, group, passed, truth, held, score, audited, audited_truth, audited_score in rows:
-                slope, shift, each = parts.get(group, _NOTHING_HELD)
-                pseudo = truth + slope * score + held * shift
-                pseudo += each * (audited_truth - slope * audited_score - audited * shift)
-                off += pseudo - (passed + held) * mean
+            for _, group, passed, truth, held_back, score, audited, audited_truth, audited_score in rows:
+                slope, shift, weight = parts.get(group, _NOTHING_HELD)
+                pseudo = truth + slope * score + held_back * shift
+                pseudo += weight * (audited_truth - slope * audited_score - audited * shift)
+                off += pseudo - (passed + held_back) * mean
                 audits += audited
             sessions, with_audit, squares = sessions + 1, with_audit + (audits > 0), squares + off**2
         return sessions, with_audit, squares

@@ -1,4 +1,4 @@
-"""``dicast calibrate``: from which confidence on a judge's verdicts may stand, so that they are wrong at most so often."""
+"""``dicast calibrate``: find the confidence above which a judge's verdicts have a bounded error rate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .judge_missing import judge_missing, missing
 from .text import parts
 
 UNDECIDED = 3
-"""The exit code where a stage has no threshold."""
+"""Exit code if a stage has no threshold."""
 
 
 @click.command()
@@ -35,21 +35,21 @@ UNDECIDED = 3
     "--gold",
     required=True,
     type=click.Path(path_type=Path),
-    help="The labels: JSON lines {subject_id, score | label} or CSV; ledger means those that it has.",
+    help="The labels: a file of JSON lines {subject_id, score | label} or CSV, or the word ledger for the ledger's labels.",
 )
 @click.option(
     "--target",
     default=0.9,
     show_default=True,
     callback=rate,
-    help="The share of what is kept that has to agree with people.",
+    help="Share of kept verdicts that has to agree with people.",
 )
 @click.option(
     "--alpha",
     default=0.1,
     show_default=True,
     callback=rate,
-    help="How probable it may be that a threshold does not keep to it.",
+    help="Accepted probability that a threshold misses the target.",
 )
 @click.option(
     "--agree",
@@ -61,33 +61,33 @@ UNDECIDED = 3
     default=0.15,
     show_default=True,
     callback=share,
-    help="With --agree within: how far apart scores may be.",
+    help="With --agree within: greatest difference of the scores.",
 )
 @click.option(
     "--signals",
     default="auto",
     show_default=True,
     type=click.Choice(get_args(Signals)),
-    help="By what to keep: the judge's confidence, or a model of several signals (150 labels).",
+    help="Signal for the threshold: the judge's confidence, or a model of several signals (needs 150 labels).",
 )
 @click.option(
     "--features",
     multiple=True,
     callback=names,
     metavar="NAME",
-    help="A number among the verdicts' signals for the model; repeatable.",
+    help="Numeric signal of the verdicts to add to the model; repeatable.",
 )
 @click.option(
     "--sequential",
     is_flag=True,
-    help="A test that may be looked at after every label; the labels have to be in random order.",
+    help="Use a test that stays valid after every label; the labels have to be in random order.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of all random choices.")
+@click.option("--seed", default=0, show_default=True, help="Seed of all random choices.")
 @any_output
 @click.option(
     "--assume-random",
     is_flag=True,
-    help="Take the labels for a random draw where they are of one class, or their confidences differ from the ledger's.",
+    help="Accept the labels as a random draw, even if they are of one class or their confidences differ from the ledger's.",
 )
 @click.option(
     "--judge",
@@ -101,14 +101,14 @@ UNDECIDED = 3
     "--judge-missing",
     "judges_missing",
     is_flag=True,
-    help="Ask the judges about labelled subjects that they have no verdict on, under the file's budget.",
+    help="Ask the judges about labeled subjects without a verdict, under the file's budget.",
 )
 @click.option(
     "--out",
     default="calibration.json",
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Where the calibration is written.",
+    help="File for the calibration.",
 )
 @overrides
 @ledger_path
@@ -121,20 +121,20 @@ def calibrate(
     as_json: bool,
     judges_missing: bool,
     any_output: bool,
-    **given: Any,
+    **options: Any,
 ) -> int:
-    """Find the confidence from which to trust judges. Labels say from where on verdicts of FILE's judges agree with people, and what that guarantees.
+    """Find the confidence above which the judges of FILE agree with people, by labels, with a bounded error rate.
 
-    Reads the ledger and judges nothing. Exit codes: 0 each stage has a threshold, 2 wrong request, 3 a stage has none.
+    Reads the ledger and judges nothing. Exit codes: 0 each stage has a threshold, 2 wrong request, 3 a stage has no threshold.
     """
     check_out(out, file, gold)
-    judges = pipeline_judges(file, given["overrides"])
-    wanted = Wanted(judges, given["labels"], given["runs"], _rules(given), ledger, given["agree"], any_output)
-    labels = wanted.gold(gold)
-    check_count(labels, wanted.rules)
-    if judges_missing and (unasked := wanted.missing(labels)):
-        judge_missing(file, judges, wanted.cascade, unasked, wanted.rules, given["overrides"])
-    document = wanted.calibrate(labels).document()
+    judges = pipeline_judges(file, options["overrides"])
+    request = Request(judges, options["labels"], options["runs"], _rules(options), ledger, options["agree"], any_output)
+    labels = request.gold(gold)
+    check_count(labels, request.rules)
+    if judges_missing and (unasked := request.unjudged(labels)):
+        judge_missing(file, judges, request.cascade, unasked, request.rules, options["overrides"])
+    document = request.calibrate(labels).document()
     _write(out, document)
     if as_json:
         print_json(document)
@@ -143,44 +143,44 @@ def calibrate(
     return UNDECIDED if any(stage["threshold"] is None for stage in document["stages"]) else 0
 
 
-def _rules(given: dict[str, Any]) -> Rules:
-    fields = [field.name for field in attrs.fields(Rules) if field.name in given and field.name != "agree"]
-    return Rules(**{name: given[name] for name in fields})
+def _rules(options: dict[str, Any]) -> Rules:
+    fields = [field.name for field in attrs.fields(Rules) if field.name in options and field.name != "agree"]
+    return Rules(**{name: options[name] for name in fields})
 
 
 @attrs.frozen
-class Wanted:
-    """What is to be calibrated, as the command was told; *path* is the ledger's, None for the one that the file names."""
+class Request:
+    """Request of the command; *path* is the ledger's, None for the ledger of the file."""
 
     judges: PipelineJudges
     labels: Sequence[str]
     runs: Sequence[str]
-    given: Rules
+    options: Rules
     path: Path | None
     agree: Agree | None = None
     any_output: bool = False
 
     @property
     def cascade(self) -> Slot | None:
-        """The cascade among the judges."""
+        """Cascade among the judges, or None."""
         return stages_of(self.judges.judges, self.labels)[0]
 
     @property
     def rules(self) -> Rules:
-        """Return the rules with the score from which a verdict passes, and the default of ``agree``."""
+        """Rules with the judge's ``pass_at`` and the default of ``agree``."""
         cascade, stages = stages_of(self.judges.judges, self.labels)
         usual: Agree = "winner" if any(stage.is_pairwise for stage in stages) else "pass"
-        line = (cascade or stages[0].slot).pass_at or 0.0  # a judge has a line
-        return attrs.evolve(self.given, pass_at=line, agree=self.agree or usual)
+        line = (cascade or stages[0].slot).pass_at or 0.0  # every judge has pass_at
+        return attrs.evolve(self.options, pass_at=line, agree=self.agree or usual)
 
     def gold(self, source: Path) -> Gold:
-        """The labels; of the word ``ledger`` those in it."""
+        """Return the labels in the file, or in the ledger if *source* is the word ``ledger``."""
         if str(source) == "ledger" and not source.exists():
             return self.judges.read_ledger(lambda live: read_gold(source, live, draws=True), self.path)
         return read_gold(source, draws=True)
 
-    def missing(self, gold: Gold) -> frozenset[tuple[str, str]]:
-        """The labelled subjects that a stage was not asked about; all of them where there is no ledger yet."""
+    def unjudged(self, gold: Gold) -> frozenset[tuple[str, str]]:
+        """Return the labeled subjects that a stage was not asked about; all of them without a ledger."""
 
         def look(live: Ledger) -> frozenset[tuple[str, str]]:
             stages = self._read(live)
@@ -193,7 +193,7 @@ class Wanted:
             return frozenset(gold.subjects)
 
     def calibrate(self, gold: Gold) -> Calibration:
-        """Calibrate by what the ledger has."""
+        """Calibrate from the ledger."""
 
         def go(live: Ledger) -> Calibration:
             cascade, stages = stages_of(self.judges.judges, self.labels)
@@ -211,7 +211,7 @@ class Wanted:
 
 
 def _write(path: Path, document: dict[str, Any]) -> None:
-    """Write the calibration, whole or not at all."""
+    """Write the calibration atomically."""
     with AtomicFile(path) as file:
         file.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
         file.commit()

@@ -1,4 +1,4 @@
-"""The document of a calibration: thresholds of a cascade's stages, what they rest on, and what they guarantee."""
+"""Calibration of a cascade, and its document: thresholds of the stages, their evidence, and their guarantee."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..verdicts.rules import Rules
 from ..verdicts.stages import Stage, Subject, check_identity, read_stages
 from .ladder import Rung
 from .signals import read_lengths
-from .steps import Given, Step, next_risk, take
+from .steps import Step, StepInput, next_risk, take
 
 VERSION = 1
 GUARANTEE = "holds for subjects drawn as these labels were"
@@ -32,12 +32,10 @@ _CENTS = Decimal("0.000000001")
 
 @attrs.frozen
 class Calibration:
-    """The steps of a cascade, calibrated; *stages* are all its stages, of which the last has no step."""
+    """Calibrated steps of a cascade; *stages* are all its stages, and the last stage has no step."""
 
     rules: Rules
-    gold: Gold | None = attrs.field(
-        repr=False
-    )  # nobody reads ten thousand labels, and whoever logs this spends a second on them
+    gold: Gold | None = attrs.field(repr=False)  # the repr of ten thousand labels takes a second
     cascade: Slot | None = attrs.field(repr=False)
     stages: tuple[Stage, ...] = attrs.field(repr=False)
     steps: tuple[Step, ...] = attrs.field(repr=False)
@@ -54,36 +52,38 @@ class Calibration:
         cascade: Slot | None = None,
         lengths: Mapping[Subject, TextLengths] | None = None,
     ) -> Calibration:
-        """Calibrate the steps one after the other, each at its share of alpha and by the labels that those before it do not keep.
+        """Calibrate the steps one after the other, each at its share of alpha, by the labels that earlier steps do not keep.
 
-        :raises DataError: when a stage was not asked about a labelled subject that reaches it.
-        :raises ConfigError: when a feature that was named is none.
+        :raises DataError: if a stage was not asked about a labeled subject that reaches it.
+        :raises ConfigError: if a named feature does not exist.
         """
         calibrated = stages[:-1] if len(stages) > 1 else stages
-        found = cls(rules, gold, cascade, tuple(stages), (), labels, lengths or {})
+        calibration = cls(rules, gold, cascade, tuple(stages), (), labels, lengths or {})
         is_one_class = len({rules.label_class(label.score) for label in labels.values()}) == 1
         for index, stage in enumerate(calibrated):
-            given = Given(stage, found.left(), found.reaches, found.lengths, index > 0, is_one_class)
-            check_judged(given.labels, stage)
+            step_input = StepInput(
+                stage, calibration.remaining(), calibration.reaches, calibration.lengths, index > 0, is_one_class
+            )
+            check_judged(step_input.labels, stage)
             try:
-                step = take(given, rules, rules.alpha / len(calibrated))
+                step = take(step_input, rules, rules.alpha / len(calibrated))
             except ValueError as error:
                 raise ConfigError(str(error)) from error
-            found = attrs.evolve(found, steps=(*found.steps, step))
-        return found
+            calibration = attrs.evolve(calibration, steps=(*calibration.steps, step))
+        return calibration
 
-    def left(self) -> dict[Subject, GoldLabel]:
-        """The labels that no step so far keeps."""
-        kept = {key for step in self.steps for key in step.kept}
-        return {key: label for key, label in self.labels.items() if key not in kept}
+    def remaining(self) -> dict[Subject, GoldLabel]:
+        """Return the labels that no step so far keeps."""
+        kept_subjects = {key for step in self.steps for key in step.kept_subjects}
+        return {key: label for key, label in self.labels.items() if key not in kept_subjects}
 
     def reaches(self, key: Subject) -> bool:
-        """Whether no step so far keeps a subject."""
+        """Return whether no step so far keeps a subject."""
         outcomes = ((step, step.stage.outcomes.get(key)) for step in self.steps)
-        return not any(one is not None and self.keeps(step, key, one) for step, one in outcomes)
+        return not any(outcome is not None and self.keeps(step, key, outcome) for step, outcome in outcomes)
 
     def document(self) -> dict[str, Any]:
-        """The document, with the digest of all of it."""
+        """Return the document, with the digest of its other fields."""
         share, stages = 1.0, []
         for index, step in enumerate(self.steps):
             later = self.stages[index + 1] if index + 1 < len(self.stages) else None
@@ -91,7 +91,7 @@ class Calibration:
             stages.append(_stage(step, share * step.share, risk))
             share *= 1 - step.share
         rules = self.rules
-        done = {
+        document = {
             "version": VERSION,
             "target": rules.target,
             "alpha": rules.alpha,
@@ -105,25 +105,27 @@ class Calibration:
             "cascade": self._cascade() if len(self.stages) > 1 else None,
             "guarantee": GUARANTEE,
         }
-        return done | {"digest": digest(done)}
+        return document | {"digest": digest(document)}
 
-    def keeps(self, step: Step, key: Subject, one: Outcome) -> bool:
-        """Whether *step* keeps what its stage said of a subject."""
+    def keeps(self, step: Step, key: Subject, outcome: Outcome) -> bool:
+        """Return whether *step* keeps its stage's outcome on a subject."""
         at = step.climb.threshold
-        if at is None or one.score is None:
+        if at is None or outcome.score is None:
             return False
         if step.model is None:
-            return one.confidence >= at
-        values = feature_values(step.model.features, one.score, one.confidence, one.signals, self.lengths.get(key))
+            return outcome.confidence >= at
+        values = feature_values(
+            step.model.features, outcome.score, outcome.confidence, outcome.signals, self.lengths.get(key)
+        )
         return values is not None and step.model.probability(values) >= at
 
     def _cascade(self) -> dict[str, Any]:
-        """What the cascade as a whole would do, beside its last stage alone."""
+        """Return the figures of the cascade as a whole, next to its last stage alone."""
         reasons: list[str] = []
         first = self.steps[0]
         return {
             "escalation_rate": 1 - first.share if first.reached else None,
-            "asked": self._asked(),
+            "asked": self._shares(),
             "cost": self._cost(),
             "agreement": _interval(self._right(reasons, alone=False)),
             "last_stage": _interval(self._right(reasons, alone=True)),
@@ -131,50 +133,50 @@ class Calibration:
         }
 
     def _right(self, reasons: list[str], *, alone: bool) -> list[bool] | None:
-        """Of each label whether the cascade agrees, or its last stage *alone*; None where some subject was not put to it."""
-        found, missing = [], 0
+        """Return for each label whether the cascade, or its last stage *alone*, agrees; None if some subject was not judged."""
+        is_right, missing = [], 0
         for key, label in self.labels.items():
-            decided, known = self._decided(key, alone=alone)
-            missing += not known
+            decided, is_complete = self._decided(key, alone=alone)
+            missing += not is_complete
             if decided is not None and decided.score is not None:
-                found.append(not self.rules.wrong(decided.score, label.score))
+                is_right.append(not self.rules.wrong(decided.score, label.score))
         if missing:
-            what = "last_stage" if alone else "agreement"
-            asked = f"{self.stages[-1].label} has not judged {missing} of {len(self.labels)} labelled subjects"
-            reasons.append(f"{what}: {asked}; --judge-missing asks it")
+            figure = "last_stage" if alone else "agreement"
+            message = f"{self.stages[-1].label} has not judged {missing} of {len(self.labels)} labeled subjects"
+            reasons.append(f"{figure}: {message}; add --judge-missing to ask it")
             return None
-        return found
+        return is_right
 
     def _decided(self, key: Subject, *, alone: bool) -> tuple[Outcome | None, bool]:
-        """Whose verdict stands on a labelled subject, and whether all stages that it reaches were asked."""
+        """Return the deciding outcome on a labeled subject, and whether all stages that the subject reaches were asked."""
         last = self.stages[-1].outcomes.get(key)
         if alone:
             return last, last is not None
         good: Outcome | None = None
         for step in self.steps:
-            one = step.stage.outcomes.get(key)
-            if one is None:
+            outcome = step.stage.outcomes.get(key)
+            if outcome is None:
                 return None, False
-            good = one if one.score is not None else good
-            if key in step.kept:
-                return one, True
+            good = outcome if outcome.score is not None else good
+            if key in step.kept_subjects:
+                return outcome, True
         if last is None:
             return None, False
         return (last if last.score is not None else good), True
 
-    def _asked(self) -> dict[str, float]:
-        """Which share of all subjects each stage is asked about."""
-        found, reach = {}, 1.0
+    def _shares(self) -> dict[str, float]:
+        """Return the share of all subjects that each stage is asked about."""
+        shares, reach = {}, 1.0
         for index, stage in enumerate(self.stages):
-            found[stage.label] = reach
+            shares[stage.label] = reach
             reach *= 1 - self.steps[index].share if index < len(self.steps) else 1
-        return found
+        return shares
 
     def _cost(self) -> dict[str, str | None]:
-        """What judging all subjects of the ledger costs by the cascade, and by its last stage alone, in usd."""
+        """Return the cost of judging all subjects of the ledger by the cascade, and by its last stage alone, in usd."""
         n, total = Decimal(len(self.stages[0].outcomes)), Decimal(0)
         means = [_mean_cost(stage) for stage in self.stages]
-        for mean, share in zip(means, self._asked().values(), strict=True):
+        for mean, share in zip(means, self._shares().values(), strict=True):
             if share and mean is None:
                 return {"cascade": None, "last_stage_alone": _money(means[-1], n)}
             total += Decimal(str(share)) * (mean or Decimal(0))
@@ -182,7 +184,7 @@ class Calibration:
 
 
 def digest(document: Mapping[str, Any]) -> str:
-    """The SHA-256 of a calibration without its ``digest``, as canonical JSON (sorted keys, no blanks)."""
+    """Return the SHA-256 of a calibration without its ``digest``, as canonical JSON (sorted keys, no blanks)."""
     return sha256(
         orjson.dumps({key: value for key, value in document.items() if key != "digest"}, option=orjson.OPT_SORT_KEYS)
     ).hexdigest()
@@ -198,11 +200,11 @@ def calibrate(
     *,
     any_output: bool = False,
 ) -> Calibration:
-    """Calibrate the steps of a cascade from what *ledger* has.
+    """Calibrate the steps of a cascade from the outcomes in *ledger*.
 
-    :param any_output: compare labels that name no output with verdicts on every output, also where a task made it.
-    :raises DataError: when the labels are about other subjects or outputs, or too few.
-    :raises ConfigError: when a stage has answered under several fingerprints, or under another than it has in the file.
+    :param any_output: compare labels without an output with verdicts on every output, also on outputs of a task.
+    :raises DataError: if the labels are about other subjects or outputs, or are too few.
+    :raises ConfigError: if a stage has answered under several fingerprints, or under another fingerprint than the file's.
     """
     check_count(gold, rules)
     outputs = LabeledOutputs.of(ledger, gold, any_output=any_output)
@@ -217,7 +219,7 @@ def calibrate(
 
 
 def _runs(stages: Sequence[Stage]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.run_id for stage in stages for one in stage.outcomes.values()))
+    return tuple(dict.fromkeys(outcome.run_id for stage in stages for outcome in stage.outcomes.values()))
 
 
 def _stage(step: Step, share: float, risk: float | None) -> dict[str, Any]:
@@ -264,18 +266,18 @@ def _rung(rung: Rung) -> dict[str, Any]:
 
 
 def _interval(right: Sequence[bool] | None) -> dict[str, float | None]:
-    """The share that is *right*, with its 95 % interval by Wilson."""
-    found = None if not right else wilson(sum(right), len(right))
-    if right is None or found is None:
+    """Return the share that is *right*, with its 95 % interval by Wilson."""
+    interval = None if not right else wilson(sum(right), len(right))
+    if right is None or interval is None:
         return {"value": None, "low": None, "high": None}
-    return {"value": sum(right) / len(right), "low": found[0], "high": found[1]}
+    return {"value": sum(right) / len(right), "low": interval[0], "high": interval[1]}
 
 
 def _mean_cost(stage: Stage) -> Decimal | None:
-    """What asking the stage costs: a failure for which nothing was paid was most likely not asked about, for want of budget."""
-    costs = [one.cost for one in stage.outcomes.values() if one.score is not None or one.cost != 0]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known, Decimal(0)) / len(known) if known and len(known) == len(costs) else None
+    """Return the mean cost of asking the stage. A failure at no cost was most likely not asked about, for lack of budget, and is left out."""
+    costs = [outcome.cost for outcome in stage.outcomes.values() if outcome.score is not None or outcome.cost != 0]
+    amounts = [cost for cost in costs if cost is not None]
+    return sum(amounts, Decimal(0)) / len(amounts) if amounts and len(amounts) == len(costs) else None
 
 
 def _money(mean: Decimal | None, n: Decimal) -> str | None:

@@ -1,4 +1,4 @@
-"""How many labels a calibration is going to need: as a range, because the labels there are say only so much."""
+"""Forecast of the number of labels that a calibration needs, as a range, because the present labels leave it uncertain."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 DRAWS, SIMULATIONS = 40, 200
 MOST = 6_000
-"""Beyond so many labels nobody is told a number."""
+"""Greatest number of labels to report; above it the number is null."""
 
 GROWTH = 1.15
 ENOUGH = 0.8
-"""The share of calibrations that have to find a threshold."""
+"""Share of simulated calibrations that has to find a threshold."""
 
-SHOWN = (0.2, 0.5, 0.8)
+QUANTILES = (0.2, 0.5, 0.8)
 
 SEQUENTIAL = 1.7
-"""So many times the labels of a test for a fixed number one needs that may be looked at after each of them."""
+"""Labels of the sequential test, as a multiple of the labels of the fixed test."""
 
 
 @attrs.frozen
 class Needed:
-    """How many labels in all are needed: the 20, 50 and 80 % quantiles, None above 6,000; *never* is the share for which none will do."""
+    """Total number of labels needed: the 20, 50 and 80 % quantiles, None above 6,000; *never* is the share of draws for which no number is enough."""
 
     low: int | None
     mid: int | None
@@ -41,14 +41,14 @@ class Needed:
     never: float
 
     def words(self, n: int, *, sessions: bool = False) -> str:
-        """The range in words, where there are *n* labels already; never one number. With *sessions* each is to be of a session of its own."""
-        none = f"none will do ({self.never:.0%})".replace("%", " %")
+        """Return the range of further labels in words, with *n* labels at present; never one number. With *sessions* each label needs a different session."""
+        no_number = f"no number is enough ({self.never:.0%})".replace("%", " %")
         if self.low is None:
-            return none
+            return no_number
         most, low = self.mid if self.high is None else self.high, max(0, self.low - n)
-        many = f"at least {low:,}" if most is None else f"between {low:,} and {max(0, most - n):,}"
-        text = f"{many} more labels{', each of a session of its own' if sessions else ''}"
-        return text if not self.never else f"{text}; or {none}"
+        count = f"at least {low:,}" if most is None else f"between {low:,} and {max(0, most - n):,}"
+        text = f"{count} more labels{', each of a different session' if sessions else ''}"
+        return text if not self.never else f"{text}; or {no_number}"
 
 
 def least_n(
@@ -59,61 +59,61 @@ def least_n(
     random: np.random.Generator,
     simulations: int = SIMULATIONS,
 ) -> int | None:
-    """The least number of labels, from *start* on in steps of 15 %, with which 80 % of simulated calibrations find a threshold.
+    """Return the least number of labels, from *start* on in steps of 15 %, with which 80 % of simulated calibrations find a threshold.
 
-    :param shares: which share of labels lies in each bin, from the highest rung down; they add up to 1.
-    :param errors: how often the stage is wrong there.
-    :return: None where 6,000 do not do.
+    :param shares: the share of labels in each bin, from the highest rung down; they add up to 1.
+    :param errors: the error rate of the stage in each bin.
+    :return: None if 6,000 labels are not enough.
     """
-    if _found(shares, errors, test, MOST, random, simulations) < ENOUGH:
+    if _success_rate(shares, errors, test, MOST, random, simulations) < ENOUGH:
         return None
     n = max(1, start)
     while n < MOST:
-        if _found(shares, errors, test, n, random, simulations) >= ENOUGH:
+        if _success_rate(shares, errors, test, n, random, simulations) >= ENOUGH:
             return n
         n = min(MOST, math.ceil(n * GROWTH))
     return MOST
 
 
-def _found(
+def _success_rate(
     shares: Numbers, errors: Numbers, test: RungTest, n: int, random: np.random.Generator, simulations: int
 ) -> float:
-    """The share of simulated calibrations with *n* labels whose first rung passes."""
+    """Return the share of simulated calibrations with *n* labels whose first rung passes."""
     import numpy as np
 
     counts = random.multinomial(n, shares / shares.sum(), simulations)
     wrong = random.binomial(counts, errors).cumsum(1)
-    kept = counts.cumsum(1)
+    labels = counts.cumsum(1)
     enough = max(test.least, -(-START_SHARE * n // 10))
-    reached = kept >= enough
+    reached = labels >= enough
     first = reached.argmax(1)
     rows = np.arange(simulations)
-    good = passes(wrong[rows, first], kept[rows, first], test.risk, test.alpha) & reached.any(1)
+    good = passes(wrong[rows, first], labels[rows, first], test.risk, test.alpha) & reached.any(1)
     return float(good.mean())
 
 
 def needed(counts: Sequence[int], errors: Sequence[int], test: RungTest, seed: int) -> Needed:
-    """How many labels are needed, from *counts* of labels and of *errors* in the bins between rungs, from the highest down.
+    """Return the number of labels needed, from the *counts* of labels and of *errors* in the bins between rungs, from the highest down.
 
-    What the bins are like is drawn 40 times from what the labels leave open: shares from a Dirichlet distribution, error rates from Beta
-    distributions around the rate of all.
+    Shares and error rates of the bins are uncertain, so they are drawn 40 times: shares from a Dirichlet distribution, error rates from Beta
+    distributions around the overall rate.
     """
     import numpy as np
 
-    random, more = np.random.default_rng(seed), SEQUENTIAL if test.method == "sequential" else 1.0
+    random, factor = np.random.default_rng(seed), SEQUENTIAL if test.method == "sequential" else 1.0
     n_b, k_b = np.asarray(counts, float), np.asarray(errors, float)
     n, k = int(n_b.sum()), float(k_b.sum())
     prior = (k + 0.5) / (n + 1)
-    found: list[float] = []
+    totals: list[float] = []
     for _ in range(DRAWS):
         shares = random.dirichlet(n_b + 0.5)
         rates = random.beta(k_b + prior, n_b - k_b + 1 - prior)
-        one = least_n(shares, rates, test, max(n, 1), random)
-        found.append(math.inf if one is None or one * more > MOST else math.ceil(one * more))
-    found.sort()
-    low, mid, high = (found[math.ceil(share * DRAWS) - 1] for share in SHOWN)
-    return Needed(_number(low), _number(mid), _number(high), sum(map(math.isinf, found)) / DRAWS)
+        least = least_n(shares, rates, test, max(n, 1), random)
+        totals.append(math.inf if least is None or least * factor > MOST else math.ceil(least * factor))
+    totals.sort()
+    low, mid, high = (totals[math.ceil(share * DRAWS) - 1] for share in QUANTILES)
+    return Needed(_number(low), _number(mid), _number(high), sum(map(math.isinf, totals)) / DRAWS)
 
 
-def _number(found: float) -> int | None:
-    return None if math.isinf(found) else int(found)
+def _number(value: float) -> int | None:
+    return None if math.isinf(value) else int(value)

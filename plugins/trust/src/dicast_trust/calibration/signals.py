@@ -1,4 +1,4 @@
-"""The signal ``model``: how probable it is that a verdict agrees with people, learnt from labels by a logistic regression."""
+"""The signal ``model``: the probability that a verdict agrees with people, learned from labels by a logistic regression."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 FOLDS = 5
 LEAST = 150
-"""So many labels a model needs."""
+"""Least number of labels for a model."""
 
 QUANTILES = tuple(0.95 * step / 39 for step in range(40))
-"""Forty steps from 0 to .95: the rungs of the ladder, of the model's scores of all subjects."""
+"""Quantiles of the model's scores of all subjects that are the rungs: forty steps from 0 to .95."""
 
 PENALTY = 1.0
 _STEPS = 100
@@ -31,14 +31,14 @@ _CLOSE = 1e-10
 
 
 def fold(seed: int, group: str) -> int:
-    """Which of the five parts a session, or a subject without one, belongs to: a keyed hash, so that it never changes."""
+    """Return the number of the fold, of five, of a session or of a subject without one: a keyed hash, so it never changes."""
     return int.from_bytes(sha256(f"{seed}\n{group}".encode()).digest()[:8], "big") % FOLDS
 
 
 def fit(values: Numbers, agrees: Numbers, features: Sequence[str]) -> TrustModel:
-    """The ridge logistic regression of *agrees* (1 or 0) on *values*, a row a verdict.
+    """Return the ridge logistic regression of *agrees* (1 or 0) on *values*, one row a verdict.
 
-    It minimises the sum of the logistic losses and half the squared weights of the standardised features (penalty 1); the intercept is free. Newton's
+    It minimizes the sum of the logistic losses and half the squared weights of the standardized features (penalty 1); the intercept is free. Newton's
     method; *agrees* needs both a 1 and a 0.
     """
     import numpy as np
@@ -74,67 +74,67 @@ def _loss(x: Numbers, agrees: Numbers, w: Numbers) -> float:
 
 
 def scores(model: TrustModel, values: Numbers) -> Numbers:
-    """The *model*'s probability for each row of *values*."""
+    """Return the *model*'s probability for each row of *values*."""
     import numpy as np
 
     return np.array([model.probability(row) for row in values.tolist()])
 
 
 def cross_fitted(values: Numbers, agrees: Numbers, folds: Numbers, features: Sequence[str]) -> Numbers | None:
-    """The score of each label by a model that was fitted without its fold; None where a part to fit has one class only."""
+    """Return the score of each label by a model fitted without its fold; None if the labels outside a fold have one class only."""
     import numpy as np
 
-    found = np.empty(len(agrees))
+    result = np.empty(len(agrees))
     for part in np.unique(folds):
-        own = folds == part
-        rest = agrees[~own]
+        in_part = folds == part
+        rest = agrees[~in_part]
         if len(rest) == 0 or rest.min() == rest.max():
             return None
-        found[own] = scores(fit(values[~own], rest, features), values[own])
-    return found
+        result[in_part] = scores(fit(values[~in_part], rest, features), values[in_part])
+    return result
 
 
 @attrs.frozen
 class Features:
-    """The features of a stage's verdicts: their *names*, and the *values* of every subject that has them all."""
+    """Features of a stage's verdicts: their *names*, and the *values* of every subject that has all of them."""
 
     names: tuple[str, ...]
     values: Mapping[tuple[str, str], Sequence[float]]
 
 
 def features_of(
-    outcomes: Mapping[tuple[str, str], Outcome], lengths: Mapping[tuple[str, str], TextLengths], further: Sequence[str]
+    outcomes: Mapping[tuple[str, str], Outcome], lengths: Mapping[tuple[str, str], TextLengths], extra: Sequence[str]
 ) -> Features:
-    """The features that all verdicts in *outcomes* have, and the signals *further* by name.
+    """Return the features that all verdicts in *outcomes* have, and the signals *extra* by name.
 
-    :raises ValueError: naming a signal of *further* that is no number in some verdict.
+    :raises ValueError: for a signal of *extra* that is not a number in some verdict.
     """
-    good = {key: one for key, one in outcomes.items() if one.score is not None}
-    known = {
-        key: known_features(one.score or 0.0, one.confidence, one.signals, lengths.get(key))
-        for key, one in good.items()
+    good = {key: outcome for key, outcome in outcomes.items() if outcome.score is not None}
+    by_subject = {
+        key: known_features(outcome.score or 0.0, outcome.confidence, outcome.signals, lengths.get(key))
+        for key, outcome in good.items()
     }
-    names = tuple(name for name in FEATURES if known and all(name in values for values in known.values()))
-    for name in further:
-        if lacking := sum(name not in values for values in known.values()):
-            there = sorted({signal for one in good.values() for signal in one.signals})
+    names = tuple(name for name in FEATURES if by_subject and all(name in values for values in by_subject.values()))
+    for name in extra:
+        if lacking := sum(name not in values for values in by_subject.values()):
+            present = sorted({signal for outcome in good.values() for signal in outcome.signals})
             raise ValueError(
-                f"--features {name}: in {lacking:,} of {len(good):,} verdicts the signals have no number {name!r}; there are "
-                f"{', '.join(there) or 'none'}"
+                f"--features {name}: in {lacking:,} of {len(good):,} verdicts the signals have no number {name!r}; the numbers are "
+                f"{', '.join(present) or 'none'}"
             )
-    names = (*names, *(name for name in further if name not in names))
-    return Features(names, {key: [values[name] for name in names] for key, values in known.items()})
+    names = (*names, *(name for name in extra if name not in names))
+    return Features(names, {key: [values[name] for name in names] for key, values in by_subject.items()})
 
 
 def read_lengths(ledger: Ledger, runs: Sequence[str]) -> dict[tuple[str, str], TextLengths]:
-    """How long the texts of every subject are that *ledger* has read, by kind and id; of one read often, as it was read last."""
-    found: dict[tuple[str, str], TextLengths] = {}
-    known: dict[str, TextLengths] = {}
+    """Return the text lengths of every subject that *ledger* has read, by kind and id; for a subject read several times, the last lengths."""
+    lengths: dict[tuple[str, str], TextLengths] = {}
+    by_digest: dict[str, TextLengths] = {}
     for entry in ledger.read(Query(types=("subject.read",))):
         event, digest = entry.event, str(entry.event.payload["digest"])
         content = event.payload.get("content")
         if isinstance(content, Mapping):
-            known[digest] = TextLengths.of(content)
-        if digest in known and (not runs or event.run_id in runs):
-            found[str(event.subject_kind), str(event.subject_id)] = known[digest]
-    return found
+            by_digest[digest] = TextLengths.of(content)
+        if digest in by_digest and (not runs or event.run_id in runs):
+            lengths[str(event.subject_kind), str(event.subject_id)] = by_digest[digest]
+    return lengths

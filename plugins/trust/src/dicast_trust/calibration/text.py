@@ -1,4 +1,4 @@
-"""A calibration for a reader."""
+"""Text of a calibration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Part = str | TextTable
 
 
 def parts(document: Mapping[str, Any], path: str) -> Iterator[Part]:
-    """What the command prints: of each stage the threshold and what it guarantees, the cascade beside its last stage, and to whom it applies."""
+    """Yield the parts of the text: each stage's threshold and guarantee, the cascade next to its last stage, and the scope."""
     target, alpha = document["target"], document["alpha"]
     population = document["population"]
     yield (
@@ -33,18 +33,18 @@ def parts(document: Mapping[str, Any], path: str) -> Iterator[Part]:
 
 def _stage(stage: Mapping[str, Any], target: float, alpha: float, steps: int) -> Iterator[Part]:
     failed = f", {stage['failures']} failed" if stage["failures"] else ""
-    kept = stage["kept"]
+    labels = stage["kept"]
     if stage["threshold"] is None:
-        yield f"{stage['label']}: no threshold, so everything escalates ({stage['n']} labels{failed})"
+        yield f"{stage['label']}: no threshold, so every verdict escalates ({stage['n']} labels{failed})"
     else:
         upper = (
-            "" if stage["upper"] is None else f", at most {stage['upper']:.1%} of all that is kept".replace("%", " %")
+            "" if stage["upper"] is None else f", at most {stage['upper']:.1%} of all kept verdicts".replace("%", " %")
         )
-        share = f"{kept['share']:.0%}".replace("%", " %")
-        yield f"{stage['label']}: keep where {stage['signal']} >= {stage['threshold']:.4g}"
-        yield f"  keeps {share} of all subjects; {stage['errors']} of {_n(stage)} labels kept are wrong{upper}{failed}"
+        share = f"{labels['share']:.0%}".replace("%", " %")
+        yield f"{stage['label']}: keep verdicts with {stage['signal']} >= {stage['threshold']:.4g}"
+        yield f"  keeps {share} of all subjects; {stage['errors']} of {_n(stage)} kept labels are wrong{upper}{failed}"
         sure = f"{1 - alpha / steps:.1%}".replace(".0%", "%").replace("%", " %")
-        yield f"  {_sure(stage, sure)} that at least {target:.4g} of what is kept agrees with people ({stage['method']})"
+        yield f"  {_sure(stage, sure)} that at least {target:.4g} of kept verdicts agree with people ({stage['method']})"
     if stage["needed"] is not None:
         yield f"  more labels: {stage['needed']['words']}"
     yield from (f"  {reason}" for reason in stage["reasons"])
@@ -71,26 +71,26 @@ def _rung(rung: Mapping[str, Any]) -> list[object]:
     return [f"{rung['threshold']:.4g}", rung["n"], rung["errors"], upper, "passed" if rung["passed"] else "failed"]
 
 
-def _cascade(found: Mapping[str, Any]) -> Iterator[Part]:
-    cost, rate = found["cost"], found["escalation_rate"]
+def _cascade(cascade: Mapping[str, Any]) -> Iterator[Part]:
+    cost, rate = cascade["cost"], cascade["escalation_rate"]
     escalated = "-" if rate is None else f"{rate:.0%}".replace("%", " %")
     yield TextTable(
         ("", "agreement", "95 % interval", "cost (usd)", "escalated"),
         [
-            ["cascade", *_agreement(found["agreement"]), cost["cascade"], escalated],
-            ["last stage alone", *_agreement(found["last_stage"]), cost["last_stage_alone"], None],
+            ["cascade", *_agreement(cascade["agreement"]), cost["cascade"], escalated],
+            ["last stage alone", *_agreement(cascade["last_stage"]), cost["last_stage_alone"], None],
         ],
         right=("agreement", "cost (usd)", "escalated"),
     )
     if cost["last_stage_alone"] == "0":
-        last, share = [*found["asked"].items()][-1]
+        last, share = [*cascade["asked"].items()][-1]
         share = f"{share:.0%}".replace("%", " %")
-        said = f"replies that are recorded, or free, cost nothing; the cascade asks {last} about {share} of all subjects, the last stage alone is asked about each"
-        yield from (f"  {line}" for line in wrapped(said, WIDTH - 2))
-    yield from (f"  {reason}" for reason in found["reasons"])
+        note = f"recorded or free replies cost nothing; the cascade asks {last} about {share} of all subjects, the last stage alone about every subject"
+        yield from (f"  {line}" for line in wrapped(note, WIDTH - 2))
+    yield from (f"  {reason}" for reason in cascade["reasons"])
 
 
-def _agreement(found: Mapping[str, float | None]) -> tuple[str | None, str | None]:
-    if found["value"] is None:
+def _agreement(interval: Mapping[str, float | None]) -> tuple[str | None, str | None]:
+    if interval["value"] is None:
         return None, None
-    return f"{found['value']:.3f}", f"{found['low']:.3f} to {found['high']:.3f}"
+    return f"{interval['value']:.3f}", f"{interval['low']:.3f} to {interval['high']:.3f}"

@@ -12,11 +12,11 @@ from dicast import DicastError, Due, Ledger, PipelineJudges, Query, Run, Subject
 
 from ..labels.gold import LabeledOutputs
 from .canaries import can_plant, canaries, with_canaries
-from .card import Answers, Labelled, labelled
+from .card import Answers, Labeled, labeled
 from .recorded import METRICS, Recorded, Said
 
 MOST_REPEATED = 50
-"""On so many labelled subjects a judge is asked again."""
+"""On so many labeled subjects a judge is asked again."""
 
 _REPEATING = ("replay/chat", "cache/chat")
 REPEATED = "its replies came from a recording or a cache, which repeat themselves"
@@ -46,7 +46,7 @@ class Asking:
 
     def answers(self, recorded: Recorded) -> Answers:
         """What comes of asking the judge of *recorded*, or of what is recorded where there is no leave."""
-        rows, pass_at = labelled(recorded, self.gold), self.pipeline.line(recorded.label)
+        rows, pass_at = labeled(recorded, self.gold), self.pipeline.line(recorded.label)
         chosen = sorted(rows, key=lambda row: _drawn(self.seed, row.subject))[:MOST_REPEATED]
         failing = [
             row for row in sorted(rows, key=lambda row: _drawn(self.seed, row.subject)) if row.said.score < pass_at
@@ -64,7 +64,7 @@ class Asking:
         same = attrs.asdict(again, recurse=False, filter=attrs.filters.include("same", "repeated", "rounds"))
         return attrs.evolve(injected, **same, unknown={**again.unknown, **injected.unknown})
 
-    def _repeat(self, recorded: Recorded, chosen: Sequence[Labelled], pass_at: float) -> Answers:
+    def _repeat(self, recorded: Recorded, chosen: Sequence[Labeled], pass_at: float) -> Answers:
         """Let the judge judge the *chosen* again."""
         if self.rounds < 2 or not chosen:
             return Answers(
@@ -89,10 +89,10 @@ class Asking:
         unknown = unknown if same else {"self_consistency": f"asked again it gave no verdict ({_why(runs[-1])})"}
         return Answers(same=sum(same), repeated=len(same), rounds=self.rounds, unknown=unknown)
 
-    def _inject(self, recorded: Recorded, failing: Sequence[Labelled], pass_at: float) -> Answers:
+    def _inject(self, recorded: Recorded, failing: Sequence[Labeled], pass_at: float) -> Answers:
         """Let the judge judge outputs that fail, with a canary in each."""
         if not failing:
-            return Answers(unknown={"injection": "no labelled subject fails, so that a canary could move nothing"})
+            return Answers(unknown={"injection": "no labeled subject fails, so that a canary could move nothing"})
         try:
             there = [due for due in self._subjects(failing) if can_plant(due.subject)]
             if not there:
@@ -114,7 +114,7 @@ class Asking:
             moved=len(moved), tried=tried, failed=len(planted) - len(scores), moved_by=moved, unknown=unknown
         )
 
-    def _subjects(self, rows: Sequence[Labelled]) -> list[Due]:
+    def _subjects(self, rows: Sequence[Labeled]) -> list[Due]:
         """The subjects of *rows* as the source has them; what a task made of them from the ledger.
 
         :raises DicastError: when the source has them no more.
@@ -173,7 +173,7 @@ class Asking:
         return sum(count for kind, count in run.failures.items() if kind not in _NOT_TRIED)
 
 
-def recorded_again(recorded: Recorded, chosen: Sequence[Labelled], pass_at: float, *, repeats: bool) -> Answers:
+def recorded_again(recorded: Recorded, chosen: Sequence[Labeled], pass_at: float, *, repeats: bool) -> Answers:
     """How many of the *chosen* have the same verdict again, by the first run that judged them again: of a card's own runs, else of any.
 
     :param repeats: whether the judge's replies come from a recording or a cache, where no model was called.

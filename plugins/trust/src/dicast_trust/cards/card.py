@@ -40,7 +40,7 @@ _MODELS_OWN = ("llm", "jury", "hybrid", "evaluator")
 
 
 @attrs.frozen
-class Labelled:
+class Labeled:
     """A subject with its newest verdict and its label."""
 
     subject: Subject
@@ -67,7 +67,7 @@ class Answers:
     unknown: Mapping[str, str] = attrs.field(factory=dict)
 
 
-def labelled(recorded: Recorded, gold: LabeledOutputs) -> list[Labelled]:
+def labeled(recorded: Recorded, gold: LabeledOutputs) -> list[Labeled]:
     """The subjects that have a verdict and a label, in the order of the ledger."""
     found = []
     for subject, said in recorded.newest():
@@ -75,7 +75,7 @@ def labelled(recorded: Recorded, gold: LabeledOutputs) -> list[Labelled]:
         if label is not None:
             session = label.session_id or said.session or subject
             content = recorded.contents.get(said.content or "", Content())
-            found.append(Labelled(subject, said, label.score, session, content))
+            found.append(Labeled(subject, said, label.score, session, content))
     return found
 
 
@@ -86,7 +86,7 @@ def judge_card(
 
     :param agree: when a verdict and a label agree; by default by winners for a pairwise judge, else by the side of *pass_at*.
     """
-    rows = labelled(recorded, gold)
+    rows = labeled(recorded, gold)
     pairwise = any(len(said.winners) == 2 for said in _newest(recorded))
     rules = Rules(agree=agree or ("winner" if pairwise else "pass"), pass_at=pass_at)
     figures, unknown = _agreement(rows, rules, seed)
@@ -155,7 +155,7 @@ def _ends(value: float | None, ends: tuple[float, float] | None) -> Figures:
     return dict(zip(_ENDS, (value, *(ends or (None, None))), strict=True))
 
 
-def _agreement(rows: Sequence[Labelled], rules: Rules, seed: int) -> tuple[Figures, dict[str, str]]:
+def _agreement(rows: Sequence[Labeled], rules: Rules, seed: int) -> tuple[Figures, dict[str, str]]:
     """Return the figures of agreement, and the reasons for those that are not defined."""
     order = [1.0, 0.5, 0.0] if rules.agree == "winner" else [1.0, 0.0]
     judged, good = (
@@ -200,7 +200,7 @@ def _one_class(judged: Sequence[int], good: Sequence[int], classes: int) -> str 
 
 
 def _preferences(
-    recorded: Recorded, gold: LabeledOutputs, rows: Sequence[Labelled], *, pairwise: bool
+    recorded: Recorded, gold: LabeledOutputs, rows: Sequence[Labeled], *, pairwise: bool
 ) -> tuple[Figures, dict[str, str]]:
     if not pairwise:
         graded = [Graded(row.said.score, row.gold, row.content.output, row.session) for row in rows]
@@ -223,14 +223,14 @@ def _preferences(
     return {"order_flips": order_flips(pairs), "both_orders": both_orders(pairs), **found}, unknown
 
 
-def _self_preference(rows: Sequence[Labelled], rules: Rules, recorded: Recorded) -> tuple[Figures, dict[str, str]]:
+def _self_preference(rows: Sequence[Labeled], rules: Rules, recorded: Recorded) -> tuple[Figures, dict[str, str]]:
     rights = [(row.content.author, not rules.wrong(row.said.score, row.gold)) for row in rows if row.content.author]
     model = next((said.model for said in _newest(recorded) if said.model), None)
     found, why = self_preference(rights, model)
     return {"self_preference": found}, {} if why is None else {"self_preference": why}
 
 
-def _calibration(rows: Sequence[Labelled], rules: Rules, seed: int) -> tuple[Figures, dict[str, str]]:
+def _calibration(rows: Sequence[Labeled], rules: Rules, seed: int) -> tuple[Figures, dict[str, str]]:
     import numpy as np
 
     from ..statistics.forecasts import calibration

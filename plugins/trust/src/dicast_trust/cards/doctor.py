@@ -85,7 +85,7 @@ def doctor(
 ) -> None:
     """Say whether judges may decide a gate. Labels examine the judges of FILE.
 
-    Reads the verdicts that the ledger has of them, and asks each one again about 50 labelled subjects, and about canaries: texts that try to make its verdict.
+    Reads the verdicts that the ledger has of them, and asks each one again about 50 labeled subjects, and about canaries: texts that try to make its verdict.
     """
     for written in (out, html):
         check_out(written, file, gold)

@@ -1,4 +1,4 @@
-"""Whether a judge changes: labelled subjects that it judged again, in later runs."""
+"""Whether a judge changes: labeled subjects that it judged again, in later runs."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def order_flips(pairs: Iterable[Pair]) -> dict[str, Any]:
 
 
 def both_orders(pairs: Sequence[Pair]) -> dict[str, Any]:
-    """Of labelled pairs: in how many orders the judge names the better one, each order counted, and how often both orders name the same one."""
+    """Of labeled pairs: in how many orders the judge names the better one, each order counted, and how often both orders name the same one."""
     known = [pair for pair in pairs if pair.gold is not None and pair.gold != 0.5]
     better = [OUTPUT if (pair.gold or 0) > 0.5 else OPPONENT for pair in known]
     right = [winner == best for pair, best in zip(known, better, strict=True) for winner in pair.winners]
@@ -73,7 +73,7 @@ def both_orders(pairs: Sequence[Pair]) -> dict[str, Any]:
 
 
 def preferences(pairs: Sequence[Pair]) -> tuple[dict[str, Any], dict[str, str]]:
-    """``position`` and ``length`` of one logistic regression over both orders of labelled pairs, and why one is null.
+    """``position`` and ``length`` of one logistic regression over both orders of labeled pairs, and why one is null.
 
     That the first one wins is explained by 1, the label (+1 where the first one is the better, -1 where the second is) and the logarithm of the length of the first over that of
     the second; a tie is half a win. Standard errors are by pair.
@@ -82,7 +82,7 @@ def preferences(pairs: Sequence[Pair]) -> tuple[dict[str, Any], dict[str, str]]:
 
     known = [(place, pair) for place, pair in enumerate(pairs) if pair.gold is not None]
     if not known:
-        why = "there is no labelled pair that was judged in both orders"
+        why = "there is no labeled pair that was judged in both orders"
         return {"position": None, "length": None}, {"position": why, "length": why}
     rows = [(place, *row) for place, pair in known for row in _orders(pair)]
     sized = all(row[3] is not None for row in rows)
@@ -92,7 +92,7 @@ def preferences(pairs: Sequence[Pair]) -> tuple[dict[str, Any], dict[str, str]]:
     design = columns if use_length else columns[:, :2]
     fit = logit(design, outcomes, [row[0] for row in rows])
     if fit is None:
-        why = "too few labelled pairs, or winners that the labels tell without an error: there is no likeliest effect"
+        why = "too few labeled pairs, or winners that the labels tell without an error: there is no likeliest effect"
         return {"position": None, "length": None}, {"position": why, "length": why}
     shown = {"position": _shown(fit, design, 0), "length": _shown(fit, design, 2) if use_length else None}
     missing = "the ledger does not have both texts of every pair, so that their lengths are not known"
@@ -137,12 +137,12 @@ def score_by_length(graded: Sequence[Graded]) -> tuple[dict[str, Any] | None, st
     import numpy as np
 
     if not graded or not all(one.length for one in graded):
-        return None, "the ledger does not have the text of every labelled subject, so that lengths are not known"
+        return None, "the ledger does not have the text of every labeled subject, so that lengths are not known"
     sizes = np.log([float(one.length or 0) for one in graded])
     design = np.column_stack([np.ones(len(graded)), [one.gold for one in graded], sizes])
     fit = linear(design, np.array([one.score for one in graded]), [one.session for one in graded])
     if fit is None or (z := fit.z(2)) is None:
-        return None, "too few labelled subjects, or all of one length or one label"
+        return None, "too few labeled subjects, or all of one length or one label"
     return _effect(
         float(fit.coefficients[2]), float(fit.errors[2]), z, float(fit.coefficients[2]) * float(sizes.std(ddof=1))
     ), None
@@ -157,7 +157,7 @@ def family(model: str | None) -> str | None:
 def self_preference(rights: Sequence[tuple[str, bool]], judge: str | None) -> tuple[dict[str, Any] | None, str | None]:
     """How much more often the model *judge* is right on outputs of its own family than on others, or why that is not known.
 
-    *rights* are, of labelled subjects, the model that wrote the output, and whether the verdict is right.
+    *rights* are, of labeled subjects, the model that wrote the output, and whether the verdict is right.
     """
     mine = family(judge)
     if mine is None:
@@ -168,7 +168,7 @@ def self_preference(rights: Sequence[tuple[str, bool]], judge: str | None) -> tu
     if found is None:
         return (
             None,
-            "the ledger names the model that wrote the output of too few labelled subjects; --author names the column that has it",
+            "the ledger names the model that wrote the output of too few labeled subjects; --author names the column that has it",
         )
     value, (low, high) = found
     told = [{"n": n, "accuracy": right / n} for right, n in counts]

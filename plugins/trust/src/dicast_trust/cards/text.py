@@ -189,7 +189,7 @@ def more_lines(judge: Judge) -> Iterator[str]:
     if judge["left_out"]:
         yield f"left out: {judge['left_out']:,} verdicts of other versions of it, or of other models"
     if (found := judge["both_orders"])["n"]:
-        yield f"both orders: right in {found['accuracy']:.1%}, the same winner in {found['agreement']:.1%} of {found['n']:,} labelled pairs"
+        yield f"both orders: right in {found['accuracy']:.1%}, the same winner in {found['agreement']:.1%} of {found['n']:,} labeled pairs"
     for name, why in judge["undefined"].items():
         if why not in (NO_PAIRS, NO_MODEL) and "." not in name:
             yield f"{name} is not known: {why}"

@@ -1,4 +1,4 @@
-"""``dicast labels``: labels in and out of a ledger, how far labellers agree, and who decides where they do not."""
+"""``dicast labels``: export and import of labels, agreement between labelers, and decisions where labels differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dicast.toolkit.overwriting import refuse_overwrite
 from dicast.toolkit.terminal import print_lines
 from dicast.toolkit.text_table import TextTable
 
-from ..labels.agreement import Labellers, OutputKey
+from ..labels.agreement import LabelerAgreement, OutputKey
 from ..labels.choosing import Judged, evidence, read_subjects
 from ..labels.gold import ADJUDICATED, DRAWN, RANDOMLY, WEIGHT, decides, given_labels
 from ..labels.human import Human, record
@@ -37,22 +37,24 @@ _COLUMNS = ("subject_id", "subject_kind", "score", "labeller", "session_id", "dr
 
 @click.group()
 def labels() -> None:
-    """Export, import and compare labels. Say how far labellers agree, and decide where they differ."""
+    """Export, import and compare labels. Report how far labelers agree, and decide where they differ."""
 
 
 @labels.command("export")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="The file: CSV where it ends in .csv, else JSON lines; standard output without it.",
+    help="Output file: CSV if the name ends in .csv, else JSON lines; by default standard output.",
 )
-@click.option("--labeller", metavar="NAME", help="Only the labels of this one.")
+@click.option("--labeller", metavar="NAME", help="Only labels of this person.")
 @ledger_path
 def export(out: Path | None, labeller: str | None, ledger: Path | None) -> None:
-    """Write the labels of the ledger: the newest of each labeller on each subject, in the order in which they were given."""
-    found, read = read_ledger(ledger, lambda live: ([_line(*one) for one in given_labels(live)], pipeline_files(live)))
-    refuse_overwrite(out, read)
-    lines = [line for line in found if labeller in (None, line["labeller"])]
+    """Write the labels of the ledger: the newest of each labeler on each subject, in the order of recording."""
+    rows, inputs = read_ledger(
+        ledger, lambda live: ([_line(*item) for item in given_labels(live)], pipeline_files(live))
+    )
+    refuse_overwrite(out, inputs)
+    lines = [line for line in rows if labeller in (None, line["labeller"])]
     text = (
         _as_csv(lines)
         if out is not None and out.suffix == ".csv"
@@ -70,8 +72,8 @@ def export(out: Path | None, labeller: str | None, ledger: Path | None) -> None:
 def pipeline_files(ledger: Ledger) -> list[str]:
     """Return the pipeline files that the runs in *ledger* read."""
     runs = ledger.read(Query(types=("run.started",)))
-    named = {str(entry.event.payload.get("file", "")).partition("#")[0] for entry in runs}
-    return [file for file in sorted(named) if file and not file.startswith("<")]
+    names = {str(entry.event.payload.get("file", "")).partition("#")[0] for entry in runs}
+    return [file for file in sorted(names) if file and not file.startswith("<")]
 
 
 def _line(event: Any, label: GoldLabel) -> dict[str, Any]:
@@ -84,7 +86,7 @@ def _line(event: Any, label: GoldLabel) -> dict[str, Any]:
     }
     line |= {"session_id": label.session_id, DRAWN: drawn, ADJUDICATED: decides(label)}
     line["output_digest"] = label.output_digest
-    # not drawn with equal chances: the column keeps dicast calibrate from taking them as if they were
+    # not drawn with equal chances: because of this column dicast calibrate refuses the labels
     return line if drawn in RANDOMLY else line | {WEIGHT: None}
 
 
@@ -103,92 +105,94 @@ def _cell(value: object) -> object:
 
 @labels.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--labeller", metavar="NAME", help="Whose labels they are, where a line does not say.")
-@click.option("--adjudicated", is_flag=True, help="They decide where labels of a subject differ.")
+@click.option("--labeller", metavar="NAME", help="Labeler of lines that name none; by default the user name.")
+@click.option("--adjudicated", is_flag=True, help="Import decisions: they settle subjects whose labels differ.")
 @any_output
 @ledger_path
 @as_json
 def import_(
     file: Path, labeller: str | None, adjudicated: bool, any_output: bool, ledger: Path | None, as_json: bool
 ) -> None:
-    """Take labels from FILE, JSON lines {subject_id, score | label} or CSV, into the ledger, where each subject has to have been read.
+    """Import labels from FILE, JSON lines {subject_id, score | label} or CSV. A run in the ledger must have read each subject.
 
-    A line may say which output it is about, by output_digest or run; where a task made the outputs it has to.
+    A line may name its output by output_digest or run; for outputs of a task it has to.
     """
-    found = read_ledger(ledger, lambda live: read_import(live, file, any_output=any_output))
+    rows = read_ledger(ledger, lambda live: read_import(live, file, any_output=any_output))
     if adjudicated:
-        found = [(subject, attrs.evolve(label, others={**label.others, ADJUDICATED: True})) for subject, label in found]
+        rows = [(subject, attrs.evolve(label, others={**label.others, ADJUDICATED: True})) for subject, label in rows]
     human = Human(labeller or getpass.getuser(), "imported")
-    for one, own in _runs(found, human.labeller):
-        record(ledger_component(ledger), Human(one, "imported"), own)
+    for name, run_labels in _runs(rows, human.labeller):
+        record(ledger_component(ledger), Human(name, "imported"), run_labels)
     if as_json:
         print_json(
-            {"imported": len(found), "labellers": sorted({label.labeller or human.labeller for _, label in found})}
+            {"imported": len(rows), "labellers": sorted({label.labeller or human.labeller for _, label in rows})}
         )
     else:
-        click.echo(f"{len(found)} labels imported; dicast calibrate FILE --gold ledger reads them")
+        click.echo(f"{len(rows)} labels imported; dicast calibrate FILE --gold ledger reads them")
 
 
 def _runs(
     labels: Sequence[tuple[Subject, GoldLabel]], labeller: str
 ) -> Iterator[tuple[str, list[tuple[Subject, GoldLabel]]]]:
-    """Yield the labels of each run that records them, with their labeller: a run has one verdict on a subject."""
+    """Yield the labels of each run to record, with their labeler: a run has at most one verdict on a subject."""
     for name in sorted({label.labeller or labeller for _, label in labels}):
-        rounds: list[dict[tuple[str, str], tuple[Subject, GoldLabel]]] = []
+        batches: list[dict[tuple[str, str], tuple[Subject, GoldLabel]]] = []
         for subject, label in labels:
             if (label.labeller or labeller) == name:
                 key = subject.kind, subject.id
-                free = next((one for one in rounds if key not in one), None)
+                free = next((batch for batch in batches if key not in batch), None)
                 if free is None:
-                    rounds.append(free := {})
+                    batches.append(free := {})
                 free[key] = subject, label
-        yield from ((name, list(one.values())) for one in rounds)
+        yield from ((name, list(batch.values())) for batch in batches)
 
 
 @labels.command("agreement")
 @ledger_path
 @as_json
 def agreement(ledger: Path | None, as_json: bool) -> None:
-    """Say how far labellers agree: in pairs with Cohen's kappa, all together with Krippendorff's alpha, and on which subjects they differ."""
-    found = read_ledger(ledger, lambda live: Labellers.of([one for _, one in given_labels(live)])).document()
+    """Report how far labelers agree: Cohen's kappa of pairs, Krippendorff's alpha of all, and the subjects on which they differ."""
+    document = read_ledger(
+        ledger, lambda live: LabelerAgreement.of([label for _, label in given_labels(live)])
+    ).document()
     if as_json:
-        print_json(found)
+        print_json(document)
         return
-    print_lines(_parts(found))
+    print_lines(_parts(document))
 
 
-def _parts(found: dict[str, Any]) -> Iterator[str | TextTable]:
-    said = ", ".join(f"{name} {n}" for name, n in found["labellers"].items()) or "none"
-    yield f"labels: {said}"
-    if found["alpha"] is not None:
-        yield f"alpha {found['alpha']:.3f} (1 is agreement, 0 is chance)"
-    if found["pairs"]:
+def _parts(document: dict[str, Any]) -> Iterator[str | TextTable]:
+    counts = ", ".join(f"{name} {n}" for name, n in document["labellers"].items()) or "none"
+    yield f"labels: {counts}"
+    if document["alpha"] is not None:
+        yield f"alpha {document['alpha']:.3f} (1 is agreement, 0 is chance)"
+    if document["pairs"]:
         yield TextTable(
-            ("labellers", "subjects", "agree", "kappa"),
+            ("labelers", "subjects", "agree", "kappa"),
             [
                 [
-                    f"{one['a']} and {one['b']}",
-                    one["n"],
-                    f"{one['agree']:.3f}",
-                    None if one["kappa"] is None else f"{one['kappa']:.3f}",
+                    f"{row['a']} and {row['b']}",
+                    row["n"],
+                    f"{row['agree']:.3f}",
+                    None if row["kappa"] is None else f"{row['kappa']:.3f}",
                 ]
-                for one in found["pairs"]
+                for row in document["pairs"]
             ],
             right=("agree", "kappa"),
         )
-    yield from found["reasons"]
-    if found["differ"]:
-        yield f"{len(found['differ'])} subjects with labels that differ; dicast labels adjudicate decides between them:"
+    yield from document["reasons"]
+    if document["differ"]:
+        yield f"{len(document['differ'])} subjects with different labels; decide them with dicast labels adjudicate:"
         yield from (
-            f"  {one['subject_id']}: {', '.join(f'{who} {score:g}' for who, score in one['labels'].items())}"
-            for one in found["differ"][:20]
+            f"  {row['subject_id']}: {', '.join(f'{labeler} {score:g}' for labeler, score in row['labels'].items())}"
+            for row in document["differ"][:20]
         )
 
 
 def _outputs_of(ledger: Ledger, keys: Sequence[OutputKey]) -> dict[OutputKey, Judged]:
-    """Return the subjects as the runs judged them whose outputs the labels are about."""
+    """Return the judged subjects, with the outputs that the labels are about."""
     outputs = JudgedOutputs(ledger, {id for _, id, _ in keys})
-    found: dict[OutputKey, Judged] = {}
+    judged: dict[OutputKey, Judged] = {}
     for key in keys:
         kind, id, digest = key
         runs = [
@@ -196,43 +200,43 @@ def _outputs_of(ledger: Ledger, keys: Sequence[OutputKey]) -> dict[OutputKey, Ju
             for run in outputs.runs(kind, id)
             if digest in (None, getattr(outputs.of(run, kind, id), "digest", None))
         ]
-        known = read_subjects(ledger, runs[-1:]) if runs else {}
-        if (kind, id) in known:
-            found[key] = known[kind, id]
-    return found
+        subjects = read_subjects(ledger, runs[-1:]) if runs else {}
+        if (kind, id) in subjects:
+            judged[key] = subjects[kind, id]
+    return judged
 
 
 @labels.command("adjudicate")
-@click.option("--labeller", metavar="NAME", help="Who decides; by default the user of this machine.")
+@click.option("--labeller", metavar="NAME", help="Name of the person who decides; by default the user name.")
 @ledger_path
 @as_json
 def adjudicate(labeller: str | None, ledger: Path | None, as_json: bool) -> None:
-    """Decide at the terminal between labels that differ: what was judged is shown with what each labeller has said."""
-    differ = read_ledger(ledger, lambda live: Labellers.of([one for _, one in given_labels(live)])).differing()
+    """Decide between different labels at the terminal. It shows the judged output and the label of each labeler."""
+    differ = read_ledger(ledger, lambda live: LabelerAgreement.of([item for _, item in given_labels(live)])).differing()
     if not differ:
         click.echo("no labels differ", err=True)
         return
     if not sys.stdin.isatty():
         raise ConfigError(
-            f"{len(differ)} subjects have labels that differ; deciding asks a person, and standard input is no terminal: call it at one, or import "
+            f"{len(differ)} subjects have different labels; a person has to decide, but standard input is not a terminal: run it at a terminal, or import "
             "the decisions with dicast labels import FILE --adjudicated"
         )
     judged: dict[Any, Judged] = read_ledger(ledger, lambda live: _outputs_of(live, list(differ)))
 
-    def shown(one: Judged) -> Iterator[str]:
-        yield from read_ledger(ledger, lambda live: list(evidence(live, one).lines()))
+    def show(subject: Judged) -> Iterator[str]:
+        yield from read_ledger(ledger, lambda live: list(evidence(live, subject).lines()))
         yield ""
-        yield "  ".join(f"{who}: {score:g}" for who, score in scores[id(one)].items())
+        yield "  ".join(f"{labeler}: {score:g}" for labeler, score in scores[id(subject)].items())
 
-    scores = {id(one): differ[key] for key, one in judged.items()}
-    digests = {id(one): key[2] for key, one in judged.items()}
+    scores = {id(item): differ[key] for key, item in judged.items()}
+    digests = {id(item): key[2] for key, item in judged.items()}
     subjects = list(judged.values())
     human = Human(labeller or getpass.getuser(), "imported")
-    decided = (
-        (one.subject, attrs.evolve(said, output_digest=digests[id(one)], others={ADJUDICATED: True}))
-        for one, said in Prompt(human.labeller, shown).labels(subjects)
+    decisions = (
+        (item.subject, attrs.evolve(label, output_digest=digests[id(item)], others={ADJUDICATED: True}))
+        for item, label in Prompt(human.labeller, show).labels(subjects)
     )
-    record(ledger_component(ledger), human, decided)
+    record(ledger_component(ledger), human, decisions)
     if as_json:
         print_json({"adjudicated": len(human.labels), "left": len(differ) - len(human.labels)})
     else:

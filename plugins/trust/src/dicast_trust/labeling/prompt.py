@@ -1,4 +1,4 @@
-"""Asking a person at a terminal for a label."""
+"""Prompt that asks a person at a terminal for labels."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..labels.choosing import Judged
 
 KEYS = "y pass  n fail  t tie  = score  s skip  u undo  q quit  ? help"
 HELP = (
-    "y or 1: it is good (score 1)",
-    "n or 0: it is not (score 0)",
-    "t: neither is better, or it is half good (score 0.5)",
+    "y or 1: good (score 1)",
+    "n or 0: not good (score 0)",
+    "t: a tie, or half good (score 0.5)",
     "=: type a score from 0 to 1, and Enter",
-    "s: leave it out, as when nobody can say",
-    "u: ask about the one before again; its label is recorded once the next one is given",
-    "q, Ctrl-C or Ctrl-D: end; what was labelled is kept",
+    "s: skip the subject, for example if it cannot be decided",
+    "u: undo: ask about the previous subject again; a label is recorded once the next label is typed",
+    "q, Ctrl-C or Ctrl-D: quit; the labels so far are recorded",
 )
 _SCORES = {"y": 1.0, "1": 1.0, "n": 0.0, "0": 0.0, "t": 0.5}
 _ENDS = ("q", "\x03", "\x04")
@@ -27,11 +27,11 @@ _ENDS = ("q", "\x03", "\x04")
 
 @attrs.frozen
 class Prompt:
-    """Shows subjects one after the other, and asks for the label of each.
+    """Prompt that shows subjects one after the other, and asks for the label of each.
 
-    :param show: the lines to show of a subject.
-    :param key: reads one key; :param line: reads a line, after showing what is asked for; :param say: prints a line.
-    :param enough: asked after each label, with all given so far, whether that is enough; what it says is printed.
+    :param show: returns the lines to show of a subject.
+    :param key: reads one key; :param line: shows a prompt and reads a line; :param say: prints a line.
+    :param enough: called after each label with all labels so far; returns a message, which is printed, if they suffice.
     """
 
     labeller: str
@@ -42,24 +42,24 @@ class Prompt:
     enough: Callable[[Sequence[tuple[Judged, GoldLabel]]], str | None] = lambda _: None
 
     def labels(self, subjects: Sequence[Judged]) -> Iterator[tuple[Judged, GoldLabel]]:
-        """Ask about *subjects* in their order; yield each label once the one after it is there, so that it can be undone until then."""
-        given: list[tuple[Judged, GoldLabel]] = []
+        """Ask about *subjects* in order. Yield each label once the next one is typed: until then it can be undone."""
+        labels: list[tuple[Judged, GoldLabel]] = []
         at, last = 0, None
         while at < len(subjects):
-            answer = self._ask(subjects[at], f"{len(given) + (last is not None) + 1} of {len(subjects)}")
+            answer = self._ask(subjects[at], f"{len(labels) + (last is not None) + 1} of {len(subjects)}")
             if answer is None:
                 break
             if answer == "u":
                 at, last = (at, None) if last is None else (subjects.index(last[0]), None)
                 continue
             if last is not None and answer != "s":
-                given.append(last)
+                labels.append(last)
                 yield last
                 last = None
             if isinstance(answer, float):
                 last = subjects[at], self._label(subjects[at], answer)
-                if (said := self.enough([*given, last])) is not None:
-                    self.say(said)
+                if (message := self.enough([*labels, last])) is not None:
+                    self.say(message)
                     break
             at += 1
         if last is not None:
@@ -70,7 +70,7 @@ class Prompt:
         return GoldLabel(subject.id, score, subject.kind, self.labeller, output_digest=judged.output_digest)
 
     def _ask(self, subject: Judged, place: str) -> float | str | None:
-        """A score, ``s`` or ``u``; None where it is the end."""
+        """Return a score, ``s`` or ``u``, or None at the end."""
         self.say("")
         for text in self.show(subject):
             self.say(text)

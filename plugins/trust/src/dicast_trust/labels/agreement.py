@@ -1,4 +1,4 @@
-"""How far labellers agree with each other."""
+"""Agreement between labelers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .gold import decides, outputs_of_labels
 
 _HALF = 0.5
 _NOBODY = "nobody named"
-_APART = "no two labellers have labeled the same subject"
+_DISJOINT = "no two labelers have labeled the same subject"
 
 
 OutputKey = tuple[str, str, str | None]
@@ -23,8 +23,8 @@ OutputKey = tuple[str, str, str | None]
 
 
 @attrs.frozen
-class Labellers:
-    """The labels of each labeller, by subject and output; *decided* are the outputs on which somebody has decided.
+class LabelerAgreement:
+    """Labels of each labeler, by subject and output; *decided* are the outputs with an adjudicated label.
 
     A label that names no output counts for the outputs that other labels of the subject name; *repeated* are the keys without an output of such subjects.
     """
@@ -36,56 +36,62 @@ class Labellers:
     repeated: frozenset[OutputKey]
 
     @classmethod
-    def of(cls, labels: Sequence[GoldLabel]) -> Labellers:
-        """Sort *labels* by their labellers."""
-        found: dict[str, dict[OutputKey, float]] = {}
+    def of(cls, labels: Sequence[GoldLabel]) -> LabelerAgreement:
+        """Group *labels* by their labelers."""
+        scores: dict[str, dict[OutputKey, float]] = {}
         decided, repeated, counts, decisions = set(), set(), Counter[str](), 0
         for label, keys in outputs_of_labels(labels):
-            about = [key[:3] for key in keys]
-            repeated.update(about[: len(about) > 1])
+            outputs = [key[:3] for key in keys]
+            repeated.update(outputs[: len(outputs) > 1])
             if decides(label):
-                decided.update(about)
+                decided.update(outputs)
                 decisions += 1
                 continue
-            who = label.labeller or _NOBODY
-            counts[who] += 1
-            found.setdefault(who, {}).update(dict.fromkeys(about, label.score))
-        return cls(found, frozenset(decided), counts, decisions, frozenset(repeated))
+            labeler = label.labeller or _NOBODY
+            counts[labeler] += 1
+            scores.setdefault(labeler, {}).update(dict.fromkeys(outputs, label.score))
+        return cls(scores, frozenset(decided), counts, decisions, frozenset(repeated))
 
     def differing(self) -> dict[OutputKey, dict[str, float]]:
-        """Return the outputs with labels that differ and nobody has decided on, with the label of each labeller."""
-        said: dict[OutputKey, dict[str, float]] = {}
-        for who, labels in self.by_labeller.items():
+        """Return the outputs with different labels and no decision, with the label of each labeler."""
+        by_output: dict[OutputKey, dict[str, float]] = {}
+        for labeler, labels in self.by_labeller.items():
             for key, score in labels.items():
-                said.setdefault(key, {})[who] = score
-        return {key: one for key, one in said.items() if len(set(one.values())) > 1 and key not in self.decided}
+                by_output.setdefault(key, {})[labeler] = score
+        return {
+            key: scores
+            for key, scores in by_output.items()
+            if len(set(scores.values())) > 1 and key not in self.decided
+        }
 
     def document(self) -> dict[str, Any]:
-        """The figures; what is not defined is null, and *reasons* says why."""
+        """Return the figures as JSON data; an undefined figure is null, and *reasons* explains it."""
         pairs = [self._pair(a, b) for a, b in combinations(self.by_labeller, 2)]
         pairs = [pair for pair in pairs if pair["n"]]
         alpha = self.alpha()
-        several = "the labels of subjects with several labellers all pass, or all fail" if pairs else _APART
-        reasons = [] if alpha is not None else [f"there is no alpha: {several}"]
+        several = "the labels of subjects with several labelers all pass, or all fail" if pairs else _DISJOINT
+        reasons = [] if alpha is not None else [f"alpha is not defined: {several}"]
         return {
             "labellers": dict(self.counts),
             "pairs": pairs,
             "alpha": alpha,
             "adjudicated": self.decisions,
             "differ": [
-                {"subject_kind": kind, "subject_id": id, "output_digest": digest, "labels": one}
-                for (kind, id, digest), one in self.differing().items()
+                {"subject_kind": kind, "subject_id": id, "output_digest": digest, "labels": scores}
+                for (kind, id, digest), scores in self.differing().items()
             ],
             "reasons": reasons,
         }
 
     def _pair(self, a: str, b: str) -> dict[str, Any]:
-        one, other = self.by_labeller[a], self.by_labeller[b]
-        both = [(one[key] >= _HALF, other[key] >= _HALF) for key in one if key in other and key not in self.repeated]
+        first, second = self.by_labeller[a], self.by_labeller[b]
+        both = [
+            (first[key] >= _HALF, second[key] >= _HALF) for key in first if key in second and key not in self.repeated
+        ]
         return {"a": a, "b": b, "n": len(both), "agree": _share([x == y for x, y in both]), "kappa": _kappa(both)}
 
     def alpha(self) -> float | None:
-        """Krippendorff's alpha of pass and fail (nominal), over subjects with two labels or more; None where it is not defined."""
+        """Return Krippendorff's alpha of pass and fail (nominal), over subjects with two labels or more; None if it is not defined."""
         units: dict[OutputKey, Counter[bool]] = {}
         for labels in self.by_labeller.values():
             for key, score in labels.items():
@@ -101,12 +107,12 @@ class Labellers:
         return 1 - (n - 1) * observed / expected
 
 
-def _share(found: Sequence[bool]) -> float | None:
-    return sum(found) / len(found) if found else None
+def _share(values: Sequence[bool]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def _kappa(both: Sequence[tuple[bool, bool]]) -> float | None:
-    """Cohen's kappa of pairs; None where chance alone makes them all agree."""
+    """Return Cohen's kappa of pairs; None if chance alone makes all of them agree."""
     if not both:
         return None
     p, q = _share([x for x, _ in both]) or 0.0, _share([y for _, y in both]) or 0.0

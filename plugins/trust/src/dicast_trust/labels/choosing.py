@@ -1,4 +1,4 @@
-"""Which subjects are to be labelled, and what of them is shown."""
+"""Choice of subjects to label, and the evidence to show of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..verdicts.outcomes import Outcome
 from ..verdicts.stages import Stage
 
 STRATA = 5
-"""So many parts of equal size, by the first stage's confidence, a stratified draw takes from in turn."""
+"""Number of parts of equal size, by the first stage's confidence, in a stratified draw."""
 
 _HALF = 0.5
 
@@ -27,62 +27,62 @@ Key = tuple[str, str]
 
 @attrs.frozen
 class Judged:
-    """A subject as the run *run_id* judged it: its output is the one that was judged, also where a task made it."""
+    """Subject as the run *run_id* judged it: its output is the judged output, also if a task made it."""
 
     subject: Subject
     run_id: str
 
     @property
     def output_digest(self) -> str:
-        """The digest that a label of this output has."""
+        """Digest that a label of this output has."""
         return output_digest(self.subject.output)
 
 
 def read_subjects(
     ledger: Ledger, runs: Sequence[str] = (), judged_in: Mapping[Key, str] | None = None
 ) -> dict[Key, Judged]:
-    """Return the subjects that *ledger* has read, with the outputs that were judged.
+    """Return the subjects that *ledger* has read, with the judged outputs.
 
-    :param runs: the runs to read; by default all that are no tool's, such as those of ``dicast label`` and ``dicast doctor``.
-    :param judged_in: the run that counts for a subject; by default the last one that read it.
-    :raises ConfigError: when the ledger keeps digests in place of contents.
+    :param runs: the runs to read; by default all runs except tools' runs, such as the runs of ``dicast label`` and ``dicast doctor``.
+    :param judged_in: the run that counts for a subject; by default the last run that read it.
+    :raises ConfigError: if the ledger keeps digests in place of contents.
     """
     tools = _tool_runs(ledger)
-    found: dict[Key, Judged] = {}
-    known: dict[str, Mapping[str, Any]] = {}
-    made: dict[tuple[str, str, str], object] = {}
+    subjects: dict[Key, Judged] = {}
+    contents: dict[str, Mapping[str, Any]] = {}
+    responses: dict[tuple[str, str, str], object] = {}
     digests = 0
     for entry in ledger.read(Query(types=("subject.read", "record.completed"))):
         event, payload = entry.event, entry.event.payload
         key = str(event.subject_kind), str(event.subject_id)
         if event.type == "record.completed":
-            made[event.run_id, *key] = payload.get("response")
+            responses[event.run_id, *key] = payload.get("response")
             continue
         digest, content = str(payload["digest"]), payload.get("content")
         if isinstance(content, Mapping):
-            known[digest] = content
+            contents[digest] = content
         if event.run_id not in runs if runs else event.run_id in tools:
             continue
-        if digest not in known:
+        if digest not in contents:
             digests += 1
             continue
-        wanted = None if judged_in is None else judged_in.get(key)
-        if wanted in (None, event.run_id) or key not in found:
-            found[key] = Judged(Subject(*key, **_parts(known[digest]), session_id=event.session_id), event.run_id)
-    if not found and digests:
+        run_of_subject = None if judged_in is None else judged_in.get(key)
+        if run_of_subject in (None, event.run_id) or key not in subjects:
+            subjects[key] = Judged(Subject(*key, **_parts(contents[digest]), session_id=event.session_id), event.run_id)
+    if not subjects and digests:
         raise ConfigError(
-            "the ledger keeps digests in place of what was judged (content: digest), so that nobody can be shown it; label a file of your own, and "
+            "the ledger keeps digests in place of contents (content: digest), so dicast label cannot show them; label the subjects in a file, and "
             "import it with dicast labels import FILE"
         )
     with_task = _task_runs(ledger)
-    return {key: _with_output(one, made, with_task) for key, one in found.items()}
+    return {key: _with_output(subject, responses, with_task) for key, subject in subjects.items()}
 
 
-def _with_output(judged: Judged, made: Mapping[tuple[str, str, str], object], with_task: set[str]) -> Judged:
+def _with_output(judged: Judged, responses: Mapping[tuple[str, str, str], object], with_task: set[str]) -> Judged:
     """Return *judged* with the output that the task of its run made."""
     if judged.run_id not in with_task:
         return judged
-    response = made.get((judged.run_id, judged.subject.kind, judged.subject.id))
+    response = responses.get((judged.run_id, judged.subject.kind, judged.subject.id))
     output = response.get("content") if isinstance(response, Mapping) else None
     return attrs.evolve(judged, subject=attrs.evolve(judged.subject, output=output))
 
@@ -93,7 +93,7 @@ def _task_runs(ledger: Ledger) -> set[str]:
 
 
 def _tool_runs(ledger: Ledger) -> set[str]:
-    """Return the runs of tools: of people's labels, and of ``dicast doctor``, which may have put canaries into what was judged."""
+    """Return the runs of tools: of people's labels, and of ``dicast doctor``, which may add canaries to the judged outputs."""
     started = ledger.read(Query(types=("run.started",)))
     return {entry.event.run_id for entry in started if run_kind(entry.event.payload) == "tool"}
 
@@ -105,62 +105,68 @@ def _parts(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def in_random_order(keys: Sequence[tuple[str, str]], seed: int) -> list[tuple[str, str]]:
-    """*keys* by a keyed hash: each seed has one order, whatever else there is."""
+    """Return *keys* in the order of a keyed hash: it depends on the seed and the key only, not on the other keys."""
     return sorted(keys, key=lambda key: sha256(f"{seed}\n{key[0]}\n{key[1]}".encode()).digest())
 
 
 def stratified(keys: Sequence[tuple[str, str]], stage: Stage, seed: int) -> list[tuple[str, str]]:
-    """*keys* in a random order that takes from five parts by the stage's confidence in turn."""
-    sure = sorted((key for key in keys if key in stage.outcomes), key=lambda key: stage.outcomes[key].confidence)
-    size = max(1, -(-len(sure) // STRATA))
-    parts = [in_random_order(sure[at : at + size], seed) for at in range(0, len(sure), size)]
+    """Return *keys* in a random order that takes from five parts, by the stage's confidence, in turn."""
+    by_confidence = sorted(
+        (key for key in keys if key in stage.outcomes), key=lambda key: stage.outcomes[key].confidence
+    )
+    size = max(1, -(-len(by_confidence) // STRATA))
+    parts = [in_random_order(by_confidence[at : at + size], seed) for at in range(0, len(by_confidence), size)]
     return [part[at] for at in range(size) for part in parts if at < len(part)]
 
 
 def audited(ledger: Ledger) -> set[tuple[str, str]]:
-    """The subjects whose kept verdicts an audit by people has drawn."""
-    found = set()
+    """Return the subjects whose kept verdicts an audit by people has drawn."""
+    subjects = set()
     for entry in ledger.read(Query(types=("eval.completed",))):
         payload: Mapping[str, Any] = entry.event.payload
         audit = (payload.get("signals") or {}).get("audit")
         if isinstance(audit, Mapping) and audit.get("against") == "gold":
-            found.add((str(payload["subject_kind"]), str(payload["subject_id"])))
-    return found
+            subjects.add((str(payload["subject_kind"]), str(payload["subject_id"])))
+    return subjects
 
 
 def disagreements(
     keys: Sequence[tuple[str, str]], stages: Sequence[Stage], pass_at: float = _HALF
 ) -> list[tuple[str, str]]:
-    """*keys* on which two stages, or a judge and its confidence, are most at odds: first those on different sides, then the least sure."""
+    """Return *keys* by how much the stages disagree: first keys with scores on different sides of *pass_at*, then the least confident verdicts."""
 
     def rank(key: tuple[str, str]) -> tuple[bool, float]:
-        outcomes = [one for stage in stages if (one := stage.outcomes.get(key)) is not None and one.score is not None]
-        sides = {_passes(one, pass_at) for one in outcomes}
-        return len(sides) < 2, min((one.confidence for one in outcomes), default=0.0)
+        outcomes = [
+            outcome
+            for stage in stages
+            if (outcome := stage.outcomes.get(key)) is not None and outcome.score is not None
+        ]
+        sides = {_passes(outcome, pass_at) for outcome in outcomes}
+        return len(sides) < 2, min((outcome.confidence for outcome in outcomes), default=0.0)
 
     return sorted(keys, key=rank)
 
 
-def _passes(one: Outcome, pass_at: float) -> bool:
-    return one.score is not None and one.score >= pass_at
+def _passes(outcome: Outcome, pass_at: float) -> bool:
+    return outcome.score is not None and outcome.score >= pass_at
 
 
 @attrs.frozen
 class Evidence:
-    """The evidence that a judge is shown of a subject, for a labeler: nothing that a judge said of it."""
+    """Evidence of a subject that a judge sees, for a labeler, without any verdict of a judge."""
 
     judged: Judged
     sections: Sequence[Mapping[str, Any]]
     chars: int = 0
-    whole: int = 0
+    total_chars: int = 0
     reason: str | None = None
 
     def lines(self) -> Iterator[str]:
         """Yield the evidence as text; the terminal's writer escapes it."""
         subject = self.judged.subject
         yield f"{subject.kind} {subject.id}  of run {self.judged.run_id}"
-        if self.chars < self.whole:
-            yield f"shown as to the judge: {self.chars:,} of {self.whole:,} characters"
+        if self.chars < self.total_chars:
+            yield f"cut as for the judge: {self.chars:,} of {self.total_chars:,} characters"
         for section in self.sections:
             cut = f" (cut: {'; '.join(section['cut'])})" if section["cut"] else ""
             yield from ("", f"{section['title']}{cut}", str(section["text"]))
@@ -172,14 +178,14 @@ def evidence(ledger: Ledger, judged: Judged, judges: Sequence[object] = ()) -> E
     """Return the evidence of a subject as the first of *judges* that asks a model sees it, else as ``llm/judge`` does by default."""
     subject = _traced(ledger, judged) or judged.subject
     try:
-        found = reader("evidence")(ledger, subject=subject, judges=judges)
+        document = reader("evidence")(ledger, subject=subject, judges=judges)
     except PluginError:  # dicast-llm is not installed
         return Evidence(judged, list(_plain(subject)))
-    return Evidence(judged, found["sections"], found["chars"], found["whole"], found.get("reason"))
+    return Evidence(judged, document["sections"], document["chars"], document["whole"], document.get("reason"))
 
 
 def _traced(ledger: Ledger, judged: Judged) -> Subject | None:
-    """Return the subject with its trace events and the conversation before it; None where it has none."""
+    """Return the subject with its trace events and the conversation before it; None without a trace."""
     subject = judged.subject
     if subject.session_id is None or subject.kind == "row":
         return None
@@ -188,9 +194,11 @@ def _traced(ledger: Ledger, judged: Judged) -> Subject | None:
     except PluginError:  # dicast-traces is not installed
         return None
     names = {"subject_kind": subject.kind, "subject_id": subject.id, "session_id": subject.session_id}
-    found: Subject | None = read(ledger, run_id=judged.run_id, **names)["subject"]
+    traced: Subject | None = read(ledger, run_id=judged.run_id, **names)["subject"]
     return (
-        found if found is None or not (found.events or found.trail.stop) else attrs.evolve(found, output=subject.output)
+        traced
+        if traced is None or not (traced.events or traced.trail.stop)
+        else attrs.evolve(traced, output=subject.output)
     )
 
 

@@ -1,4 +1,4 @@
-"""Labels of subjects, as :mod:`dicast.reading` reads them, and the names that this plugin's commands share."""
+"""Labels of subjects, as :mod:`dicast.reading` reads them, and names shared by this plugin's commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A person's labels as verdicts of a run: each is an event ``label.given``, and a verdict of the kind ``human``."""
+"""A person's labels as verdicts of a run: each label is an event ``label.given`` and a verdict of the kind ``human``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dicast.toolkit.gold import GoldLabel
 from .gold import ADJUDICATED, DRAWN, LABEL_GIVEN, decides
 
 NAME = "label"
-"""What runs of labels are called."""
+"""Name of runs that record labels."""
 
 Key = tuple[str, str]
 """A subject's kind and id."""
@@ -23,10 +23,10 @@ Record = Callable[[Sequence[TraceEvent]], None]
 
 @attrs.frozen
 class Human:
-    """Says of each subject what the *labeller* has said. The labels are put there before the subject is judged.
+    """Judge that repeats the labels of the person *labeller*. A label has to be in ``labels`` before its subject is judged.
 
-    :param labeller: who they are.
-    :param drawn: how the subjects were drawn, where a label does not say: ``random``, ``stratified``, ``disagreements``, ``audits`` or ``imported``.
+    :param labeller: the person's name.
+    :param drawn: how the subjects were drawn, unless a label records it: ``random``, ``stratified``, ``disagreements``, ``audits`` or ``imported``.
     """
 
     name = "human"
@@ -39,12 +39,12 @@ class Human:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Recorder]:
-        """Give the live judge, which records the labels."""
+        """Yield the live judge, which records the labels."""
         yield Recorder(self, run.record)
 
 
 class Recorder:
-    """The live object of :class:`Human`."""
+    """Live object of :class:`Human`."""
 
     judge_kind = "human"
     needs_output = False
@@ -54,7 +54,7 @@ class Recorder:
         self._human, self._record = human, record
 
     def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
-        """The label of *subject*, recorded."""
+        """Record the label of *subject* and return it as a verdict."""
         human = self._human
         label = human.labels[subject.kind, subject.id]
         labeller, drawn = label.labeller or human.labeller, str(label.others.get(DRAWN) or human.drawn)
@@ -73,13 +73,13 @@ class Recorder:
         return Judgment(label.score, 1.0, "human", signals={"labeller": labeller, DRAWN: drawn})
 
 
-def record(ledger: object, human: Human, given: Iterable[tuple[Subject, GoldLabel]]) -> Run | None:
-    """Record each label that *given* yields as soon as it does, in a run of its own; None where it yields none.
+def record(ledger: object, human: Human, labeled: Iterable[tuple[Subject, GoldLabel]]) -> Run | None:
+    """Record each item of *labeled* as soon as it is yielded, in a new run; return None if there are no items.
 
-    :param ledger: the ledger's component, as a pipeline has it.
-    :raises RequestError: when the ledger cannot be used.
+    :param ledger: the ledger's component, as in a pipeline.
+    :raises RequestError: if the ledger cannot be used.
     """
-    labels = iter(given)
+    labels = iter(labeled)
     first = next(labels, None)
     if first is None:
         return None

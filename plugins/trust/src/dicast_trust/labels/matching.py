@@ -1,4 +1,4 @@
-"""Whether the labels are about what was judged, and enough of them."""
+"""Match of labels with judged subjects, and checks that the labels suffice."""
 
 from __future__ import annotations
 
@@ -12,89 +12,89 @@ from ..verdicts.rules import Rules
 from ..verdicts.stages import Stage, Subject
 from .gold import Gold, LabeledOutputs
 
-_SHOWN = 3
+_MAX_NAMES = 3
 
 
 def check_count(gold: Gold, rules: Rules) -> None:
-    """See that there are enough labels for any test.
+    """Check that there are enough labels for any test.
 
-    :raises DataError: when there are not.
+    :raises DataError: if there are too few.
     """
     least = least_labels(rules.risk, rules.alpha)
     if len(gold.by_subject) < least:
         raise DataError(
-            f"{gold.source}: {len(gold.by_subject)} labels are too few; a target of {rules.target:g} at alpha {rules.alpha:g} needs {least} without an error; "
-            "label more subjects (dicast label --random N), or ask for less (--target, --alpha)"
+            f"{gold.source}: {len(gold.by_subject)} labels are too few; a target of {rules.target:g} at alpha {rules.alpha:g} needs at least {least}, all without an error; "
+            "label more subjects (dicast label --random N), or lower the goal (--target, --alpha)"
         )
 
 
 def matched(outputs: LabeledOutputs, stages: Sequence[Stage]) -> dict[Subject, GoldLabel]:
-    """Return the label of every subject, by its kind and id: of several labels the one about the output that the first stage judged.
+    """Return the label of every subject, by its kind and id; of several labels, the label of the output that the first stage judged.
 
-    :raises DataError: naming labels of subjects, or outputs, that no stage has judged.
+    :raises DataError: with the labels of subjects, or outputs, that no stage has judged.
     """
     gold = outputs.gold
     kinds: dict[str, list[str]] = {}
     runs: dict[Subject, str] = {}
     for stage in stages:
         for (kind, id), outcome in stage.outcomes.items():
-            if kind not in (known := kinds.setdefault(id, [])):
-                known.append(kind)
+            if kind not in (kinds_of_id := kinds.setdefault(id, [])):
+                kinds_of_id.append(kind)
             runs.setdefault((kind, id), outcome.run_id)
-    found: dict[Subject, GoldLabel] = {}
+    result: dict[Subject, GoldLabel] = {}
     unknown = []
     for key in gold.subjects:
         kind, id = key
-        fitting = [one for one in kinds.get(id, ()) if kind in ("", one)]
-        about = {(one, id): outputs.label(runs[one, id], one, id) for one in fitting}
-        found |= {subject: label for subject, label in about.items() if label is not None}
-        unknown += [] if fitting else [key]
+        candidates = [candidate for candidate in kinds.get(id, ()) if kind in ("", candidate)]
+        by_kind = {(candidate, id): outputs.label(runs[candidate, id], candidate, id) for candidate in candidates}
+        result |= {subject: label for subject, label in by_kind.items() if label is not None}
+        unknown += [] if candidates else [key]
     if unknown:
         raise DataError(_unjudged(gold, unknown, kinds, stages[0].label))
-    return found
+    return result
 
 
 def _unjudged(gold: Gold, unknown: Sequence[Subject], kinds: Mapping[str, Sequence[str]], label: str) -> Problem:
-    """What to say of labels of the subjects *unknown*, where *kinds* are those of the judged ones by id."""
+    """Return the problem of labels of the subjects *unknown*; *kinds* are the kinds of judged subjects by id."""
     kind, first = unknown[0]
     if first in kinds:
-        step = f"; it has one on {kinds[first][0]} {first!r}, and the label says {kind!r}: fix subject_kind, or leave it out"
+        step = f"; it has a verdict on {kinds[first][0]} {first!r}, but the label has the kind {kind!r}: fix subject_kind, or leave it out"
     else:
         near = nearest(first, kinds)
-        step = f"{f'; there is {near!r}' if near else ''}: run the file over them first, or add --judge-missing"
-    named = f"{', '.join(repr(id) for _, id in unknown[:_SHOWN])}{' …' if len(unknown) > _SHOWN else ''}"
+        step = f"{f'; did you mean {near!r}?' if near else ''}: run the file over them first, or add --judge-missing"
+    names = f"{', '.join(repr(id) for _, id in unknown[:_MAX_NAMES])}{' …' if len(unknown) > _MAX_NAMES else ''}"
     about = f"{len(unknown):,} of {len(gold.by_subject):,} labels in {gold.source}"
     line = gold.lines.get((kind, first))
-    outputs = ", or none on the output that the label names" if gold.names_outputs else ""
-    message = f"{about} are of subjects that {label} has no verdict on{outputs} ({named}){step}"
+    outputs = ", or no verdict on the output that the label names" if gold.names_outputs else ""
+    message = f"{about} are of subjects that {label} has no verdict on{outputs} ({names}){step}"
     return Problem(message, gold.source if line else None, line, value=first)
 
 
 def check_kinds(gold: Gold, stages: Sequence[Stage]) -> None:
-    """See that every one of *stages* judges subjects of the kind that the labels are about.
+    """Check that every one of *stages* judges subjects of the kind that the labels are about.
 
-    :raises ConfigError: naming the one that does not.
+    :raises ConfigError: with the first stage that does not.
     """
     kinds = {stage.label: {kind for kind, _ in stage.outcomes} for stage in stages}
-    about = {
+    labeled_kinds = {
         kind
         for stage in stages
         for kind, id in stage.outcomes
         if (kind, id) in gold.by_subject or ("", id) in gold.by_subject
     }
-    for label, own in kinds.items():
-        if about and own and not own & about:
-            message = f"{label} judges subjects of the kind {', '.join(sorted(own))}, and the labels are about others ({', '.join(sorted(about))})"
-            raise ConfigError(Problem(f"{message}: name the judges that are meant with --judge", path="--judge"))
+    for label, stage_kinds in kinds.items():
+        if labeled_kinds and stage_kinds and not stage_kinds & labeled_kinds:
+            message = f"{label} judges subjects of the kind {', '.join(sorted(stage_kinds))}, and the labels are about other kinds ({', '.join(sorted(labeled_kinds))})"
+            raise ConfigError(Problem(f"{message}: choose the judges with --judge", path="--judge"))
 
 
 def check_judged(labels: Mapping[Subject, GoldLabel], stage: Stage) -> None:
-    """See that *stage* was asked about every labelled subject that reaches it.
+    """Check that *stage* was asked about every labeled subject that reaches it.
 
-    :raises DataError: when it was not.
+    :raises DataError: with the subjects that it was not asked about.
     """
     if missing := [id for kind, id in labels if (kind, id) not in stage.outcomes]:
         raise DataError(
-            f"{stage.label} was not asked about {len(missing):,} of {len(labels):,} labelled subjects that reach it "
-            f"({', '.join(map(repr, missing[:_SHOWN]))}{' …' if len(missing) > _SHOWN else ''}); add --judge-missing to ask it, under the file's budget"
+            f"{stage.label} was not asked about {len(missing):,} of {len(labels):,} labeled subjects that reach it "
+            f"({', '.join(map(repr, missing[:_MAX_NAMES]))}{' …' if len(missing) > _MAX_NAMES else ''}); add --judge-missing to ask it, under the file's budget"
         )

@@ -1,9 +1,9 @@
-"""A test of a mean that holds whenever it is looked at, by betting.
+"""A test of a mean by betting, valid at any time.
 
-:class:`BettingTest` takes scores one by one and says ``above``, ``below``, or nothing yet. Other packages reach it without importing this
-one, as a component by its name: ``dicast.component("early_stop", {"trust/anytime": {"at": 0.9, "target": "population"}}).test()`` is a
-:class:`BettingTest`; ``observe(score)`` takes a score (None where there is none) and returns the decision, ``document()`` says
-``{decision, n, of, low, high, alpha}``. Scores have to come in random order.
+:class:`BettingTest` takes scores one by one and decides ``above``, ``below``, or nothing yet. Other packages reach it without an import
+of this package, as a component by its name: ``dicast.component("early_stop", {"trust/anytime": {"at": 0.9, "target": "population"}}).test()``
+is a :class:`BettingTest`. Its method ``observe(score)`` takes a score (None for a missing score) and returns the decision; ``document()``
+returns ``{decision, n, of, low, high, alpha}``. Scores have to come in random order.
 
 I. Waudby-Smith and A. Ramdas, Estimating means of bounded random variables by betting, Journal of the Royal Statistical Society B 86
 (2024), 1-27, for means of a population and, without replacement, of a file; Ville's inequality for the error.
@@ -21,36 +21,36 @@ if TYPE_CHECKING:
     Array = ndarray[Any, Any]
 
 BETS = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-"""The share of what may be lost at once that each of the bets puts in."""
+"""Stake of each bet, as a share of the capital."""
 
-METHOD = "betting, at any time: what neither side rejects at half of alpha, in steps of .001"
+METHOD = "betting, at any time: the means that neither side rejects at half of alpha, in steps of .001"
 
 CELLS = 8192
-"""How many pairs of an observation and a mean are worked on together."""
+"""Most pairs of an observation and a mean in one computation."""
 
 WAITING = 4096
-"""How many observations may wait for somebody who asks for the interval: the decision needs one mean alone, which is a tenth of the work."""
+"""Most observations that wait until the interval is read: the decision needs one mean only, a tenth of the work."""
 
 TOGETHER = 64
-"""How many observations are multiplied up at most: a bet loses 95 % at once at most, and .05 ** 64 is still a number."""
+"""Most observations in one product: a bet loses at most 95 % at once, and .05 ** 64 is still a number."""
 
 SURE = 1e6
-"""The greatest logarithm of a capital that is kept: it has won anyway."""
+"""Greatest logarithm of a capital; above it the bet has won anyway."""
 
 TINY = 1e-12
-"""A mean this close to 0 leaves room for nothing else."""
+"""A mean this close to 0 counts as 0."""
 
 TOLERANCE = 1e-9
-"""A mean this close to a line counts as on it, as the gate has it."""
+"""A mean this close to a line counts as on the line, as in the gate."""
 
 Decision = Literal["above", "below"]
 
 
 class Bets:
-    """The capital of bets against each of *means*: that the true mean is higher (side 0), and that it is lower (side 1).
+    """Capital of bets against each of *means*: that the true mean is higher (side 0), and that it is lower (side 1).
 
-    *total* is the number of observations in the file, None for a population. *longest* is the size of the longest session where an
-    observation is one. *strict*: a mean is given up only where it is impossible, not where it is reached.
+    *total* is the number of observations in the file, None for a population. *longest* is the size of the longest session if an
+    observation is a session. *strict*: a mean is rejected only if it is impossible, not if it is reached.
     """
 
     def __init__(self, means: Array, total: int | None, longest: int, *, strict: bool) -> None:
@@ -62,10 +62,10 @@ class Bets:
         self._sums = np.zeros((2, len(means)))
 
     def take(self, sums: Array, sizes: Array, bar: float) -> Array:
-        """Take observations: *sums* of scores (what is missing is 0 in its first row, and 1 in the second), and their *sizes*.
+        """Take observations: *sums* of scores (a missing score is 0 in the first row and 1 in the second), and their *sizes*.
 
-        :return: by side and mean, after how many of all observations the side has won: its capital has reached *bar*, a logarithm, or
-            nothing else is possible; -1 for not yet.
+        :return: by side and mean, the number of observations (of all so far) after which the side won, or -1 if it did not. A side wins if its
+            capital reaches *bar*, a logarithm, or if every other outcome is impossible.
         """
         import numpy as np
 
@@ -73,11 +73,13 @@ class Bets:
         if self._longest > 1:
             values = (1 + (values - sizes[:, None] * self.means) / self._longest) / 2
         nulls, won = self._nulls(values)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # of what has won anyway
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # in bets that have won anyway
             grown = np.cumprod(_factors(values, nulls), axis=1)
             highest = self._capital.max(axis=-1, keepdims=True)
             capital = grown * np.exp(self._capital - highest)[:, None]
-            capital[np.isnan(capital)] = 0  # all that was lost already; one that had most has won without end
+            capital[np.isnan(capital)] = (
+                0  # 0 times infinity: this bet was lost before, and the best bet has won without bound
+            )
             means = capital.mean(axis=-1)
             won[:, 1:] |= np.log(means) + highest[:, None, :, 0] >= bar
             self._capital = np.minimum(self._capital + np.log(grown[:, -1]), SURE)
@@ -87,12 +89,12 @@ class Bets:
         return first
 
     def keep(self, which: Array) -> None:
-        """Go on with the means that *which* says alone."""
+        """Drop all means except the selection *which*."""
         self.means = self.means[which]
         self._capital, self._sums = self._capital[:, which], self._sums[:, which]
 
     def _nulls(self, values: Array) -> tuple[Array, Array]:
-        """What each mean says that the next observation is on average, before each of *values*, and which side is sure to be right then."""
+        """Return the mean of the next observation under each null, before each of *values*, and which side is sure to be right then."""
         import numpy as np
 
         null = self.means if self._longest == 1 else np.full(len(self.means), 0.5)
@@ -107,14 +109,14 @@ class Bets:
 
 
 def _factors(values: Array, nulls: Array) -> Array:
-    """What each bet makes of its capital at each of *values*, whose mean would be one of *nulls*, by side.
+    """Return the factor by which each bet multiplies its capital at each of *values*, if the mean were one of *nulls*, by side.
 
-    A bet whose opponent says 0, or 1, has won all there is as soon as a value is another.
+    A bet against a null mean of 0 (or 1) wins without bound at the first value that differs.
     """
     import numpy as np
 
     means = np.stack([nulls[0], 1 - nulls[1]])
-    gains = np.stack([values[0], 1 - values[1]]) - means  # both sides bet that something is more than its mean
+    gains = np.stack([values[0], 1 - values[1]]) - means  # each side bets that its value exceeds its mean
     possible = means > TINY
     factors: Array = 1 + np.where(possible, gains / np.where(possible, means, 1), 0)[..., None] * np.array(BETS)
     surprise = ~possible & (means > -TINY) & (gains > TINY)
@@ -124,12 +126,12 @@ def _factors(values: Array, nulls: Array) -> Array:
 
 
 class BettingTest:
-    """Tests the mean of scores against *at*, whenever it is looked at; its errors are at most *alpha* on each side.
+    """Test of a mean against *at*, valid at any time; its error rate is at most *alpha* on each side.
 
-    :param at: the line, between 0 and 1; where *paired*, the difference, between -1 and 1.
-    :param alpha: the probability of a wrong decision ``above`` where the mean is not, and likewise of ``below``.
-    :param total: of how many observations there are the mean is meant; None is the mean of the population that they come from.
-    :param longest: how many scores the longest session has; above 1, an observation is a session.
+    :param at: the line, between 0 and 1; if *paired*, the difference, between -1 and 1.
+    :param alpha: the probability of a wrong decision ``above``, and likewise of a wrong ``below``.
+    :param total: the number of observations in the finite set whose mean is tested; None tests the mean of the population behind the scores.
+    :param longest: the number of scores in the longest session; above 1, an observation is a session.
     :param paired: scores are differences in [-1, 1].
     """
 
@@ -144,7 +146,7 @@ class BettingTest:
             or longest < 1
             or (total is not None and total < 1)
         ):
-            raise ValueError(f"no test has at {at}, alpha {alpha}, total {total} and longest {longest}")
+            raise ValueError(f"invalid test: at {at}, alpha {alpha}, total {total}, longest {longest}")
         self.at, self.alpha, self.total = at, alpha, total
         self.n, self.decision, self._paired = 0, None, paired
         self._longest, self._bar = longest, -math.log(alpha)
@@ -158,7 +160,7 @@ class BettingTest:
     decision: Decision | None
 
     def observe(self, score: float | None) -> Decision | None:
-        """Take the score of one subject, None where it has none, and say what is decided by now. After a decision nothing changes.
+        """Take the score of one subject (None for a missing score) and return the decision so far. After a decision nothing changes.
 
         :raises ValueError: for a score outside [0, 1], or a difference outside [-1, 1].
         """
@@ -171,7 +173,7 @@ class BettingTest:
         return self.decision
 
     def observe_all(self, scores: Iterable[float | None]) -> Decision | None:
-        """Take many scores, each of a subject of its own, one by one, which is quicker than :meth:`observe`."""
+        """Take many scores one by one, each of a separate subject; faster than :meth:`observe`."""
         together = [self._observation([score]) for score in scores]
         for start in range(0, len(together), TOGETHER):
             if self.decision is None:
@@ -183,9 +185,9 @@ class BettingTest:
         if wrong := [score for score in scores if score is not None and not least <= score <= 1]:
             raise ValueError(f"the score {wrong[0]!r} is not between {least:g} and 1")
         if not 0 < len(scores) <= self._longest:
-            raise ValueError(f"a session has {len(scores)} scores, the longest was said to have {self._longest}")
-        known = [(score + 1) / 2 if self._paired else score for score in scores if score is not None]
-        return math.fsum(known), math.fsum(known) + len(scores) - len(known), len(scores)
+            raise ValueError(f"a session has {len(scores)} scores, expected 1 to {self._longest}")
+        values = [(score + 1) / 2 if self._paired else score for score in scores if score is not None]
+        return math.fsum(values), math.fsum(values) + len(scores) - len(values), len(scores)
 
     def _take(self, observations: list[tuple[float, float, int]]) -> None:
         import numpy as np
@@ -207,20 +209,20 @@ class BettingTest:
             self._narrow()
 
     def _narrow(self) -> None:
-        """Give up the means that the observations which wait for it leave no room for."""
+        """Drop the means that the waiting observations reject."""
         import numpy as np
 
         while self._waiting:
-            some = max(1, min(TOGETHER, CELLS // len(self._grid.means)))
-            low, high, sizes = np.array(self._waiting[:some], dtype=float).T
-            del self._waiting[:some]
+            count = max(1, min(TOGETHER, CELLS // len(self._grid.means)))
+            low, high, sizes = np.array(self._waiting[:count], dtype=float).T
+            del self._waiting[:count]
             lost = self._grid.take(np.stack([low, high]), sizes, math.log(2 / self.alpha))
-            stands: Array = np.all(lost < 0, axis=0)
-            if stands.any():  # between two steps there may be none left: then the last ones stand
-                self._grid.keep(stands)
+            is_possible: Array = np.all(lost < 0, axis=0)
+            if is_possible.any():  # the true mean may lie between two steps of the grid: then the last means remain
+                self._grid.keep(is_possible)
 
     def interval(self) -> tuple[float, float]:
-        """From the lowest to the highest mean that is not ruled out, at 1 - alpha for both sides together."""
+        """Return the lowest and the highest mean that is not rejected, at 1 - alpha for both sides together."""
         self._narrow()
         if self.total == self.n and self._scores:
             low, high = self._low / self._scores, self._high / self._scores
@@ -229,7 +231,7 @@ class BettingTest:
         return (2 * low - 1, 2 * high - 1) if self._paired else (low, high)
 
     def document(self) -> dict[str, object]:
-        """What is known by now, as JSON data; *n* and *of* count observations: sessions, where an observation is one."""
+        """Return the state of the test as JSON data; *n* and *of* count observations, which are sessions if sessions were observed."""
         low, high = self.interval()
-        told: dict[str, object] = {"decision": self.decision, "n": self.n, "of": self.total, "low": low, "high": high}
-        return told | {"alpha": self.alpha}
+        state: dict[str, object] = {"decision": self.decision, "n": self.n, "of": self.total, "low": low, "high": high}
+        return state | {"alpha": self.alpha}

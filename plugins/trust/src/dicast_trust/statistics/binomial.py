@@ -1,4 +1,4 @@
-"""What counts of errors say about a rate: exact tests and bounds, for independent labels and for sessions."""
+"""Exact binomial tests and bounds of an error rate, for independent labels and for labels grouped by session."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Z = 1.959963984540054
 
 
 def least_labels(risk: float, alpha: float) -> int:
-    """The least number of labels with which a test can pass at all: without an error, ``(1 - risk)^n <= alpha``."""
+    """Return the least number of labels with which a test can pass, which it does without any error: ``(1 - risk)^n <= alpha``."""
     return max(1, math.ceil(math.log(alpha) / math.log(1 - risk)))
 
 
 def passes(errors: Numbers | int, n: Numbers | int, risk: float, alpha: float) -> Any:
-    """Whether ``P(Bin(n, risk) <= errors) <= alpha``: so few errors are improbable at an error rate of *risk* or more.
+    """Return whether ``P(Bin(n, risk) <= errors) <= alpha``: at an error rate of *risk* or more, so few errors are improbable.
 
-    The exact binomial test. It passes exactly where :func:`upper` is at most *risk*.
+    The exact binomial test. It passes exactly if :func:`upper` is at most *risk*.
     """
     from scipy.special import bdtr  # type: ignore[import-untyped]  # no types; heavy
 
@@ -31,7 +31,7 @@ def passes(errors: Numbers | int, n: Numbers | int, risk: float, alpha: float) -
 
 
 def upper(errors: Numbers | float, n: Numbers | float, alpha: float) -> Any:
-    """The upper bound of an error rate at the one-sided level 1 - *alpha*, after *errors* of *n*; 1 where all are errors.
+    """Return the upper bound of an error rate at the one-sided level 1 - *alpha*, after *errors* of *n*; 1 if all are errors.
 
     Clopper and Pearson (1934): the ``1 - alpha`` quantile of Beta(errors + 1, n - errors). *errors* and *n* need not be whole.
     """
@@ -45,25 +45,25 @@ def upper(errors: Numbers | float, n: Numbers | float, alpha: float) -> Any:
 
 
 def most_errors(n: int, risk: float, alpha: float) -> int | None:
-    """The most errors of *n* labels with which :func:`passes` holds; None where it never does."""
+    """Return the greatest number of errors of *n* labels with which :func:`passes` holds, or None if it never holds."""
     from scipy.special import bdtr
 
-    found = None
+    most = None
     for errors in range(n + 1):
         if bdtr(errors, n, risk) > alpha:
             break
-        found = errors
-    return found
+        most = errors
+    return most
 
 
 def clustered_upper(errors: Sequence[int] | Numbers, sessions: Sequence[int] | Numbers, alpha: float) -> float | None:
-    """The upper bound of an error rate where labels of one session resemble each other; None below 2 sessions.
+    """Return the upper bound of an error rate if labels of one session resemble each other; None below 2 sessions.
 
-    :param errors: of each label, 1 for an error and 0 for none.
-    :param sessions: of each label, the number of its session, from 0.
+    :param errors: 1 for an error and 0 for none, for each label.
+    :param sessions: the number of the session, from 0, for each label.
 
-    Korn and Graubard (1998): Clopper-Pearson at the number of labels that independent ones would need to say as much, with the
-    design effect of the sessions (never below 1) and the degrees of freedom that so few sessions leave.
+    Korn and Graubard (1998): the Clopper-Pearson bound at the effective sample size, which is the number of independent labels with the same
+    information. It uses the design effect of the sessions (at least 1) and the degrees of freedom of the number of sessions.
     """
     import numpy as np
     from scipy.special import stdtrit
@@ -84,7 +84,7 @@ def clustered_upper(errors: Sequence[int] | Numbers, sessions: Sequence[int] | N
 
 
 def wilson(successes: float, n: int, z: float = Z) -> tuple[float, float] | None:
-    """The interval of Wilson (1927) for a share, at 95 % where *z* is not given; None where there is nothing to count."""
+    """Return the interval of Wilson (1927) for a share, at 95 % by default; None if *n* is 0."""
     if n == 0:
         return None
     p, centre = successes / n, 1 + z * z / n

@@ -1,6 +1,6 @@
 """Agreement of a judge with labels beyond chance: kappa, AC1, alpha, balanced accuracy, AUC.
 
-A table counts subjects by the class of the label (rows) and of the judge's verdict (columns). The classes are pass and fail; of pairwise judges
+A table counts subjects by the class of the label (rows) and of the judge's verdict (columns). The classes are pass and fail; for pairwise judges
 win, tie and loss.
 """
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 RESAMPLES = 2_000
 _BATCH = 200
-"""So many resamples are drawn at once, so that memory does not grow with the sessions."""
+"""Resamples drawn at once: a bound of memory."""
 
 _ENOUGH = 0.75
-"""The share of resamples that has to have the figure for there to be an interval."""
+"""Least share of resamples with a defined figure for an interval."""
 
 Ends = tuple[float, float]
 
@@ -43,20 +43,20 @@ def tables(judged: Sequence[int], gold: Sequence[int], sessions: Sequence[object
 
 
 def kappa(table: Any) -> Any:
-    """Cohen's kappa (1960); NaN where chance alone would make both agree always. *table* may hold several."""
+    """Return Cohen's kappa (1960); NaN if chance alone would always agree. *table* may hold several tables."""
     cells, n, agreed = _cells(table)
     return _beyond(agreed / n, (cells.sum(-1) * cells.sum(-2)).sum(-1) / n**2)
 
 
 def ac1(table: Any) -> Any:
-    """Gwet's AC1 (British Journal of Mathematical and Statistical Psychology 61, 2008, 29-48): chance by the mean shares of the classes."""
+    """Return Gwet's AC1 (British Journal of Mathematical and Statistical Psychology 61, 2008, 29-48): chance by the mean shares of the classes."""
     cells, n, agreed = _cells(table)
     shares = (cells.sum(-1) + cells.sum(-2)) / (2 * n[..., None])
     return _beyond(agreed / n, (shares * (1 - shares)).sum(-1) / (cells.shape[-1] - 1))
 
 
 def alpha(table: Any) -> Any:
-    """Krippendorff's alpha for nominal data (Content Analysis, 2004, chapter 11); NaN where all values are equal."""
+    """Return Krippendorff's alpha for nominal data (Content Analysis, 2004, chapter 11); NaN if all values are equal."""
     import numpy as np
 
     cells, n, agreed = _cells(table)
@@ -67,7 +67,7 @@ def alpha(table: Any) -> Any:
 
 
 def _cells(table: Any) -> tuple[Any, Any, Any]:
-    """Return the counts, their sum, and the sum of those on the diagonal."""
+    """Return the counts, their sum, and the sum of the diagonal."""
     import numpy as np
 
     cells = np.asarray(table, float)
@@ -82,10 +82,10 @@ def _beyond(observed: Any, chance: Any) -> Any:
 
 
 def resampled(by_session: Numbers, figure: Callable[[Any], Any], seed: int = 0) -> tuple[float | None, Ends | None]:
-    """The *figure* of the whole table, and its 95 % interval by resampling sessions.
+    """Return the *figure* of the whole table, and its 95 % interval by resampling sessions.
 
-    The interval is ``tanh(atanh k ± z sd / (1 - k²))`` with the standard deviation of :data:`RESAMPLES` resamples. At 1 and -1 it has no width where
-    all resamples agree. None where the figure, or that of a quarter of the resamples, is not defined.
+    The interval is ``tanh(atanh k ± z sd / (1 - k²))`` with the standard deviation of :data:`RESAMPLES` resamples. At 1 and -1 it has no width if
+    all resamples agree. None if the figure is not defined for the table, or for a quarter of the resamples.
     """
     import numpy as np
 
@@ -93,15 +93,15 @@ def resampled(by_session: Numbers, figure: Callable[[Any], Any], seed: int = 0) 
     if np.isnan(value):
         return None, None
     draw, count = np.random.default_rng(seed), len(by_session)
-    again = [
+    batches = [
         figure(np.tensordot(draw.multinomial(count, np.full(count, 1 / count), _BATCH), by_session, 1))
         for _ in range(RESAMPLES // _BATCH)
     ]
-    found = np.concatenate(again)
-    found = found[~np.isnan(found)]
-    if count < 2 or len(found) < _ENOUGH * RESAMPLES:
+    figures = np.concatenate(batches)
+    figures = figures[~np.isnan(figures)]
+    if count < 2 or len(figures) < _ENOUGH * RESAMPLES:
         return value, None
-    spread = float(found.std(ddof=1))
+    spread = float(figures.std(ddof=1))
     if abs(value) >= 1:
         return value, (value, value) if not spread else None
     reach = Z * spread / (1 - value**2)
@@ -109,10 +109,10 @@ def resampled(by_session: Numbers, figure: Callable[[Any], Any], seed: int = 0) 
 
 
 def balanced(table: Numbers) -> tuple[float | None, Ends | None]:
-    """Return the mean of sensitivity and specificity, with the interval that MOVER makes of the Wilson interval of each.
+    """Return the mean of sensitivity and specificity, with the MOVER interval built from the Wilson interval of each.
 
-    They are the shares of the first and of the last class of labels that the judge puts into the same class; labels that are ties count in neither.
-    G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008), 1693-1702. None where labels have one class only.
+    Sensitivity and specificity are the shares of the first and of the last class of labels that the judge puts into the same class; labels that are ties count in neither.
+    G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008), 1693-1702. None if labels have one class only.
     """
     (a, n), (d, m) = ((float(table[at][at]), float(table[at].sum())) for at in (0, -1))
     both = (a, wilson(a, int(n))), (d, wilson(d, int(m)))
@@ -126,9 +126,9 @@ def balanced(table: Numbers) -> tuple[float | None, Ends | None]:
 
 
 def auc(scores: Sequence[float], gold: Sequence[bool]) -> tuple[float | None, Ends | None]:
-    """How often a good subject scores above a bad one, ties by half, with DeLong's interval on the scale of log odds (Biometrics 44, 1988, 837-845).
+    """Return how often a good subject scores above a bad one, ties by half, with DeLong's interval on the scale of log odds (Biometrics 44, 1988, 837-845).
 
-    None where labels have one class only; no interval at 0 and 1, and where a class has a single label.
+    None if labels have one class only; no interval at 0 and 1, or if a class has a single label.
     """
     import numpy as np
 
@@ -137,9 +137,9 @@ def auc(scores: Sequence[float], gold: Sequence[bool]) -> tuple[float | None, En
     if not len(ours) or not len(theirs):
         return None, None
 
-    def above(of: Numbers, others: Numbers) -> Numbers:
-        """The share of *others* below each *of*, ties by half."""
-        return (np.searchsorted(others, of, "left") + np.searchsorted(others, of, "right")) / (2 * len(others))
+    def above(values: Numbers, rivals: Numbers) -> Numbers:
+        """Return the share of *rivals* below each of *values*, ties by half."""
+        return (np.searchsorted(rivals, values, "left") + np.searchsorted(rivals, values, "right")) / (2 * len(rivals))
 
     wins, losses = above(ours, theirs), 1 - above(theirs, ours)
     value = float(wins.mean())
@@ -152,10 +152,10 @@ def auc(scores: Sequence[float], gold: Sequence[bool]) -> tuple[float | None, En
 
 
 def newcombe(ours: tuple[int, int], theirs: tuple[int, int]) -> tuple[float, Ends] | None:
-    """The difference of two shares, each ``(successes, n)``, with R. G. Newcombe's interval (Statistics in Medicine 17, 1998, 873-890, method 10)."""
-    one, other = wilson(*ours), wilson(*theirs)
-    if one is None or other is None:
+    """Return the difference of two shares, each ``(successes, n)``, with R. G. Newcombe's interval (Statistics in Medicine 17, 1998, 873-890, method 10)."""
+    first, second = wilson(*ours), wilson(*theirs)
+    if first is None or second is None:
         return None
     p, q = ours[0] / ours[1], theirs[0] / theirs[1]
-    low = p - q - sqrt((p - one[0]) ** 2 + (other[1] - q) ** 2)
-    return p - q, (low, p - q + sqrt((one[1] - p) ** 2 + (q - other[0]) ** 2))
+    low = p - q - sqrt((p - first[0]) ** 2 + (second[1] - q) ** 2)
+    return p - q, (low, p - q + sqrt((first[1] - p) ** 2 + (q - second[0]) ** 2))

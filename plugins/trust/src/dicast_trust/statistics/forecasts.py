@@ -1,4 +1,4 @@
-"""Whether probabilities come true: Brier score and skill, Cox's slope and intercept, the expected calibration error."""
+"""Calibration of probabilities: Brier score and skill, Cox's slope and intercept, the expected calibration error."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FIELDS = ("n", "base_rate", "brier", "skill", "slope", "intercept", "ece", "ece_
 
 
 def calibration(chances: Numbers, outcomes: Numbers, seed: int = 0) -> tuple[dict[str, Any], dict[str, str]]:
-    """How well *chances* in [0, 1] foretell *outcomes*, which are 0, 1 or between; and why a figure is null.
+    """Return the figures that compare *chances* in [0, 1] with *outcomes* in [0, 1], and the reason of each figure that is null.
 
-    - ``brier`` (G. W. Brier, 1950) is the mean squared error, ``skill`` 1 less its ratio to that of always saying the base rate.
-    - ``slope`` and ``intercept``: those of the logistic regression of outcomes on the log odds of the chances (D. R. Cox, Biometrika 45, 1958, 562-565); 1 and 0
-      where they come true. A chance of 0 or 1 has no log odds: it stands for half a case in *n* + 1.
-    - ``ece``: the mean difference of chance and outcome in 10 bins of equal counts. A judge that is calibrated has one too: ``ece_calibrated`` is what it stays below in 95 %
-      of simulations.
+    - ``brier`` (G. W. Brier, 1950) is the mean squared error. ``skill`` is 1 less its ratio to the error of a constant forecast of the base rate.
+    - ``slope`` and ``intercept`` are the coefficients of the logistic regression of outcomes on the log odds of the chances (D. R. Cox, Biometrika 45, 1958, 562-565):
+      1 and 0 if the chances are calibrated. A chance of 0 or 1 has no log odds: it counts as half a case in *n* + 1.
+    - ``ece`` is the mean difference of chance and outcome in 10 bins of equal counts. A calibrated judge has one too: in 95 % of simulations it stays
+      below ``ece_calibrated``.
     """
     import numpy as np
 
@@ -38,17 +38,17 @@ def calibration(chances: Numbers, outcomes: Numbers, seed: int = 0) -> tuple[dic
     drawn = np.random.default_rng(seed).random((SIMULATIONS, n)) < chances if n <= 10_000 else None
     if drawn is not None:
         figures["ece_calibrated"] = float(np.quantile(_ece(chances, drawn.astype(float), bins), 0.95))
-    reasons = {} if spread else {"skill": "all outcomes are alike: the base rate makes no error"}
+    reasons = {} if spread else {"skill": "all outcomes are equal: the base rate makes no error"}
     if drawn is None:
-        reasons["ece_calibrated"] = "more than 10,000 labels are not simulated: the error is what it is"
-    found = _cox(chances, outcomes) if spread else None
-    if found is None:
-        return figures, {**reasons, "slope": "the chances are all alike, or tell the outcomes apart without an error"}
-    return {**figures, "intercept": found[0], "slope": found[1]}, reasons
+        reasons["ece_calibrated"] = "not simulated above 10,000 labels"
+    line = _cox(chances, outcomes) if spread else None
+    if line is None:
+        return figures, {**reasons, "slope": "all chances are equal, or they separate the outcomes without an error"}
+    return {**figures, "intercept": line[0], "slope": line[1]}, reasons
 
 
 def _bins(chances: Numbers) -> Numbers:
-    """The bin of each chance: ten of equal counts, in the order of the chances."""
+    """Return the bin of each chance: ten bins of equal counts, in the order of the chances."""
     import numpy as np
 
     places = np.empty(len(chances), np.intp)
@@ -57,7 +57,7 @@ def _bins(chances: Numbers) -> Numbers:
 
 
 def _ece(chances: Numbers, outcomes: Numbers, bins: Numbers) -> Any:
-    """The error of each row of *outcomes*."""
+    """Return the expected calibration error of each row of *outcomes*."""
     import numpy as np
 
     marks = (bins[:, None] == np.arange(int(bins.max()) + 1)).astype(float)
@@ -65,7 +65,7 @@ def _ece(chances: Numbers, outcomes: Numbers, bins: Numbers) -> Any:
 
 
 def _cox(chances: Numbers, outcomes: Numbers) -> tuple[float, float] | None:
-    """Intercept and slope; None where there is no likeliest pair."""
+    """Return intercept and slope, or None if the likelihood has no maximum."""
     import numpy as np
     from scipy.special import logit as log_odds  # type: ignore[import-untyped]  # no types
 
@@ -74,5 +74,5 @@ def _cox(chances: Numbers, outcomes: Numbers) -> tuple[float, float] | None:
     edge = 0.5 / (len(chances) + 1)
     inside = np.where(chances <= 0, edge, np.where(chances >= 1, 1 - edge, chances))
     odds = log_odds(inside)
-    found = logit(np.column_stack([np.ones(len(odds)), odds]), outcomes, range(len(odds)))
-    return None if found is None else (float(found.coefficients[0]), float(found.coefficients[1]))
+    regression = logit(np.column_stack([np.ones(len(odds)), odds]), outcomes, range(len(odds)))
+    return None if regression is None else (float(regression.coefficients[0]), float(regression.coefficients[1]))

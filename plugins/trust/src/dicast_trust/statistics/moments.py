@@ -1,4 +1,4 @@
-"""Means and sums of squares of what passes by, without keeping it."""
+"""Running means and sums of squares of pairs, without storing the pairs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import attrs
 
 @attrs.define
 class Moments:
-    """The means of pairs (x, y), and the sums of squares and of products about them.
+    """Means of pairs (x, y), with the sums of squares and of products about them.
 
-    B. P. Welford, Technometrics 4 (1962), 419-420: what does not vary has a sum of squares of exactly 0. *times* weighs a pair.
+    B. P. Welford, Technometrics 4 (1962), 419-420: a constant has a sum of squares of exactly 0. *times* weighs a pair.
     """
 
     count: float = 0
@@ -20,7 +20,7 @@ class Moments:
     xy: float = 0.0
 
     def add(self, x: float, y: float = 0.0, times: float = 1) -> None:
-        """Take a pair into account."""
+        """Add a pair."""
         self.count += times
         share = times / self.count
         dx, dy = x - self.x, y - self.y
@@ -31,9 +31,9 @@ class Moments:
         self.xy += times * dx * (y - self.y)
 
     def slope(self) -> float:
-        """The regression of y on x; 0 where x does not vary."""
+        """Return the slope of the regression of y on x; 0 if x does not vary."""
         return self.xy / self.xx if self.xx > 0 else 0.0
 
     def residual_squares(self, slope: float) -> float:
-        """The sum of squares of ``y - slope * x`` about its mean."""
+        """Return the sum of squares of ``y - slope * x`` about its mean."""
         return max(0.0, self.yy - 2 * slope * self.xy + slope * slope * self.xx)

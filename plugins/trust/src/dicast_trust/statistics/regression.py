@@ -1,4 +1,4 @@
-"""Regressions with standard errors that know which rows belong together."""
+"""Logistic and linear regression with standard errors by cluster, and adjustment of p-values."""
 
 from __future__ import annotations
 
@@ -14,61 +14,62 @@ if TYPE_CHECKING:
     Numbers = NDArray[Any]
 
 _STEPS, _CLOSE, _FARTHEST = 50, 1e-10, 30.0
-"""How many steps Newton's method takes, what is no step any more, and from which coefficient on there is no likeliest one."""
+"""Most steps of Newton's method, the step size at which it has converged, and the coefficient above which no likeliest fit exists."""
 
 
 @attrs.frozen
 class Fit:
-    """A fitted regression: its *coefficients*, and the *errors* of these by cluster."""
+    """Fitted regression: its *coefficients*, and their standard *errors* by cluster."""
 
     coefficients: Numbers
     errors: Numbers
 
     def z(self, place: int) -> float | None:
-        """A coefficient over its standard error; None where the error is 0."""
+        """Return a coefficient divided by its standard error; None if the error is 0."""
         error = float(self.errors[place])
         return float(self.coefficients[place]) / error if error else None
 
 
 def logit(design: Numbers, outcomes: Numbers, clusters: Sequence[object]) -> Fit | None:
-    """The logistic regression of *outcomes* in [0, 1] on the columns of *design*.
+    """Return the logistic regression of *outcomes* in [0, 1] on the columns of *design*.
 
-    Standard errors by cluster are those of ``statsmodels.Logit`` (K.-Y. Liang and S. L. Zeger, Biometrika 73, 1986, 13-22), corrected by G/(G-1) (N-1)/(N-K). None
-    where there is no likeliest fit: columns that depend on each other, too few clusters, or outcomes that the columns tell apart without an error.
+    Standard errors by cluster equal ``statsmodels.Logit`` (K.-Y. Liang and S. L. Zeger, Biometrika 73, 1986, 13-22), corrected by G/(G-1) (N-1)/(N-K).
+
+    :return: None if there is no likeliest fit: columns depend on each other, clusters are too few, or the columns separate the outcomes without an error.
     """
     import numpy as np
     from scipy.special import expit  # type: ignore[import-untyped]  # no types
 
     if not _identified(design, clusters):
         return None
-    found = np.zeros(design.shape[1])
+    coefficients = np.zeros(design.shape[1])
     for _ in range(_STEPS):
-        chances = expit(design @ found)
+        chances = expit(design @ coefficients)
         information = design.T @ (design * (chances * (1 - chances))[:, None])
         if np.linalg.cond(information) > 1e12:
             return None
         step = np.linalg.solve(information, design.T @ (outcomes - chances))
-        found += step
-        if abs(found).max() > _FARTHEST:
+        coefficients += step
+        if abs(coefficients).max() > _FARTHEST:
             return None
         if abs(step).max() < _CLOSE:
             break
     else:
         return None
-    chances = expit(design @ found)
+    chances = expit(design @ coefficients)
     bread = np.linalg.inv(design.T @ (design * (chances * (1 - chances))[:, None]))
-    return Fit(found, _errors(bread, design * (outcomes - chances)[:, None], clusters))
+    return Fit(coefficients, _errors(bread, design * (outcomes - chances)[:, None], clusters))
 
 
 def linear(design: Numbers, outcomes: Numbers, clusters: Sequence[object]) -> Fit | None:
-    """The least squares of *outcomes* on the columns of *design*, with errors by cluster as in :func:`logit`; None where it is not defined."""
+    """Return the least squares fit of *outcomes* on the columns of *design*, with errors by cluster as in :func:`logit`; None if it is not defined."""
     import numpy as np
 
     if not _identified(design, clusters):
         return None
     bread = np.linalg.inv(design.T @ design)
-    found = bread @ design.T @ outcomes
-    return Fit(found, _errors(bread, design * (outcomes - design @ found)[:, None], clusters))
+    coefficients = bread @ design.T @ outcomes
+    return Fit(coefficients, _errors(bread, design * (outcomes - design @ coefficients)[:, None], clusters))
 
 
 def _identified(design: Numbers, clusters: Sequence[object]) -> bool:
@@ -79,7 +80,7 @@ def _identified(design: Numbers, clusters: Sequence[object]) -> bool:
 
 
 def _errors(bread: Numbers, slopes: Numbers, clusters: Sequence[object]) -> Numbers:
-    """The standard errors, of the slope of each row and the inverse of the information."""
+    """Return the standard errors, from the slope of each row and the inverse of the information."""
     import numpy as np
 
     names = {name: place for place, name in enumerate(dict.fromkeys(clusters))}
@@ -87,21 +88,21 @@ def _errors(bread: Numbers, slopes: Numbers, clusters: Sequence[object]) -> Numb
     np.add.at(sums, [names[name] for name in clusters], slopes)
     rows, columns = slopes.shape
     correction = len(names) / (len(names) - 1) * (rows - 1) / (rows - columns)
-    found: Numbers = np.sqrt(np.maximum(np.diag(bread @ (sums.T @ sums) @ bread) * correction, 0))
-    return found
+    errors: Numbers = np.sqrt(np.maximum(np.diag(bread @ (sums.T @ sums) @ bread) * correction, 0))
+    return errors
 
 
 def p_value(z: float) -> float:
-    """The two-sided p of a standard normal *z*."""
+    """Return the two-sided p-value of a standard normal *z*."""
     from scipy.special import erfc
 
     return float(erfc(abs(z) / sqrt(2)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """*p_values* of tests that were made together, adjusted by S. Holm (Scandinavian Journal of Statistics 6(2), 1979, 65-70)."""
-    found, so_far = [0.0] * len(p_values), 0.0
+    """Return *p_values* of a family of tests, adjusted by S. Holm (Scandinavian Journal of Statistics 6(2), 1979, 65-70)."""
+    adjusted, so_far = [0.0] * len(p_values), 0.0
     for place, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         so_far = max(so_far, min(1.0, (len(p_values) - place) * p_values[index]))
-        found[index] = so_far
-    return found
+        adjusted[index] = so_far
+    return adjusted

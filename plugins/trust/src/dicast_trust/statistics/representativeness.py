@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 PERMUTATIONS = 9_999
 
 LEVEL = 0.01
-"""The labels count as not drawn from the ledger below this p-value."""
+"""Below this p-value the labels count as not drawn from the ledger."""
 
 
 @attrs.frozen
 class Difference:
     """Greatest difference, over the rungs, between the shares of labeled and of all subjects at or above a rung.
 
-    *p_value* is (1 + permutations with at least this difference) / (1 + permutations made).
+    *p_value* is (1 + permutations with at least this difference) / (1 + permutations).
     """
 
     greatest: float
@@ -31,7 +31,7 @@ class Difference:
 
     @property
     def is_significant(self) -> bool:
-        """Whether the labels were hardly drawn from these subjects."""
+        """Return whether the labels are unlikely to be a random draw from these subjects."""
         return self.p_value < LEVEL
 
     def document(self) -> dict[str, float]:
@@ -42,15 +42,15 @@ class Difference:
 def label_difference(
     signals: Numbers, is_labeled: Numbers, rungs: Sequence[float], groups: Sequence[str], seed: int
 ) -> Difference | None:
-    """Compare the signals of labeled subjects with those of all subjects of the ledger.
+    """Compare the signals of labeled subjects with the signals of all subjects of the ledger.
 
-    The p-value is of 9,999 permutations of which subjects are labeled, keyed by *seed*. Where a session has several labels whole sessions are
-    permuted, and as many subjects of each drawn session count as have labels, because subjects of one session resemble each other.
+    The p-value is from 9,999 permutations of the labels, keyed by *seed*. If a session has several labels, whole sessions are permuted, and each
+    drawn session counts with as many subjects as the replaced session has labels, because subjects of one session resemble each other.
 
     :param signals: one signal for each subject, labeled or not.
     :param is_labeled: whether each subject has a label.
-    :param groups: the session of each subject, or a name of its own.
-    :return: None where no subject, or every subject, has a label.
+    :param groups: the session of each subject, or a name unique to the subject.
+    :return: None if no subject, or every subject, has a label.
     """
     import numpy as np
 
@@ -78,8 +78,8 @@ def _differences(counts: Numbers, everyone: Numbers) -> Numbers:
     import numpy as np
 
     shares = counts.cumsum(1) / counts.sum(1, keepdims=True)
-    found: Numbers = np.abs(shares - everyone.cumsum() / everyone.sum()).max(1)
-    return found
+    greatest: Numbers = np.abs(shares - everyone.cumsum() / everyone.sum()).max(1)
+    return greatest
 
 
 def _session_permutations(
@@ -87,25 +87,25 @@ def _session_permutations(
 ) -> int:
     """Return the number of permutations of sessions with a difference of *greatest* at least.
 
-    Stops once the number alone decides that the p-value is not below :data:`LEVEL`; the count is then a lower bound.
+    Stops once the count proves that the p-value is at least :data:`LEVEL`; the count is then a lower bound.
     """
     import numpy as np
 
     order = np.argsort(members, kind="stable")
     sizes = np.bincount(members)
     starts = np.concatenate([[0], sizes.cumsum()[:-1]])
-    wanted = np.bincount(members[labeled], minlength=len(sizes))
-    wanted = wanted[wanted > 0]
+    sizes_labeled = np.bincount(members[labeled], minlength=len(sizes))
+    sizes_labeled = sizes_labeled[sizes_labeled > 0]
     enough, count = int(LEVEL * (1 + PERMUTATIONS)), 0
     for _ in range(PERMUTATIONS):
-        chosen = random.permutation(len(sizes))[: len(wanted)]
-        own = sizes[chosen]
-        slots = np.repeat(np.arange(len(chosen)), own)
-        firsts = np.concatenate([[0], own.cumsum()[:-1]])
+        chosen = random.permutation(len(sizes))[: len(sizes_labeled)]
+        counts = sizes[chosen]
+        slots = np.repeat(np.arange(len(chosen)), counts)
+        firsts = np.concatenate([[0], counts.cumsum()[:-1]])
         subjects = order[starts[chosen][slots] + np.arange(len(slots)) - firsts[slots]]
         shuffled = np.lexsort((random.random(len(slots)), slots))
         rank = np.arange(len(slots)) - firsts[slots]
-        drawn = np.bincount(bins[subjects[shuffled[rank < wanted[slots]]]], minlength=len(everyone))
+        drawn = np.bincount(bins[subjects[shuffled[rank < sizes_labeled[slots]]]], minlength=len(everyone))
         count += bool(_differences(drawn[None, :], everyone)[0] >= greatest - 1e-12)
         if count >= enough:
             break

@@ -1,7 +1,7 @@
-"""What each of several changes has to do with a difference, where some combinations of them were judged.
+"""Shapley values: the part of each of several changes in a difference, from the combinations of changes that were judged.
 
-Every combination of swapped factors is a cell with a mean score. The Shapley value of a factor (L. S. Shapley, "A value for n-person games", 1953) is the mean of what swapping it
-changes, over all orders in which the factors may be swapped one after the other. The values of all factors add up to the whole difference.
+Every combination of swapped factors is a cell with a mean score. The Shapley value of a factor (L. S. Shapley, "A value for n-person games", 1953) is the mean effect of
+swapping it, over all orders in which the factors may be swapped one after the other. The values of all factors add up to the whole difference.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ RESAMPLES = 2_000
 _BATCH = 200
 
 Cell = frozenset[str]
-"""The factors that are swapped in it."""
+"""Swapped factors."""
 
 
 @attrs.frozen
 class Share:
-    """What a factor changes: the mean over subjects, with its 95 % interval by resampling subjects.
+    """Effect of a factor: the mean over subjects, with its 95 % interval by resampling subjects.
 
-    *value* is None where no two cells differ in this factor alone. *pairs* is how many do, *of* how many there could be; it is *exact* where all do.
+    *pairs* is the number of pairs of cells that differ in this factor alone, *of* the number of possible pairs. *value* is None without a pair.
     """
 
     value: float | None
@@ -40,40 +40,40 @@ class Share:
 
     @property
     def exact(self) -> bool:
-        """Whether every order of swaps is known."""
+        """Return whether every order of swaps is known."""
         return self.pairs == self.of
 
 
 def every_cell(factors: Sequence[str]) -> list[Cell]:
-    """All combinations, those of few swaps first."""
+    """Return all combinations of *factors*, in ascending order of size."""
     return [frozenset(chosen) for size in range(len(factors) + 1) for chosen in combinations(factors, size)]
 
 
 def shares(factors: Sequence[str], cells: Mapping[Cell, Numbers], seed: int = 0) -> dict[str, Share]:
-    """The share of each of *factors*, by the scores of the same subjects in the *cells* there are.
+    """Return the share of each of *factors*, by the scores of the same subjects in *cells*.
 
-    Where some pairs of cells are not there, those that are stand for them, with the same weights.
+    If some pairs of cells are missing, the present pairs replace them, with the same weights.
     """
     return {factor: _share(factor, factors, cells, seed) for factor in factors}
 
 
 def _share(factor: str, factors: Sequence[str], cells: Mapping[Cell, Numbers], seed: int) -> Share:
-    others = [one for one in factors if one != factor]
-    pairs = [(cell, cell | {factor}) for cell in every_cell(others)]
-    known = [(before, after) for before, after in pairs if before in cells and after in cells]
-    if not known:
+    rest = [name for name in factors if name != factor]
+    pairs = [(cell, cell | {factor}) for cell in every_cell(rest)]
+    present = [(before, after) for before, after in pairs if before in cells and after in cells]
+    if not present:
         return Share(None, None, None, 0, len(pairs))
-    weights = [factorial(len(before)) * factorial(len(factors) - len(before) - 1) for before, _ in known]
+    weights = [factorial(len(before)) * factorial(len(factors) - len(before) - 1) for before, _ in present]
     changes: Any = sum(
         (cells[after] - cells[before]) * (weight / sum(weights))
-        for (before, after), weight in zip(known, weights, strict=True)
+        for (before, after), weight in zip(present, weights, strict=True)
     )
     low, high = interval(changes, seed)
-    return Share(float(changes.mean()), low, high, len(known), len(pairs))
+    return Share(float(changes.mean()), low, high, len(present), len(pairs))
 
 
 def interval(changes: Any, seed: int) -> tuple[float | None, float | None]:
-    """The 95 % interval of the mean of *changes*, a subject each, by the percentiles of resamples; None below two subjects."""
+    """Return the 95 % interval of the mean of *changes* (one value a subject) by the percentiles of resamples; None below two subjects."""
     import numpy as np
 
     count = len(changes)

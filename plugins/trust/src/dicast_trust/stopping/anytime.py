@@ -1,4 +1,4 @@
-"""``trust/anytime``: the run stops as soon as its mean is known to lie above a line, or below it."""
+"""``trust/anytime``: stop the run once its mean is decided to be above or below a line."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from dicast import ConfigError, Problem, Record, Results, RunContext, Sizes, Wit
 from ..statistics.betting import METHOD, BettingTest
 
 METRICS = "metrics"
-"""The label of all metrics together, which a record's score is of where it names no label."""
+"""Label of all metrics together, and of a record's score if the record names no label."""
 
 _LEFT = ("population", "file")
 
 
 @attrs.frozen
 class Anytime:
-    """Stops the run once its mean score is decided to lie above a line, or below it, however often that is looked at.
+    """Stop the run once its mean score is decided to be above or below a line, with an error rate that repeated looks do not raise.
 
-    A test by betting: a decision ``above`` is wrong in at most *alpha* of runs, and so is one ``below``. It holds for subjects in random
-    order, so the source needs ``shuffle: SEED``. Where subjects share a session, a whole session is one observation. A subject without a
+    A test by betting: a decision ``above`` is wrong in at most *alpha* of runs, and so is a decision ``below``. It holds for subjects in random
+    order, so the source needs ``shuffle: SEED``. If subjects share a session, a whole session is one observation. A subject without a
     score counts as 0 for ``above`` and as 1 for ``below``. The reason is ``{on, at, target, decision, n, of, low, high, alpha}``: the
-    decision after *n* of so many observations, and an interval for the mean that holds at any time as well.
+    decision after *n* of *of* observations, and an interval for the mean that holds at any time as well.
 
-    :param at: the line, between 0 and 1, exclusive; by default the gate's for this label (``min_score``, else ``max_score``). Where *paired*, the least
+    :param at: the line, between 0 and 1, exclusive; by default the line of the gate for this label (``min_score``, else ``max_score``). If *paired*, the least
         difference, between -1 and 1, by default 0.
-    :param on: the label of a metric, a judge or a criterion, ``metrics`` for all metrics together; by default that of the run's score.
-    :param alpha: how often a decision ``above`` may be wrong where the mean is below, and the other way around; between 0 and 1.
-    :param target: ``file`` is about the mean of the subjects in the source, and the whole file always decides; ``population`` about the mean of
-        where these come from. By default ``file``.
-    :param paired: the scores are differences from those of the same subjects in the run of the section ``baseline``.
+    :param on: the label of a metric, a judge or a criterion, ``metrics`` for all metrics together; by default the label of the run's score.
+    :param alpha: how often a decision ``above`` may be wrong if the mean is below, and the other way around; between 0 and 1.
+    :param target: ``file`` tests the mean of the subjects in the source, and the whole file always decides; ``population`` tests the mean of the
+        population that the subjects come from. By default ``file``.
+    :param paired: the scores are differences from the scores of the same subjects in the run of the section ``baseline``.
     """
 
     name = "anytime"
@@ -48,23 +48,23 @@ class Anytime:
     paired: bool = False
 
     def __attrs_post_init__(self) -> None:
-        least, what = (-1, "between -1 and 1") if self.paired else (0, "between 0 and 1")
+        least, bounds = (-1, "between -1 and 1") if self.paired else (0, "between 0 and 1")
         if self.at is not None and not least < self.at < 1:
-            raise ConfigError(Problem(f"invalid value for at, expected a number {what}", path="at", value=self.at))
+            raise ConfigError(Problem(f"invalid value for at, expected a number {bounds}", path="at", value=self.at))
 
     @property
     def label_options(self) -> Mapping[str, Sequence[str]]:
-        """The label that is watched, where one is named."""
+        """Return the option that names the watched label, if it is set."""
         return {} if self.on is None else {"on": (self.on,)}
 
     @property
     def needs_score(self) -> bool:
-        """Whether it watches the run's score."""
+        """Return whether the stop watches the run's score."""
         return self.on is None
 
     @property
     def needs_line(self) -> bool:
-        """Whether the gate has to say where the line is."""
+        """Return whether the gate has to provide the line."""
         return self.at is None and not self.paired
 
     def test(self, sizes: Sizes | None = None) -> BettingTest:
@@ -74,9 +74,7 @@ class Anytime:
         :raises ConfigError: where there is no line.
         """
         if self.needs_line:
-            raise ConfigError(
-                Problem("at is missing: the line that the mean is held against, such as at: 0.9", path="at")
-            )
+            raise ConfigError(Problem("at is missing: the line to compare the mean with, such as at: 0.9", path="at"))
         by_session = sizes is not None and sizes.longest > 1
         total = None
         if sizes is not None and self.target != "population":
@@ -88,14 +86,14 @@ class Anytime:
     async def open(self, run: RunContext) -> AsyncIterator[Watch]:
         """Begin with no score.
 
-        :raises ConfigError: where the subjects are in no random order, or there is nothing that pairs are made with.
+        :raises ConfigError: if the subjects are not in random order, or a paired stop has no baseline.
         """
-        on = self.on or METRICS  # the kernel has named it where the file has labels
+        on = self.on or METRICS  # the kernel has set it if the file has labels
         sizes = run.sizes(on)
         if run.shuffle is None or sizes is None:
             raise ConfigError(
                 Problem(
-                    "trust/anytime holds for rows in random order: add shuffle: SEED to the source's options",
+                    "trust/anytime needs rows in random order: add shuffle: SEED to the source's options",
                     path="source",
                 )
             )
@@ -108,16 +106,16 @@ class Anytime:
             logging.getLogger(__name__).warning("trust/anytime could not stop the run: no record has a score of %s", on)
 
     def _with_line(self, run: RunContext, on: str) -> Anytime:
-        """The same with the gate's line, where it has none of its own.
+        """Return these options with the gate's line, unless they have a line.
 
-        :raises ConfigError: where that is no line between 0 and 1.
+        :raises ConfigError: if the gate's line is not between 0 and 1.
         """
         line = run.gate_at(on) if self.needs_line else None
         return self if line is None else attrs.evolve(self, at=line)
 
 
 class Watch:
-    """Takes records in the order of the source; once there is a reason to stop, it stays."""
+    """Observer of records in the order of the source; its first reason to stop is final."""
 
     observes_failures = True
 
@@ -130,7 +128,7 @@ class Watch:
         self._reason: Mapping[str, object] | None = None
 
     def observe(self, record: Record) -> Mapping[str, object] | None:
-        """Take a record; why the run is to stop, or None."""
+        """Take a record; return why the run has to stop, or None."""
         if self._reason is not None or (self._sizes.kinds and record["subject_kind"] not in self._sizes.kinds):
             return self._reason
         self._seen += 1
@@ -144,11 +142,11 @@ class Watch:
         else:
             self._add(record["session_id"], value)
         if self._test.decision is not None:
-            self._reason = self._told()
+            self._reason = self._state()
         return self._reason
 
     def _add(self, session: str | None, value: float | None) -> None:
-        """Take a score of a session, whose subjects come together; it is an observation once all of them are there."""
+        """Take a score of a session, whose subjects come together; the session is observed after its last subject."""
         if self._waiting and (session is None or session != self._session):
             self._leave()
         self._session = session
@@ -160,31 +158,31 @@ class Watch:
         self._test.observe_session(self._waiting)
         self._waiting = []
 
-    def _told(self) -> dict[str, object]:
+    def _state(self) -> dict[str, object]:
         options = self._options
         target = _LEFT[self._test.total is not None]
         return {"on": options.on, "at": options.at or 0.0, "target": target, **self._test.document()}
 
     def interval(self) -> Mapping[str, object] | None:
-        """What is known of the mean by now; None where it is a difference that is watched."""
-        return None if self._options.paired else {**self._told(), "method": METHOD}
+        """Return the interval of the mean so far, or None if the stop watches a difference."""
+        return None if self._options.paired else {**self._state(), "method": METHOD}
 
 
 def score(record: Record, label: str) -> float | None:
-    """The score of *label* in *record*; None where it has none.
+    """Return the score of *label* in *record*, or None without a score.
 
-    :raises TypeError: where it is no number.
+    :raises TypeError: if the score is not a number.
     """
     metrics = record.get("metrics") or {}
     is_whole = label == record.get("scored_by", METRICS)
-    found = metrics.get("score") if is_whole else (metrics.get("scores") or {}).get(label)
-    if found is not None and (isinstance(found, bool) or not isinstance(found, int | float)):
-        raise TypeError(f"the score of {label} is {found!r:.100}, not a number")
-    return found
+    value = metrics.get("score") if is_whole else (metrics.get("scores") or {}).get(label)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise TypeError(f"the score of {label} is {value!r:.100}, not a number")
+    return value
 
 
 class Earlier:
-    """The scores of *label* in an earlier run, by subject, in a temporary file."""
+    """Scores of *label* in an earlier run, by subject, in a temporary file."""
 
     def __init__(self, label: str, results: Results | None) -> None:
         self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
@@ -196,11 +194,11 @@ class Earlier:
             self._database.execute("COMMIT")
 
     def score(self, kind: str, subject_id: str) -> float | None:
-        """The earlier score of a subject; None where it has none. A file of records does not say of which kind it is."""
+        """Return the earlier score of a subject, or None without a score. A file of records does not name the kind of its subjects."""
         query = "SELECT score FROM scores WHERE id = ? AND kind IN (?, '') AND score IS NOT NULL"
-        found: Any = self._database.execute(query, (subject_id, kind)).fetchone()
-        return None if found is None else float(found[0])
+        row: Any = self._database.execute(query, (subject_id, kind)).fetchone()
+        return None if row is None else float(row[0])
 
     def close(self) -> None:
-        """Forget them."""
+        """Delete the temporary file."""
         self._database.close()

@@ -1,4 +1,4 @@
-"""What the commands are told: rates, and where the labels are."""
+"""Options that several commands share, and the checks of their values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dicast.toolkit.overwriting import refuse_overwrite
 any_output = click.option(
     "--any-output",
     is_flag=True,
-    help="Compare labels with verdicts on every output of a subject, also where a task made it.",
+    help="Compare labels with verdicts on every output of a subject, also on outputs of a task.",
 )
 """Option of commands that compare labels with verdicts."""
 
 
 def rate(ctx: click.Context, param: click.Parameter, value: float) -> float:
-    """*value*, which has to lie between 0 and 1 and be neither; NaN does not."""
+    """Return *value* if it lies strictly between 0 and 1; NaN does not."""
     if not 0 < value < 1:
         raise click.BadParameter(
             f"{value} does not lie between 0 and 1; write a number such as {param.get_default(ctx)}", ctx, param
@@ -27,21 +27,21 @@ def rate(ctx: click.Context, param: click.Parameter, value: float) -> float:
 
 
 def share(ctx: click.Context, param: click.Parameter, value: float) -> float:
-    """*value*, which has to be from 0 to 1; NaN is not."""
+    """Return *value* if it is from 0 to 1; NaN is not."""
     if not 0 <= value <= 1:
         raise click.BadParameter(f"{value} is not a number from 0 to 1", ctx, param)
     return value
 
 
 def names(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    """The names in *value*, where commas part some."""
+    """Return the names in *value*, split at commas, without repeats."""
     return tuple(dict.fromkeys(name.strip() for text in value for name in text.split(",") if name.strip()))
 
 
 def check_out(out: Path | None, *inputs: Path | str) -> None:
-    """Refuse to write over one of the *inputs*.
+    """Refuse to overwrite one of the *inputs*.
 
-    :raises BadParameter: naming the file.
+    :raises BadParameter: with the name of the file.
     """
     try:
         refuse_overwrite(out, inputs)

@@ -1,4 +1,4 @@
-"""What one stage said of one subject, and what a verdict of ``hybrid/cascade`` tells of each of its stages."""
+"""Outcome of a stage for a subject, and the reader of stage outcomes from verdicts of ``hybrid/cascade``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dicast.signals import signal_numbers
 
 
 class Outcome(NamedTuple):  # made by the million
-    """What one stage said of one subject: a score with its confidence, or the kind of its *failure*.
+    """Result of one stage for one subject: a score with its confidence, or the kind of its *failure*.
 
-    *session* is None where the subject has none; *cost* is in usd, None when it is not known; *signals* are the numbers among the verdict's
-    signals. Of a failure, *cap* is the cap of the budget that left no room.
+    *session* is None for a subject without a session; *cost* is in usd, None if unknown; *signals* are the numbers among the verdict's
+    signals. For a failure, *cap* is the cap of the budget that prevented the call.
     """
 
     kind: str
@@ -33,40 +33,40 @@ class Outcome(NamedTuple):  # made by the million
 Costs = Mapping[tuple[str, int], Decimal | None]
 
 
-def told(event: Event, label: str, count: int, costs: Costs) -> Iterator[tuple[int, Outcome]]:
-    """What the event of a cascade *label* of *count* stages tells of each stage that was asked: its number and its outcome."""
+def stage_outcomes(event: Event, label: str, count: int, costs: Costs) -> Iterator[tuple[int, Outcome]]:
+    """Yield the number and the outcome of each stage that was asked, from an event of the cascade *label* with *count* stages."""
     payload: Mapping[str, Any] = event.payload
     signals: Mapping[str, Any] = payload.get("signals") or {}
     reader = _Reader(event, label, costs)
-    if "failure_mode" in payload:  # every stage has failed; what the earlier ones failed of is not said
+    if "failure_mode" in payload:  # every stage failed; the causes of the earlier failures are not recorded
         cap = failed_cap(payload)
         yield from ((index, reader.failed(index, payload["failure_mode"], cap)) for index in range(count))
-    elif isinstance(listed := signals.get("stages"), list):
-        for index, one in enumerate(listed):
-            yield index, reader.listed(index, one)
+    elif isinstance(entries := signals.get("stages"), list):
+        for index, entry in enumerate(entries):
+            yield index, reader.listed(index, entry)
     elif "heuristic_score" in signals:
         yield 0, reader.first(signals)
         yield 1, _second(reader, signals)
     else:
-        yield reader.only(count), reader.own(reader.only(count))
+        yield reader.only(count), reader.deciding(reader.only(count))
     yield from reader.audited(signals)
 
 
 def _second(reader: _Reader, signals: Mapping[str, Any]) -> Outcome:
     if signals.get("escalated") is True:
-        return reader.own(1)
+        return reader.deciding(1)
     cap = signals.get("throttled_reason")
     return reader.failed(1, str(signals.get("escalation_skipped")), None if cap is None else str(cap))
 
 
 def failed_cap(payload: Mapping[str, Any]) -> str | None:
-    """Return the cap that left no room for the call, from the payload of ``eval.failed``; None for another cause."""
+    """Return the cap that prevented the call, from the payload of ``eval.failed``; None for another cause."""
     cap = payload.get("throttled_reason", payload.get("skipped"))
     return None if cap is None else str(cap)
 
 
 class _Reader:
-    """Reads the outcomes of one event."""
+    """Reader of the outcomes in one event."""
 
     def __init__(self, event: Event, label: str, costs: Costs) -> None:
         self._event, self._label, self._costs = event, label, costs
@@ -74,49 +74,49 @@ class _Reader:
         models = self._payload.get("models")
         self._models: Mapping[str, Any] = models if isinstance(models, Mapping) else {}
 
-    def own(self, index: int) -> Outcome:
-        """The verdict's own answer, which is that of the stage *index*."""
+    def deciding(self, index: int) -> Outcome:
+        """Return the verdict's answer as the answer of stage *index*."""
         payload = self._payload
         signals = signal_numbers(payload["score"], payload.get("signals") or {})
-        return self._made(index, payload["score"], payload["confidence"], payload.get("judge_model"), signals)
+        return self._outcome(index, payload["score"], payload["confidence"], payload.get("judge_model"), signals)
 
     def only(self, count: int) -> int:
-        """Which stage has answered where one alone has: the first, unless a workload wanted another."""
+        """Return the only stage that answered: the first, unless a workload selected another."""
         begin = f"{self._label}.stages["
-        asked = {int(name[len(begin) :].partition("]")[0]) for name in self._models if name.startswith(begin)}
-        return min(asked) if asked and max(asked) < count else 0
+        stages = {int(name[len(begin) :].partition("]")[0]) for name in self._models if name.startswith(begin)}
+        return min(stages) if stages and max(stages) < count else 0
 
     def first(self, signals: Mapping[str, Any]) -> Outcome:
-        """The first stage's answer, where a second one was asked."""
-        also, model = (
+        """Return the first stage's answer, for a verdict of two stages."""
+        numbers, model = (
             signal_numbers(0.0, signals.get("first_signals") or {}),
             signals.get("first_model") or self._model(0),
         )
-        return self._made(0, signals["heuristic_score"], signals["heuristic_confidence"], model, also)
+        return self._outcome(0, signals["heuristic_score"], signals["heuristic_confidence"], model, numbers)
 
-    def listed(self, index: int, one: Mapping[str, Any]) -> Outcome:
-        """The answer of a stage as the verdict lists it."""
-        if "failure" in one:
-            return self.failed(index, one["failure"], one.get("throttled_reason"))
-        also = signal_numbers(0.0, one.get("signals") or {})
-        return self._made(index, one["score"], one["confidence"], one.get("judge_model"), also)
+    def listed(self, index: int, entry: Mapping[str, Any]) -> Outcome:
+        """Return the answer of a stage from its entry in the verdict."""
+        if "failure" in entry:
+            return self.failed(index, entry["failure"], entry.get("throttled_reason"))
+        numbers = signal_numbers(0.0, entry.get("signals") or {})
+        return self._outcome(index, entry["score"], entry["confidence"], entry.get("judge_model"), numbers)
 
     def failed(self, index: int, kind: str, cap: str | None = None) -> Outcome:
-        """A stage that gave no answer."""
-        return self._made(index, None, 0.0, None, {}, kind, cap)
+        """Return the outcome of a stage without an answer."""
+        return self._outcome(index, None, 0.0, None, {}, kind, cap)
 
     def audited(self, signals: Mapping[str, Any]) -> Iterator[tuple[int, Outcome]]:
-        """The answer of the stage that a kept verdict was also put to."""
+        """Yield the answer of the stage that audited a kept verdict."""
         audit = signals.get("audit")
         if isinstance(audit, Mapping) and "score" in audit:
             index = int(audit["stage"])
-            yield index, self._made(index, audit["score"], audit["confidence"], audit.get("judge_model"), {})
+            yield index, self._outcome(index, audit["score"], audit["confidence"], audit.get("judge_model"), {})
 
     def _model(self, index: int) -> str | None:
-        found = self._models.get(f"{self._label}.stages[{index}]")
-        return ", ".join(map(str, found)) if found else None
+        names = self._models.get(f"{self._label}.stages[{index}]")
+        return ", ".join(map(str, names)) if names else None
 
-    def _made(
+    def _outcome(
         self,
         index: int,
         score: float | None,

@@ -1,4 +1,4 @@
-"""What a calibration is to reach, and when a verdict and a label disagree."""
+"""Goal of a calibration, and the rule by which a verdict and a label disagree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Agree = Literal["pass", "within", "winner"]
 Signals = Literal["auto", "confidence", "model"]
 
 NOISE = 1e-9
-"""What arithmetic adds to a difference of two scores."""
+"""Rounding error in a difference of two scores."""
 
 _HALF = 0.5
 
@@ -20,7 +20,7 @@ _HALF = 0.5
 class Rules:
     """Options of a calibration.
 
-    *assume_random* takes the labels for a random draw where a check says that they are none.
+    *assume_random* accepts the labels as a random draw even if the check rejects them.
     """
 
     target: float = 0.9
@@ -36,11 +36,11 @@ class Rules:
 
     @property
     def risk(self) -> float:
-        """How often a kept verdict may be wrong."""
+        """Greatest allowed error rate of kept verdicts."""
         return 1 - self.target
 
     def wrong(self, score: float, gold: float) -> bool:
-        """Whether a verdict's *score* and a label disagree."""
+        """Return whether a verdict's *score* and a label disagree."""
         if self.agree == "within":
             return abs(score - gold) > self.window + NOISE
         return self.label_class(score) != self.label_class(gold)
