@@ -282,4 +282,6 @@ def test_a_group_that_nobody_held_back_is_in_is_warned_of(caplog):
     corrected(subjects)
     assert caplog.text == ""
     corrected(subjects, {**RATES, "refunds": 0.5})
-    assert "no subject that the proxies held back is in the group 'refunds'; there are 'easy', 'hard'" in caplog.text
+    assert (
+        "no subject that the proxies held back is in the group 'refunds'; the groups are 'easy', 'hard'" in caplog.text
+    )

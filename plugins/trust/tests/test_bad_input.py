@@ -80,7 +80,7 @@ def test_a_model_of_signals_learns_nothing_of_one_class(project):
     arguments = ("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--signals", "model")
     (stage,) = project.document(*arguments, code=3)["stages"]
     assert stage["reasons"] == [
-        "one_class: the verdicts agree with all labels, or with none, and a model learns nothing"
+        "one_class: the verdicts agree with all labels, or with no label, so a model learns nothing"
     ]
     (stage,) = project.document(*arguments[:-1], "auto", "--assume-random")["stages"]
     assert (stage["signal"], stage["threshold"]) == ("confidence", 0.5)
@@ -90,7 +90,7 @@ def test_fewer_than_the_least_n(judged):
     judged.lines("few.jsonl", [{"subject_id": row.id, "score": row.gold} for row in ROWS[:21]])
     message = refused(judged, "calibrate", "pipeline.yaml", "--gold", "few.jsonl")
     assert "21 labels" in message
-    assert "needs 22" in message
+    assert "needs at least 22" in message
 
 
 def changed(**stage):
@@ -151,7 +151,9 @@ def test_constant_confidences(project):
     project.run()
     (stage,) = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--assume-random")["stages"]
     assert (stage["threshold"], stage["kept"]["share"]) == (0.8, 1.0)
-    assert stage["reasons"][1:] == ["constant_signal: every verdict has the same signal, so that all are kept or none"]
+    assert stage["reasons"][1:] == [
+        "constant_signal: every verdict has the same signal, so all verdicts are kept or all escalate"
+    ]
 
 
 def test_all_verdicts_failed(judged):
@@ -243,7 +245,7 @@ def test_labels_of_another_kind_say_which_kind_was_judged(judged):
     judged.lines("bad.jsonl", [{"subject_id": row.id, "subject_kind": "turn", "score": row.gold} for row in ROWS])
     message = refused(judged, "calibrate", "pipeline.yaml", "--gold", "bad.jsonl")
     assert "bad.jsonl:1" in message
-    assert "row 'r0', and the label says 'turn'" in message
+    assert "row 'r0', but the label has the kind 'turn'" in message
 
 
 @pytest.mark.parametrize(
@@ -263,9 +265,9 @@ def test_labels_of_one_session_ask_for_labels_of_others(project):
     found = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--signals", "confidence", code=3)
     (stage,) = found["stages"]
     assert [reason.partition(":")[0] for reason in stage["reasons"]] == ["one_session", "few_sessions"]
-    assert "each of a session of its own" in stage["needed"]["words"]
+    assert "each of a different session" in stage["needed"]["words"]
     found = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--signals", "model", code=3)
-    assert "no other is left to learn from" in found["stages"][0]["reasons"][0]
+    assert "no other part remains to learn from" in found["stages"][0]["reasons"][0]
 
 
 @pytest.mark.parametrize("ask", ["--ask", "--no-ask"])

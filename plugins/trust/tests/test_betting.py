@@ -202,7 +202,7 @@ def test_a_score_outside_the_bounds_is_refused(wrong):
     "options", [{"at": 0}, {"at": 1}, {"at": 0.5, "alpha": 0}, {"at": 0.5, "total": 0}, {"at": 0.5, "longest": 0}]
 )
 def test_a_test_that_is_none_is_refused(options):
-    with pytest.raises(ValueError, match="no test has"):
+    with pytest.raises(ValueError, match="invalid test"):
         BettingTest(**options)
 
 

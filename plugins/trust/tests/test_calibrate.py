@@ -81,7 +81,7 @@ def test_document_says_what_it_rests_on_and_what_it_guarantees(judged):
 def test_summary_fits_80_columns_and_names_the_population(judged):
     found = judged.call("calibrate", "pipeline.yaml", "--gold", "gold.jsonl").stdout
     assert "This holds for subjects drawn as these labels were." in found
-    assert "keep where confidence >= 0.8" in found
+    assert "keep verdicts with confidence >= 0.8" in found
     assert "cost nothing; the cascade asks both.stages[1] about" in " ".join(found.split())
     assert max(map(len, found.splitlines())) <= 100
 
@@ -250,7 +250,7 @@ def test_weighted_labels_are_refused(judged):
 
 def test_too_few_labels_are_refused_with_the_least_number(judged):
     judged.gold(rows_of(21, wrong=lambda _: 0))
-    assert "needs 22" in refused(judged)
+    assert "needs at least 22" in refused(judged)
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_verdicts_of_another_prompt_than_the_files_are_refused(judged):
     changed = cascade()
     changed["judges"][0]["hybrid/cascade"]["stages"][0]["llm/judge"]["criteria"] = [CHEAP, "and more"]
     judged.pipeline(changed)
-    assert "another judge than the file has now" in refused(judged)
+    assert "another judge than the judge in the file" in refused(judged)
 
 
 def test_labels_of_one_class_give_no_threshold_unless_assumed_random(project):
@@ -434,7 +434,7 @@ ledger: {ledger/sqlite: {path: ledger.db}}
 @pytest.mark.parametrize(
     ("budget", "cause"),
     [
-        ("0.000001", "30 verdicts failed: the cap run_cap left no room for the call; raise it under 'budget'"),
+        ("0.000001", "30 verdicts failed: the cap run_cap prevented the call; raise it under 'budget'"),
         ("1", "the endpoint gave no reply (judge_call_failed)"),
     ],
 )
@@ -497,7 +497,9 @@ def test_a_judge_of_another_kind_than_the_labels_is_named(talks):
     talks.run()
     for more in ((), ("--judge-missing",)):
         message = refused(talks, *more)
-        assert "heuristic/turn judges subjects of the kind turn, and the labels are about others (session)" in message
+        assert (
+            "heuristic/turn judges subjects of the kind turn, and the labels are about other kinds (session)" in message
+        )
         assert "--judge" in message
 
 

@@ -192,7 +192,7 @@ def test_audits_that_are_all_alike_say_what_they_cannot_see():
     audited = np.array([True] * 15 + [False] * 85)
     found, _ = corrected(told(score, np.where(passed, 0.9, 0.3), passed, audited, [None] * 100))
     assert found["notes"] == [
-        "audits_alike: in each audit the truth differs from the score by as much; up to 20 % of those held back may be otherwise"
+        "audits_alike: the truth differs from the score by the same amount in every audit; up to 20 % of the held back subjects may differ by another amount"
     ]
 
 
@@ -453,5 +453,5 @@ def test_the_rate_is_taken_from_the_newest_run_with_audits(audited):
     known = found  # the newest run before it
     left = 400 * (0.05 / 1.959963984540054) ** 2 - (known["variance"] - known["share_held"] * known["tau2"])
     assert wide == pytest.approx(known["share_held"] * known["tau2"] / left)
-    with pytest.raises(Exception, match=r"it takes [\d,]+ or more"):
+    with pytest.raises(Exception, match=r"[\d,]+ or more are needed"):
         audited("{audit: {rate: {auto: {width: 0.001}}}}", ledger)

@@ -135,7 +135,7 @@ def test_labels_of_two_outputs_of_one_subject_stand_next_to_each_other(made, run
 def test_an_output_that_no_run_judged_is_no_match(made, runs):
     gold(made, "polite", output_digest=output_digest("another"))
     message = made.refused("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
-    assert "none on the output that the label names" in message
+    assert "no verdict on the output that the label names" in message
 
 
 def test_a_digest_that_is_none_is_refused_by_line(made, runs):

@@ -58,7 +58,7 @@ def test_end_keeps_what_was_labelled(end):
 
 
 def test_other_keys_show_what_the_keys_are():
-    assert any("u: ask about the one before again" in line for line in asked("xq")[1])
+    assert any("u: undo: ask about the previous subject again" in line for line in asked("xq")[1])
 
 
 def test_asking_ends_where_it_is_enough():
@@ -178,7 +178,7 @@ def test_labels_that_differ_are_refused_until_somebody_decides(judged):
         40,
         39 / 40,
     )
-    assert "is no terminal" in judged.refused("labels", "adjudicate", "--ledger", "ledger.db")
+    assert "is not a terminal" in judged.refused("labels", "adjudicate", "--ledger", "ledger.db")
     imported(judged, rows[:1], "--labeller", "eve", "--adjudicated")
     assert judged.document("labels", "agreement", "--ledger", "ledger.db")["differ"] == []
     judged.document("calibrate", "pipeline.yaml", "--gold", "ledger")

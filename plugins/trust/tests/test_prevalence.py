@@ -56,8 +56,8 @@ def test_labels_may_be_drawn_at_different_rates_in_each_verdict():
 
 
 def test_a_verdict_without_a_label_has_no_rate():
-    assert corrected(binary(8, 0, 2, 0, 5, 5))["reasons"] == ["no subject that the judge gave 0 has a label"]
-    assert corrected(binary(2, 0, 0, 2, 5, 5))["reasons"] == ["too few labels: 4, it takes 5"]
+    assert corrected(binary(8, 0, 2, 0, 5, 5))["reasons"] == ["no subject with the verdict 0 has a label"]
+    assert corrected(binary(2, 0, 0, 2, 5, 5))["reasons"] == ["too few labels: 4, at least 5 are needed"]
 
 
 def scores(seed, n=60, others=500):

@@ -218,7 +218,7 @@ def adjudicate(labeller: str | None, ledger: Path | None, as_json: bool) -> None
         return
     if not sys.stdin.isatty():
         raise ConfigError(
-            f"{len(differ)} subjects have different labels; a person has to decide, but standard input is not a terminal: run it at a terminal, or import "
+            f"subjects with different labels: {len(differ)}; a person has to decide, but standard input is not a terminal: run it at a terminal, or import "
             "the decisions with dicast labels import FILE --adjudicated"
         )
     judged: dict[Any, Judged] = read_ledger(ledger, lambda live: _outputs_of(live, list(differ)))
