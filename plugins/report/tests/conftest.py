@@ -16,12 +16,12 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def call(folder, *arguments, code=0):
-    """Run ``dicast`` in *folder*, in this process; return what it printed."""
+    """Run ``dicast`` in *folder*, in this process; return its output."""
     (command,) = entry_points(group="console_scripts", name="dicast")
-    printed, said = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    with contextlib.chdir(folder), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
-        ended = command.load()(list(map(str, arguments)))  # given arguments, it leaves the process to its owner
-    assert ended == code, printed.buffer.getvalue() + said.buffer.getvalue()
+    printed, errors = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors):
+        exit_code = command.load()(list(map(str, arguments)))  # given arguments, it leaves the process to its owner
+    assert exit_code == code, printed.buffer.getvalue() + errors.buffer.getvalue()
     return printed.buffer.getvalue().decode()
 
 
@@ -31,19 +31,19 @@ def written(path, rows):
 
 @pytest.fixture(scope="session")
 def dicast():
-    """Runs the command: ``dicast(FOLDER, "run", "pipeline.yaml", code=1)``."""
+    """Return a function that runs the command: ``dicast(FOLDER, "run", "pipeline.yaml", code=1)``."""
     return call
 
 
 @pytest.fixture(scope="session")
 def write_rows():
-    """Writes JSON lines: ``write_rows(PATH, ROWS)``."""
+    """Return a function that writes JSON lines: ``write_rows(PATH, ROWS)``."""
     return written
 
 
 @pytest.fixture(scope="session")
 def outside_data():
-    """The folder of the outside data sets."""
+    """Return the folder of the outside data sets."""
     folder = os.environ.get("DICAST_OUTSIDE_DATA")
     if not folder:
         pytest.skip("DICAST_OUTSIDE_DATA names no folder")
@@ -52,23 +52,23 @@ def outside_data():
 
 @pytest.fixture(scope="module")
 def chromium():
-    """The system's Chromium, headless; never one that playwright downloads.
+    """The system's Chromium, headless; never playwright's download.
 
-    As long as it lives, playwright's event loop has this thread: tests that run another one belong in other modules.
+    While it runs, playwright's event loop occupies this thread: tests that run another loop belong in other modules.
     """
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
         pytest.skip("there is no Chromium here: apt-get install chromium")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         yield browser
         browser.close()
 
 
 class Tab:
-    """A page in a browser, and what it should never do: ask for anything, open a dialog, complain."""
+    """A page in a browser that records forbidden actions: requests, dialogs, console errors."""
 
     def __init__(self, browser, file, *, hash="", width=1280, theme="light", wait=".virtual-row"):
         self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
@@ -99,7 +99,7 @@ class Tab:
 
 @pytest.fixture
 def open_page(chromium):
-    """Opens a file: ``with open_page(FILE) as page``."""
+    """Return a function that opens a file: ``with open_page(FILE) as page``."""
     return lambda file, **options: Tab(chromium, file, **options)
 
 
@@ -129,7 +129,7 @@ ledger: {ledger/sqlite: {path: ledger.db}}
 
 @pytest.fixture(scope="session")
 def capitals(tmp_path_factory):
-    """A folder with two runs, the second of which is compared with the first, and its document as it was printed."""
+    """Return a folder with two runs, the second compared with the first, and its document as printed."""
     folder = tmp_path_factory.mktemp("capitals")
     (folder / "pipeline.yaml").write_text(PIPELINE)
     before = [{**row, "output": row["output"].replace("The capital is ", "")} for row in ROWS]

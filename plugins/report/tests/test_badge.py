@@ -1,4 +1,4 @@
-"""``report/badge``: the gate's answer, or a mean, as a picture that says the same in words."""
+"""``report/badge``: the gate's answer, or a mean, as a picture with the same words for screen readers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dicast import ConfigError, Score, Subject
 from dicast.testing import FakeMetric, SinkConformance, run_pipeline
-from dicast_report.badge import badge, shown
+from dicast_report.badge import badge, badge_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -73,7 +73,7 @@ def test_a_mean_on_a_scale_of_its_own_is_marked():
         "gate": None,
         "aggregates": {},
     }
-    assert [shown(done, on) for on in ("score", "metrics", "words")] == ["0.5000 (raw scale)"] * 3
+    assert [badge_text(done, on) for on in ("score", "metrics", "words")] == ["0.5000 (raw scale)"] * 3
 
 
 @attrs.frozen

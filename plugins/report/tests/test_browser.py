@@ -35,8 +35,8 @@ def steps_of(page):
 def test_every_number_is_the_token_that_the_document_has(open_page, capitals):
     document = exactly((capitals / "document.json").read_text())
     with open_page(capitals / "out/report.html") as page:
-        numbers = [one for one in steps_of(page) if not one[0].startswith("rows[")]
-    wrong = [one for one in numbers if found_at(document, one[0]) != one[1]]
+        numbers = [number for number in steps_of(page) if not number[0].startswith("rows[")]
+    wrong = [number for number in numbers if found_at(document, number[0]) != number[1]]
     assert wrong == []
     paths = {path for path, *_ in numbers}
     assert paths >= {
@@ -49,8 +49,8 @@ def test_every_number_is_the_token_that_the_document_has(open_page, capitals):
 
 
 def test_a_rows_numbers_are_those_of_its_verdict(open_page, capitals, dicast):
-    shown = exactly(dicast(capitals, "show", "peru", "--json", "--ledger", "ledger.db"))
-    verdict = next(one for one in shown["verdicts"] if one["judge"] == "metrics")
+    document = exactly(dicast(capitals, "show", "peru", "--json", "--ledger", "ledger.db"))
+    verdict = next(item for item in document["verdicts"] if item["judge"] == "metrics")
     with open_page(capitals / "out/report.html", hash="#row=row%2Fperu") as page:
         page.wait_for_selector("dialog[open]")
         numbers = {path: value for path, value, _ in steps_of(page) if path.startswith("rows[peru]")}
@@ -73,11 +73,11 @@ def test_the_card_of_what_counts_has_the_documents_number_and_its_place(open_pag
     document = exactly((capitals / "document.json").read_text())
     with open_page(capitals / "out/report.html") as page:
         card = page.locator(".card", has=page.get_by_role("heading", name="metrics all metrics, in the gate"))
-        mean, *others = card.locator("data").evaluate_all(
+        mean, *other_means = card.locator("data").evaluate_all(
             "all => all.map(one => [one.dataset.path, one.dataset.value])"
         )
     assert mean == ["labels.metrics.mean", document["labels"]["metrics"]["mean"]]
-    assert ["labels.metrics.passes.n", document["labels"]["metrics"]["passes"]["n"]] in others
+    assert ["labels.metrics.passes.n", document["labels"]["metrics"]["passes"]["n"]] in other_means
 
 
 def test_the_gates_answers_are_in_sight_on_a_phone(open_page, capitals):
@@ -101,8 +101,8 @@ def test_nothing_stands_in_the_way_of_anybody(open_page, capitals, width, theme,
         if hash:
             page.wait_for_selector("dialog[open]")
         assert page.evaluate("document.documentElement.scrollWidth") == width
-        found = Axe().run(page)
-        assert found.violations_count == 0, found.generate_report()
+        axe_report = Axe().run(page)
+        assert axe_report.violations_count == 0, axe_report.generate_report()
         assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == (
             "rgb(250, 249, 246)" if theme == "light" else "rgb(22, 24, 27)"
         )
@@ -150,8 +150,8 @@ def test_rows_are_filtered_and_sorted(open_page, capitals, dicast):
         return [text.split("\n")[1] for text in page.locator(".virtual-row").all_inner_texts()]
 
     printed = dicast(capitals, "verdicts", "--run", "last", "--json", "--ledger", "ledger.db")
-    values = {one["subject_id"]: one["signals"]["metrics"] for one in json.loads(printed)["verdicts"]}
-    low = {id for id, found in values.items() if found.get("like.ness", 1) <= 0.5}
+    values = {verdict["subject_id"]: verdict["signals"]["metrics"] for verdict in json.loads(printed)["verdicts"]}
+    low = {id for id, metric_scores in values.items() if metric_scores.get("like.ness", 1) <= 0.5}
     assert 0 < len(low) < 5
     with open_page(capitals / "out/report.html") as page:
         page.get_by_role("button", name="failed").click()
@@ -240,7 +240,7 @@ def test_what_was_judged_does_nothing(open_page, tmp_path, dicast, write_rows):
 
 
 def test_a_changed_page_runs_nothing(chromium, capitals, tmp_path):
-    """The policy is in the file: whoever adds a script to it adds one that does not run."""
+    """A script added to the file does not run: the policy is in the file."""
     text = (capitals / "out/report.html").read_text(encoding="utf-8")
     (tmp_path / "changed.html").write_text(
         text.replace(
@@ -332,10 +332,10 @@ def test_prompts_stand_side_by_side(open_page, tmp_path, dicast, write_rows):
         times = page.get_by_role("group", name="Cost and time by label").locator("tbody tr")
         assert [text.split("\t")[0] for text in times.all_inner_texts()] == ["task/python task", "metrics"]
         assert "\t< 1 ms\t" in times.nth(1).inner_text()
-        numbers = [one for one in steps_of(page) if "rows[" not in one[0]]
+        numbers = [number for number in steps_of(page) if "rows[" not in number[0]]
         page.get_by_role("group", name="Run that is shown below").get_by_role("button", name="brief").click()
-        numbers += [one for one in steps_of(page) if "rows[" not in one[0]]
-        assert [one for one in numbers if found_at(document, one[0]) != one[1]] == []
+        numbers += [number for number in steps_of(page) if "rows[" not in number[0]]
+        assert [number for number in numbers if found_at(document, number[0]) != number[1]] == []
         assert {path.split(".")[1] for path, *_ in numbers} == {"chatty", "brief"}
         page.locator(".virtual-row").first.click()
         texts = page.locator("dialog .side").all_inner_texts()
@@ -363,7 +363,7 @@ def test_criteria_stand_side_by_side_with_one_mean_everywhere(open_page, tmp_pat
     document = exactly(dicast(tmp_path, "run", "suite.yaml", "--json", code=1))
     dicast(tmp_path, "report", "--ledger", "ledger.db", "--out", "report.html")
     plain = document["experiments"]["plain"]
-    means = {name: one["mean"] for name, one in plain["aggregates"]["stats/score_stats"]["criteria"].items()}
+    means = {name: number["mean"] for name, number in plain["aggregates"]["stats/score_stats"]["criteria"].items()}
     assert means["kind"] == plain["gate"]["clauses"][1]["value"]
     with open_page(tmp_path / "report.html") as page:
         cards = page.locator(".card .figure data").evaluate_all(
@@ -371,8 +371,8 @@ def test_criteria_stand_side_by_side_with_one_mean_everywhere(open_page, tmp_pat
         )
         assert sorted(value for _, value in cards) == sorted(means.values())
         assert [found_at(document, path) == value for path, value in cards] == [True, True]
-        numbers = [one for one in steps_of(page) if "rows[" not in one[0]]
-        assert [one for one in numbers if found_at(document, one[0]) != one[1]] == []
+        numbers = [number for number in steps_of(page) if "rows[" not in number[0]]
+        assert [number for number in numbers if found_at(document, number[0]) != number[1]] == []
         heads = page.locator(".rows-section [role=columnheader]").all_inner_texts()
         assert {"kind, plain", "kind, warm", "clear, plain", "clear, warm"} <= {head.strip(" ▲▼") for head in heads}
         assert "–" not in page.locator(".virtual-row").first.inner_text()
@@ -405,10 +405,10 @@ def test_a_failed_conversation_of_the_airline_is_read_in_two_clicks(open_page, t
     with open_page(tmp_path / "report.html") as page:
         page.locator(".chips").get_by_role("button", name="fail").click()
         page.locator(".virtual-row").first.click()
-        shown = page.locator("dialog .conversation")
-        assert shown.locator(".said.user").count() > 1
-        assert shown.locator(".said.assistant").count() > 1
-        call = shown.locator(".call").first
+        conversation = page.locator("dialog .conversation")
+        assert conversation.locator(".said.user").count() > 1
+        assert conversation.locator(".said.assistant").count() > 1
+        call = conversation.locator(".call").first
         assert not call.locator("pre").first.is_visible()
         call.locator("summary").click()
         assert call.locator("pre").first.is_visible()

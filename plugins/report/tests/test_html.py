@@ -1,4 +1,4 @@
-"""The file that report/html and dicast report write: what is in it, and what is not."""
+"""Contents of the file that report/html and dicast report write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dicast_report.marking import Marking
 from dicast_report.page import inert
 from dicast_report.row_columns import RowColumns
 from dicast_report.spread import Spread, Spreads
-from dicast_report.told import Told
+from dicast_report.subjects import SubjectResults
 
 PIPELINE = """name: capitals
 source: {rows/jsonl: {path: rows.jsonl}}
@@ -41,7 +41,7 @@ ROWS = [
 
 @pytest.fixture
 def run(tmp_path, dicast, write_rows):
-    """Runs the pipeline, with other rows or another sink if that is said; returns its document."""
+    """Return a function that runs the pipeline, with optional other rows or sinks, and returns its document."""
 
     def run(*arguments, rows=ROWS, pipeline=PIPELINE, code=3):
         write_rows(tmp_path / "rows.jsonl", rows)
@@ -76,9 +76,9 @@ def test_the_page_has_a_pass_line_only_for_labels_that_have_one(run, tmp_path):
 
 def test_the_page_holds_the_runs_document(run, tmp_path):
     done = run()
-    (one,) = report(tmp_path / "out/report.html")["runs"]
+    (page_run,) = report(tmp_path / "out/report.html")["runs"]
     later = {"ledger", "sinks"}  # which are known only when the page is written
-    assert {k: v for k, v in one["document"].items() if k not in later} == {
+    assert {k: v for k, v in page_run["document"].items() if k not in later} == {
         k: v for k, v in done.items() if k not in later
     }
     assert done["sinks"]["report/html"]["lost"] == 0
@@ -117,12 +117,12 @@ def test_the_newest_row_of_the_ledger_can_be_checked(run, tmp_path, dicast):
 def test_without_content_nothing_that_was_judged_is_in_the_page(run, tmp_path):
     run(pipeline=PIPELINE.replace("out/report.html", "out/report.html, content: false"))
     page = tmp_path / "out/report.html"
-    (table,), (texts,), (said,) = (rows(page, name) for name in ("table", "texts", "said"))
+    (table,), (texts,), (results,) = (rows(page, name) for name in ("table", "texts", "said"))
     assert texts["inputs"] == texts["outputs"] == [None, None, None]
     assert table["reasons"] == ["", "", "missing_input"]
     assert report(page)["runs"][0]["rows"]["content"] is False
     for secret in ("my own question", "Cusco", "Lima"):
-        assert secret not in json.dumps([table, texts, said, report(page)["runs"][0]["labels"]])
+        assert secret not in json.dumps([table, texts, results, report(page)["runs"][0]["labels"]])
 
 
 def test_a_resumed_run_writes_the_whole_page(run, tmp_path, dicast, write_rows):
@@ -132,25 +132,25 @@ def test_a_resumed_run_writes_the_whole_page(run, tmp_path, dicast, write_rows):
         dicast(tmp_path, "run", "pipeline.yaml", "--resume", first["run_id"], "--retry-failed", "--json", code=3)
     )
     assert again["run_id"] == first["run_id"]
-    one = report(tmp_path / "out/report.html")["runs"][0]
-    assert one["rows"]["total"] == 3
-    (label,) = (label for label in one["labels"] if label["label"] == "metrics")
+    run_report = report(tmp_path / "out/report.html")["runs"][0]
+    assert run_report["rows"]["total"] == 3
+    (label,) = (label for label in run_report["labels"] if label["label"] == "metrics")
     assert label["failures"] == {"missing_input": 1}
 
 
 def test_a_long_run_shows_what_failed_then_the_worst_then_a_draw(run, tmp_path):
-    many = [{"id": f"r{n:03}", "input": "q", "output": str(n % 10), "reference": "3"} for n in range(200)]
-    del many[7]["reference"], many[90]["reference"]
-    run(rows=many, pipeline=PIPELINE.replace("out/report.html", "out/report.html, rows: 50"), code=0)
+    long_rows = [{"id": f"r{n:03}", "input": "q", "output": str(n % 10), "reference": "3"} for n in range(200)]
+    del long_rows[7]["reference"], long_rows[90]["reference"]
+    run(rows=long_rows, pipeline=PIPELINE.replace("out/report.html", "out/report.html, rows: 50"), code=0)
     page = tmp_path / "out/report.html"
-    one, (table,) = report(page)["runs"][0], rows(page)
-    assert one["rows"] == {"shown": 50, "total": 200, "unscored": 2, "worst": 24, "drawn": 24, "content": True}
+    run_report, (table,) = report(page)["runs"][0], rows(page)
+    assert run_report["rows"] == {"shown": 50, "total": 200, "unscored": 2, "worst": 24, "drawn": 24, "content": True}
     assert len(set(table["ids"])) == 50
     assert table["ids"] == sorted(table["ids"])  # in the order of the run
     assert {"r007", "r090"} <= set(table["ids"])
     assert table["outcomes"].count("fail") >= 24
     assert (
-        sum(next(label for label in one["labels"] if label["counted"])["bins"]) == 198
+        sum(next(label for label in run_report["labels"] if label["counted"])["bins"]) == 198
     )  # figures are of the whole run
 
 
@@ -171,12 +171,12 @@ def test_a_baseline_is_compared_as_dicast_compare_does(run, tmp_path, dicast):
     b = run(rows=[{**ROWS[0], "output": "Istanbul"}, {**ROWS[1], "output": "Lima"}, ROWS[2]])["run_id"]
     compared = json.loads(dicast(tmp_path, "compare", a, b, "--allow-incomparable", "--ledger", "ledger.db", "--json"))
     dicast(tmp_path, "report", b, "--baseline", a, "--ledger", "ledger.db")
-    one = report(tmp_path / "report.html")["runs"][0]
-    assert one["compared"] == compared
+    run_report = report(tmp_path / "report.html")["runs"][0]
+    assert run_report["compared"] == compared
     counts = compared["passes"][compared["label"]]
     assert [counts[name] for name in ("a", "b", "known")] == [1, 1, 2]
     page = {"run_id": a, "name": "capitals", "label": compared["label"], "passes": compared["passes"]}
-    assert one["flips"] == page
+    assert run_report["flips"] == page
     (table,) = rows(tmp_path / "report.html")
     assert table["was"] == "1.0,0.0,"
     assert table["flips"] == ["lost", "gained", ""]
@@ -184,13 +184,18 @@ def test_a_baseline_is_compared_as_dicast_compare_does(run, tmp_path, dicast):
 
 @pytest.fixture(scope="session")
 def two_runs(capitals, dicast):
-    """The ids of the two runs of *capitals*, the newest first."""
-    return [one["run_id"] for one in json.loads(dicast(capitals, "runs", "--ledger", "ledger.db", "--json"))["runs"]]
+    """Return the ids of the two runs of *capitals*, the newest first."""
+    return [
+        page_run["run_id"]
+        for page_run in json.loads(dicast(capitals, "runs", "--ledger", "ledger.db", "--json"))["runs"]
+    ]
 
 
 def test_several_runs_have_paths_of_their_own(capitals, two_runs, tmp_path, dicast):
     dicast(capitals, "report", *two_runs, "--ledger", "ledger.db", "--out", tmp_path / "report.html")
-    assert [one["prefix"] for one in report(tmp_path / "report.html")["runs"]] == [f"{run}." for run in two_runs]
+    assert [page_run["prefix"] for page_run in report(tmp_path / "report.html")["runs"]] == [
+        f"{run}." for run in two_runs
+    ]
 
 
 @pytest.mark.parametrize(
@@ -223,7 +228,7 @@ experiments: {plain: {}, brief: {}}
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory, dicast, write_rows):
-    """A folder with a suite that has run twice, by a task of which each row takes a hundredth of a second."""
+    """Return a folder with a suite that ran twice; each row of its task takes 10 ms."""
     folder = tmp_path_factory.mktemp("suite")
     (folder / "toy.py").write_text("import time\n\n\ndef slow(input):\n    time.sleep(0.01)\n    return input\n")
     (folder / "suite.yaml").write_text(SUITE)
@@ -233,17 +238,17 @@ def suite(tmp_path_factory, dicast, write_rows):
     return folder
 
 
-@pytest.mark.parametrize("asked", [(), ("last",), ("shop/north",)])
-def test_a_suite_is_named_with_its_experiments(suite, dicast, asked):
-    dicast(suite, "report", *asked, "--ledger", "ledger.db", "--out", "suite.html")
-    told = report(suite / "suite.html")
-    assert told["title"] == "shop/north: plain · brief"
-    assert [(one["title"], one["prefix"]) for one in told["runs"]] == [
+@pytest.mark.parametrize("arguments", [(), ("last",), ("shop/north",)])
+def test_a_suite_is_named_with_its_experiments(suite, dicast, arguments):
+    dicast(suite, "report", *arguments, "--ledger", "ledger.db", "--out", "suite.html")
+    page_report = report(suite / "suite.html")
+    assert page_report["title"] == "shop/north: plain · brief"
+    assert [(page_run["title"], page_run["prefix"]) for page_run in page_report["runs"]] == [
         ("plain", "experiments.plain."),
         ("brief", "experiments.brief."),
     ]
     newest = json.loads(dicast(suite, "runs", "--ledger", "ledger.db", "--json"))["runs"][:2]
-    assert {one["key"] for one in told["runs"]} == {one["run_id"] for one in newest}
+    assert {page_run["key"] for page_run in page_report["runs"]} == {page_run["run_id"] for page_run in newest}
 
 
 def test_an_experiment_alone_has_the_name_of_its_run(suite, dicast):
@@ -255,20 +260,23 @@ def test_what_the_task_took_stands_beside_what_verdicts_took(suite, dicast):
     dicast(suite, "report", "shop/north/brief", "--ledger", "ledger.db", "--out", "one.html")
     task = report(suite / "one.html")["runs"][0]["task"]
     assert task["label"] == "task/python"
-    (found,) = task["replies"]
-    assert (found["criterion"], found["replies"], found["usd"]) == ("", 4, None)
-    assert found["latency"]["longest"] >= found["latency"]["p50"] >= 10
+    (reply,) = task["replies"]
+    assert (reply["criterion"], reply["replies"], reply["usd"]) == ("", 4, None)
+    assert reply["latency"]["longest"] >= reply["latency"]["p50"] >= 10
 
 
 @pytest.mark.parametrize("cost", ["dear", True, None, [1]])
 def test_a_cost_that_is_no_number_is_not_known(cost):
     spreads = Spreads(Marking((), (), (), {}))
-    for said in (0.25, 0.5, cost):
-        told = Told("row", str(said), None, 0)
-        told.record = {
-            "responses": {"a": {"metrics": {"cost": said, "latency_seconds": 2}}, "b": {"metrics": {"cost": 1}}}
+    for recorded_cost in (0.25, 0.5, cost):
+        subject = SubjectResults("row", str(recorded_cost), None, 0)
+        subject.record = {
+            "responses": {
+                "a": {"metrics": {"cost": recorded_cost, "latency_seconds": 2}},
+                "b": {"metrics": {"cost": 1}},
+            }
         }
-        spreads.add(told)
+        spreads.add(subject)
     (a,) = spreads.task_json()
     times = dict.fromkeys(("p50", "p95", "longest"), 2000)
     assert a == {"criterion": "a", "replies": 3, "usd": None, "latency": times}
@@ -320,13 +328,13 @@ def test_data_cannot_end_the_block_that_it_stands_in(value):
 MARKING = Marking(("right",), ("judge",), ("judge",), {"judge": 0.6})
 
 
-def told(number, score, *, label="judge", **more):
-    ended = (
+def judged_subject(number, score, *, label="judge", **fields):
+    results = (
         {"failure_mode": "timeout", "error_message": ""}
         if score is None
-        else {"score": score, "confidence": 0.9, **more}
+        else {"score": score, "confidence": 0.9, **fields}
     )
-    return Told("row", f"r{number}", None, number, {label: ended})
+    return SubjectResults("row", f"r{number}", None, number, {label: results})
 
 
 scores = st.none() | st.floats(0, 1)
@@ -335,21 +343,23 @@ scores = st.none() | st.floats(0, 1)
 @given(st.lists(scores, max_size=60), st.integers(1, 30))
 def test_a_choice_has_room_for_so_many_and_takes_failures_first(given_scores, limit):
     choice = Choice(limit, MARKING)
-    subjects = [told(number, score) for number, score in enumerate(given_scores)]
+    subjects = [judged_subject(number, score) for number, score in enumerate(given_scores)]
     for subject in subjects:
         assert choice.add(subject) == []
-    found = choice.chosen()
-    assert found.total == len(subjects)
-    assert len(found.rows) == min(limit, len(subjects))
-    assert [one.place for one in found.rows] == sorted({one.place for one in found.rows})
-    unscored = [one for one in subjects if MARKING.outcome(one) == "none"]
-    shown = {one.id for one in found.rows}
-    assert len(shown & {one.id for one in unscored}) == min(limit, len(unscored))
+    chosen = choice.chosen()
+    assert chosen.total == len(subjects)
+    assert len(chosen.rows) == min(limit, len(subjects))
+    assert [candidate.place for candidate in chosen.rows] == sorted({candidate.place for candidate in chosen.rows})
+    unscored = [candidate for candidate in subjects if MARKING.outcome(candidate) == "none"]
+    chosen_ids = {candidate.id for candidate in chosen.rows}
+    assert len(chosen_ids & {candidate.id for candidate in unscored}) == min(limit, len(unscored))
     if len(subjects) > limit:
-        assert found.unscored + found.worst + found.drawn == limit
-        kept = sorted(MARKING.score(one) for one in found.rows if MARKING.outcome(one) != "none")
-        lowest = sorted(MARKING.score(one) for one in subjects if MARKING.outcome(one) != "none")
-        assert kept[: found.worst] == lowest[: found.worst]
+        assert chosen.unscored + chosen.worst + chosen.drawn == limit
+        lowest_chosen = sorted(
+            MARKING.score(candidate) for candidate in chosen.rows if MARKING.outcome(candidate) != "none"
+        )
+        lowest = sorted(MARKING.score(candidate) for candidate in subjects if MARKING.outcome(candidate) != "none")
+        assert lowest_chosen[: chosen.worst] == lowest[: chosen.worst]
 
 
 def test_who_is_drawn_does_not_depend_on_the_order():
@@ -357,24 +367,24 @@ def test_who_is_drawn_does_not_depend_on_the_order():
         choice = Choice(10, MARKING)
         for subject in subjects:
             choice.add(subject)
-        return {one.id for one in choice.chosen().rows}
+        return {row.id for row in choice.chosen().rows}
 
-    subjects = [told(number, 0.9) for number in range(100)]
-    assert len(drawn(subjects) & drawn([told(99 - number, 0.9) for number in range(100)])) >= 5
+    subjects = [judged_subject(number, 0.9) for number in range(100)]
+    assert len(drawn(subjects) & drawn([judged_subject(99 - number, 0.9) for number in range(100)])) >= 5
 
 
 def test_a_subject_that_is_judged_again_counts_once():
     choice, spreads = Choice(10, MARKING), Spreads(MARKING)
     for subject in (
-        told(0, None),
-        told(1, 0.5),
-        Told("row", "r0", None, 2, {"judge": {"score": 0.8, "confidence": 1.0}}),
+        judged_subject(0, None),
+        judged_subject(1, 0.5),
+        SubjectResults("row", "r0", None, 2, {"judge": {"score": 0.8, "confidence": 1.0}}),
     ):
         spreads.add(subject)
         spreads.take_back(choice.add(subject))
-    found = choice.chosen()
-    assert found.total == 2
-    assert [MARKING.outcome(one) for one in found.rows] == ["pass", "fail"]
+    chosen = choice.chosen()
+    assert chosen.total == 2
+    assert [MARKING.outcome(row) for row in chosen.rows] == ["pass", "fail"]
     (label,) = spreads.json()
     assert (label["n"], label["failed"], label["passed"]) == (2, 0, 1)
 
@@ -383,7 +393,7 @@ def test_a_subject_that_is_judged_again_counts_once():
 def test_every_value_is_in_a_bar(values):
     spreads = Spreads(MARKING)
     for number, value in enumerate(values):
-        spreads.add(Told("row", f"r{number}", None, number, {}, {"metrics": {"scores": {"tone": value}}}))
+        spreads.add(SubjectResults("row", f"r{number}", None, number, {}, {"metrics": {"scores": {"tone": value}}}))
     (tone,) = spreads.json()
     assert sum(tone["bins"]) == len(values)
     assert tone["low"] <= tone["high"]
@@ -394,7 +404,7 @@ def test_confidence_is_set_against_what_people_say():
     gold = Gold({(label.kind, label.subject_id, None, None): label for label in labels})
     reliability = Reliability(MARKING, LabeledOutputs(gold), "run")
     for number in range(50):
-        reliability.add(told(number, 0.9))
+        reliability.add(judged_subject(number, 0.9))
     (judge,) = reliability.json()
     assert (judge["label"], judge["n"], judge["agree"]) == ("judge", 40, 0.75)
     (bin,) = judge["bins"]
@@ -405,20 +415,20 @@ def test_confidence_is_set_against_what_people_say():
 @pytest.mark.parametrize(("digest", "n"), [(output_digest("polite"), 1), (output_digest("rude"), 0), (None, 0)])
 def test_confidence_is_set_against_labels_of_the_output_that_the_run_judged(digest, n):
     payload = {"subject": "r1", "subject_kind": "row", "score": 1.0} | ({"output_digest": digest} if digest else {})
-    told_ = [
+    labels = [
         ("run.started", {"task": "t"}),
         ("subject.read", {"digest": "d", "content": {"output": None}}),
         ("record.completed", {"response": {"content": "polite"}}),
         ("label.given", payload),
     ]
-    written = [Event(str(at), type, "", "run", said, None, None, "row", "r1") for at, (type, said) in enumerate(told_)]
+    written = [Event(str(at), type, "", "run", body, None, None, "row", "r1") for at, (type, body) in enumerate(labels)]
 
     def read(query):
         return (Entry(at, event, "", "") for at, event in enumerate(written) if event.type in query.types)
 
     reliability = Reliability(MARKING, human_labels(read, "run"), "run")
-    reliability.add(told(1, 0.9))
-    assert [one["n"] for one in reliability.json()] == [1] * n
+    reliability.add(judged_subject(1, 0.9))
+    assert [entry["n"] for entry in reliability.json()] == [1] * n
 
 
 @given(st.integers(1, 500), st.data())
@@ -427,11 +437,11 @@ def test_the_interval_is_wilsons(n, data):
     assert wilson(k / n, n) == pytest.approx(proportion_confint(k, n, method="wilson"), abs=1e-9)
 
 
-def events(*told_):
+def events(*payloads):
     return lambda query: iter(
         [
             Entry(n, Event(str(n), type, "", "run", payload, "s", turn), "", "")
-            for n, (type, turn, payload) in enumerate(told_)
+            for n, (type, turn, payload) in enumerate(payloads)
         ]
     )
 
@@ -449,14 +459,20 @@ def test_a_conversation_has_what_was_said_and_done_in_its_order():
         ("feedback.explicit", "t1", {"rating": "thumbs_down"}),
         ("session.ended", None, {"disposition": "abandoned"}),
     )
-    found = conversations(read, "run", {"s"})["s"]
-    assert [turn["id"] for turn in found] == [None, "t1", None]
-    said = [
-        (one["kind"], one.get("role") or one.get("name"), one.get("text"), one.get("result"), one.get("failed"))
-        for turn in found
-        for one in turn["messages"]
+    turns = conversations(read, "run", {"s"})["s"]
+    assert [turn["id"] for turn in turns] == [None, "t1", None]
+    messages = [
+        (
+            message["kind"],
+            message.get("role") or message.get("name"),
+            message.get("text"),
+            message.get("result"),
+            message.get("failed"),
+        )
+        for turn in turns
+        for message in turn["messages"]
     ]
-    assert said == [
+    assert messages == [
         ("said", "system", "Be kind.", None, None),
         ("said", "user", "Where is it?", None, None),
         ("call", "find", None, "no such order", True),
@@ -475,17 +491,17 @@ def test_a_ledger_without_content_has_no_conversation():
 
 
 def test_what_a_models_calls_repeat_is_told_once():
-    asked = {"role": "user", "content": "Hello"}
+    prompt = {"role": "user", "content": "Hello"}
     read = events(
         (
             "llm.call_completed",
             "t1",
-            {"input": {"messages": [{"role": "system", "content": "P"}, asked]}, "output": {"content": "Hi"}},
+            {"input": {"messages": [{"role": "system", "content": "P"}, prompt]}, "output": {"content": "Hi"}},
         ),
         (
             "llm.call_completed",
             "t1",
-            {"input": {"messages": [asked, {"role": "assistant", "content": "Hi"}]}, "output": "Bye"},
+            {"input": {"messages": [prompt, {"role": "assistant", "content": "Hi"}]}, "output": "Bye"},
         ),
         (
             "turn.completed",
@@ -494,7 +510,7 @@ def test_what_a_models_calls_repeat_is_told_once():
         ),
     )
     (turn,) = conversations(read, "run", {"s"})["s"]
-    assert [(one["role"], one["text"]) for one in turn["messages"]] == [
+    assert [(message["role"], message["text"]) for message in turn["messages"]] == [
         ("system", "P"),
         ("user", "Hello"),
         ("assistant", "Hi"),
@@ -504,7 +520,15 @@ def test_what_a_models_calls_repeat_is_told_once():
 
 def test_numbers_of_rows_keep_their_tokens():
     columns = RowColumns(MARKING, None, content=True)
-    table = columns._table([told(0, 1.0), told(1, 1), told(2, 0.1 + 0.2), told(3, 1e-7), told(4, None)])
+    table = columns._table(
+        [
+            judged_subject(0, 1.0),
+            judged_subject(1, 1),
+            judged_subject(2, 0.1 + 0.2),
+            judged_subject(3, 1e-7),
+            judged_subject(4, None),
+        ]
+    )
     assert table["scores"] == "1.0,1,0.30000000000000004,1e-7,"
 
 
@@ -513,9 +537,9 @@ def test_labels_are_set_against_the_run_that_they_are_about(run, tmp_path, dicas
     write_rows(tmp_path / "gold.jsonl", [{"subject_id": "turkey", "score": 1.0}, {"subject_id": "peru", "score": 1.0}])
     dicast(tmp_path, "labels", "import", "gold.jsonl", "--labeller", "ann", "--ledger", "ledger.db")
     dicast(tmp_path, "report", "--ledger", "ledger.db")  # taking labels in is no run that one would look at
-    (one,) = report(tmp_path / "report.html")["runs"]
-    assert one["document"]["run_id"] == done["run_id"]
-    (judge,) = one["reliability"]
+    (page_run,) = report(tmp_path / "report.html")["runs"]
+    assert page_run["document"]["run_id"] == done["run_id"]
+    (judge,) = page_run["reliability"]
     assert (judge["label"], judge["n"], judge["agree"]) == ("metrics", 2, 0.5)
 
 
@@ -529,11 +553,11 @@ def test_a_row_that_fails_another_label_of_the_gate_fails_and_says_why(run, tmp_
 
 
 def test_only_flags_of_the_gate_decide_beside_verdicts():
-    told = Told(
+    subject = SubjectResults(
         "row", "1", None, 0, {"judge": {"score": 0.7}}, {"metrics": {"score_flags": {"kind": False, "x": None}}}
     )
     outcomes = {
-        gated: Marking((), ("judge",), ("judge",), {}, gated).outcome(told) for gated in ((), ("kind",), ("x",))
+        gated: Marking((), ("judge",), ("judge",), {}, gated).outcome(subject) for gated in ((), ("kind",), ("x",))
     }
     assert outcomes == {(): "pass", ("kind",): "fail", ("x",): "pass"}
 

@@ -1,4 +1,4 @@
-"""``report/markdown``: what it says, in the terminal's numbers, and what text of others cannot do in it."""
+"""``report/markdown``: its contents, in the terminal's numbers, and the harmlessness of foreign text in it."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class TestMarkdown(SinkConformance):
 
 
 def tokens(text):
-    """All tokens of *text* as GitHub's flavour reads it, those inside of others, too."""
-    found = []
+    """Return all tokens of *text* in GitHub's flavor, including nested ones."""
+    all_tokens = []
     for token in READER.parse(text):
-        found += [token, *(token.children or ())]
-    return found
+        all_tokens += [token, *(token.children or ())]
+    return all_tokens
 
 
 def types(text):
@@ -61,9 +61,9 @@ HARMLESS = {"paragraph_open", "paragraph_close", "inline", "text", "code_inline"
 
 @given(ANY)
 def test_text_in_code_is_code_and_nothing_else(text):
-    found = tokens(f"before {code(text)} after")
-    assert {token.type for token in found} <= HARMLESS
-    inside = [token.content for token in found if token.type == "code_inline"]
+    all_tokens = tokens(f"before {code(text)} after")
+    assert {token.type for token in all_tokens} <= HARMLESS
+    inside = [token.content for token in all_tokens if token.type == "code_inline"]
     if text.strip():
         assert len(inside) == 1
         assert not re.search(r"[\n\r\x1b\u202e]", inside[0])
@@ -78,8 +78,8 @@ def test_text_in_code_is_read_back(text):
 
 @given(ANY)
 def test_text_in_a_fence_stays_in_it(text):
-    found = READER.parse(f"before\n\n{fenced(text)}\n\nafter\n")
-    assert [token.type for token in found if token.level == 0] == [
+    parsed = READER.parse(f"before\n\n{fenced(text)}\n\nafter\n")
+    assert [token.type for token in parsed if token.level == 0] == [
         "paragraph_open", "paragraph_close", "fence", "paragraph_open", "paragraph_close",
     ]  # fmt: skip
 
@@ -87,20 +87,20 @@ def test_text_in_a_fence_stays_in_it(text):
 @given(st.lists(ANY, min_size=1, max_size=4))
 def test_text_in_a_table_makes_no_column_and_no_row(texts):
     heads = [f"h{number}" for number in range(len(texts))]
-    found = READER.parse("\n".join(table(heads, [[code(text) for text in texts]])))
-    assert sum(token.type == "td_open" for token in found) == len(texts)
-    assert sum(token.type == "tr_open" for token in found) == 2
+    parsed = READER.parse("\n".join(table(heads, [[code(text) for text in texts]])))
+    assert sum(token.type == "td_open" for token in parsed) == len(texts)
+    assert sum(token.type == "tr_open" for token in parsed) == 2
 
 
 @pytest.fixture
-def made(tmp_path):
-    def made(text, scores, subjects, **options):
+def write_markdown(tmp_path):
+    def write_markdown(text, scores, subjects, **options):
         listed = "".join(f", {name}: {value}" for name, value in options.items())
         sinks = f"sinks: [report/markdown: {{path: {tmp_path / 'run.md'}{listed}}}]\n"
         done = run_pipeline(f"{text}{sinks}", subjects=subjects, components={"cheap": FakeMetric(scores)})
         return done, (tmp_path / "run.md").read_text(encoding="utf-8")
 
-    return made
+    return write_markdown
 
 
 def rows(*outputs):
@@ -110,8 +110,8 @@ def rows(*outputs):
 TEXT = "name: answers\nmetrics: [cheap]\ngate: {min_score: 0.9, min_coverage: 0.5}\n"
 
 
-def test_it_says_what_the_gate_and_the_score_are(made):
-    done, text = made(TEXT, [Score(0.123456), Score(2 / 3), Score(1.0)], rows("a", "b", "c"))
+def test_it_says_what_the_gate_and_the_score_are(write_markdown):
+    done, text = write_markdown(TEXT, [Score(0.123456), Score(2 / 3), Score(1.0)], rows("a", "b", "c"))
     score = done.document["score"]
     assert text.startswith("## `answers`: failed\n")
     for number in (score["mean"], score["ci_low"], score["ci_high"]):
@@ -121,9 +121,9 @@ def test_it_says_what_the_gate_and_the_score_are(made):
     assert done.document["run_id"] in text
 
 
-def test_it_shows_the_subjects_that_did_not_pass_with_their_reasons(made):
+def test_it_shows_the_subjects_that_did_not_pass_with_their_reasons(write_markdown):
     scores = [Score(1.0), Score(0.25, details="too long"), Failure("refused", "it would not say")]
-    _, text = made(TEXT, scores, rows("a", "b", "c"))
+    _, text = write_markdown(TEXT, scores, rows("a", "b", "c"))
     assert "### 1 did not pass, 1 without a verdict" in text
     lines = [line for line in text.splitlines() if line.startswith("| `row`")]
     assert lines[0] == "| `row` `r2` | `metrics` | 0.2500 |  | `cheap 0.2500: too long` |"
@@ -131,23 +131,23 @@ def test_it_shows_the_subjects_that_did_not_pass_with_their_reasons(made):
     assert "```text\nb\n```" in text
 
 
-def test_more_than_rows_subjects_are_counted(made):
-    _, text = made(TEXT, Score(0.0), rows(*"abcde"), rows=2)
+def test_more_than_rows_subjects_are_counted(write_markdown):
+    _, text = write_markdown(TEXT, Score(0.0), rows(*"abcde"), rows=2)
     assert "### 5 did not pass" in text
     assert "The first 2 of 5 are shown." in text
     assert sum(line.startswith("| `row`") for line in text.splitlines()) == 2
 
 
-def test_texts_are_left_out_where_that_is_asked_for(made):
-    _, text = made(TEXT, Score(0.0), rows("an answer"), content="false")
+def test_texts_are_left_out_where_that_is_asked_for(write_markdown):
+    _, text = write_markdown(TEXT, Score(0.0), rows("an answer"), content="false")
     assert "an answer" not in text
 
 
-def test_hostile_rows_do_nothing(made):
+def test_hostile_rows_do_nothing(write_markdown):
     subjects = [Subject("row", text, input=text, output=text) for text in dict.fromkeys(HOSTILE)]
-    _, text = made(TEXT, Score(0.0, details="".join(HOSTILE)), subjects)
-    found = types(text)
-    assert not found & {"html_inline", "html_block", "link_open", "image", "blockquote_open", "hr"}
+    _, text = write_markdown(TEXT, Score(0.0, details="".join(HOSTILE)), subjects)
+    token_types = types(text)
+    assert not token_types & {"html_inline", "html_block", "link_open", "image", "blockquote_open", "hr"}
     bare = "".join(token.content for token in tokens(text) if token.type == "text")
     for sign in ("@", "http", "www", "#1", "<", "octocat"):
         assert sign not in bare, sign
@@ -186,9 +186,9 @@ def test_a_judge_without_flags_says_what_it_went_by(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     turns = [("Where is it?", "I'm sorry, I can't help with that."), ("And this?", "It left on Monday.")]
     messages = [
-        {"role": role, "content": said}
+        {"role": role, "content": text}
         for turn in turns
-        for role, said in zip(("user", "assistant"), turn, strict=True)
+        for role, text in zip(("user", "assistant"), turn, strict=True)
     ]
     (tmp_path / "chats.jsonl").write_text(json.dumps({"id": "one", "messages": messages}))
     source = {"traces/messages": {"path": "chats.jsonl", "id": "{{ id }}", "subjects": ["turn", "session"]}}

@@ -83,9 +83,9 @@ def test_a_picture_is_in_the_page_once_and_not_beyond_its_limit():
         "[image/png, 75 B]",
         {"a": "[image/png, 75 B]"},
     ] + ["[image/png, 75 B]"]
-    kept = Pictures()
-    keys = {item["picture"] for item in kept.keep(items)}
-    assert (len(keys), len(kept.sources)) == (1, 1)
+    pictures = Pictures()
+    keys = {item["picture"] for item in pictures.keep(items)}
+    assert (len(keys), len(pictures.sources)) == (1, 1)
     assert [*Pictures(left=10).keep(items)[0]] == ["marker", "name"]
 
 

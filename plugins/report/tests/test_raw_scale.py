@@ -1,4 +1,4 @@
-"""A run whose metric has a scale of its own, in the page, in JUnit and as Markdown."""
+"""A run whose metric has a raw scale, in the page, in JUnit and as Markdown."""
 
 from __future__ import annotations
 

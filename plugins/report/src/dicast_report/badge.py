@@ -1,4 +1,4 @@
-"""The sink that draws a badge of a run."""
+"""Sink that draws a badge of a run."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from dicast.toolkit.printable import one_line
 
 from .markdown import ENDS
 
-_COLOURS = {"passed": "#1a7f37", "failed": "#cf222e", "undecided": "#7d5400", "none": "#424a53"}
-"""Each gives white text a contrast of 4.5 to 1 or more (WCAG 2.1, 1.4.3)."""
+_COLORS = {"passed": "#1a7f37", "failed": "#cf222e", "undecided": "#7d5400", "none": "#424a53"}
+"""Background colors that give white text a contrast of at least 4.5 to 1 (WCAG 2.1, 1.4.3)."""
 _LONGEST = 60
 _WIDE = 7.0
-"""What a letter takes at 11 px, at most, but for the widest; ``textLength`` makes it so whatever font there is."""
+"""Width of a letter at 11 px, except the widest letters; ``textLength`` enforces it for any font."""
 
 
 @attrs.frozen
 class Badge:
-    """A small SVG picture that says what the gate says, or a label's mean, in the colour of the gate's answer.
+    """A small SVG picture of the gate's answer, or of a label's mean, in the color of the gate's answer.
 
-    Its title and its ``aria-label`` say the same in words. It has neither script nor link, and loads nothing.
+    Its title and its ``aria-label`` have the same words. It has neither script nor link, and loads nothing.
 
-    :param path: the file to write; folders above it are made.
-    :param on: what it shows: ``gate`` (``passed``, ``failed``, ``undecided``, or ``no gate`` for a file without one), ``score`` (the run's mean, or
-        ``2 labels`` where the file has several and names none of them for its score), or the label of a metric or judge, whose mean it shows. Of a criterion
-        it shows the mean that a clause of the gate holds against a line, or ``stats/score_stats`` has.
-    :param text: what stands before it; the run's name by default.
-    :param base_path: a folder that *path* must lie in, links resolved; any by default.
+    :param path: the file to write; missing folders are created.
+    :param on: the figure to show: ``gate`` (``passed``, ``failed``, ``undecided``, or ``no gate`` for a pipeline without one), ``score`` (the run's mean, or
+        ``2 labels`` for a pipeline with several labels and none named for its score), or the label of a metric or judge, whose mean it shows. A criterion
+        needs a clause of the gate or ``stats/score_stats`` for its mean.
+    :param text: the text before the figure; the run's name by default.
+    :param base_path: a folder that must contain *path*, links resolved; any by default.
     """
 
     name = "badge"
@@ -51,14 +51,14 @@ class Badge:
 
     @property
     def label_options(self) -> Mapping[str, Sequence[str]]:
-        """The label that it shows, if it is one."""
+        """The label to show, if it is one."""
         return {} if self.on in ("gate", "score") else {"on": (self.on,)}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[BadgeFile]:
-        """Make the file's folder for *run*; paths are relative to the pipeline's folder.
+        """Create the file's folder for *run*. Paths are relative to the pipeline's folder.
 
-        :raises ConfigError: when the file cannot be written, or lies outside *base_path*.
+        :raises ConfigError: when the file cannot be written, or is outside *base_path*.
         """
         file = partial(AtomicFile, output_path(run.base, self.path, self.base_path), run=run.run_id)
         file().discard()
@@ -66,26 +66,26 @@ class Badge:
 
 
 class BadgeFile:
-    """The picture to be."""
+    """Writer of the picture."""
 
     def __init__(self, file: Callable[[], AtomicFile], on: str, text: str | None) -> None:
         self._file, self._on, self._text = file, on, text
         self._drawn: str | None = None
 
     def write(self, events: Sequence[Event]) -> int:
-        """Take *events*; the last of a run has its document.
+        """Read *events*; the last event of a run has its document.
 
-        :raises DataError: when the run has no label of the name that is to be shown.
+        :raises DataError: when the run does not have the label to show.
         """
         for event in events:
             if event.type in ENDS:
                 done = current_document(event.payload)
                 title = self._text or str(done["name"])
-                self._drawn = badge(title, shown(done, self._on), _COLOURS[_colour(done)])
+                self._drawn = badge(title, badge_text(done, self._on), _COLORS[_color(done)])
         return sum(event.type in ENDS for event in events)
 
     def close(self) -> int:
-        """Write the file. A run that never ended leaves none; may be repeated after an error."""
+        """Write the file. A run without an end leaves no file. May be repeated after an error."""
         if self._drawn is not None:
             with self._file() as file:
                 file.write(self._drawn.encode())
@@ -94,14 +94,14 @@ class BadgeFile:
         return 0
 
 
-def _colour(done: Mapping[str, Any]) -> str:
+def _color(done: Mapping[str, Any]) -> str:
     return "undecided" if done["undecided"] else gate_answer(done["gate"])
 
 
-def shown(done: Mapping[str, Any], on: str) -> str:
-    """What the document *done* says of *on*.
+def badge_text(done: Mapping[str, Any], on: str) -> str:
+    """Return the text of *on* in the document *done*.
 
-    :raises DataError: when it has no such label.
+    :raises DataError: when the document has no such label.
     """
     if on == "gate" and done["gate"] is not None:
         return gate_answer(done["gate"])
@@ -115,8 +115,10 @@ def shown(done: Mapping[str, Any], on: str) -> str:
     labels = {**done["metrics"], **done["labels"], **criteria(done)}
     if on not in labels:
         hint = nearest(on, ["gate", "score", *labels])
-        more = f", did you mean {hint!r}?" if hint else ""
-        raise DataError(f"report/badge: on is {on!r}, and the run has gate, score, {', '.join(labels)}{more}")
+        suggestion = f", did you mean {hint!r}?" if hint else ""
+        raise DataError(
+            f"report/badge: on is {on!r}, but the run has only gate, score, {', '.join(labels)}{suggestion}"
+        )
     return _mean(labels[on])
 
 
@@ -125,8 +127,8 @@ def _mean(figures: Mapping[str, Any]) -> str:
     return figure(figures.get("mean")) + scale
 
 
-def badge(left: str, right: str, colour: str) -> str:
-    """The picture: *left* on grey, *right* on *colour*."""
+def badge(left: str, right: str, color: str) -> str:
+    """Return the picture: *left* on gray, *right* on *color*."""
     left, right = (_cut(one_line(text)) for text in (left, right))
     words = escape(f"{left}: {right}", {'"': "&quot;"})
     first, second = (round(_letters(text) * _WIDE) for text in (left, right))
@@ -141,7 +143,7 @@ def badge(left: str, right: str, colour: str) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" aria-label="{words}">',
             f"<title>{words}</title>",
             f'<rect width="{width}" height="20" rx="3" fill="#424a53"/>',
-            f'<path d="M{first + 20} 0h{second + 17}a3 3 0 0 1 3 3v14a3 3 0 0 1-3 3h-{second + 17}z" fill="{colour}"/>',
+            f'<path d="M{first + 20} 0h{second + 17}a3 3 0 0 1 3 3v14a3 3 0 0 1-3 3h-{second + 17}z" fill="{color}"/>',
             '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">',
             *texts,
             "</g>",
@@ -151,7 +153,7 @@ def badge(left: str, right: str, colour: str) -> str:
 
 
 def _letters(text: str) -> int:
-    """How many letters wide *text* is: those of East Asia, and emoji, take two."""
+    """Return the width of *text* in letters. East Asian letters and emoji count twice."""
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 

@@ -1,4 +1,4 @@
-"""The run that a page compares its run with, subject by subject."""
+"""Baseline run that a page compares its run with, subject by subject."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from dicast import Query
 from dicast.reporting import PairedPasses, pair_runs
 
 from .marking import Marking
-from .told import Key, Read, Told, told_subjects
+from .subjects import Key, Read, SubjectResults, read_subjects
 
 Flip = Literal["gained", "lost", ""]
 
 
 @attrs.frozen
 class Baseline:
-    """The run *run_id* as a baseline: its scores by subject, and *pairs*, which says who passes in either run.
+    """The run *run_id* as a baseline: its scores by subject, and *pairs*, the passes of both runs.
 
-    The rows of a page show changes under *label*: the gate's, else the first that both runs have.
+    The rows of a page show changes under *label*: the gate's, else the first label of both runs.
     """
 
     run_id: str
@@ -30,17 +30,17 @@ class Baseline:
 
     @property
     def label(self) -> str | None:
-        """The label whose changes the rows show; None where the runs have no label in common."""
+        """The label whose changes the rows show; None if the runs have no label in common."""
         return self.pairs.label or next(iter(self.pairs.labels), None)
 
-    def flip(self, told: Told) -> Flip:
-        """Return whether the subject passes now and did not, or the reverse; a subject without an answer in both runs does neither."""
-        change = None if self.label is None else self.pairs.change(told.key, self.label)
+    def flip(self, subject: SubjectResults) -> Flip:
+        """Return "gained" for a subject that now passes and did not, "lost" for the reverse. It is "" without answers in both runs."""
+        change = None if self.label is None else self.pairs.change(subject.key, self.label)
         return "" if change is None else "gained" if change.b else "lost"
 
-    def score(self, told: Told) -> float | None:
+    def score(self, subject: SubjectResults) -> float | None:
         """Return the score of the subject in the baseline."""
-        return self.scores.get(told.key)
+        return self.scores.get(subject.key)
 
     def json(self) -> dict[str, Any]:
         """Return the counts for the page, by label."""
@@ -49,10 +49,10 @@ class Baseline:
 
 
 def baseline(read: Read, run_id: str | None, compared: str) -> Baseline | None:
-    """Return the run *run_id* as the baseline of the run *compared*; None where the ledger has no such run."""
+    """Return the run *run_id* as the baseline of the run *compared*; None if the ledger has no such run."""
     started = None if run_id is None else next(read(Query(run_id, ("run.started",), limit=1)), None)
     if run_id is None or started is None or (pairs := pair_runs(read, run_id, compared)) is None:
         return None
     marking = Marking.of(started.event.payload)
-    scores = {told.key: marking.score(told) for told in told_subjects(read, run_id)}
+    scores = {subject.key: marking.score(subject) for subject in read_subjects(read, run_id)}
     return Baseline(run_id, str(started.event.payload.get("name")), scores, pairs)

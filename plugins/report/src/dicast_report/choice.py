@@ -1,4 +1,4 @@
-"""Which rows are in a page that has not room for all."""
+"""Choice of the rows of a page that cannot hold all."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 import attrs
 
 from .marking import Marking
-from .told import Key, Told
+from .subjects import Key, SubjectResults
 
 KEY = b"dicast report"
-"""The key of the hash by which rows are drawn: the same subjects in every page, whatever the run."""
+"""Key of the hash that draws rows. It is fixed, so that every page of any run draws the same subjects."""
 
 
 @attrs.frozen
 class Chosen:
-    """The rows that are shown, in the order of the run, of *total*: *unscored* and *worst* come first, the rest are *drawn*."""
+    """Rows of a page, in the order of the run, of *total*. *unscored* and *worst* are chosen first, the rest is *drawn*."""
 
-    rows: tuple[Told, ...]
+    rows: tuple[SubjectResults, ...]
     total: int
     unscored: int
     worst: int
@@ -27,62 +27,68 @@ class Chosen:
 
 
 class Choice:
-    """Takes the subjects of a run and keeps *limit* of them: those without a score, then half of the room for the lowest scores,
-    the rest drawn by a keyed hash of their kinds and ids. Memory holds three times *limit* subjects at most.
+    """Chooser of at most *limit* subjects of a run.
+
+    Subjects without a score come first. The lowest scores get half of the remaining rows. The other rows are drawn by a keyed hash of kind and id.
+    It keeps at most three times *limit* subjects in memory.
     """
 
     def __init__(self, limit: int, marking: Marking) -> None:
         self._limit, self._marking = limit, marking
         self._total = 0
-        self._unscored: dict[Key, Told] = {}
-        self._worst: list[tuple[float, int, Told]] = []
-        self._drawn: list[tuple[int, int, Told]] = []
+        self._unscored: dict[Key, SubjectResults] = {}
+        self._worst: list[tuple[float, int, SubjectResults]] = []
+        self._drawn: list[tuple[int, int, SubjectResults]] = []
 
-    def add(self, told: Told) -> list[tuple[str, str]]:
-        """Take a subject, and return the failures that no longer hold: of one that failed before and is judged again now."""
+    def add(self, subject: SubjectResults) -> list[tuple[str, str]]:
+        """Add a subject. Return the failures that no longer count because the subject failed before and is now judged again."""
         overtaken: list[tuple[str, str]] = []
-        earlier = self._unscored.get(told.key)
+        earlier = self._unscored.get(subject.key)
         if earlier is not None:
-            overtaken = [one for one in earlier.failures() if one[0] in told.ended or told.record is not None]
-            earlier.merge(told)
-            told = earlier
+            overtaken = [
+                failure for failure in earlier.failures() if failure[0] in subject.results or subject.record is not None
+            ]
+            earlier.merge(subject)
+            subject = earlier
         else:
             self._total += 1
-            _keep(self._drawn, (-_drawn_by(told), -told.place, told), self._limit)
-        if self._marking.outcome(told) == "none":
+            _keep(self._drawn, (-_drawn_by(subject), -subject.place, subject), self._limit)
+        if self._marking.outcome(subject) == "none":
             if len(self._unscored) < self._limit:
-                self._unscored[told.key] = told
+                self._unscored[subject.key] = subject
             return overtaken
-        self._unscored.pop(told.key, None)
-        score = self._marking.score(told)
-        _keep(self._worst, (-2.0 if score is None else -score, -told.place, told), self._limit)
+        self._unscored.pop(subject.key, None)
+        score = self._marking.score(subject)
+        _keep(self._worst, (-2.0 if score is None else -score, -subject.place, subject), self._limit)
         return overtaken
 
     def chosen(self) -> Chosen:
-        """What is shown."""
+        """Return the chosen rows."""
         if self._total <= self._limit:
-            rows = [told for _, _, told in self._drawn]
+            rows = [subject for _, _, subject in self._drawn]
             return Chosen(_in_order(rows), self._total, len(self._unscored), 0, 0)
         unscored = list(self._unscored.values())
         room = self._limit - len(unscored)
-        worst = [told for _, _, told in sorted(self._worst, key=lambda one: one[:2], reverse=True)[: room // 2]]
-        taken = {told.key for told in (*unscored, *worst)}
-        others = sorted((one for one in self._drawn if one[2].key not in taken), key=lambda one: one[:2], reverse=True)
-        drawn = [told for _, _, told in others[: room - len(worst)]]
+        worst = [subject for _, _, subject in sorted(self._worst, key=lambda item: item[:2], reverse=True)[: room // 2]]
+        chosen_keys = {subject.key for subject in (*unscored, *worst)}
+        other_rows = sorted(
+            (item for item in self._drawn if item[2].key not in chosen_keys), key=lambda item: item[:2], reverse=True
+        )
+        drawn = [subject for _, _, subject in other_rows[: room - len(worst)]]
         return Chosen(_in_order([*unscored, *worst, *drawn]), self._total, len(unscored), len(worst), len(drawn))
 
 
-def _keep(heap: list[Any], item: tuple[float, int, Told], most: int) -> None:
-    """Put *item* into *heap*, which keeps the *most* that are greatest; places differ, so that subjects are never compared."""
+def _keep(heap: list[Any], item: tuple[float, int, SubjectResults], most: int) -> None:
+    """Push *item* to *heap*, which keeps the *most* greatest items. Places differ, so that subjects are never compared."""
     if len(heap) < most:
         heappush(heap, item)
     elif most:
         heappushpop(heap, item)
 
 
-def _in_order(rows: list[Told]) -> tuple[Told, ...]:
-    return tuple(sorted(rows, key=lambda told: told.place))
+def _in_order(rows: list[SubjectResults]) -> tuple[SubjectResults, ...]:
+    return tuple(sorted(rows, key=lambda subject: subject.place))
 
 
-def _drawn_by(told: Told) -> int:
-    return int.from_bytes(blake2b(f"{told.kind}/{told.id}".encode(), digest_size=8, key=KEY).digest(), "big")
+def _drawn_by(subject: SubjectResults) -> int:
+    return int.from_bytes(blake2b(f"{subject.kind}/{subject.id}".encode(), digest_size=8, key=KEY).digest(), "big")

@@ -16,11 +16,11 @@ from dicast.toolkit.installing import how_to_install
 
 from .html import shown_path, write_page
 from .page import BEGINS
-from .run_page import ENDS, STARTED, Origin, RunPage, RunReader, Wanted, event_of
+from .run_page import ENDS, STARTED, Origin, PageOptions, RunPage, RunReader, event_of
 
 OUT = Path("report.html")
 LAST = "last"
-"""The run that is shown where the command names none."""
+"""The default run."""
 
 
 @click.command()
@@ -29,17 +29,17 @@ LAST = "last"
 @click.option("--open", "show", is_flag=True, help="Open it in the browser.")
 @click.option("--baseline", metavar="RUN", help="Compare the run with this one, as dicast compare does.")
 @click.option(
-    "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
+    "--ledger", type=click.Path(path_type=Path), help="The ledger. Default: $DICAST_LEDGER or .dicast/ledger.db."
 )
 @click.option(
     "--rows",
     type=click.IntRange(1),
-    default=Wanted().rows,
+    default=PageOptions().rows,
     show_default=True,
     help="The most rows of a run in the page.",
 )
-@click.option("--no-content", is_flag=True, help="Leave out what was judged, reasons and rationales.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
+@click.option("--no-content", is_flag=True, help="Leave out judged content, reasons and rationales.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
 def report(
     runs: tuple[str, ...],
     out: Path,
@@ -50,110 +50,111 @@ def report(
     no_content: bool,
     as_json: bool,
 ) -> None:
-    """Write a page about runs. It is one file that loads nothing. Several are shown side by side; without one it is the run that began last,
-    labels aside.
+    """Write a page about runs: one file that loads nothing.
 
-    RUN is an id, its first or last characters, the name of a pipeline (its newest run counts), or 'last'; of a suite, by its name or as the
-    last, all experiments are shown.
+    Several runs are shown side by side. Without RUN, the page shows the run that started last, labels aside.
+
+    RUN is an id, its first or last characters, the name of a pipeline (its newest run counts), or 'last'. The name of a suite, or 'last' for a
+    suite, shows all its experiments.
     """
-    wanted = Wanted(rows, not no_content)
-    done = read_ledger(ledger, lambda live: _Asked(live, ledger, wanted, baseline).write(runs, out))
+    options = PageOptions(rows, not no_content)
+    done = read_ledger(ledger, lambda live: _PageRequest(live, ledger, options, baseline).write(runs, out))
     if as_json:
         click.echo(orjson.dumps(done, option=orjson.OPT_INDENT_2))
     else:
-        counts = " and ".join(f"{one['shown']:,} of {one['rows']:,} rows of {one['name']}" for one in done["runs"])
+        counts = " and ".join(f"{run['shown']:,} of {run['rows']:,} rows of {run['name']}" for run in done["runs"])
         click.echo(f"{done['path']}: {counts}, {done['bytes'] / 1e6:.1f} MB")
     if show:
         click.launch(out.resolve().as_uri())
 
 
 @attrs.frozen
-class _Asked:
-    """What is asked of a ledger."""
+class _PageRequest:
+    """A request for a page."""
 
     live: Ledger
     path: Path | None
-    wanted: Wanted
+    options: PageOptions
     baseline: str | None
 
     def write(self, names: Sequence[str], out: Path) -> dict[str, Any]:
-        """Write the page, and say what is in it."""
-        begun = list(dict.fromkeys(self._begun(names)))
-        if self.baseline is not None and len(begun) > 1:
+        """Write the page, and return a summary of it."""
+        starts = list(dict.fromkeys(self._starts(names)))
+        if self.baseline is not None and len(starts) > 1:
             raise ConfigError(
-                "--baseline compares one run with another; of several runs leave it out, and they stand side by side"
+                "--baseline compares one run with another: leave it out to show several runs side by side"
             )
-        ended = [self._end(event) for event in begun]
-        pages = [self._page(each, end, len(begun) > 1) for each, end in zip(begun, ended, strict=True)]
+        ends = [self._end(event) for event in starts]
+        pages = [self._page(start, end, len(starts) > 1) for start, end in zip(starts, ends, strict=True)]
         try:
-            size = write_page(out, _title(begun), pages, replaces=BEGINS)
-        except OSError as error:  # such as a disk that is full
+            size = write_page(out, _title(starts), pages, replaces=BEGINS)
+        except OSError as error:  # such as a full disk
             raise ConfigError(f"cannot write {out}: {error.strerror or error}") from error
-        shown = [
+        summaries = [
             {
-                "run_id": one.report["key"],
-                "name": one.report["title"],
-                "rows": one.report["rows"]["total"],
-                "shown": len(one.rows["table"]["ids"]),
+                "run_id": page.report["key"],
+                "name": page.report["title"],
+                "rows": page.report["rows"]["total"],
+                "shown": len(page.rows["table"]["ids"]),
             }
-            for one in pages
+            for page in pages
         ]
-        return {"path": str(out), "bytes": size, "runs": shown}
+        return {"path": str(out), "bytes": size, "runs": summaries}
 
-    def _begun(self, names: Sequence[str]) -> Iterator[_Begun]:
-        """The ``run.started`` of each run that is meant."""
+    def _starts(self, names: Sequence[str]) -> Iterator[_StartedRun]:
+        """Yield the ``run.started`` of each requested run."""
         for name in names or (LAST,):
             if (of_suite := self._of_suite(name)) is not None:
                 yield from self._suite(of_suite)
                 continue
             event = event_of(self.live.read, self._run_id(name), STARTED)
-            assert event is not None  # what names a run was found by this event
-            yield from self._suite(event) if name == LAST and event.payload.get("suite") else [_Begun(event)]
+            assert event is not None  # the name was resolved by this event
+            yield from self._suite(event) if name == LAST and event.payload.get("suite") else [_StartedRun(event)]
 
     def _of_suite(self, name: str) -> Event | None:
-        """The newest ``run.started`` of an experiment of the suite of that *name*; None where no suite, or a run, is called so."""
+        """Return the newest ``run.started`` of an experiment of the suite *name*; None if the newest match is not a suite."""
         started = (entry.event for entry in self.live.read(Query(types=(STARTED,), newest_first=True)))
         meant = (event for event in started if name in (event.payload.get("name"), suite_of(event.payload)))
-        found = next(meant, None)
-        return found if found is not None and suite_of(found.payload) == name else None
+        newest = next(meant, None)
+        return newest if newest is not None and suite_of(newest.payload) == name else None
 
     def _run_id(self, name: str) -> str:
         """Return the run that *name* names: the newest of the pipeline of that name, the run with that id, or the newest."""
         return named_run(self.live, name)
 
-    def _suite(self, event: Event) -> Iterator[_Begun]:
-        """The newest run of each experiment of the suite that *event* belongs to, in the suite's order."""
+    def _suite(self, event: Event) -> Iterator[_StartedRun]:
+        """Yield the newest run of each experiment of the suite of *event*, in the suite's order."""
         suite: Any = event.payload["suite"]
-        found: dict[str, Event] = {}
+        starts: dict[str, Event] = {}
         for entry in self.live.read(Query(types=(STARTED,))):
             theirs: Any = entry.event.payload.get("suite")
             if theirs and theirs["id"] == suite["id"]:
-                found[str(entry.event.payload["name"])] = entry.event
-        yield from (_Begun(one, name.rpartition("/")[2]) for name, one in found.items())
+                starts[str(entry.event.payload["name"])] = entry.event
+        yield from (_StartedRun(start, name.rpartition("/")[2]) for name, start in starts.items())
 
-    def _end(self, begun: _Begun) -> Event:
-        event = event_of(self.live.read, begun.event.run_id, *ENDS)
+    def _end(self, start: _StartedRun) -> Event:
+        event = event_of(self.live.read, start.event.run_id, *ENDS)
         if event is None:
-            run = begun.event.run_id
+            run = start.event.run_id
             raise ConfigError(
-                f"run {run} has not ended, so there is no document of it yet; wait for it, or where its process is gone, "
-                f"dicast run FILE --resume {run} takes it up"
+                f"run {run} has not ended, so it has no document yet; wait for it, or if its process is gone, resume it: "
+                f"dicast run FILE --resume {run}"
             )
         return event
 
-    def _page(self, begun: _Begun, ended: Event, several: bool) -> RunPage:
+    def _page(self, start: _StartedRun, end: Event, several: bool) -> RunPage:
         place = self.path or getattr(self.live, "path", None)
         head = self.live.head()
         origin = Origin(None if place is None else shown_path(Path(place)), None if head is None else head.digest)
-        compared = None if self.baseline is None else self._compared(self.baseline, begun.event.run_id)
-        reader = RunReader(self.live.read, self.wanted, origin)
+        compared = None if self.baseline is None else self._compared(self.baseline, start.event.run_id)
+        reader = RunReader(self.live.read, self.options, origin)
         return reader.page(
-            begun.event, ended, title=begun.title, prefix=begun.prefix if several else "", compared=compared
+            start.event, end, title=start.title, prefix=start.prefix if several else "", compared=compared
         )
 
     def _compared(self, baseline: str, run_id: str) -> Mapping[str, Any]:
-        """What ``dicast compare`` says: it is another plugin's, which plugins reach through the command line alone."""
-        from subprocess import run  # a report without a baseline starts no process
+        """Return the document of ``dicast compare``. It belongs to another plugin, which plugins can reach only through the command line."""
+        from subprocess import run  # only a report with a baseline starts a process
 
         place = self.path or getattr(self.live, "path", None)
         where = [] if place is None else ["--ledger", str(place)]
@@ -168,37 +169,37 @@ class _Asked:
             *where,
             "--json",
         ]
-        ended = run(command, capture_output=True, check=False)  # noqa: S603  # this dicast, with names as arguments
+        process = run(command, capture_output=True, check=False)  # noqa: S603  # this dicast, with names as arguments
         try:
-            document: dict[str, Any] = orjson.loads(ended.stdout)
+            document: dict[str, Any] = orjson.loads(process.stdout)
         except orjson.JSONDecodeError:
-            said = ended.stderr.decode(errors="replace").strip()
-            raise ConfigError(f"--baseline needs dicast compare: {how_to_install('stats')} ({said})") from None
+            message = process.stderr.decode(errors="replace").strip()
+            raise ConfigError(f"--baseline needs dicast compare: {how_to_install('stats')} ({message})") from None
         if "error" in document:
             raise ConfigError(f"--baseline {baseline}: {document['error']['message']}")
         return document
 
 
 @attrs.frozen
-class _Begun:
-    """A run that is shown: its ``run.started``, and its *experiment* where a suite is."""
+class _StartedRun:
+    """A shown run: its ``run.started``, and its *experiment* if it is part of a suite."""
 
     event: Event = attrs.field(eq=lambda event: event.run_id)
     experiment: str | None = None
 
     @property
     def title(self) -> str:
-        """What the run is called."""
+        """The title of the run."""
         return self.experiment or str(self.event.payload.get("name"))
 
     @property
     def suite(self) -> str:
-        """The name of the suite; empty where the run stands for itself."""
+        """The name of the suite; empty for a run of its own."""
         return suite_of(self.event.payload) if self.experiment else ""
 
     @property
     def prefix(self) -> str:
-        """What stands before the paths of its numbers, where several runs are shown: a suite's document has its experiments by name."""
+        """The prefix of the paths of its numbers when several runs are shown. A suite's document has its experiments by name."""
         return f"experiments.{self.experiment}." if self.experiment else f"{self.event.run_id}."
 
     def __hash__(self) -> int:
@@ -206,17 +207,17 @@ class _Begun:
 
 
 def suite_of(started: Mapping[str, Any]) -> str:
-    """The name of the suite that a run is an experiment of; empty where it is none."""
+    """Return the name of the suite of a run; empty if it is not an experiment."""
     return str(started.get("name")).rpartition("/")[0] if started.get("suite") else ""
 
 
-def _title(begun: Sequence[_Begun]) -> str:
-    """What the runs are called; experiments of a suite stand behind its name."""
+def _title(starts: Sequence[_StartedRun]) -> str:
+    """Return the title of a page. Experiments of a suite follow the suite's name."""
     titles: dict[str, list[str]] = {}
-    for one in begun:
-        titles.setdefault(one.suite, []).append(one.title)
+    for start in starts:
+        titles.setdefault(start.suite, []).append(start.title)
     named = (
-        f"{suite}: {' · '.join(those)}" if suite else " · ".join(dict.fromkeys(those))
-        for suite, those in titles.items()
+        f"{suite}: {' · '.join(experiment_titles)}" if suite else " · ".join(dict.fromkeys(experiment_titles))
+        for suite, experiment_titles in titles.items()
     )
     return " · ".join(named)

@@ -1,4 +1,4 @@
-"""The sink that writes a run as Markdown."""
+"""Sink that writes a run as Markdown."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from dicast.reporting import JudgedSubject, OutcomeReader, run_markdown
 from dicast.toolkit.atomic_file import AtomicFile, output_path
 
 ENDS = ("run.completed", "run.stopped")
-"""The events that carry the run's document."""
+"""Events with the run's document."""
 
 
 @attrs.frozen
 class Markdown:
-    """The run as Markdown: gate, score with its interval and what it rests on, each label, comparisons, and the subjects that did not pass.
+    """The run as Markdown: gate, score with its interval and its basis, each label, comparisons, and the subjects that did not pass.
 
-    Shown numbers are rounded as in the summary on a terminal. Text of others (ids, reasons, what was judged) stands in code, so that no
-    markup, link, mention or HTML in it does anything. The file appears under its name when the run ends, also when it is interrupted.
+    Numbers are rounded as in the summary on a terminal. Foreign text (ids, reasons, judged content) is set as code, so that
+    markup, links, mentions and HTML in it have no effect. The file appears under its name when the run ends, also when it is interrupted.
 
-    :param path: the file to write; folders above it are made.
-    :param rows: how many subjects that did not pass are shown, in the order in which they were read; the rest is counted.
-    :param content: show what was judged of these subjects; by default where the ledger stores it.
-    :param base_path: a folder that *path* must lie in, links resolved; any by default.
+    :param path: the file to write; missing folders are created.
+    :param rows: how many subjects that did not pass are shown, in the order of reading; the others are counted.
+    :param content: show the judged content of these subjects; by default if the ledger stores it.
+    :param base_path: a folder that must contain *path*, links resolved; any by default.
     """
 
     name = "markdown"
@@ -42,9 +42,9 @@ class Markdown:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[MarkdownFile]:
-        """Make the file's folder for *run*; paths are relative to the pipeline's folder.
+        """Create the file's folder for *run*. Paths are relative to the pipeline's folder.
 
-        :raises ConfigError: when the file cannot be written, or lies outside *base_path*.
+        :raises ConfigError: when the file cannot be written, or is outside *base_path*.
         """
         file = partial(AtomicFile, output_path(run.base, self.path, self.base_path), run=run.run_id)
         file().discard()
@@ -53,7 +53,7 @@ class Markdown:
 
 
 class MarkdownFile:
-    """The subjects that did not pass so far, and the file to be."""
+    """Collector of subjects that did not pass, and writer of the file."""
 
     def __init__(self, file: Callable[[], AtomicFile], rows: int, *, content: bool) -> None:
         self._file, self._rows, self._content = file, rows, content
@@ -63,21 +63,21 @@ class MarkdownFile:
         self._text: str | None = None
 
     def write(self, events: Sequence[Event]) -> int:
-        """Take *events*; return how many subjects are finished with them."""
-        ended = [event for event in events if event.type in ENDS]
-        done = self._reader.take(events) + (self._reader.end() if ended else [])
+        """Read *events*; return the number of subjects that they finish."""
+        ends = [event for event in events if event.type in ENDS]
+        done = self._reader.take(events) + (self._reader.end() if ends else [])
         for subject in done:
             if subject.worst(self._reader.counted) is not None:
                 self._of_failing += 1
                 self._of_open += subject.is_open(self._reader.counted)
                 if len(self._failing) < self._rows:
                     self._failing.append(subject)
-        for event in ended:
+        for event in ends:
             self._text = self._written(event.payload)
         return len(done)
 
     def close(self) -> int:
-        """Write the file. A run that never ended leaves none; may be repeated after an error."""
+        """Write the file. A run without an end leaves no file. May be repeated after an error."""
         if self._text is not None:
             with self._file() as file:
                 file.write(self._text.encode("utf-8", "backslashreplace"))

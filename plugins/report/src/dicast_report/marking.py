@@ -1,4 +1,4 @@
-"""How a run's subjects are marked: which labels count, what passes, and what a subject's score is."""
+"""Marking of a run's subjects: the labels that count, whether a subject passes, and its score."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import attrs
 
 from dicast.reporting import PassRule, metric_values, value_of
 
-from .told import Told
+from .subjects import SubjectResults
 
 METRICS = "metrics"
-"""The label of the verdict that all metrics make together."""
+"""Label of the combined verdict of all metrics."""
 
 Outcome = Literal["pass", "fail", "none", "open"]
-"""``none``: there is no score; ``open``: nothing that counts has judged it."""
+"""``none``: without a score; ``open``: without a verdict of a counted label."""
 
 
 @attrs.frozen
 class Marking:
-    """What ``run.started`` says of a run's labels."""
+    """A run's labels, from ``run.started``."""
 
     metrics: tuple[str, ...]
     judges: tuple[str, ...]
@@ -40,29 +40,29 @@ class Marking:
         return cls(metrics, judges, counted, started.get("pass_at") or {}, gated, label, PassRule.of(started))
 
     def line(self, label: str) -> float | None:
-        """Return the least value with which a subject passes *label*; None where it has no line of its own."""
+        """Return the least passing value of *label*; None if the label has no line."""
         return self.rule.line(label)
 
-    def deciding(self, told: Told) -> tuple[str, ...]:
-        """The labels that decide on *told*: those that count, and where none of these has judged it, all that have."""
-        if self.label in told.ended:
+    def scoring_labels(self, subject: SubjectResults) -> tuple[str, ...]:
+        """Return the labels that decide on *subject*: the counted labels that judged it, else all labels that judged it."""
+        if self.label in subject.results:
             return (str(self.label),)
-        mine = tuple(label for label in self.counted if label in told.ended)
-        return mine or tuple(told.ended)
+        mine = tuple(label for label in self.counted if label in subject.results)
+        return mine or tuple(subject.results)
 
-    def outcome(self, told: Told) -> Outcome:
-        """Whether *told* passes: all labels that decide on it, and all of the gate."""
-        labels, values = self.asked(told), self.values(told)
-        if any("failure_mode" in told.ended[label] for label in labels):
+    def outcome(self, subject: SubjectResults) -> Outcome:
+        """Return whether *subject* passes: under all labels that decide on it, and under all labels of the gate."""
+        labels, values = self.deciding_labels(subject), self.values(subject)
+        if any("failure_mode" in subject.results[label] for label in labels):
             return "none"
-        passes = [self.passes(told, label) for label in labels]
-        combined = told.ended.get(METRICS, {})
+        passes = [self.passes(subject, label) for label in labels]
+        combined = subject.results.get(METRICS, {})
         passes += [
             self.rule.metric(label, combined)
             for label in self.gated
-            if label in self.metrics and combined and (label in values or label in _left_out(told))
+            if label in self.metrics and combined and (label in values or label in _left_out(subject))
         ]
-        flags = _metrics(told).get("score_flags")
+        flags = _metrics(subject).get("score_flags")
         for label, flag in flags.items() if isinstance(flags, Mapping) else ():
             if flag is not None and (not labels or label in self.gated):
                 passes.append(bool(flag))
@@ -70,71 +70,75 @@ class Marking:
             return "fail"
         return "open" if None in passes or not passes else "pass"
 
-    def asked(self, told: Told) -> tuple[str, ...]:
-        """The labels whose verdicts decide whether *told* passes: those of its score, and those of the gate."""
-        return tuple(dict.fromkeys((*self.deciding(told), *(label for label in self.gated if label in told.ended))))
+    def deciding_labels(self, subject: SubjectResults) -> tuple[str, ...]:
+        """Return the labels whose verdicts decide whether *subject* passes: the labels of its score and of the gate."""
+        return tuple(
+            dict.fromkeys((*self.scoring_labels(subject), *(label for label in self.gated if label in subject.results)))
+        )
 
-    def passes(self, told: Told, label: str) -> bool | None:
-        """Return whether the verdict of *label* on *told* passes; None where that is open."""
-        return self.rule.verdict(label, told.ended[label])
+    def passes(self, subject: SubjectResults, label: str) -> bool | None:
+        """Return whether the verdict of *label* on *subject* passes; None if that is undecided."""
+        return self.rule.verdict(label, subject.results[label])
 
-    def score(self, told: Told) -> float | None:
-        """The score of *told*; None where it has none, or several."""
-        labels = self.deciding(told)
+    def score(self, subject: SubjectResults) -> float | None:
+        """Return the score of *subject*; None if it has none, or several."""
+        labels = self.scoring_labels(subject)
         if len(labels) == 1:
-            ended = told.ended[labels[0]]
-            return None if "failure_mode" in ended else value_of(ended)
-        return None if labels else _only(_metrics(told))
+            result = subject.results[labels[0]]
+            return None if "failure_mode" in result else value_of(result)
+        return None if labels else _only(_metrics(subject))
 
-    def basis(self, told: Told) -> str | None:
-        """What the score of *told* rests on."""
-        labels = self.deciding(told)
+    def basis(self, subject: SubjectResults) -> str | None:
+        """Return the basis of the score of *subject*."""
+        labels = self.scoring_labels(subject)
         if len(labels) != 1:
             return None
-        ended = told.ended[labels[0]]
-        return ended.get("basis") or ended.get("tier")
+        result = subject.results[labels[0]]
+        return result.get("basis") or result.get("tier")
 
-    def values(self, told: Told) -> dict[str, float]:
-        """What each metric, judge and criterion gave *told*."""
-        found = _numbers(_metrics(told).get("scores"))
-        for label, ended in told.ended.items():
-            if "failure_mode" not in ended and label != METRICS:
-                found[label] = ended["score"]
-        combined = told.ended.get(METRICS)
+    def values(self, subject: SubjectResults) -> dict[str, float]:
+        """Return the value that each metric, judge and criterion gave *subject*."""
+        values = _numbers(_metrics(subject).get("scores"))
+        for label, result in subject.results.items():
+            if "failure_mode" not in result and label != METRICS:
+                values[label] = result["score"]
+        combined = subject.results.get(METRICS)
         if combined is not None and "failure_mode" not in combined:
-            found |= _numbers(metric_values(combined))
-        return found
+            values |= _numbers(metric_values(combined))
+        return values
 
     def role(self, label: str) -> str:
-        """What *label* is."""
+        """Return the role of *label*."""
         if label == METRICS:
             return "all metrics"
         return "metric" if label in self.metrics else "judge" if label in self.judges else "criterion"
 
 
-def _left_out(told: Told) -> set[str]:
-    """The metrics that were asked about *told*, or due, and gave no score; those that the proxies spared are none of them."""
-    combined = told.ended.get(METRICS, {})
+def _left_out(subject: SubjectResults) -> set[str]:
+    """Return the metrics that should have scored *subject* and gave no score. Metrics spared by the gate of the proxies are not included."""
+    combined = subject.results.get(METRICS, {})
     return set() if "failure_mode" in combined else {skip["metric"] for skip in combined.get("skipped", ())}
 
 
-def _metrics(told: Told) -> Mapping[str, Any]:
-    metrics = (told.record or {}).get("metrics")
+def _metrics(subject: SubjectResults) -> Mapping[str, Any]:
+    metrics = (subject.record or {}).get("metrics")
     return metrics if isinstance(metrics, Mapping) else {}
 
 
 def _only(metrics: Mapping[str, Any]) -> float | None:
-    """The one score that a record's *metrics* have."""
+    """Return the only score in a record's *metrics*; None if there are several or none."""
     if is_number(metrics.get("score")):
         return metrics["score"]  # type: ignore[no-any-return]
     scores = _numbers(metrics.get("scores"))
     return next(iter(scores.values())) if len(scores) == 1 else None
 
 
-def _numbers(found: object) -> dict[str, float]:
-    return {str(name): value for name, value in found.items() if is_number(value)} if isinstance(found, Mapping) else {}
+def _numbers(values: object) -> dict[str, float]:
+    return (
+        {str(name): value for name, value in values.items() if is_number(value)} if isinstance(values, Mapping) else {}
+    )
 
 
 def is_number(value: object) -> bool:
-    """Whether *value* is a finite number; true and false are none."""
+    """Return whether *value* is a finite number; true and false are not."""
     return type(value) in (int, float) and isfinite(value)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Images, sounds and files on a page: pictures as data URLs, everything else as a marker. Nothing is loaded from elsewhere."""
+"""Images, sounds and files of a page: pictures as data URLs, other media as markers. The page loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import attrs
 from dicast.toolkit.media import KINDS, media_part, recorded_part
 from dicast.toolkit.parts import MediaPart
 
-_SHOWN = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
-"""Types that a browser draws and that run no scripts, as SVG does."""
+_DRAWABLE = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
+"""Types that a browser draws without running scripts, unlike SVG."""
 _DATA_URL = re.compile(r"data:([a-z]+/[a-z]+);base64,([A-Za-z0-9+/]+={0,2})", re.IGNORECASE)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 MOST_CHARS = 6_000_000
-"""The longest content of a picture on a page, in base64: 4.5 MB."""
+"""Longest content of a picture on a page, in base64: 4.5 MB."""
 MOST_ON_A_PAGE = 40_000_000
-"""The length of all of them together; further pictures are markers."""
+"""Length of all pictures of a page; further pictures become markers."""
 
 Item = dict[str, Any]
 """One of the media for the page's script: ``{marker, name, src}``, or ``picture``, a key into the page's pictures, in place of ``src``."""
@@ -32,7 +32,7 @@ def item_of(part: MediaPart, name: str | None = None) -> Item:
 
 
 def without_media(value: object, items: list[Item], name: str | None = None) -> object:
-    """Return *value* with markers in place of its media, which are added to *items*."""
+    """Return *value* with markers in place of its media, which are appended to *items*."""
     if (part := _part(value)) is not None:
         items.append(item_of(part, name))
         return part.marker
@@ -42,13 +42,13 @@ def without_media(value: object, items: list[Item], name: str | None = None) -> 
 
 
 def items_in(payload: Mapping[str, Any]) -> list[Item]:
-    """Return the media of an event by its *payload*."""
+    """Return the media in an event's *payload*."""
     return [item_of(part) for part in _event_parts(payload)]
 
 
 @attrs.define
 class Pictures:
-    """The pictures of a page by key, each once; *left* is the number of characters that are still allowed."""
+    """Pictures of a page by key, each stored once; *left* is the number of characters still allowed."""
 
     sources: dict[str, str] = attrs.field(factory=dict)
     left: int = MOST_ON_A_PAGE
@@ -72,7 +72,7 @@ class Pictures:
 
 
 def _part(value: object) -> MediaPart | None:
-    """Return the media that *value* is; also of a record, which has a digest in place of the content."""
+    """Return the media in *value*, which may be a record with a digest in place of the content."""
     if not isinstance(value, Mapping):
         return None
     part = media_part(value)
@@ -89,12 +89,12 @@ def _event_parts(payload: Mapping[str, Any]) -> Iterator[MediaPart]:
 
 
 def _source(part: MediaPart) -> str | None:
-    """Return a data URL that a browser may draw; None for everything else, addresses too."""
+    """Return a data URL that a browser may draw; None for other media, including addresses."""
     type_, data = part.media_type, part.data
     if part.url is not None:
         if len(part.url) > MOST_CHARS or (match := _DATA_URL.fullmatch(part.url)) is None:
             return None
         type_, data = match[1].lower(), match[2]
-    if data is None or type_ not in _SHOWN or len(data) > MOST_CHARS or not _BASE64.fullmatch(data):
+    if data is None or type_ not in _DRAWABLE or len(data) > MOST_CHARS or not _BASE64.fullmatch(data):
         return None
     return f"data:{type_};base64,{data}"

@@ -1,4 +1,4 @@
-"""The rows of a page, column by column: numbers as the tokens of the ledger's JSON, what was said as JSON text."""
+"""Rows of a page by column: numbers as the tokens of the ledger's JSON, results as JSON text."""
 
 from __future__ import annotations
 
@@ -16,112 +16,125 @@ from .contents import Contents, texts
 from .conversation import Turn
 from .marking import METRICS, Marking
 from .media import Pictures
-from .told import Told
+from .subjects import SubjectResults
 
 _ORDER = {False: 0, None: 1, True: 2}
-"""The order in which labels give a reason: those that did not pass first."""
+"""Order in which labels give a reason: failing labels first."""
 _REASON = 240
-_BESIDE = frozenset({"subject_kind", "subject_id", "judge"})
+_REDUNDANT = frozenset({"subject_kind", "subject_id", "judge"})
 _TEXTS = frozenset({"details", "feedback", "signals", "error_message"})
 _NO_CONTENT = Contents()
 
 
 @attrs.frozen
 class RowColumns:
-    """Writes the rows of one run. Without *content* nothing is written that what was judged could be read from."""
+    """Writer of the rows of one run. Without *content* it writes nothing that reveals judged content."""
 
     marking: Marking
     baseline: Baseline | None
     content: bool
 
-    def json(self, rows: Sequence[Told], found: Contents) -> dict[str, dict[str, Any]]:
-        """The columns of *rows*, of which *found* has the contents, in blocks: the page reads them one after the other."""
-        return {"table": self._table(rows), "texts": self._texts(rows, found), "said": self._said(rows)}
+    def json(self, rows: Sequence[SubjectResults], contents: Contents) -> dict[str, dict[str, Any]]:
+        """Return the columns of *rows* with their contents, in blocks that the page reads one after the other."""
+        return {"table": self._table(rows), "texts": self._texts(rows, contents), "said": self._results(rows)}
 
-    def _texts(self, rows: Sequence[Told], found: Contents) -> dict[str, Any]:
-        """What was judged: what is searched, and read when a row is opened."""
-        mine = found if self.content else _NO_CONTENT
-        each = [texts(mine.of(told.key), told.record if self.content else None) for told in rows]
+    def _texts(self, rows: Sequence[SubjectResults], contents: Contents) -> dict[str, Any]:
+        """Return the judged contents: texts for search and for an opened row."""
+        mine = contents if self.content else _NO_CONTENT
+        row_texts = [texts(mine.of(subject.key), subject.record if self.content else None) for subject in rows]
         names = ("inputs", "outputs", "references", "contexts")
-        columns = zip(*(shown for shown, _ in each), strict=True) if each else ((), (), (), ())
+        columns = zip(*(row_column for row_column, _ in row_texts), strict=True) if row_texts else ((), (), (), ())
         pictures = Pictures()
-        media = [pictures.keep(items) or None for _, items in each]
-        turns = {session: [_with_keys(turn, pictures) for turn in those] for session, those in mine.turns.items()}
-        more = {"media": media, "pictures": pictures.sources} if any(media) or pictures.sources else {}
-        return {**dict(zip(names, columns, strict=True)), "conversations": turns, **more}
+        media = [pictures.keep(items) or None for _, items in row_texts]
+        turns = {
+            session: [_with_keys(turn, pictures) for turn in session_turns]
+            for session, session_turns in mine.turns.items()
+        }
+        picture_fields = {"media": media, "pictures": pictures.sources} if any(media) or pictures.sources else {}
+        return {**dict(zip(names, columns, strict=True)), "conversations": turns, **picture_fields}
 
-    def _said(self, rows: Sequence[Told]) -> dict[str, Any]:
-        """What was said of each row, as JSON texts, whose numbers keep their tokens."""
+    def _results(self, rows: Sequence[SubjectResults]) -> dict[str, Any]:
+        """Return the results of each row as JSON texts, whose numbers keep their tokens."""
         return {
-            "ended": [_text(self._ended(told)) for told in rows],
-            "records": [_text(_record(told.record)) if self.content and told.record else None for told in rows],
+            "ended": [_text(self._result_fields(subject)) for subject in rows],
+            "records": [
+                _text(_record(subject.record)) if self.content and subject.record else None for subject in rows
+            ],
         }
 
-    def _table(self, rows: Sequence[Told]) -> dict[str, Any]:
-        """What the table shows, sorts and filters by."""
+    def _table(self, rows: Sequence[SubjectResults]) -> dict[str, Any]:
+        """Return the columns that the table shows, sorts and filters by."""
         return {
-            "ids": [told.id for told in rows],
-            "kinds": [told.kind for told in rows],
-            "sessions": [told.session_id for told in rows],
-            "outcomes": [self.marking.outcome(told) for told in rows],
-            "bases": [self.marking.basis(told) for told in rows],
-            "scores": _tokens(self.marking.score(told) for told in rows),
+            "ids": [subject.id for subject in rows],
+            "kinds": [subject.kind for subject in rows],
+            "sessions": [subject.session_id for subject in rows],
+            "outcomes": [self.marking.outcome(subject) for subject in rows],
+            "bases": [self.marking.basis(subject) for subject in rows],
+            "scores": _tokens(self.marking.score(subject) for subject in rows),
             "columns": self._columns(rows),
-            "reasons": [self._reason(told) for told in rows],
-            "was": None if self.baseline is None else _tokens(self.baseline.score(told) for told in rows),
-            "flips": None if self.baseline is None else [self._flip(told) for told in rows],
+            "reasons": [self._reason(subject) for subject in rows],
+            "was": None if self.baseline is None else _tokens(self.baseline.score(subject) for subject in rows),
+            "flips": None if self.baseline is None else [self._flip(subject) for subject in rows],
         }
 
-    def _columns(self, rows: Sequence[Told]) -> list[dict[str, str]]:
-        values = [self.marking.values(told) for told in rows]
-        labels = dict.fromkeys(label for one in values for label in one)
+    def _columns(self, rows: Sequence[SubjectResults]) -> list[dict[str, str]]:
+        values = [self.marking.values(subject) for subject in rows]
+        labels = dict.fromkeys(label for row in values for label in row)
         order = [label for label in (*self.marking.metrics, *self.marking.judges) if label in labels]
         return [
-            {"label": label, "values": _tokens(one.get(label) for one in values)}
+            {"label": label, "values": _tokens(row.get(label) for row in values)}
             for label in dict.fromkeys([*order, *labels])
         ]
 
-    def _flip(self, told: Told) -> str:
-        return "" if self.baseline is None else self.baseline.flip(told)
+    def _flip(self, subject: SubjectResults) -> str:
+        return "" if self.baseline is None else self.baseline.flip(subject)
 
-    def _reason(self, told: Told) -> str:
+    def _reason(self, subject: SubjectResults) -> str:
         if not self.content:
-            return next((kind for _, kind in told.failures()), "")
-        ending = output_ending(told.record or {})
+            return next((kind for _, kind in subject.failures()), "")
+        ending = output_ending(subject.record or {})
         is_bad = normalize_stop_reason(ending) in ("max_tokens", "refusal")
-        text = f"[output ended: {ending}] {self._why(told)}" if is_bad else self._why(told)
+        text = f"[output ended: {ending}] {self._why(subject)}" if is_bad else self._why(subject)
         return " ".join(text.split())[:_REASON]
 
-    def _why(self, told: Told) -> str:
-        """Why the subject has no score, or the one it has: the first of those below their line that says why."""
-        for label in sorted(self.marking.asked(told), key=lambda label: _ORDER[self.marking.passes(told, label)]):
-            ended = told.ended[label]
-            if "failure_mode" in ended:
-                return f"{ended['failure_mode']}: {ended.get('error_message') or ''}"
-            if ended["score"] != 1 and (why := self._of_verdict(label, ended)):
+    def _why(self, subject: SubjectResults) -> str:
+        """Return the reason for a missing or low score: the first reason of a label, failing labels first."""
+        for label in sorted(
+            self.marking.deciding_labels(subject), key=lambda label: _ORDER[self.marking.passes(subject, label)]
+        ):
+            result = subject.results[label]
+            if "failure_mode" in result:
+                return f"{result['failure_mode']}: {result.get('error_message') or ''}"
+            if result["score"] != 1 and (why := self._of_verdict(label, result)):
                 return why
         return ""
 
-    def _of_verdict(self, label: str, ended: Mapping[str, Any]) -> str:
+    def _of_verdict(self, label: str, result: Mapping[str, Any]) -> str:
         if label == METRICS:
-            scores = sorted(ended.get("scores", ()), key=lambda one: (one["value"] is None, one["value"] or 0.0))
-            said = (f"{one['metric']}: {one['details']}" for one in scores if one.get("details") and one["value"] != 1)
-            return next(said, "")
-        signals = ended.get("signals") or {}
+            scores = sorted(result.get("scores", ()), key=lambda score: (score["value"] is None, score["value"] or 0.0))
+            details = (
+                f"{score['metric']}: {score['details']}"
+                for score in scores
+                if score.get("details") and score["value"] != 1
+            )
+            return next(details, "")
+        signals = result.get("signals") or {}
         rationale = signals.get("rationale_redacted")
         return (
             str(rationale) if rationale else ", ".join(map(str, signals.get("flags_negative") or ())) or facts(signals)
         )
 
-    def _ended(self, told: Told) -> dict[str, Any]:
-        return {label: self._kept(payload) for label, payload in told.ended.items()}
+    def _result_fields(self, subject: SubjectResults) -> dict[str, Any]:
+        return {label: self._shown_fields(payload) for label, payload in subject.results.items()}
 
-    def _kept(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        dropped = _BESIDE if self.content else _BESIDE | _TEXTS
-        kept = {name: value for name, value in payload.items() if name not in dropped}
-        if not self.content and "scores" in kept:
-            kept["scores"] = [{n: value for n, value in one.items() if n not in _TEXTS} for one in kept["scores"]]
-        return kept
+    def _shown_fields(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        dropped = _REDUNDANT if self.content else _REDUNDANT | _TEXTS
+        fields = {name: value for name, value in payload.items() if name not in dropped}
+        if not self.content and "scores" in fields:
+            fields["scores"] = [
+                {n: value for n, value in score.items() if n not in _TEXTS} for score in fields["scores"]
+            ]
+        return fields
 
 
 def _with_keys(turn: Turn, pictures: Pictures) -> Turn:
@@ -144,5 +157,5 @@ def _text(value: object) -> str:
 
 
 def _tokens(values: Iterable[float | None]) -> str:
-    """Numbers as the tokens that the document has them with, between commas; nothing for None."""
+    """Return numbers as the document's tokens, separated by commas; None is empty."""
     return ",".join("" if value is None else orjson.dumps(value).decode() for value in values)

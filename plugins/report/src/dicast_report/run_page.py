@@ -1,4 +1,4 @@
-"""What a page has of one run: its document, what its subjects come to, and the rows that are shown."""
+"""Parts of a page about one run: its document, figures over its subjects, and the shown rows."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .human_labels import Reliability, human_labels
 from .marking import Marking
 from .row_columns import RowColumns
 from .spread import Spreads
-from .told import Read, told_subjects
+from .subjects import Read, read_subjects
 
 STARTED, ENDS = "run.started", ("run.completed", "run.stopped")
 
 
 @attrs.frozen
-class Wanted:
-    """What is asked of a page: at most so many *rows* of each run, and whether they have what was judged."""
+class PageOptions:
+    """Options of a page: the most *rows* of each run, and whether rows have judged contents."""
 
     rows: int = 10_000
     content: bool = True
@@ -35,7 +35,7 @@ class Wanted:
 
 @attrs.frozen
 class Origin:
-    """Where a run stands: the ledger's *path* as a reader would type it, and the *digest* of the newest row when the page was made."""
+    """Origin of a run: the ledger's *path* as a reader would type it, and the *digest* of the newest row at the time of writing."""
 
     path: str | None
     digest: str | None
@@ -43,7 +43,7 @@ class Origin:
 
 @attrs.frozen
 class RunPage:
-    """One run in a page: *report* is read at once, *rows* a moment later."""
+    """One run in a page: the script reads *report* at once, and *rows* a moment later."""
 
     report: Mapping[str, Any]
     rows: Mapping[str, Mapping[str, Any]]
@@ -51,27 +51,29 @@ class RunPage:
 
 @attrs.frozen
 class RunReader:
-    """Reads runs out of a ledger for a page."""
+    """Reader of runs in a ledger for a page."""
 
     read: Read
-    wanted: Wanted
+    options: PageOptions
     origin: Origin
 
     def page(
-        self, started: Event, ended: Event, *, title: str, prefix: str, compared: Mapping[str, Any] | None = None
+        self, started: Event, end: Event, *, title: str, prefix: str, compared: Mapping[str, Any] | None = None
     ) -> RunPage:
-        """The run that *started* began and *ended* ends. *prefix* stands before the paths of its numbers; *compared* is what ``dicast compare`` says of it."""
-        document = dict(current_document({name: value for name, value in ended.payload.items() if name != "reason"}))
+        """Return the run between *started* and *end*. *prefix* precedes the paths of its numbers; *compared* is its document of ``dicast compare``."""
+        document = dict(current_document({name: value for name, value in end.payload.items() if name != "reason"}))
         payload: Mapping[str, Any] = started.payload
         marking = Marking.of(payload)
-        wanted = compared["a"]["run_id"] if compared else (document.get("baseline") or {}).get("run_id")
-        found = _Findings(
-            self, marking, baseline(self.read, wanted, started.run_id), started.run_id, payload.get("task")
+        baseline_run = compared["a"]["run_id"] if compared else (document.get("baseline") or {}).get("run_id")
+        findings = _Findings(
+            self, marking, baseline(self.read, baseline_run, started.run_id), started.run_id, payload.get("task")
         )
-        found.count()
-        chosen = found.choice.chosen()
-        content = contents(self.read, started.run_id, (told.key for told in chosen.rows) if self.wanted.content else ())
-        has_content = self.wanted.content and content.there
+        findings.count()
+        chosen = findings.choice.chosen()
+        content = contents(
+            self.read, started.run_id, (subject.key for subject in chosen.rows) if self.options.content else ()
+        )
+        has_content = self.options.content and content.has_content
         report = {
             "key": started.run_id,
             "title": title,
@@ -82,13 +84,13 @@ class RunReader:
                 for label in (*marking.metrics, *marking.judges, "metrics")
                 if (line := marking.line(label)) is not None
             },
-            **_times(started, ended),
-            **found.json(),
+            **_times(started, end),
+            **findings.json(),
             "rows": {**_counts(chosen), "content": has_content},
             "compared": compared,
             "provenance": self._provenance(payload),
         }
-        rows = RowColumns(marking, found.baseline, self.wanted.content).json(chosen.rows, content)
+        rows = RowColumns(marking, findings.baseline, self.options.content).json(chosen.rows, content)
         return RunPage(report, rows)
 
     def _provenance(self, started: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +107,7 @@ class RunReader:
 
 @attrs.define
 class _Findings:
-    """What all subjects of a run come to."""
+    """Figures over all subjects of a run."""
 
     reader: RunReader
     marking: Marking
@@ -118,22 +120,22 @@ class _Findings:
     kinds: Counter[str] = attrs.field(factory=Counter)
 
     def __attrs_post_init__(self) -> None:
-        self.choice = Choice(self.reader.wanted.rows, self.marking)
+        self.choice = Choice(self.reader.options.rows, self.marking)
         self.spreads = Spreads(self.marking)
         self.reliability = Reliability(self.marking, human_labels(self.reader.read, self.run_id), self.run_id)
 
     def count(self) -> None:
         """Read all subjects once."""
         counted = set(self.marking.counted)
-        for told in told_subjects(self.reader.read, self.run_id):
-            self.spreads.add(told)
-            self.spreads.take_back(self.choice.add(told))
-            self.reliability.add(told)
-            if not counted or counted & told.ended.keys():
-                self.kinds[told.kind] += 1
+        for subject in read_subjects(self.reader.read, self.run_id):
+            self.spreads.add(subject)
+            self.spreads.take_back(self.choice.add(subject))
+            self.reliability.add(subject)
+            if not counted or counted & subject.results.keys():
+                self.kinds[subject.kind] += 1
 
     def json(self) -> dict[str, Any]:
-        """The figures that a run's document does not have."""
+        """Return the figures that are not in a run's document."""
         return {
             "labels": self.spreads.json(),
             "task": {"label": self.task, "replies": self.spreads.task_json()},
@@ -149,11 +151,11 @@ def _counts(chosen: Chosen) -> dict[str, int]:
     return {"shown": len(chosen.rows), **{name: getattr(chosen, name) for name in names}}
 
 
-def _times(started: Event, ended: Event) -> dict[str, Any]:
-    begun, over = (datetime.fromisoformat(event.time) for event in (started, ended))
-    return {"started_at": started.time, "ended_at": ended.time, "seconds": (over - begun).total_seconds()}
+def _times(started: Event, end: Event) -> dict[str, Any]:
+    start, over = (datetime.fromisoformat(event.time) for event in (started, end))
+    return {"started_at": started.time, "ended_at": end.time, "seconds": (over - start).total_seconds()}
 
 
 def event_of(read: Read, run_id: str, *types: str) -> Event | None:
-    """The newest event of *types* in the run."""
+    """Return the newest event of *types* in the run."""
     return next((entry.event for entry in read(Query(run_id, types, newest_first=True, limit=1))), None)

@@ -1,4 +1,4 @@
-"""One session's conversation, for viewers of a ledger."""
+"""Conversation of one session, for viewers of a ledger."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .conversation import conversations
 
 
 def read_conversation(ledger: Ledger, *, session_id: str, run_id: str | None = None) -> dict[str, Any]:
-    """Return the conversation of *session_id* as *run_id* recorded it, else as the last run that recorded some of it.
+    """Return the conversation of *session_id* as *run_id* recorded it, else as the last run that recorded a part of it.
 
-    ``turns`` is null where no run did.
+    ``turns`` is null if no run recorded it.
     """
     for run in _recording(ledger, session_id, run_id):
         if (turns := conversations(ledger.read, run, {session_id}).get(session_id)) is not None:
@@ -22,7 +22,7 @@ def read_conversation(ledger: Ledger, *, session_id: str, run_id: str | None = N
 
 
 def _recording(ledger: Ledger, session_id: str, first: str | None) -> Iterator[str]:
-    """Yield *first*, then the runs with events of the session, the newest first: a label's event is one, and tells of no turn."""
+    """Yield *first*, then the runs with events of the session, the newest first. The event of a label has no turns and does not count."""
     seen = set()
     if first is not None:
         seen.add(first)

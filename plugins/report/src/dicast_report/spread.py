@@ -1,4 +1,4 @@
-"""What the values of each label come to over a whole run: how they are spread, what failed, what it cost and how long it took."""
+"""Figures of each label over a whole run: the spread of values, failures, cost and time."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ import attrs
 from dicast.reporting import value_of
 
 from .marking import METRICS, Marking, is_number
-from .told import RECORD, Told
+from .subjects import RECORD, SubjectResults
 
 BINS = 20
 _FINEST = 1074
-"""The smallest float above 0 is 2 to the power of minus this; values are added up in units of it."""
+"""Exponent of the unit of sums: the smallest positive float is 2 to the power of minus this."""
 _DISTINCT, _DIGITS = 4096, 3
-"""So many different values are counted exactly, and of others three digits are: memory must not grow with the run."""
+"""Values counted exactly, and digits of further values. Memory must not grow with the run."""
 
 
 @attrs.define
 class Spread:
-    """One label's values and verdicts."""
+    """Values and verdicts of one label."""
 
     n: int = 0
     total: int = 0
     passed: int = 0
     flagged: int = 0
     unit: list[int] = attrs.field(factory=lambda: [0] * BINS)
-    others: Counter[float] = attrs.field(factory=Counter)
+    counts: Counter[float] = attrs.field(factory=Counter)
     failures: Counter[str] = attrs.field(factory=Counter)
     verdicts: int = 0
     usd: Decimal | None = Decimal(0)
@@ -44,22 +44,22 @@ class Spread:
         self.total += numerator << (_FINEST + 1 - denominator.bit_length())
         if 0 <= value <= 1:
             self.unit[min(BINS - 1, int(value * BINS))] += 1
-        _count(self.others, value)
+        _count(self.counts, value)
 
     def mean(self) -> float | None:
-        """The mean of the values, rounded once, as the run's document has its means; None without any."""
+        """Return the mean of the values, rounded once, like the means in the run's document; None without values."""
         return self.total / (self.n << _FINEST) if self.n else None
 
     def spend(self, payload: Mapping[str, Any]) -> None:
-        """Count what a verdict, or a failure, cost and how long it took."""
+        """Count the cost and the time of a verdict or a failure."""
         self.verdicts += 1
         cost = payload.get("judge_cost_usd")
         self.usd = None if cost is None or self.usd is None else self.usd + Decimal(cost)
-        if (took := payload.get("judge_latency_ms")) is not None:
-            _count(self.latency, took)
+        if (latency := payload.get("judge_latency_ms")) is not None:
+            _count(self.latency, latency)
 
     def reply(self, metrics: Mapping[str, Any]) -> None:
-        """Count a reply of the task, by what its record says that it cost and how long it took."""
+        """Count a reply of the task, with the cost and the time in its record."""
         self.verdicts += 1
         cost: Any = metrics.get("cost")
         seconds: Any = metrics.get("latency_seconds")
@@ -68,73 +68,73 @@ class Spread:
             _count(self.latency, 1000 * seconds)
 
     def histogram(self) -> dict[str, Any]:
-        """Equally wide bins: of [0, 1], or where values leave that, from the least to the greatest."""
+        """Return equally wide bins, of [0, 1], or from the least to the greatest value if a value is outside of it."""
         if sum(self.unit) == self.n:
             return {"bins": self.unit, "low": 0, "high": 1}
-        low, high = min(self.others), max(self.others)
+        low, high = min(self.counts), max(self.counts)
         bins = [0] * BINS
-        for value, count in self.others.items():
+        for value, count in self.counts.items():
             bins[min(BINS - 1, int((value - low) / ((high - low) or 1) * BINS))] += count
         return {"bins": bins, "low": low, "high": high}
 
     def times(self) -> dict[str, float] | None:
-        """Median, 95 % quantile and longest time, in milliseconds; None where nothing was timed."""
+        """Return median, 95 % quantile and longest time, in milliseconds; None without times."""
         if not self.latency:
             return None
         count, ascending = sum(self.latency.values()), sorted(self.latency.items())
-        found = {"p50": 0.5, "p95": 0.95, "longest": 1.0}
-        return {name: _quantile(ascending, share * count) for name, share in found.items()}
+        shares = {"p50": 0.5, "p95": 0.95, "longest": 1.0}
+        return {name: _quantile(ascending, share * count) for name, share in shares.items()}
 
 
 class Spreads:
-    """The spreads of all labels of a run."""
+    """Spreads of all labels of a run."""
 
     def __init__(self, marking: Marking) -> None:
         self._marking = marking
-        known = (METRICS, *marking.metrics, *marking.judges)
-        self._labels: dict[str, Spread] = {label: Spread() for label in known}
-        self._lines = {label: marking.line(label) for label in known}
+        labels = (METRICS, *marking.metrics, *marking.judges)
+        self._labels: dict[str, Spread] = {label: Spread() for label in labels}
+        self._lines = {label: marking.line(label) for label in labels}
         self._task: dict[str, Spread] = {}
 
-    def add(self, told: Told) -> None:
+    def add(self, subject: SubjectResults) -> None:
         """Count a subject."""
-        for label, value in self._marking.values(told).items():
+        for label, value in self._marking.values(subject).items():
             self._passes(label, value)
-        for label, ended in told.ended.items():
-            if "failure_mode" in ended:
-                self._of(label).failures[str(ended["failure_mode"])] += 1
-            elif label == METRICS and (combined := value_of(ended)) is not None:
-                self._passes(label, combined, passed=self._marking.passes(told, label))
+        for label, result in subject.results.items():
+            if "failure_mode" in result:
+                self._of(label).failures[str(result["failure_mode"])] += 1
+            elif label == METRICS and (combined := value_of(result)) is not None:
+                self._passes(label, combined, passed=self._marking.passes(subject, label))
             if label != RECORD:
-                self._of(label).spend(ended)
-        for criterion, response in _responses(told.record or {}):
+                self._of(label).spend(result)
+        for criterion, response in _responses(subject.record or {}):
             self._task.setdefault(criterion, Spread()).reply(response.get("metrics") or {})
-        flags = ((told.record or {}).get("metrics") or {}).get("score_flags")
+        flags = ((subject.record or {}).get("metrics") or {}).get("score_flags")
         for criterion, flag in flags.items() if isinstance(flags, Mapping) else ():
             if flag is not None:
                 self._of(str(criterion)).flagged += 1
                 self._of(str(criterion)).passed += bool(flag)
 
     def take_back(self, failures: list[tuple[str, str]]) -> None:
-        """Count *failures* no longer: the subject was judged again."""
+        """Subtract *failures*: the subject was judged again."""
         for label, kind in failures:
             self._of(label).failures[kind] -= 1
 
     def json(self) -> list[dict[str, Any]]:
-        """Each label that has anything to say, for the page."""
+        """Return each label with values or failures, for the page."""
         return [self._json(label, spread) for label, spread in self._labels.items() if spread.n or +spread.failures]
 
     def task_json(self) -> list[dict[str, Any]]:
-        """What the task's replies cost and how long they took, by criterion, where their records say how long."""
+        """Return the cost and the times of the task's replies by criterion, if their records have times."""
         return [
             {
                 "criterion": name,
-                "replies": one.verdicts,
-                "usd": None if one.usd is None else format(one.usd.normalize(), "f"),
+                "replies": spread.verdicts,
+                "usd": None if spread.usd is None else format(spread.usd.normalize(), "f"),
                 "latency": times,
             }
-            for name, one in self._task.items()
-            if (times := one.times()) is not None
+            for name, spread in self._task.items()
+            if (times := spread.times()) is not None
         ]
 
     def _json(self, label: str, spread: Spread) -> dict[str, Any]:
@@ -165,14 +165,14 @@ class Spreads:
             spread.passed += value >= line
 
     def _of(self, label: str) -> Spread:
-        found = self._labels.get(label)
-        if found is None:
-            found = self._labels[label] = Spread()
-        return found
+        spread = self._labels.get(label)
+        if spread is None:
+            spread = self._labels[label] = Spread()
+        return spread
 
 
 def _responses(record: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    """The responses of *record* by criterion; an only one has the name ""."""
+    """Return the responses of *record* by criterion; a single response has the name ""."""
     named: Mapping[str, Mapping[str, Any]] | None = record.get("responses")
     return named.items() if named else (("", record["response"]),) if record.get("response") else ()
 
@@ -184,12 +184,12 @@ def _count(counts: Counter[float], value: float) -> None:
 
 
 def _rounded(value: float) -> float:
-    """*value* with few digits."""
+    """Return *value* with few digits."""
     return round(value, _DIGITS - 1 - floor(log10(abs(value)))) if value else 0.0
 
 
 def _quantile(ascending: list[tuple[float, int]], rank: float) -> float:
-    """The least of the values that so many do not exceed."""
+    """Return the least value such that *rank* values do not exceed it."""
     seen = 0
     for value, count in ascending:
         seen += count

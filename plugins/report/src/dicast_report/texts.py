@@ -5,11 +5,14 @@ from __future__ import annotations
 import orjson
 
 MOST = 20_000
-"""How many characters of a text are in a page."""
+"""Longest text in a page, in characters."""
 
 
-def shown(value: object, most: int = MOST) -> str | None:
-    """*value* as text: a string as it is, nothing as None, any other JSON value as indented JSON; one that is long is cut, and says so."""
+def as_text(value: object, most: int = MOST) -> str | None:
+    """Return *value* as text: a string unchanged, None as None, any other JSON value indented.
+
+    A longer text than *most* characters is cut and ends with a note.
+    """
     if value is None:
         return None
     text = value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()

@@ -1,0 +1,82 @@
+"""Subjects of a run with their results, from the events of its ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from dicast import Entry, Event, Query
+
+Read = Callable[[Query], Iterator[Entry]]
+"""Reader of a ledger: ``Ledger.read`` or ``RunContext.read``."""
+
+COMPLETED, FAILED = "eval.completed", "eval.failed"
+RECORD_COMPLETED, RECORD_FAILED = "record.completed", "record.failed"
+ENDS = (COMPLETED, FAILED, RECORD_COMPLETED, RECORD_FAILED)
+"""Events with the result of a subject."""
+
+RECORD = "record"
+"""Label of a failure that left a row without a record."""
+
+Key = tuple[str, str]
+
+
+@attrs.define(eq=False)
+class SubjectResults:
+    """One subject: *results* has the payload of each label's verdict or failure, *record* a task's record of a row."""
+
+    kind: str
+    id: str
+    session_id: str | None
+    place: int
+    results: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    record: Mapping[str, Any] | None = None
+
+    @property
+    def key(self) -> Key:
+        """Its kind and id."""
+        return self.kind, self.id
+
+    def take(self, event: Event) -> None:
+        """Store the payload of *event*; the newest of a label counts."""
+        if event.type == RECORD_COMPLETED:
+            self.record = event.payload
+            self.results.pop(RECORD, None)
+        elif event.type == RECORD_FAILED:
+            failure = {"failure_mode": event.payload.get("failure_mode"), "error_message": event.payload.get("error")}
+            self.results[RECORD] = failure
+        else:
+            payload: Mapping[str, Any] = event.payload
+            self.results[str(payload["judge"])] = payload
+
+    def merge(self, newer: SubjectResults) -> None:
+        """Store the results of judging the subject again."""
+        self.results.update(newer.results)
+        self.record = newer.record or self.record
+        if newer.record is not None and RECORD not in newer.results:
+            self.results.pop(RECORD, None)
+
+    def failures(self) -> Iterator[tuple[str, str]]:
+        """Yield the labels without a verdict, with the kind of failure. A record's failure counts only if no verdict failed with it."""
+        failures = [(label, str(end["failure_mode"])) for label, end in self.results.items() if "failure_mode" in end]
+        return iter([failure for failure in failures if failure[0] != RECORD] or failures)
+
+
+def read_subjects(read: Read, run_id: str) -> Iterator[SubjectResults]:
+    """Yield the subjects of the run, in its order. A subject that was judged again comes again, with the later results only."""
+    return _grouped(entry.event for entry in read(Query(run_id, ENDS)))
+
+
+def _grouped(events: Iterable[Event]) -> Iterator[SubjectResults]:
+    """Yield one subject for each group of consecutive events."""
+    subject: SubjectResults | None = None
+    for place, event in enumerate(events):
+        if subject is None or (subject.kind, subject.id) != (event.subject_kind, event.subject_id):
+            if subject is not None:
+                yield subject
+            subject = SubjectResults(str(event.subject_kind), str(event.subject_id), event.session_id, place)
+        subject.take(event)
+    if subject is not None:
+        yield subject
