@@ -271,6 +271,11 @@ def test_every_page_is_in_the_sites_navigation():
     assert sorted(listed) == sorted(pages)
 
 
+@pytest.mark.parametrize("page", sorted(page for page in WRITTEN if page.parent.name != "reference"), ids=place)
+def test_a_page_has_at_most_2000_words_outside_its_code(page):
+    assert len(BLOCK.sub("", page.read_text(encoding="utf-8")).split()) <= 2000, "split it by the tasks of its readers"
+
+
 @pytest.mark.parametrize("record", sorted((ROOT / "docs" / "adr").glob("*.md")), ids=lambda path: path.stem)
 def test_decision_records_are_short_and_whole(record):
     text = record.read_text(encoding="utf-8")
