@@ -13,7 +13,7 @@ LINE = '{"id": "%s", "step_utility": 0.5, "verification_delta": 1, "was_repeated
 
 
 def read(path) -> tuple[list[str], ReadCounts]:
-    with LabelFile(path)._examples() as live:
+    with LabelFile(path).reading() as live:
         live.check()
         dues = [one if isinstance(one, Due) else Due(one) for one in live.subjects()]
         assert live.total == len(dues)

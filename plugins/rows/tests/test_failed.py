@@ -200,7 +200,7 @@ def test_a_row_of_a_table_failed_if_it_has_an_error_in_place_of_an_output(tmp_pa
 
 def test_counts_are_those_of_the_newest_pass(tmp_path):
     rows = jsonl(tmp_path, {"id": "1", "output": "a"}, {"id": "2", "output": None, "error": "refused"})
-    with rows._rows() as live:
+    with rows.reading() as live:
         live.check()
         for _ in range(2):
             first = live.subjects()

@@ -48,7 +48,7 @@ wrong = st.one_of(
 
 def counted(source: Jsonl | Json | Csv | Yaml | Parquet) -> tuple[int, int, int]:
     """Read the whole source; return the records, the subjects and the failed ones that it counts."""
-    with source._rows() as live:
+    with source.reading() as live:
         live.check()
         found = list(live.subjects())
         counts = live.read_counts()

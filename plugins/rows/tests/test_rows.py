@@ -35,7 +35,7 @@ def table(folder: Path, text: str | bytes, **options: object) -> Csv:
 
 @contextmanager
 def opened(source: Jsonl | Csv):
-    with source._rows() as live:
+    with source.reading() as live:
         yield live
 
 

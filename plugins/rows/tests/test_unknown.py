@@ -18,7 +18,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(48_000)
 
 
 def outputs(source) -> tuple[list[object], ReadCounts]:
-    with source._rows() as live:
+    with source.reading() as live:
         live.check()
         found = [one.output for one in live.subjects()]
         return found, live.read_counts()
@@ -66,7 +66,7 @@ def test_bytes_and_numbers_that_are_not_finite_are_marked_in_parquet(tmp_path):
     parquet.write_table(pa.Table.from_pylist(rows), path)
     with pytest.raises(DataError, match="holds bytes"):
         outputs(Parquet(path))
-    with Parquet(path, unknown="mark")._rows() as live:
+    with Parquet(path, unknown="mark").reading() as live:
         live.check()
         first, second = (one.context for one in live.subjects())
         counts = live.read_counts()

@@ -17,7 +17,7 @@ def task(name: str, **more: object) -> dict[str, object]:
 
 
 def read(source: Files) -> tuple[dict[str, str | None], ReadCounts]:
-    with source._tasks() as live:
+    with source.reading() as live:
         live.check()
         found = {}
         for one in live.subjects():

@@ -27,7 +27,7 @@ def read(folder: Path, *records, **options):
 
 def read_file(path, **options):
     source = Messages(path, subjects=("tool_cycle", "turn", "session"), **options)
-    with source._conversations() as live:
+    with source.reading() as live:
         live.check()
         found = list(live.subjects())
         return found, live.read_counts()
@@ -315,7 +315,7 @@ def test_records_without_a_subject_are_dropped_by_their_reason(tmp_path):
     none = {"messages": [{"role": "assistant", "content": "hello"}]}
     path = tmp_path / "chats.jsonl"
     path.write_bytes(b"\n".join(map(orjson.dumps, [OPENAI, trailing, none])))
-    with Messages(path)._conversations() as live:
+    with Messages(path).reading() as live:
         assert len(list(live.subjects())) == 1
         counts = live.read_counts()
     assert (counts.records, counts.dropped) == (3, {"trailing": 1, "no_turn": 1})

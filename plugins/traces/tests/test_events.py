@@ -215,7 +215,7 @@ def test_events_are_counted_and_those_that_change_nothing_are_named(tmp_path):
         event("tool.caled", "s", "open"),
         event("feedback.explicit", "s", None, about),
     ]
-    with source(tmp_path, *lines)._trace() as trace:
+    with source(tmp_path, *lines).reading() as trace:
         assert [subject.id for subject in trace.subjects()] == ["t"]
         counts = trace.read_counts()
     assert (counts.records, counts.dropped, counts.failed) == (6, {}, 0)

@@ -16,7 +16,7 @@ DATA = Path(os.environ.get("DICAST_OUTSIDE_DATA", Path(__file__).parents[4] / "s
 def found(path, **options):
     if not path.exists():
         pytest.skip(f"{path.name} is not in {path.parent}; DICAST_OUTSIDE_DATA names the folder of data next to it")
-    with Messages(path, subjects=("tool_cycle", "turn", "session"), **options)._conversations() as live:
+    with Messages(path, subjects=("tool_cycle", "turn", "session"), **options).reading() as live:
         return list(live.subjects()), live.read_counts()
 
 

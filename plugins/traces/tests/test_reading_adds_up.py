@@ -169,7 +169,7 @@ def test_read_marked_dropped_and_failed_add_up_to_the_file(tmp_path_factory, cho
             Messages(path).check()
         assert len([problem for problem in caught.value.problems if "unknown" in str(problem)]) == min(unknown, 100)
     for kinds in (("session",), ("tool_cycle", "turn")):
-        with Messages(path, subjects=kinds, unknown="mark")._conversations() as live:
+        with Messages(path, subjects=kinds, unknown="mark").reading() as live:
             found = None
             with suppress(DataError):  # there may be no subject of these kinds at all
                 found = list(live.subjects())

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import inf
 from typing import Any
 
 import attrs
 
-from dicast import DataError, Due, Failure, InputPath, Problem, ReadCounts, RunContext, Subject, Within, identifier
+from dicast import DataError, Due, Failure, InputPath, Problem, ReadCounts, Subject, Within, identifier
+from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 
 from .step import KEYS, Step
@@ -43,24 +44,11 @@ class LabelFile:
         """The subject kinds of the source."""
         return (self.kind,)
 
-    @asynccontextmanager
-    async def open(self, run: RunContext) -> AsyncIterator[Examples]:
-        """Return the live source, which can be read several times for any path."""
-        with self._examples() as examples:
-            yield examples
-
-    def check(self) -> str:
-        """Read all steps; see :meth:`Examples.check`."""
-        with self._examples() as examples:
-            return examples.check()
-
-    def subjects(self) -> Iterator[Subject | Due]:
-        """Yield the steps; see :meth:`Examples.subjects`."""
-        with self._examples() as examples:
-            yield from examples.subjects()
+    open, check, subjects = open_source, check_source, each_subject
 
     @contextmanager
-    def _examples(self) -> Iterator[Examples]:
+    def reading(self) -> Iterator[Examples]:
+        """Open the input and yield the live source."""
         with InputFile.opened(self.path) as file:
             yield Examples(file, self.kind, self.max_line_bytes)
 

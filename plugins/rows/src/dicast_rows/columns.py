@@ -17,12 +17,13 @@ from typing import Any
 import attrs
 
 from dicast import ConfigError, DataError, InputPath, Problem, Within
+from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.files import open_file
 from dicast.toolkit.input_file import InputCheck, InputFile
 from dicast.toolkit.installing import how_to_install
 
 from .fields import Fields, check_fields, media_columns
-from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, open_rows
+from .rows import Failures, Items, Numbered, Rows, chunks
 from .unknown import Marker, Unknown
 
 GZIP = b"\x1f\x8b"
@@ -54,7 +55,7 @@ class Parquet:
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
     strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
 
-    open, check, subjects = open_rows, check_rows, each_row
+    open, check, subjects = open_source, check_source, each_subject
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
@@ -67,21 +68,13 @@ class Parquet:
         return (self.kind,)
 
     @contextmanager
-    def _rows(self) -> Iterator[Rows]:
+    def reading(self) -> Iterator[Rows]:
+        """Open the input and yield the live source."""
         with InputFile.opened(self.path) as file, ExitStack() as stack:
             items = Items(file, "row", Marker.of(self.unknown))
             raw = {given.column.partition(".")[0] for given in media_columns(self.fields).values()}
             batches = _Batches(file, self.batch_rows, items, stack, frozenset(raw))
-            yield Rows(
-                file,
-                batches.rows,
-                self.kind,
-                self.fields,
-                items.fault,
-                items.unit,
-                marked=items.marker.counts,
-                strip_reasoning=self.strip_reasoning,
-            )
+            yield items.rows(self, batches.rows)
 
 
 @attrs.define

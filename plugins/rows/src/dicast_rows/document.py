@@ -11,6 +11,7 @@ import attrs
 import orjson
 
 from dicast import ConfigError, InputPath, Problem, Within, nearest
+from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 from dicast.toolkit.json_data import marked_numbers
 from dicast.toolkit.json_values import inexact, too_deep
@@ -19,7 +20,7 @@ from dicast.toolkit.surrogates import with_lone_surrogates
 
 from .encodings import UTF_8, encoding_advice, known_encoding
 from .fields import Fields, check_fields
-from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, names, open_rows
+from .rows import Failures, Items, Numbered, Rows, chunks, names
 from .unknown import Marker, Unknown
 
 _JSON_TYPES = {b"{": "an object", b"[": "an array", b'"': "a string"}
@@ -56,7 +57,7 @@ class Json:
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
     strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
 
-    open, check, subjects = open_rows, check_rows, each_row
+    open, check, subjects = open_source, check_source, each_subject
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
@@ -71,20 +72,12 @@ class Json:
         return (self.kind,)
 
     @contextmanager
-    def _rows(self) -> Iterator[Rows]:
+    def reading(self) -> Iterator[Rows]:
+        """Open the input and yield the live source."""
         with InputFile.opened(self.path, known_encoding(self.encoding)) as file:
             items = Items(file, "item", Marker.of(self.unknown))
             array = _Array(file, self.at, self.max_item_bytes, items)
-            yield Rows(
-                file,
-                array.rows,
-                self.kind,
-                self.fields,
-                items.fault,
-                items.unit,
-                marked=items.marker.counts,
-                strip_reasoning=self.strip_reasoning,
-            )
+            yield items.rows(self, array.rows)
 
 
 @attrs.frozen

@@ -12,11 +12,12 @@ import attrs
 
 from dicast import InputPath, Within
 from dicast.toolkit.dataset import dataset_records
+from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 
 from .encodings import UTF_8, known_encoding
 from .fields import Fields, check_fields
-from .rows import KEPT, Failures, Numbered, Rows, check_rows, each_row, open_rows
+from .rows import KEPT, Failures, Numbered, Rows
 from .unknown import Marker, Unknown
 
 MAX_RECORDS = 10_000
@@ -54,7 +55,7 @@ class Jsonl:
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
     strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
 
-    open, check, subjects = open_rows, check_rows, each_row
+    open, check, subjects = open_source, check_source, each_subject
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
@@ -66,7 +67,8 @@ class Jsonl:
         return (self.kind,)
 
     @contextmanager
-    def _rows(self) -> Iterator[Rows]:
+    def reading(self) -> Iterator[Rows]:
+        """Open the input and yield the live source."""
         with InputFile.opened(self.path, known_encoding(self.encoding)) as file:
             dataset = self.protocol is not None
             marker = Marker.of(self.unknown)

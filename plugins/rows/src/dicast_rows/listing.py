@@ -8,12 +8,13 @@ from contextlib import contextmanager
 import attrs
 
 from dicast import ConfigError, DataError, InputPath
+from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import InputCheck, InputFile
 from dicast.toolkit.surrogates import escaped
 
 from .encodings import UTF_8, known_encoding
 from .fields import Fields, check_fields
-from .rows import Failures, Items, Numbered, Rows, check_rows, chunks, each_row, open_rows
+from .rows import Failures, Items, Numbered, Rows, chunks
 from .unknown import Marker, Unknown
 
 
@@ -42,7 +43,7 @@ class Yaml:
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
     strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
 
-    open, check, subjects = open_rows, check_rows, each_row
+    open, check, subjects = open_source, check_source, each_subject
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
@@ -54,20 +55,12 @@ class Yaml:
         return (self.kind,)
 
     @contextmanager
-    def _rows(self) -> Iterator[Rows]:
+    def reading(self) -> Iterator[Rows]:
+        """Open the input and yield the live source."""
         with InputFile.opened(self.path, known_encoding(self.encoding)) as file:
             items = Items(file, "item", Marker.of(self.unknown))
             listing = _Listing(file, items)
-            yield Rows(
-                file,
-                listing.rows,
-                self.kind,
-                self.fields,
-                items.fault,
-                items.unit,
-                marked=items.marker.counts,
-                strip_reasoning=self.strip_reasoning,
-            )
+            yield items.rows(self, listing.rows)
 
 
 @attrs.frozen

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import attrs
 
-from dicast import DataError, Due, Failure, Problem, ReadCounts, RunContext, Subject, nearest
+from dicast import DataError, Due, Failure, Problem, ReadCounts, Subject, nearest
 from dicast.toolkit.input_file import InputCheck, InputFile
 from dicast.toolkit.parts import split_reasoning, visible_text
 
@@ -203,29 +202,15 @@ class _Taker:
         return self.columns
 
 
-class Openable(Protocol):
-    """A component that rows are read through."""
+class ItemSource(Protocol):
+    """Options of a source whose rows are items of its file."""
 
-    def _rows(self) -> AbstractContextManager[Rows]: ...
-
-
-@asynccontextmanager
-async def open_rows(self: Openable, run: RunContext) -> AsyncIterator[Rows]:
-    """Give the live source, which can be read more than once whatever the path is."""
-    with self._rows() as rows:
-        yield rows
-
-
-def check_rows(self: Openable) -> str:
-    """Read all rows; see :meth:`Rows.check`."""
-    with self._rows() as rows:
-        return rows.check()
-
-
-def each_row(self: Openable) -> Iterator[Subject | Due]:
-    """Yield the rows; see :meth:`Rows.subjects`."""
-    with self._rows() as rows:
-        yield from rows.subjects()
+    @property
+    def kind(self) -> str: ...  # noqa: D102
+    @property
+    def fields(self) -> Fields: ...  # noqa: D102
+    @property
+    def strip_reasoning(self) -> bool: ...  # noqa: D102
 
 
 @attrs.define
@@ -236,6 +221,19 @@ class Items:
     unit: str
     marker: Marker = attrs.field(factory=lambda: Marker(is_on=False))
     line: int | None = None
+
+    def rows(self, source: ItemSource, read: Read) -> Rows:
+        """Return the rows that *read* yields, under the options of *source*."""
+        return Rows(
+            self.file,
+            read,
+            source.kind,
+            source.fields,
+            self.fault,
+            self.unit,
+            marked=self.marker.counts,
+            strip_reasoning=source.strip_reasoning,
+        )
 
     def fault(self, what: str | Problem | DataError, number: int, check: InputCheck | None) -> None:
         """Report *what* is wrong with the unit *number*, or with the whole where that is 0; without *check* raise it."""

@@ -12,12 +12,13 @@ from pathlib import Path
 import attrs
 
 from dicast import ConfigError, InputPath, Problem, Within, nearest
+from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 from dicast.toolkit.surrogates import escaped
 
 from .encodings import UTF_8, known_encoding, texts
 from .fields import Fields, check_fields, named_paths
-from .rows import Failures, Numbered, Rows, check_rows, each_row, names, open_rows
+from .rows import Failures, Numbered, Rows, names
 from .unknown import Unknown
 
 _TABS = ("\t", "\\t", "tab")
@@ -60,7 +61,7 @@ class Csv:
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
     strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
 
-    open, check, subjects = open_rows, check_rows, each_row
+    open, check, subjects = open_source, check_source, each_subject
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
@@ -77,7 +78,8 @@ class Csv:
         return (self.kind,)
 
     @contextmanager
-    def _rows(self) -> Iterator[Rows]:
+    def reading(self) -> Iterator[Rows]:
+        """Open the input and yield the live source."""
         with InputFile.opened(self.path) as file:
             delimiter, sure = _delimiter(self.delimiter, self.path), self.delimiter is not None
             table = _Table(

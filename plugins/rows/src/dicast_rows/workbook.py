@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from dicast import ConfigError, InputPath, Problem, nearest
+from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.files import open_file
 from dicast.toolkit.input_file import InputCheck, InputFile
 from dicast.toolkit.installing import how_to_install
@@ -20,7 +21,7 @@ from dicast.toolkit.printable import one_line
 
 from .cells import BadCell, Cell, cells_of, column_letter, text_of
 from .fields import Fields, check_fields, named_paths, paths_of
-from .rows import Failures, Items, Numbered, Rows, check_rows, each_row, names, open_rows
+from .rows import Failures, Items, Numbered, Rows, names
 from .sheet_parts import BadSheet, check_sizes, has_values
 from .table import header_faults
 from .unknown import Marker, Unknown
@@ -64,7 +65,7 @@ class Xlsx:
     unknown: Unknown = attrs.field(default="error", metadata={"later": True})
     strip_reasoning: bool = attrs.field(default=False, metadata={"later": True})
 
-    open, check, subjects = open_rows, check_rows, each_row
+    open, check, subjects = open_source, check_source, each_subject
 
     def __attrs_post_init__(self) -> None:
         check_fields(self.fields)
@@ -79,20 +80,12 @@ class Xlsx:
         return (self.kind,)
 
     @contextmanager
-    def _rows(self) -> Iterator[Rows]:
+    def reading(self) -> Iterator[Rows]:
+        """Open the input and yield the live source."""
         with InputFile.opened(self.path) as file, ExitStack() as stack:
             items = Items(file, "row", Marker.of(self.unknown))
             sheet = _Sheet(file, self, items, stack)
-            yield Rows(
-                file,
-                sheet.rows,
-                self.kind,
-                self.fields,
-                items.fault,
-                "row",
-                marked=items.marker.counts,
-                strip_reasoning=self.strip_reasoning,
-            )
+            yield items.rows(self, sheet.rows)
 
 
 @attrs.define

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,12 @@ from dicast import (
     InputPath,
     Problem,
     ReadCounts,
-    RunContext,
     Subject,
     Within,
     identifier,
     nearest,
 )
+from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 
 from .reading import KEPT, Findings, Found, read_tasks, task_files
@@ -91,21 +91,7 @@ class Files:
         """The subject kinds this source yields."""
         return (self.kind,)
 
-    @asynccontextmanager
-    async def open(self, run: RunContext) -> AsyncIterator[Tasks]:
-        """Give the live source, which can be read more than once."""
-        with self._tasks() as tasks:
-            yield tasks
-
-    def check(self) -> str:
-        """Read everything; see :meth:`Tasks.check`."""
-        with self._tasks() as tasks:
-            return tasks.check()
-
-    def subjects(self) -> Iterator[Subject | Due]:
-        """Yield the tasks; see :meth:`Tasks.subjects`."""
-        with self._tasks() as tasks:
-            yield from tasks.subjects()
+    open, check, subjects = open_source, check_source, each_subject
 
     def wants(self, task: dict[str, Any]) -> bool:
         """Whether *task* passes the filters."""
@@ -119,7 +105,8 @@ class Files:
         return low is None or high is None or (difficulty is not None and low <= difficulty <= high)
 
     @contextmanager
-    def _tasks(self) -> Iterator[Tasks]:
+    def reading(self) -> Iterator[Tasks]:
+        """Open the input and yield the live source."""
         database = sqlite3.connect("", isolation_level=None)  # a file without a name, gone at the end
         try:
             database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from typing import Any, Self
 
 import attrs
 
-from dicast import ConfigError, DataError, Problem, ReadCounts, RunContext, Subject, Within, nearest
+from dicast import ConfigError, DataError, Problem, ReadCounts, Subject, Within, nearest
 from dicast.toolkit.assembly import Assembly
 from dicast.toolkit.encodings import UTF_8, check_encoding, known_encoding
+from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 from dicast.toolkit.sessions import Kind, chosen, subjects
 
@@ -62,24 +63,11 @@ class Events:
     max_line_bytes: int = attrs.field(default=MAX_LINE_BYTES, validator=Within(1, inf, "1 or more"))
     encoding: str = attrs.field(default=UTF_8, validator=check_encoding, metadata={"later": True})
 
-    @asynccontextmanager
-    async def open(self, run: RunContext) -> AsyncIterator[Trace]:
-        """Give the live source, which can be read more than once whatever the path is."""
-        with self._trace() as trace:
-            yield trace
-
-    def check(self) -> str:
-        """Read all events; see :meth:`Trace.check`."""
-        with self._trace() as trace:
-            return trace.check()
-
-    def subjects(self) -> Iterator[Subject]:
-        """Yield the subjects; see :meth:`Trace.subjects`."""
-        with self._trace() as trace:
-            yield from trace.subjects()
+    open, check, subjects = open_source, check_source, each_subject
 
     @contextmanager
-    def _trace(self) -> Iterator[Trace]:
+    def reading(self) -> Iterator[Trace]:
+        """Open the input and yield the live source."""
         with InputFile.opened(self.path, known_encoding(self.encoding)) as file, _LastLines() as last_lines:
             yield Trace(file, self, last_lines)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from math import inf
 from typing import Any, Literal
 
@@ -18,7 +18,6 @@ from dicast import (
     InputPath,
     Problem,
     ReadCounts,
-    RunContext,
     Subject,
     Within,
     identifier,
@@ -28,6 +27,7 @@ from dicast.toolkit.call_matching import NameCall
 from dicast.toolkit.conversations import Expression, Rules
 from dicast.toolkit.dialects import FORMATS, Format
 from dicast.toolkit.encodings import UTF_8, check_encoding, known_encoding
+from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 from dicast.toolkit.json_values import MISSING, lookup
 from dicast.toolkit.sessions import Kind, Session, chosen, subjects
@@ -119,24 +119,11 @@ class Messages:
         """How its records are read."""
         return Layout(self.id, self.tool_error, self.trailing, self.format, self.unknown)
 
-    @asynccontextmanager
-    async def open(self, run: RunContext) -> AsyncIterator[Conversations]:
-        """Give the live source, which can be read more than once whatever the path is."""
-        with self._conversations() as conversations:
-            yield conversations
-
-    def check(self) -> str:
-        """Read all conversations; see :meth:`Conversations.check`."""
-        with self._conversations() as conversations:
-            return conversations.check()
-
-    def subjects(self) -> Iterator[Subject | Due]:
-        """Yield the subjects; see :meth:`Conversations.subjects`."""
-        with self._conversations() as conversations:
-            yield from conversations.subjects()
+    open, check, subjects = open_source, check_source, each_subject
 
     @contextmanager
-    def _conversations(self) -> Iterator[Conversations]:
+    def reading(self) -> Iterator[Conversations]:
+        """Open the input and yield the live source."""
         with InputFile.opened(self.path, known_encoding(self.encoding)) as file, Repeats() as repeats:
             yield Conversations(file, self, repeats)
 
