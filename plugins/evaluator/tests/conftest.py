@@ -1,4 +1,4 @@
-"""Evaluators to try: programs in a folder, and one behind HTTP on loopback."""
+"""Evaluators for tests: programs in a folder, and one behind HTTP on loopback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dicast.testing import run_pipeline
 
 
 class Service:
-    """*answer* is a JSON value, bytes, (status, body), or a function of the payload; *payloads* and *headers* came in."""
+    """HTTP evaluator. *answer* is a JSON value, bytes, (status, body), or a function of the payload; *payloads* and *headers* are the requests'."""
 
     def __init__(self):
         self.payloads, self.headers, self.answer = [], [], {"score": 0.5}
@@ -25,8 +25,8 @@ class Service:
                 payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 service.payloads.append(payload)
                 service.headers.append(dict(self.headers))
-                found = service.answer(payload) if callable(service.answer) else service.answer
-                status, body = found if isinstance(found, tuple) else (200, found)
+                reply = service.answer(payload) if callable(service.answer) else service.answer
+                status, body = reply if isinstance(reply, tuple) else (200, reply)
                 data = body if isinstance(body, bytes) else json.dumps(body).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
@@ -52,20 +52,20 @@ class Service:
 
 @pytest.fixture
 def service():
-    found = Service()
-    yield found
-    found.stop()
+    server = Service()
+    yield server
+    server.stop()
 
 
 @pytest.fixture
 def program(tmp_path):
-    """``program(code)`` writes Python code and gives the command that runs it."""
-    made = []
+    """Return ``program(code)``, which writes Python code and returns the command that runs it."""
+    programs = []
 
     def write(code):
-        path = tmp_path / f"program{len(made)}.py"
+        path = tmp_path / f"program{len(programs)}.py"
         path.write_text("import json, os, sys, time\n" + code)
-        made.append(path)
+        programs.append(path)
         return [sys.executable, str(path)]
 
     return write
@@ -86,7 +86,7 @@ class Judged:
 
 @pytest.fixture
 def judged():
-    """``judged(metric, *rows)`` runs one metric over rows."""
+    """Return ``judged(metric, *rows)``, which runs one metric over rows."""
 
     def run(metric, *rows, **sections):
         subjects = [dicast.Subject("row", str(number), **row) for number, row in enumerate(rows, 1)]

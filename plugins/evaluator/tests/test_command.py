@@ -1,4 +1,4 @@
-"""``evaluator/command``: what the command is sent, and what its answers become."""
+"""``evaluator/command``: the payload of the command, and the scores from its answers."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ def metric(command, **options):
 
 
 def test_the_payload_has_version_candidate_example_and_task_model_where_there_are_any(judged, program):
-    (found,) = judged(metric(program(ECHO)), {"output": "yes", "input": "q", "context": {"hard": 1}}).scores
+    (score,) = judged(metric(program(ECHO)), {"output": "yes", "input": "q", "context": {"hard": 1}}).scores
     example = {"id": "1", "input": "q", "hard": 1}
-    assert found["signals"]["payload"] == {"_protocol_version": 2, "candidate": "yes", "example": example}
-    assert "DICAST_TASK_MODEL" not in found["signals"]["env"]
-    (found,) = judged(metric(program(ECHO), task_model="a/b"), {"output": {"b": 1, "a": [2]}}).scores
+    assert score["signals"]["payload"] == {"_protocol_version": 2, "candidate": "yes", "example": example}
+    assert "DICAST_TASK_MODEL" not in score["signals"]["env"]
+    (score,) = judged(metric(program(ECHO), task_model="a/b"), {"output": {"b": 1, "a": [2]}}).scores
     sent = {"_protocol_version": 2, "candidate": '{"b":1,"a":[2]}', "task_model": "a/b"}
-    assert found["signals"]["payload"] == sent
+    assert score["signals"]["payload"] == sent
     variables = "DICAST_TASK_MODEL", "OPTIMIZE_ANYTHING_TASK_MODEL"
-    assert {found["signals"]["env"][name] for name in variables} == {"a/b"}
+    assert {score["signals"]["env"][name] for name in variables} == {"a/b"}
 
 
 def test_the_record_of_a_dataset_is_the_example_as_it_is(judged, program):
     record = {"input": "x", "id": None, "metadata": {"difficulty": "easy"}}
-    (found,) = judged(metric(program(ECHO)), {"output": "yes", "input": "q", "context": {"example": record}}).scores
-    assert found["signals"]["payload"]["example"] == record
+    (score,) = judged(metric(program(ECHO)), {"output": "yes", "input": "q", "context": {"example": record}}).scores
+    assert score["signals"]["payload"]["example"] == record
 
 
 def test_columns_that_are_null_are_in_the_example(judged, program):
-    (found,) = judged(metric(program(ECHO)), {"output": "yes", "context": {"hint": None, "example": "x"}}).scores
-    assert found["signals"]["payload"]["example"] == {"id": "1", "hint": None, "example": "x"}
+    (score,) = judged(metric(program(ECHO)), {"output": "yes", "context": {"hint": None, "example": "x"}}).scores
+    assert score["signals"]["payload"]["example"] == {"id": "1", "hint": None, "example": "x"}
 
 
 def test_side_information_is_kept_whole_and_the_reasoning_is_the_reason(judged, program):
     code = "print(json.dumps({'score': 0.25, 'reasoning': 'short', 'deep': {'list': [1, None, {'x': 'ß'}]}}))"
-    (found,) = judged(metric(program(code)), {"output": "a"}).scores
-    assert (found["value"], found["details"]) == (0.25, "short")
-    assert found["signals"] == {"reasoning": "short", "deep": {"list": [1, None, {"x": "ß"}]}}
+    (score,) = judged(metric(program(code)), {"output": "a"}).scores
+    assert (score["value"], score["details"]) == (0.25, "short")
+    assert score["signals"] == {"reasoning": "short", "deep": {"list": [1, None, {"x": "ß"}]}}
 
 
-@pytest.mark.parametrize(("given", "value"), [('"0.5"', 0.5), ("true", 1.0), ("false", 0.0), ('" 1 "', 1.0)])
-def test_numbers_as_text_and_booleans_are_taken_and_said_so(judged, program, given, value):
-    (found,) = judged(metric(program(f"print('{{\"score\": {given}}}')")), {"output": "a"}).scores
-    assert (found["value"], found["signals"]["coerced"]) == (value, True)
+@pytest.mark.parametrize(("literal", "value"), [('"0.5"', 0.5), ("true", 1.0), ("false", 0.0), ('" 1 "', 1.0)])
+def test_numbers_as_text_and_booleans_are_taken_and_said_so(judged, program, literal, value):
+    (score,) = judged(metric(program(f"print('{{\"score\": {literal}}}')")), {"output": "a"}).scores
+    assert (score["value"], score["signals"]["coerced"]) == (value, True)
 
 
 SAYS = {
@@ -82,8 +82,8 @@ def test_what_is_no_result_is_a_failure_in_the_words_of_the_protocol(judged, pro
 
 
 def test_a_missing_executable_and_a_missing_folder_are_failures(judged, tmp_path):
-    said = ("crashed", "Command executable not found: no-such-evaluator")
-    assert judged(metric(["no-such-evaluator"]), {"output": "a"}).failures == [said]
+    failure = ("crashed", "Command executable not found: no-such-evaluator")
+    assert judged(metric(["no-such-evaluator"]), {"output": "a"}).failures == [failure]
     ((_, message),) = judged(metric([sys.executable], cwd=str(tmp_path / "no")), {"output": "a"}).failures
     assert message.startswith("Command failed to start: there is no folder")
 
@@ -94,23 +94,23 @@ def test_on_failure_zero_scores_0_as_version_1_did(judged, program):
 
 def test_any_number_is_brought_to_the_range(judged, program):
     options = {"score_range": "any", "range": [-5, 5]}
-    (found,) = judged(metric(program("print('{\"score\": -2.5}')"), **options), {"output": "a"}).scores
-    assert found["value"] == 0.25
-    said = ("invalid_score", "7.0 lies outside the declared range [-5, 5]")
-    assert judged(metric(program("print('{\"score\": 7}')"), **options), {"output": "a"}).failures == [said]
+    (score,) = judged(metric(program("print('{\"score\": -2.5}')"), **options), {"output": "a"}).scores
+    assert score["value"] == 0.25
+    failure = ("invalid_score", "7.0 lies outside the declared range [-5, 5]")
+    assert judged(metric(program("print('{\"score\": 7}')"), **options), {"output": "a"}).failures == [failure]
 
 
 def test_any_number_without_a_range_stays_raw(judged, program):
-    (found,) = judged(metric(program("print('{\"score\": -250}')"), score_range="any"), {"output": "a"}).scores
-    assert (found["value"], found["raw"]) == (None, -250.0)
+    (score,) = judged(metric(program("print('{\"score\": -250}')"), score_range="any"), {"output": "a"}).scores
+    assert (score["value"], score["raw"]) == (None, -250.0)
     nan = metric(program("print('{\"score\": NaN}')"), score_range="any")
     assert judged(nan, {"output": "a"}).failures == [("invalid_score", "Evaluator 'score' must be finite, got nan")]
 
 
 def test_a_command_may_be_a_text_with_quotes(judged, program):
     python, path = program(PLAIN)
-    (found,) = judged(metric(f"'{python}' \"{path}\""), {"output": "a"}).scores
-    assert found["value"] == 0.5
+    (score,) = judged(metric(f"'{python}' \"{path}\""), {"output": "a"}).scores
+    assert score["value"] == 0.5
 
 
 @pytest.mark.parametrize("command", ["", [], "  ", "a 'b", ["a\0b"]])
@@ -128,5 +128,5 @@ def test_what_a_command_has_started_ends_with_its_time(judged, program, tmp_path
         "time.sleep(600)\n"
     )
     judged(metric(program(code), timeout=3), {"output": "a"})
-    found = subprocess.run(["ps", "-o", "stat=", "-p", note.read_text()], capture_output=True, text=True, check=False)
-    assert found.stdout.strip()[:1] in {"", "Z"}
+    process = subprocess.run(["ps", "-o", "stat=", "-p", note.read_text()], capture_output=True, text=True, check=False)
+    assert process.stdout.strip()[:1] in {"", "Z"}

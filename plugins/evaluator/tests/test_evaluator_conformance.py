@@ -1,4 +1,4 @@
-"""``dicast conformance``: a good evaluator holds every rule, a bad one is told which it breaks."""
+"""``dicast conformance``: a good evaluator passes every rule; a bad one gets the broken rules."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def tried(*words):
     return done.return_value, json.loads(done.stdout) if done.stdout else done.exception
 
 
-def failed(found):
-    return {case["name"] for case in found["cases"] if not case["ok"]}
+def failed(document):
+    return {case["name"] for case in document["cases"] if not case["ok"]}
 
 
 def test_a_good_command_and_worker_hold_every_rule(program):
     assert failed(tried("command", shlex.join(program(GOOD)))[1]) == set()
-    code, found = tried("worker", shlex.join(program(LINES)))
-    assert (code, found["ok"], len(found["cases"])) == (0, True, 13)
+    code, document = tried("worker", shlex.join(program(LINES)))
+    assert (code, document["ok"], len(document["cases"])) == (0, True, 13)
 
 
 BAD = {
@@ -45,17 +45,17 @@ BAD = {
 
 @pytest.mark.parametrize("check", BAD)
 def test_a_rule_that_is_broken_is_named(program, check):
-    code, found = tried(
+    code, document = tried(
         "command", shlex.join(program(f"payload = json.load(sys.stdin)\n{check}\nprint('{{\"score\": 1}}')"))
     )
-    assert (code, failed(found)) == (1, BAD[check])
+    assert (code, failed(document)) == (1, BAD[check])
 
 
 def test_a_server_is_tried_over_http(service):
     service.answer = lambda payload: {"score": 2} if "example" in payload else {"score": 1}
-    code, found = tried("http", service.url)
+    code, document = tried("http", service.url)
     assert code == 1
-    broken = next(case for case in found["cases"] if case["name"] == "example")
+    broken = next(case for case in document["cases"] if case["name"] == "example")
     assert broken["message"] == "evaluator output 'score' must be between 0.0 and 1.0"
     assert json.loads(broken["received"]) == {"score": 2}
     assert tried("http", service.url, "--score-range", "any")[0] == 0

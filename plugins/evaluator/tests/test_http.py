@@ -1,4 +1,4 @@
-"""``evaluator/http``: what the server is sent, and what its replies become."""
+"""``evaluator/http``: the payload to the server, and the scores from its replies."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def metric(service, **options):
 
 def test_the_payload_is_posted_and_the_result_kept_whole(judged, service):
     service.answer = {"score": 0.25, "reasoning": "short", "more": [1]}
-    found = judged(metric(service, task_model="m", headers={"X-Key": "secret"}), {"output": "yes", "input": "q"})
-    (score,) = found.scores
+    result = judged(metric(service, task_model="m", headers={"X-Key": "secret"}), {"output": "yes", "input": "q"})
+    (score,) = result.scores
     assert (score["value"], score["details"], score["signals"]) == (0.25, "short", {"reasoning": "short", "more": [1]})
     example = {"id": "1", "input": "q"}
     assert service.payloads == [{"_protocol_version": 2, "candidate": "yes", "task_model": "m", "example": example}]
@@ -24,7 +24,7 @@ def test_the_payload_is_posted_and_the_result_kept_whole(judged, service):
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind", "said"),
+    ("answer", "kind", "message_part"),
     [
         ((500, b"broken"), "judge_call_failed", "HTTP 500: broken"),
         ((302, b"moved"), "judge_call_failed", "HTTP 302: moved"),
@@ -34,17 +34,17 @@ def test_the_payload_is_posted_and_the_result_kept_whole(judged, service):
         (b'{"score": "' + b"x" * 5000 + b'"}', "judge_output_invalid", "the reply has more than 1,000 bytes"),
     ],
 )
-def test_what_is_no_result_is_a_failure(judged, service, answer, kind, said):
+def test_what_is_no_result_is_a_failure(judged, service, answer, kind, message_part):
     service.answer = answer
-    ((found, message),) = judged(metric(service, max_output_bytes=1000), {"output": "a"}).failures
-    assert found == kind
-    assert message.startswith(said)
+    ((kind_found, message),) = judged(metric(service, max_output_bytes=1000), {"output": "a"}).failures
+    assert kind_found == kind
+    assert message.startswith(message_part)
 
 
 def test_a_reply_that_does_not_come_is_a_timeout(judged, service):
     service.answer = lambda payload: time.sleep(1) or {"score": 1}
-    said = ("timeout", "HTTP request timed out after 0.2s")
-    assert judged(metric(service, timeout=0.2), {"output": "a"}).failures == [said]
+    failure = ("timeout", "HTTP request timed out after 0.2s")
+    assert judged(metric(service, timeout=0.2), {"output": "a"}).failures == [failure]
 
 
 def test_a_key_that_the_server_repeats_is_masked(judged, service):

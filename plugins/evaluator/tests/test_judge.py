@@ -1,4 +1,4 @@
-"""``evaluator/judge``: what the model is asked, and what its verdicts come to."""
+"""``evaluator/judge``: the prompt of the model, and the scores from its verdicts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RULE = "names no competitor"
 
 
 def verdict(**fields):
-    """A model's reply: these fields, and the seal of the call."""
+    """Return a model's reply with these fields and the seal of the call."""
 
     def reply(request):
         seal = re.search(r"^seal: ([0-9a-f]{12})$", request.messages[-1].content, re.MULTILINE)[1]
@@ -125,13 +125,13 @@ def test_hard_constraints_stand_in_every_prompt_and_gate_before_scoring(dimensio
 
 
 @pytest.mark.parametrize(
-    ("said", "score"), [(True, 1.0), (False, 0.0), (0, 0.0), (None, 0.0), ("false", 0.0), ("", 0.0), ("yes", 1.0)]
+    ("value", "score"), [(True, 1.0), (False, 0.0), (0, 0.0), (None, 0.0), ("false", 0.0), ("", 0.0), ("yes", 1.0)]
 )
-def test_a_constraint_is_violated_where_the_verdict_says_so(said, score):
+def test_a_constraint_is_violated_where_the_verdict_says_so(value, score):
     options = {"hard_constraints": [RULE]}
-    assert judged(options=options, score=1, hard_constraints_satisfied=said).score == score
+    assert judged(options=options, score=1, hard_constraints_satisfied=value).score == score
     assert judged(options=options, score=1).score == 1
-    assert judged(score=1, hard_constraints_satisfied=said).score == 1
+    assert judged(score=1, hard_constraints_satisfied=value).score == 1
 
 
 def test_the_prompt_holds_what_is_judged_as_data_and_the_rest_as_rules():
@@ -166,8 +166,8 @@ def test_what_is_too_long_is_cut_in_the_middle_and_that_is_said():
 
 def test_a_bad_reply_is_asked_for_again_and_all_calls_are_paid():
     replies = iter(["no JSON", good])
-    answer, asked = ask(lambda request: reply(request) if callable(reply := next(replies)) else reply, retries=1)
-    assert (answer.score, answer.cost, len(asked)) == (0.8, Cost("0.02"), 2)
+    answer, requests = ask(lambda request: reply(request) if callable(reply := next(replies)) else reply, retries=1)
+    assert (answer.score, answer.cost, len(requests)) == (0.8, Cost("0.02"), 2)
 
 
 def test_reasons_are_kept_where_that_is_asked_for():
@@ -194,15 +194,17 @@ def test_wrong_options_are_refused(options, message):
 def test_every_word_of_the_prompt_is_in_the_rubrics_version():
     judge = EvaluatorJudge(FakeChatModel(good), "greets")
     assert judge.rubric.version == EvaluatorJudge(FakeChatModel(good), "greets").rubric.version
-    others = [{"dimensions": TWO}, {"hard_constraints": [RULE]}]
-    versions = {EvaluatorJudge(FakeChatModel(good), "greets", **more).rubric.version for more in others}
+    other_options = [{"dimensions": TWO}, {"hard_constraints": [RULE]}]
+    versions = {EvaluatorJudge(FakeChatModel(good), "greets", **options).rubric.version for options in other_options}
     assert len(versions | {judge.rubric.version}) == 3
 
 
 def test_a_model_behind_http_is_asked_with_the_whole_prompt(chat_server):
     chat_server.answer = chat_server.sealed(clarity=0.85, conciseness=0.52, hard_constraints_satisfied=True)
     model = {"openai/chat": {"base_url": chat_server.url, "model": "m", "price": "free"}}
-    dimensions = {name: {"weight": one.weight, "description": one.description} for name, one in TWO.items()}
+    dimensions = {
+        name: {"weight": dimension.weight, "description": dimension.description} for name, dimension in TWO.items()
+    }
     options = {"model": model, "objective": "greets", "dimensions": dimensions, "hard_constraints": [RULE]}
     done = run_pipeline(json.dumps({"judges": [{"evaluator/judge": options}]}), subjects=[ROW])
     assert done.document["judges"]["evaluator/judge"]["mean"] == pytest.approx(0.718)

@@ -1,4 +1,4 @@
-"""``evaluator/metric_lines``: which case the command gets, what its lines become, and what the checks do."""
+"""``evaluator/metric_lines``: the command's case, the scores from its lines, and the checks."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ def test_an_evaluator_may_be_written_in_any_language(judged, tmp_path, language)
         pytest.skip(f"{language} is not installed")
     code, name = CASES[language]
     (tmp_path / name).write_text(code)
-    (found,) = judged(lines([language, str(tmp_path / name)], primary="quality"), {"output": "one two three"}).scores
-    assert found["value"] == 0.75
-    assert found["signals"] == {"primary_metric": 0.75, "secondary_metrics": {"words": 3}, "asi": {}}
+    (score,) = judged(lines([language, str(tmp_path / name)], primary="quality"), {"output": "one two three"}).scores
+    assert score["value"] == 0.75
+    assert score["signals"] == {"primary_metric": 0.75, "secondary_metrics": {"words": 3}, "asi": {}}
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 def test_an_evaluator_may_be_written_in_c(judged, tmp_path):
     (tmp_path / "evaluate.c").write_text(C)
     subprocess.run(["gcc", "-o", tmp_path / "evaluate", tmp_path / "evaluate.c"], check=True)
-    (found,) = judged(lines(str(tmp_path / "evaluate"), primary="quality"), {"output": "one two"}).scores
-    assert (found["value"], found["signals"]["secondary_metrics"]) == (0.75, {"words": 2})
+    (score,) = judged(lines(str(tmp_path / "evaluate"), primary="quality"), {"output": "one two"}).scores
+    assert (score["value"], score["signals"]["secondary_metrics"]) == (0.75, {"words": 2})
 
 
 def test_the_case_is_the_output_as_a_file_and_the_row_stands_beside_it(judged, program):
@@ -72,16 +72,16 @@ assert case == os.environ["DICAST_CASE"] and os.path.isabs(case)
 print("ASI case=" + json.dumps(open(case, newline="").read()), "ASI row=" + json.dumps(row), "METRIC a=1", sep="\\n")
 """
     row = {"output": "größer\r\n", "input": "q", "reference": "r", "context": {"hard": 1}}
-    (found,) = judged(lines(program(code)), row).scores
+    (score,) = judged(lines(program(code)), row).scores
     expected = {"id": "1", "input": "q", "output": "größer\r\n", "reference": "r", "hard": 1}
-    assert found["signals"]["asi"] == {"case": "größer\r\n", "row": expected}
+    assert score["signals"]["asi"] == {"case": "größer\r\n", "row": expected}
 
 
 def test_a_row_without_an_output_is_its_input(judged, program):
-    (found,) = judged(
+    (score,) = judged(
         lines(program("print('METRIC a=1\\nASI case=' + open(sys.argv[1]).read())")), {"input": "asked"}
     ).scores
-    assert found["signals"]["asi"] == {"case": "asked"}
+    assert score["signals"]["asi"] == {"case": "asked"}
 
 
 @pytest.mark.parametrize("column", ["case", "path"])
@@ -110,8 +110,8 @@ print("METRIC b=1 ms")
 
 def test_strict_lines_are_those_of_the_protocol(judged, program):
     code = "print('METRIC a=0.5\\nMETRIC  a=0.75\\nMETRIC b=1e3')"
-    (found,) = judged(lines(program(code), syntax="strict"), {"output": ""}).scores
-    assert found["signals"] == {"primary_metric": 0.5, "secondary_metrics": {}, "asi": {}}
+    (score,) = judged(lines(program(code), syntax="strict"), {"output": ""}).scores
+    assert score["signals"] == {"primary_metric": 0.5, "secondary_metrics": {}, "asi": {}}
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_strict_lines_are_those_of_the_protocol(judged, program):
             "METRIC a=1\\nMETRIC b=1",
             {},
             "judge_output_invalid",
-            "several metrics, a, b; say with primary which one counts",
+            "several metrics, a, b; choose one with primary",
         ),
         (
             "METRIC a=8.5",
@@ -147,9 +147,9 @@ def test_a_range_makes_a_score_of_any_metric_and_lower_may_be_better(judged, pro
     command = program("print('METRIC latency_ms=250')")
     assert judged(lines(command, range=[0, 1000]), {"output": ""}).values == [0.25]
     for direction in ("lower", "lower_is_better"):
-        found = judged(lines(command, range=[0, 1000], direction=direction), {"output": ""})
-        assert found.values == [0.75]
-        assert found.scores[0]["signals"]["primary_metric"] == 250
+        result = judged(lines(command, range=[0, 1000], direction=direction), {"output": ""})
+        assert result.values == [0.75]
+        assert result.scores[0]["signals"]["primary_metric"] == 250
     with pytest.raises(dicast.RequestError, match="gives any number: write what it lies between"):
         judged(lines(command, direction="lower"), {"output": ""})
 
@@ -234,5 +234,5 @@ def test_what_an_evaluator_says_is_recorded_as_what_a_user_wrote(program):
 def test_the_scripts_of_both_commands_are_part_of_the_metric(tmp_path):
     for name in ("evaluate.sh", "checks.sh"):
         (tmp_path / name).write_text("true")
-    found = MetricLinesEvaluator("bash evaluate.sh", checks=("bash", "checks.sh")).reads(tmp_path)
-    assert set(found.values()) == {tmp_path / "evaluate.sh", tmp_path / "checks.sh"}
+    scripts = MetricLinesEvaluator("bash evaluate.sh", checks=("bash", "checks.sh")).reads(tmp_path)
+    assert set(scripts.values()) == {tmp_path / "evaluate.sh", tmp_path / "checks.sh"}

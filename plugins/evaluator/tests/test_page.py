@@ -1,4 +1,4 @@
-"""The evaluators that docs/how-to/evaluators.md shows, in each language."""
+"""Evaluators shown in docs/how-to/evaluators.md, in each language."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = [
 
 @pytest.fixture
 def files(tmp_path):
-    """The folder with the page's files."""
+    """Return the folder with the page's files."""
     for title, text in re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```$', PAGE.read_text(), re.MULTILINE | re.DOTALL):
         (tmp_path / title).write_text(text)
     return tmp_path
@@ -47,7 +47,7 @@ def test_the_server_of_the_page_scores(judged, files):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         try:
             port = server.stdout.readline().split()[-1]
-            found = judged({"evaluator/http": {"url": f"http://127.0.0.1:{port}/"}}, *ROWS)
+            result = judged({"evaluator/http": {"url": f"http://127.0.0.1:{port}/"}}, *ROWS)
         finally:
             server.kill()
-    assert found.values == [1.0, 0.0]
+    assert result.values == [1.0, 0.0]

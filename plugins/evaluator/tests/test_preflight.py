@@ -1,4 +1,4 @@
-"""What stands in an evaluator's way is said before anything is judged, in the protocol's order and words."""
+"""Problems of an evaluator are reported before judging starts, in the protocol's order and words."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ ANSWERS = {
 @pytest.mark.parametrize("code", ANSWERS)
 def test_an_answer_that_is_no_result_is_refused(judged, program, tmp_path, code):
     command = program(code)
-    said = refusal(judged, "command", command=command, cwd=str(tmp_path))
-    assert f"evaluator preflight failed for command '{' '.join(command)}' (cwd: {tmp_path}): {ANSWERS[code]}" in said
+    message = refusal(judged, "command", command=command, cwd=str(tmp_path))
+    assert f"evaluator preflight failed for command '{' '.join(command)}' (cwd: {tmp_path}): {ANSWERS[code]}" in message
 
 
 def test_what_is_missing_is_named_in_order(judged, tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
-    here = str(tmp_path)
-    said = [
+    cwd = str(tmp_path)
+    messages = [
         (["no-such"], str(tmp_path / "no"), "working directory does not exist"),
         (["no-such"], str(tmp_path / "file"), "working directory is not a directory"),
-        (["no-such", "no.py"], here, "executable not found: no-such"),
-        (["./no-such"], here, "executable not found: ./no-such"),
-        (["bash", "no.sh"], here, "script not found: no.sh"),
-        ([sys.executable.rpartition("/")[0] + "/python3", "folder"], here, "script is a directory: folder"),
+        (["no-such", "no.py"], cwd, "executable not found: no-such"),
+        (["./no-such"], cwd, "executable not found: ./no-such"),
+        (["bash", "no.sh"], cwd, "script not found: no.sh"),
+        ([sys.executable.rpartition("/")[0] + "/python3", "folder"], cwd, "script is a directory: folder"),
     ]
-    for command, folder, expected in said:
+    for command, folder, expected in messages:
         if os.sep in command[0] and command[0].endswith("python3") and not os.path.exists(command[0]):
             continue
         assert expected in refusal(judged, "command", command=command, cwd=folder)
@@ -85,7 +85,7 @@ def test_nothing_is_judged_and_nothing_is_in_the_ledger_when_it_fails(program, t
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         ((500, b"broken"), "HTTP 500: broken"),
         (b"hello", "response is not valid JSON: hello"),
@@ -93,28 +93,28 @@ def test_nothing_is_judged_and_nothing_is_in_the_ledger_when_it_fails(program, t
         ({"value": 1}, "evaluator output missing required 'score' field"),
     ],
 )
-def test_a_server_that_answers_no_result_is_refused(judged, service, answer, said):
+def test_a_server_that_answers_no_result_is_refused(judged, service, answer, message):
     service.answer = answer
-    assert f"evaluator preflight failed for {service.url}: {said}" in refusal(judged, "http", url=service.url)
+    assert f"evaluator preflight failed for {service.url}: {message}" in refusal(judged, "http", url=service.url)
 
 
 def test_a_server_that_is_not_there_is_asked_for(judged, service):
     url = service.url
     service.stop()
-    said = refusal(judged, "http", url=url)
-    assert "(Connection refused)" in said
-    assert "Is the evaluator server running?" in said
+    message = refusal(judged, "http", url=url)
+    assert "(Connection refused)" in message
+    assert "Is the evaluator server running?" in message
     service._thread.join()
 
 
 def test_a_server_that_is_there_is_not_asked_for(judged, service):
-    said = refusal(judged, "http", url=service.url.replace("http:", "https:"))
-    assert "HTTP request failed: " in said
-    assert "Is the evaluator server running?" not in said
+    message = refusal(judged, "http", url=service.url.replace("http:", "https:"))
+    assert "HTTP request failed: " in message
+    assert "Is the evaluator server running?" not in message
 
 
 def test_a_worker_is_tried_likewise(judged, program):
     code = "for line in sys.stdin: print(json.dumps({'id': json.loads(line)['id']}), flush=True)"
     assert "evaluator output missing required 'score' field" in refusal(judged, "worker", command=program(code))
-    said = refusal(judged, "worker", command=program("sys.exit('no model')"))
-    assert "Command exited with code 1 before it answered: no model" in said
+    message = refusal(judged, "worker", command=program("sys.exit('no model')"))
+    assert "Command exited with code 1 before it answered: no model" in message

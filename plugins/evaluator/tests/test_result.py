@@ -62,12 +62,12 @@ values = st.one_of(st.floats(), st.integers(), st.booleans(), st.text(), st.none
     st.one_of(values, st.dictionaries(st.sampled_from(["score", "other"]), values)), st.sampled_from(["unit", "any"])
 )
 def test_scoring_takes_what_the_validator_accepts_and_nothing_else(value, score_range):
-    said = problem(value, score_range)
-    if said is not None:
+    message = problem(value, score_range)
+    if message is not None:
         with pytest.raises(BadResult):
             read(value, score_range)
         return
-    found = read(value, score_range)
-    assert math.isfinite(found.score)
-    assert score_range == "any" or 0.0 <= found.score <= 1.0
-    assert "score" not in found.side_information
+    result = read(value, score_range)
+    assert math.isfinite(result.score)
+    assert score_range == "any" or 0.0 <= result.score <= 1.0
+    assert "score" not in result.side_information

@@ -1,4 +1,4 @@
-"""``evaluator/rubric``: what the skill and the judge are asked, and what the dimensions come to."""
+"""``evaluator/rubric``: the prompts of the skill and the judge, and the scores from dimensions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WEIGHTS = {"correctness": 0.2, "completeness": 0.15, "clarity": 0.15, "consisten
 NUMBERS = dict(zip(WEIGHTS, (8, 7, 9, 8, 7, 8), strict=True))
 
 
-def rubric(weights=WEIGHTS, scale="1-10", **more):
+def rubric(weights=WEIGHTS, scale="1-10", **fields):
     dimensions = [
         {"name": name, "weight": weight, "scale": scale, "criteria": name} for name, weight in weights.items()
     ]
@@ -30,7 +30,7 @@ def rubric(weights=WEIGHTS, scale="1-10", **more):
         "target_score": 0.8,
         "max_iterations": 20,
         "plateau_window": 5,
-    } | more
+    } | fields
 
 
 def verdict(**fields):
@@ -47,15 +47,15 @@ def good(request):
 
 @pytest.fixture
 def ask(tmp_path):
-    """``ask(subject, reply, answer)``: the judge's answer, and the requests to the skill's model and to the judge's."""
+    """Return ``ask(subject, reply, answer)``, which returns the judge's answer, and the requests to the skill's model and to the judge's."""
     (tmp_path / "SKILL.md").write_text("---\nname: greeter\n---\nYou greet people.")
 
     def run(subject, reply=good, answer="Hello!", **options):
         data = options.pop("data", rubric())
         model, judge = FakeChatModel(answer, cost=Cost("0.03")), FakeChatModel(reply, model="j", cost=Cost("0.01"))
         skilled = {"skill": tmp_path / "SKILL.md", "model": model} if answer is not None else {}
-        made = RubricJudge(rubric=Rubric("quality", "1", "", data), judge_model=judge, **skilled, **options)
-        return asyncio.run(made.judge(subject, ())), model.asked, judge.asked
+        rubric_judge = RubricJudge(rubric=Rubric("quality", "1", "", data), judge_model=judge, **skilled, **options)
+        return asyncio.run(rubric_judge.judge(subject, ())), model.asked, judge.asked
 
     return run
 
@@ -68,17 +68,17 @@ class TestContract(JudgeConformance):
 
 
 def test_the_skill_answers_the_case_and_the_answer_is_judged(ask):
-    answer, (skilled,), (asked,) = ask(Subject("row", "1", "Greet Ann.", "not this", "Good day, Ann."))
-    assert [message.content for message in skilled.messages] == [
+    answer, (skill_request,), (judge_request,) = ask(Subject("row", "1", "Greet Ann.", "not this", "Good day, Ann."))
+    assert [message.content for message in skill_request.messages] == [
         "---\nname: greeter\n---\nYou greet people.",
         "Greet Ann.",
     ]
-    assert skilled.messages[0].role == "system"
-    shown = asked.messages[1].content
+    assert skill_request.messages[0].role == "system"
+    prompt = judge_request.messages[1].content
     for title, text in (("CASE", "Greet Ann."), ("OUTPUT", "Hello!"), ("REFERENCE", "Good day, Ann.")):
-        assert re.search(rf"^{title}:\n<<<data (\w+)\n{text}\ndata \1>>>$", shown, re.MULTILINE)
-    assert "not this" not in shown
-    assert "- clarity, 1 to 10: clarity" in asked.messages[0].content
+        assert re.search(rf"^{title}:\n<<<data (\w+)\n{text}\ndata \1>>>$", prompt, re.MULTILINE)
+    assert "not this" not in prompt
+    assert "- clarity, 1 to 10: clarity" in judge_request.messages[0].content
     assert answer.score == pytest.approx(0.78)
     assert (answer.signals["dimensions"], answer.judge_model, answer.cost) == (NUMBERS, "j", Cost("0.04"))
 
@@ -108,9 +108,9 @@ def test_the_score_is_the_sum_of_shares_by_weight(items):
 )
 def test_a_dimension_that_is_missing_or_not_on_its_scale_is_never_credit(ask, changed):
     fields = {name: value for name, value in (NUMBERS | changed).items() if value is not None}
-    answer, _, asked = ask(Subject("row", "1", "Greet."), verdict(**fields))
+    answer, _, judge_requests = ask(Subject("row", "1", "Greet."), verdict(**fields))
     assert isinstance(answer, Failure)
-    assert (answer.kind, answer.cost, len(asked)) == ("judge_output_invalid", Cost("0.05"), 2)
+    assert (answer.kind, answer.cost, len(judge_requests)) == ("judge_output_invalid", Cost("0.05"), 2)
     assert "clarity" in answer.message
 
 
@@ -121,13 +121,13 @@ def test_numeric_text_is_a_number_and_the_signals_say_so(ask):
 
 
 def test_without_a_skill_the_output_itself_is_judged(ask):
-    answer, _, (asked,) = ask(Subject("row", "1", "Greet.", "Hi."), answer=None)
+    answer, _, (judge_requests,) = ask(Subject("row", "1", "Greet.", "Hi."), answer=None)
     assert isinstance(answer, Judgment)
-    assert re.search(r"OUTPUT:\n<<<data \w+\nHi\.\n", asked.messages[1].content)
-    answer, _, (asked,) = ask(Subject("row", "1", output="Hi."), answer=None)
-    assert "CASE" not in asked.messages[1].content
-    answer, _, asked = ask(Subject("row", "1", "Greet."), answer=None)
-    assert (answer.kind, asked) == ("missing_input", [])
+    assert re.search(r"OUTPUT:\n<<<data \w+\nHi\.\n", judge_requests.messages[1].content)
+    answer, _, (judge_requests,) = ask(Subject("row", "1", output="Hi."), answer=None)
+    assert "CASE" not in judge_requests.messages[1].content
+    answer, _, judge_requests = ask(Subject("row", "1", "Greet."), answer=None)
+    assert (answer.kind, judge_requests) == ("missing_input", [])
 
 
 def test_the_case_may_be_a_file(ask, tmp_path):
@@ -135,16 +135,18 @@ def test_the_case_may_be_a_file(ask, tmp_path):
     _, (skilled,), _ = ask(Subject("row", "1", "not this", context={"case": str(tmp_path / "case.md")}))
     assert skilled.messages[1].content == "Greet Bob."
     for case in ("missing.md", str(tmp_path), 3):
-        answer, asked, _ = ask(Subject("row", "1", context={"path": case}))
-        assert (answer.kind, asked) == ("missing_input", [])
+        answer, skill_requests, _ = ask(Subject("row", "1", context={"path": case}))
+        assert (answer.kind, skill_requests) == ("missing_input", [])
     assert ask(Subject("row", "1"))[0].kind == "missing_input"
 
 
 def test_a_skill_that_fails_is_not_judged(ask):
-    answer, _, asked = ask(Subject("row", "1", "Greet."), answer=Failure("judge_call_failed", "no", cost=Cost("0.02")))
-    assert (answer.kind, answer.cost, asked) == ("judge_call_failed", Cost("0.02"), [])
-    answer, _, asked = ask(Subject("row", "1", "Greet."), answer=Reply("Hel", "m", "length"))
-    assert (answer.kind, asked) == ("judge_output_invalid", [])
+    answer, _, judge_requests = ask(
+        Subject("row", "1", "Greet."), answer=Failure("judge_call_failed", "no", cost=Cost("0.02"))
+    )
+    assert (answer.kind, answer.cost, judge_requests) == ("judge_call_failed", Cost("0.02"), [])
+    answer, _, judge_requests = ask(Subject("row", "1", "Greet."), answer=Reply("Hel", "m", "length"))
+    assert (answer.kind, judge_requests) == ("judge_output_invalid", [])
     assert "not whole" in answer.message
 
 

@@ -1,4 +1,4 @@
-"""The result that a served pipeline answers with."""
+"""Result of a served pipeline."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def completed(signals):
 
 @pytest.mark.parametrize(("scope", "is_shown"), [({}, True), ({"rationale_scope": "ledger"}, False)])
 def test_a_rationale_for_the_ledger_alone_is_no_part_of_the_result(scope, is_shown):
-    found = result([completed({"rationale_redacted": "because", "attempts": 1, **scope})], None)
-    signals = found["judges"]["j"]["signals"]
+    document = result([completed({"rationale_redacted": "because", "attempts": 1, **scope})], None)
+    signals = document["judges"]["j"]["signals"]
     assert signals["attempts"] == 1
     assert ("rationale_redacted" in signals) is is_shown
     assert "rationale_scope" not in signals

@@ -1,4 +1,4 @@
-"""``evaluator/worker``: a line for a line, and what happens when a worker ends or says nothing."""
+"""``evaluator/worker``: a line for a line, and recovery from an ended or silent worker."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ ROWS = [{"output": "x" * number} for number in range(30)]
 
 
 def test_one_process_answers_all_rows_with_the_payload_of_the_protocol(judged, program):
-    found = judged(metric(program(SCORED), task_model="m"), *ROWS)
-    assert found.values == [number / 100 for number in range(30)]
-    assert len({score["signals"]["pid"] for score in found.scores}) == 1
-    sent = found.scores[3]["signals"]["sent"]
+    result = judged(metric(program(SCORED), task_model="m"), *ROWS)
+    assert result.values == [number / 100 for number in range(30)]
+    assert len({score["signals"]["pid"] for score in result.scores}) == 1
+    sent = result.scores[3]["signals"]["sent"]
     assert {**sent, "id": 0} == {"id": 0, "_protocol_version": 2, "candidate": "xxx", "task_model": "m"}
 
 
 def test_several_workers_share_the_rows(judged, program):
-    found = judged(metric(program(SCORED), workers=3), *ROWS)
-    assert len({score["signals"]["pid"] for score in found.scores}) == 3
+    result = judged(metric(program(SCORED), workers=3), *ROWS)
+    assert len({score["signals"]["pid"] for score in result.scores}) == 3
 
 
 def test_results_may_come_in_any_order_and_between_other_lines(judged, program):
@@ -47,55 +47,57 @@ def test_results_may_come_in_any_order_and_between_other_lines(judged, program):
 
 def test_a_worker_that_ends_is_started_again_and_no_row_is_lost(judged, program):
     code = SCORED + "    if len(sent['candidate']) % 5 == 0: sys.exit(7)\n"
-    found = judged(metric(program(code)), *ROWS)
-    assert found.values == [number / 100 for number in range(30)]
-    assert len({score["signals"]["pid"] for score in found.scores}) > 3
+    result = judged(metric(program(code)), *ROWS)
+    assert result.values == [number / 100 for number in range(30)]
+    assert len({score["signals"]["pid"] for score in result.scores}) > 3
 
 
 def test_a_row_that_ends_every_worker_fails_alone(judged, program):
     code = (
         LINES + "    if len(sent['candidate']) == 7: sys.exit('seven is too much')\n    answer(sent['id'], score=.5)\n"
     )
-    found = judged(metric(program(code)), *ROWS)
-    assert found.values == [0.5] * 29
-    assert found.failures == [("crashed", "Command exited with code 1 before it answered: seven is too much")]
+    result = judged(metric(program(code)), *ROWS)
+    assert result.values == [0.5] * 29
+    assert result.failures == [("crashed", "Command exited with code 1 before it answered: seven is too much")]
 
 
 def test_a_row_that_takes_too_long_fails_alone(judged, program):
     code = LINES + "    if len(sent['candidate']) == 7: time.sleep(600)\n    answer(sent['id'], score=.5)\n"
-    found = judged(metric(program(code), timeout=0.5), *ROWS)
-    assert found.values == [0.5] * 29
-    assert found.failures == [("timeout", "Command timed out after 0.5s")]
+    result = judged(metric(program(code), timeout=0.5), *ROWS)
+    assert result.values == [0.5] * 29
+    assert result.failures == [("timeout", "Command timed out after 0.5s")]
 
 
 def test_a_worker_that_never_starts_fails_every_row_with_its_words(judged, program):
-    found = judged(metric(program("sys.exit('no model')")), *ROWS[:5])
-    assert found.failures == [("crashed", "Command exited with code 1 before it answered: no model")] * 5
-    found = judged(metric(["no-such-worker"]), *ROWS[:2])
-    assert found.failures == [("crashed", "Command executable not found: no-such-worker")] * 2
+    result = judged(metric(program("sys.exit('no model')")), *ROWS[:5])
+    assert result.failures == [("crashed", "Command exited with code 1 before it answered: no model")] * 5
+    result = judged(metric(["no-such-worker"]), *ROWS[:2])
+    assert result.failures == [("crashed", "Command executable not found: no-such-worker")] * 2
 
 
 def test_a_line_that_is_too_long_fails_its_row(judged, program):
     code = LINES + "    answer(sent['id'], score=.5, more='x' * (100000 if len(sent['candidate']) == 7 else 1))\n"
-    found = judged(metric(program(code), max_line_bytes=10_000), *ROWS)
-    assert found.values == [0.5] * 29
-    assert found.failures == [
+    result = judged(metric(program(code), max_line_bytes=10_000), *ROWS)
+    assert result.values == [0.5] * 29
+    assert result.failures == [
         ("judge_output_invalid", "Command output is too long: a line has more than 10,000 bytes (max_line_bytes)")
     ]
 
 
 @pytest.mark.parametrize(("result", "kind"), [("score=2", "invalid_score"), ("value=1", "judge_output_invalid")])
 def test_a_result_is_held_to_the_rule_of_all_evaluators(judged, program, result, kind):
-    ((found, _),) = judged(metric(program(LINES + f"    answer(sent['id'], {result})\n")), {"output": "a"}).failures
-    assert found == kind
+    ((failure_kind, _),) = judged(
+        metric(program(LINES + f"    answer(sent['id'], {result})\n")), {"output": "a"}
+    ).failures
+    assert failure_kind == kind
 
 
 def test_a_worker_that_stays_after_the_end_is_ended(judged, program, tmp_path):
     code = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n" + SCORED + "time.sleep(600)\n"
     assert judged(metric(program(code)), {"output": "a"}).values == [0.01]
     pid = (tmp_path / "pid").read_text()
-    found = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True, check=False)
-    assert found.stdout.strip()[:1] in {"", "Z"}
+    process = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True, check=False)
+    assert process.stdout.strip()[:1] in {"", "Z"}
 
 
 def is_running(pid):

@@ -1,4 +1,4 @@
-"""Scores with evaluators in any language, and serves a pipeline as an evaluator."""
+"""Scoring with evaluators in any language, and serving of a pipeline as an evaluator."""
 
 from __future__ import annotations
 

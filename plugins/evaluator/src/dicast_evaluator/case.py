@@ -1,4 +1,4 @@
-"""The case that a command measures: a file that the row names, or its text in a temporary one."""
+"""Case that a command measures: the file named in the row, or a temporary file with the row's text."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _COLUMNS = ("case", "path")
 
 @attrs.frozen
 class Case:
-    """Where a case is, and where its row as JSON."""
+    """Paths of a case, and of its row as JSON."""
 
     path: Path
     row: Path
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that say so."""
+        """Variables with the paths."""
         return {"DICAST_CASE": str(self.path), "DICAST_ROW": str(self.row)}
 
 
 @contextmanager
 def case(subject: Subject, base: Path) -> Iterator[Case | Failure]:
-    """The case of *subject*, as long as the block runs; a Failure where it has none. Paths are relative to *base*."""
+    """Yield the case of *subject*, valid inside the block; a Failure if it has none. Paths are relative to *base*."""
     with tempfile.TemporaryDirectory(prefix="dicast-case-") as name:
         row = {column: value for column, value in columns(subject).items() if value is not None}
         folder = Path(name)
@@ -40,7 +40,7 @@ def case(subject: Subject, base: Path) -> Iterator[Case | Failure]:
         yield path if isinstance(path, Failure) else Case(path, folder / "row.json")
 
 
-def _path(subject: Subject, base: Path, own: Path) -> Path | Failure:
+def _path(subject: Subject, base: Path, temporary: Path) -> Path | Failure:
     column = next((column for column in _COLUMNS if column in subject.context), None)
     if column is not None:
         return _named(subject.context[column], column, base)
@@ -49,8 +49,8 @@ def _path(subject: Subject, base: Path, own: Path) -> Path | Failure:
             "missing_input", f"the {subject.kind} has no case: no output, no input, and no column case or path"
         )
     text = subject.text if subject.output is not None else attrs.evolve(subject, output=subject.input).text
-    own.write_bytes(text.encode(errors="replace"))
-    return own
+    temporary.write_bytes(text.encode(errors="replace"))
+    return temporary
 
 
 def _named(value: object, column: str, base: Path) -> Path | Failure:
@@ -61,17 +61,17 @@ def _named(value: object, column: str, base: Path) -> Path | Failure:
 
 
 def case_text(subject: Subject, base: Path) -> str | Failure:
-    """The text of the case that *subject* asks about: of the file that it names, else its input, else its output."""
+    """Return the text of the case of *subject*: the content of the file named in the row, else its input, else its output."""
     column = next((column for column in _COLUMNS if column in subject.context), None)
     if column is not None:
         path = _named(subject.context[column], column, base)
         return path if isinstance(path, Failure) else _read(path, column)
-    given = subject.output if subject.input is None else subject.input
-    if given is None:
+    content = subject.output if subject.input is None else subject.input
+    if content is None:
         return Failure(
             "missing_input", f"the {subject.kind} has no case: no input, no output, and no column case or path"
         )
-    return attrs.evolve(subject, output=given).text
+    return attrs.evolve(subject, output=content).text
 
 
 def _read(path: Path, column: str) -> str | Failure:

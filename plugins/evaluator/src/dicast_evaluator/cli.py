@@ -1,4 +1,4 @@
-"""``dicast evaluator``: what evaluators and those who write them need on the command line."""
+"""``dicast evaluator``: commands for evaluators and their authors."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 TOKEN_ENV = "DICAST_EVALUATOR_TOKEN"  # noqa: S105 - the name of a variable
 
 on_option = click.option(
-    "--on", metavar="LABEL", help="The label whose score counts: by default that of the run's score."
+    "--on", metavar="LABEL", help="The label whose score counts; by default the label of the run's score."
 )
 kind_option = click.option(
-    "--kind", default="candidate", show_default=True, help="The kind of subject that a candidate is to the pipeline."
+    "--kind", default="candidate", show_default=True, help="The candidates' kind of subject in the pipeline."
 )
 
 
@@ -40,26 +40,29 @@ def evaluator() -> None:
 
 @evaluator.command()
 @click.option(
-    "--score-range", type=click.Choice(["unit", "any"]), default="unit", show_default=True, help="What scores may be."
+    "--score-range", type=click.Choice(["unit", "any"]), default="unit", show_default=True, help="The range of scores."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def validate(score_range: ScoreRange, *, as_json: bool) -> None:
-    """Read an evaluator's result from standard input; exit code 0 where it is valid, else 2.
+    """Check an evaluator's result on standard input: exit code 0 if it is valid, else 2.
 
-    The rule is that of scoring and of the preflight.
+    Scoring and the preflight apply the same rule.
     """
     try:
-        found = problem(parsed(sys.stdin.buffer.read()), score_range)
+        message = problem(parsed(sys.stdin.buffer.read()), score_range)
     except ValueError as error:
-        found = f"evaluator output is not valid JSON: {error}"
+        message = f"evaluator output is not valid JSON: {error}"
     if as_json:
-        document = {"ok": found is None, "error": None if found is None else {"kind": "evaluator", "message": found}}
+        document = {
+            "ok": message is None,
+            "error": None if message is None else {"kind": "evaluator", "message": message},
+        }
         click.echo(orjson.dumps(document).decode())
-    elif found is not None:
-        click.echo(f"Error: {found}", err=True)
+    elif message is not None:
+        click.echo(f"Error: {message}", err=True)
     else:
         click.echo("valid")
-    if found is not None:
+    if message is not None:
         raise click.exceptions.Exit(2)
 
 
@@ -71,8 +74,8 @@ def validate(score_range: ScoreRange, *, as_json: bool) -> None:
 def stdin(file: Path, on: str | None, kind: str, overrides: tuple[str, ...]) -> int:
     """Judge the payload on standard input with the pipeline FILE, and print its result.
 
-    So a pipeline is a command evaluator. Exit codes: 0 with a result, 1 where the candidate could not be scored, 2 for a payload or a
-    pipeline that is none; stdout has {"error": ...} then.
+    This makes a pipeline a command evaluator. Exit codes: 0 with a result, 1 if the candidate could not be scored, 2 for an invalid payload or
+    pipeline. In the last two cases stdout has {"error": ...}.
     """
     events: list[Event] = []
     try:
@@ -89,21 +92,23 @@ def stdin(file: Path, on: str | None, kind: str, overrides: tuple[str, ...]) -> 
     if done.stopped is not None and not events:
         return _failed("stopped", f"the run was stopped: {done.stopped.get('error') or done.stopped['reason']}", 1)
     try:
-        found = result(events, on)
+        document = result(events, on)
     except NoScore as error:
         return _failed(error.kind, str(error), 1)
-    click.echo(orjson.dumps(found, default=str).decode())
+    click.echo(orjson.dumps(document, default=str).decode())
     return 0
 
 
 @evaluator.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any that is free.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="The port; 0 takes a free port."
+)
 @click.option(
     "--token",
     metavar="TOKEN",
-    help=f"What requests must bear; better given by ${TOKEN_ENV}, as others see a command's words.",
+    help=f"The token of requests. Prefer ${TOKEN_ENV}: other users can see a command's arguments.",
 )
 @on_option
 @kind_option
@@ -119,12 +124,12 @@ def serve(
     overrides: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Serve the pipeline FILE as an evaluator: POST / (a payload), POST /batch (an array of them), GET /health.
+    """Serve the pipeline FILE as an evaluator: POST / (a payload), POST /batch (an array of payloads), GET /health.
 
-    All candidates belong to one run, with the ledger and the caps of the file; its source, if it has one, is not read. It goes on until
-    Ctrl-C or SIGTERM, and prints what the run came to. An address that other machines reach needs a token.
+    All candidates belong to one run, with the ledger and the caps of the file; its source, if any, is not read. The server runs until
+    Ctrl-C or SIGTERM, and then prints the run's summary. An address that other machines can reach needs a token.
     """
-    from .serving import Serving, is_loopback  # aiohttp takes a while to import
+    from .serving import Serving, is_loopback  # importing aiohttp is slow
 
     token = token or os.environ.get(TOKEN_ENV) or None
     if token is None and not is_loopback(host):
@@ -142,15 +147,15 @@ def serve(
 
 
 def _label(file: Path, overrides: tuple[str, ...], on: str | None) -> str | None:
-    """Return the label whose score counts: *on*, else that of the run's score; None where judging is switched off.
+    """Return the label whose score counts: *on*, else the label of the run's score. It is None if judging is disabled.
 
-    :raises ConfigError: where the file has several labels and none of them is named.
+    :raises ConfigError: when the pipeline has several labels and neither names one.
     """
     if on is not None or os.environ.get("DICAST_DISABLED", "") not in ("", "0"):
         return on
     judges = pipeline_judges(file, overrides)
     if judges.score_label is None and len(judges.labels) > 1:
-        raise ConfigError(f"{file} has several labels: say with --on whose score counts, of {', '.join(judges.labels)}")
+        raise ConfigError(f"{file} has several labels: choose one with --on: {', '.join(judges.labels)}")
     return judges.score_label
 
 
@@ -164,25 +169,25 @@ def _failed(kind: str, message: str, code: int) -> int:
 @click.argument("kind", type=click.Choice(["command", "http", "worker"]))
 @click.argument("target")
 @click.option("--score-range", type=click.Choice(["unit", "any"]), default="unit", show_default=True)
-@click.option("--timeout", type=float, default=30.0, show_default=True, help="Seconds that one answer may take.")
+@click.option("--timeout", type=float, default=30.0, show_default=True, help="Time limit of one answer in seconds.")
 @click.option("--markdown", "report", is_flag=True, help="Print a report in Markdown.")
 @json_option
 def conformance(
     kind: Kind, target: str, score_range: ScoreRange, timeout: float, *, report: bool, as_json: bool
 ) -> int:
-    """Try an evaluator with every payload.
+    """Test an evaluator with every kind of payload.
 
-    TARGET is a command in quotes, or an address; the payloads are those that the protocol allows. Prints what was sent, what came back and which rule it is about. Exit codes: 0 where every rule holds, 1 where one does not, 2 where
-    TARGET never answers.
+    TARGET is a command in quotes, or an address. The payloads cover the whole protocol. The report has each request, the reply and the tested
+    rule. Exit codes: 0 if every rule holds, 1 if a rule is broken, 2 if TARGET never answers.
     """
     from . import conformance as kit
 
     tried = kit.Target(kind, target, timeout, score_range)
     cases = asyncio.run(kit.conformance(tried))
     kit.refuse_unreachable(cases, tried)
-    found = kit.document(cases)
+    document = kit.document(cases)
     if as_json:
-        print_json(found)
+        print_json(document)
     elif report:
         click.echo(kit.markdown(tried, cases))
     else:
@@ -192,4 +197,4 @@ def conformance(
                 click.echo(f"        sent      {one_line(case.sent)}")
                 click.echo(f"        received  {one_line(case.received) or '(nothing)'}")
                 click.echo(f"        wrong     {one_line(case.message)}")
-    return 0 if found["ok"] else 1
+    return 0 if document["ok"] else 1

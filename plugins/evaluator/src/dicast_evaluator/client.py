@@ -1,4 +1,4 @@
-"""The live object of ``evaluator/http``: requests to the evaluator, and the results in its replies."""
+"""Live object of ``evaluator/http``: requests to the evaluator, and the results in its replies."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .preflight import PREFLIGHT_SECONDS, answer_problem, preflight_payload
 from .result import ScoreRange, answer
 
 _NO_ACCESS = (401, 403, 404)
-_SHOWN = 500
+_EXCERPT_CHARS = 500
 
 
 class HttpOptions(Protocol):
-    """The options of ``evaluator/http`` that its client reads."""
+    """Options of ``evaluator/http`` that its client reads."""
 
     @property
     def url(self) -> str: ...  # noqa: D102
@@ -42,7 +42,7 @@ class HttpOptions(Protocol):
 
 
 class NoReply(Exception):
-    """A request that brought no result, in the protocol's words. *kind* is the Failure's, *status* the server's."""
+    """A request without a result, in the protocol's words. *kind* is the Failure's, *status* the server's."""
 
     def __init__(
         self, message: str, kind: str = "judge_call_failed", status: int = 0, *, connected: bool = True
@@ -53,7 +53,7 @@ class NoReply(Exception):
 
 @asynccontextmanager
 async def connect(component: HttpOptions, concurrency: int) -> AsyncIterator[Client]:
-    """Open the live object of *component* for a run that asks about *concurrency* rows at the same time."""
+    """Open the live object of *component* for a run that scores up to *concurrency* rows at once."""
     address = Address(component.url, option="url", reply_option="max_output_bytes")
     limits = ClientLimits(timeout=component.timeout, max_reply_bytes=component.max_output_bytes)
     headers, secrets = options.plain_headers(component.headers), options.secret_values(component.headers)
@@ -63,44 +63,44 @@ async def connect(component: HttpOptions, concurrency: int) -> AsyncIterator[Cli
 
 @attrs.frozen
 class Client:
-    """Asks the evaluator about rows."""
+    """Client that sends rows to the evaluator."""
 
     options: HttpOptions
     client: endpoint.Client
 
     @property
     def default_timeout(self) -> float:
-        """Seconds until the kernel gives a call up."""
+        """Seconds until the kernel gives up a call."""
         return self.options.timeout + GRACE_SECONDS
 
     async def check(self) -> None:
-        """Try the evaluator.
+        """Test the evaluator.
 
-        :raises ConfigError: saying what is wrong.
+        :raises ConfigError: with the problem.
         """
         sent = orjson.dumps(preflight_payload(self.options.task_model))
         where = self.options.url.partition("?")[0]
         try:
             reply = await self.post(sent, PREFLIGHT_SECONDS)
         except NoReply as error:
-            there = error.connected or (
+            is_reached = error.connected or (
                 isinstance(error.__cause__, ConnectionFault) and error.__cause__.kind == "certificate"
             )
-            hint = "" if there else ". Is the evaluator server running?"
+            hint = "" if is_reached else ". Is the evaluator server running?"
             raise ConfigError(f"evaluator preflight failed for {where}: {error}{hint}") from error
-        found = answer_problem(reply, self.options.score_range, "response", "<empty response>", where)
-        if found is not None:
-            raise ConfigError(f"evaluator preflight failed for {where}: {found}")
+        message = answer_problem(reply, self.options.score_range, "response", "<empty response>", where)
+        if message is not None:
+            raise ConfigError(f"evaluator preflight failed for {where}: {message}")
 
     async def score(self, subject: Subject) -> RawScore | Failure:
-        """Ask about *subject*.
+        """Score *subject*.
 
-        :raises dicast.AccessRefused: for 401, 403 and 404, and where too many rows in a row get no connection.
+        :raises dicast.AccessRefused: for 401, 403 and 404, and when too many rows in a row get no connection.
         """
         return await self.client.reachability.watch(self._score(subject))
 
     async def _score(self, subject: Subject) -> tuple[RawScore | Failure, bool]:
-        """The answer, and whether the evaluator was reached."""
+        """Return the score, and whether the evaluator was reached."""
         try:
             reply = await self.post(of_subject(subject, self.options.task_model), self.options.timeout)
         except NoReply as error:
@@ -117,7 +117,7 @@ class Client:
         try:
             answer = await self.client.fetch("POST", "", data, seconds=seconds)
         except ReplyRefused as error:
-            raise NoReply(self._shown(f"{error}"), "judge_output_invalid") from error
+            raise NoReply(self._excerpt(f"{error}"), "judge_output_invalid") from error
         except TimeoutError as error:
             raise NoReply(f"HTTP request timed out after {seconds:g}s", "timeout") from error
         except ConnectionFault as error:
@@ -126,14 +126,14 @@ class Client:
                 raise NoReply(
                     f"HTTP request timed out: no connection within {limit:g}s", "timeout", connected=False
                 ) from error
-            message = f"HTTP request failed: {self._shown(str(error))}"
+            message = f"HTTP request failed: {self._excerpt(str(error))}"
             raise NoReply(message, connected=error.is_connected) from error
         if not 200 <= answer.status < 300:
             body = " ".join(answer.data.decode(errors="replace").split())
-            raise NoReply(self._shown(f"HTTP {answer.status}: {body}"), status=answer.status)
+            raise NoReply(self._excerpt(f"HTTP {answer.status}: {body}"), status=answer.status)
         return answer.data
 
-    def _shown(self, message: str) -> str:
+    def _excerpt(self, message: str) -> str:
         """Return *message*, cut, without secrets, which a server may repeat."""
         message = self.client.reader.message(message)
-        return message if len(message) <= _SHOWN else f"{message[:_SHOWN]}…"
+        return message if len(message) <= _EXCERPT_CHARS else f"{message[:_EXCERPT_CHARS]}…"

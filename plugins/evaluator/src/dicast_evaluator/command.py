@@ -16,31 +16,31 @@ from dicast.toolkit.scripts import scripts
 from .options import GRACE_SECONDS, EvaluatorOptions, check_env, command_words
 from .payload import environment, of_subject
 from .preflight import check_command
-from .result import answer, shown
+from .result import answer, excerpt
 
-_SHOWN = 500
+_EXCERPT_CHARS = 500
 
 
 @attrs.frozen(kw_only=True)
 class Command(EvaluatorOptions):
-    """Scores with a command in any language: the payload as JSON on its stdin, ``{"score": …}`` on its stdout.
+    """Score with a command in any language: the payload as JSON on its stdin, ``{"score": …}`` on its stdout.
 
-    The payload is version 2 of the evaluator protocol: the candidate is the row's output, the example the row without it.
-    All keys of the answer but ``score`` are kept as signals, ``reasoning`` as the score's details. A command that is missing, ends with
-    another exit code than 0, takes too long or answers something else is a Failure; with the slot key ``on_failure: zero`` it scores 0, as
-    in version 1 of the protocol. When its time is over, everything that it has started is ended.
+    The payload is version 2 of the evaluator protocol: the candidate is the row's output, the example is the row without it.
+    All keys of the answer but ``score`` are kept as signals, ``reasoning`` as the score's details. A command that is missing, ends with a
+    non-zero exit code, takes too long or gives an invalid answer is a Failure; with the slot key ``on_failure: zero`` it scores 0, as
+    in version 1 of the protocol. After the time limit, dicast ends the command and every process it started.
 
-    Before anything is judged it is asked once about a candidate of the preflight's own.
+    Before judging starts, dicast sends it one preflight candidate.
 
-    :param command: a list of words, or a text that is taken apart as a shell would, and run without one.
-    :param cwd: the folder that it starts in; the pipeline file's by default.
-    :param env: variables beside dicast's own environment.
-    :param timeout: seconds that one answer may take.
+    :param command: a list of words, or a text that is split like a shell's and run without a shell.
+    :param cwd: the folder to start in; the pipeline file's by default.
+    :param env: variables in addition to dicast's own environment.
+    :param timeout: time limit of one answer in seconds.
     :param task_model: the model whose work is judged: in the payload, and in the variables ``OPTIMIZE_ANYTHING_TASK_MODEL`` and
         ``DICAST_TASK_MODEL``.
     :param score_range: ``unit``: scores are in [0, 1]. ``any``: any finite numbers. The slot key ``range`` maps them to [0, 1]; without it they stay raw.
-    :param preflight: whether it is tried before anything is judged.
-    :param max_output_bytes: how long an answer may be.
+    :param preflight: whether it is tested before judging starts.
+    :param max_output_bytes: the longest answer in bytes.
     """
 
     name = "command"
@@ -55,23 +55,23 @@ class Command(EvaluatorOptions):
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Metric]:
-        """Ready for one run; the preflight is made here."""
+        """Yield the evaluator for one run, after the preflight."""
         live = CommandEvaluator(self, run.base)
         if self.preflight:
             await check_command(live.words, live.folder, live.ask, self.task_model, self.score_range)
         yield live
 
     def reads(self, base: Path) -> dict[str, Path]:
-        """The script that the command names."""
+        """Return the script named in the command."""
         return scripts(command_words(self.command), self.cwd or base)
 
     async def score(self, subject: Subject) -> RawScore | Failure:
-        """Ask about *subject* in the current folder, outside of any run."""
+        """Score *subject* in the current folder, outside of any run."""
         return await CommandEvaluator(self, Path()).score(subject)
 
 
 class CommandEvaluator:
-    """Runs the command of *options*, whose folder is relative to *base*."""
+    """Live object that runs the command of *options*, with folders relative to *base*."""
 
     def __init__(self, options: Command, base: Path) -> None:
         self._options = options
@@ -81,7 +81,7 @@ class CommandEvaluator:
         self._env = {**options.env, **environment(options.task_model)}
 
     async def ask(self, payload: bytes, seconds: float) -> CommandEnd:
-        """How the command ends that gets *payload*.
+        """Run the command on *payload* and return its end.
 
         :raises OSError: when it cannot be started.
         :raises TimeoutError: after *seconds*.
@@ -92,7 +92,7 @@ class CommandEvaluator:
             )
 
     async def score(self, subject: Subject) -> RawScore | Failure:
-        """Ask about *subject*."""
+        """Score *subject*."""
         try:
             end = await self.ask(of_subject(subject, self._options.task_model), self._options.timeout)
         except TimeoutError:
@@ -106,6 +106,6 @@ class CommandEvaluator:
         except OutputTooLong as error:
             return Failure("judge_output_invalid", f"Command output is too long: {error} (max_output_bytes)")
         if end.code:
-            said = shown(end.errors, _SHOWN)
-            return Failure("crashed", f"Command exited with code {end.code}" + (f": {said}" if said else ""))
+            errors = excerpt(end.errors, _EXCERPT_CHARS)
+            return Failure("crashed", f"Command exited with code {end.code}" + (f": {errors}" if errors else ""))
         return answer(end.output, self._options.score_range, "Command output")

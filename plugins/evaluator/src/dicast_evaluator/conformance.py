@@ -1,4 +1,4 @@
-"""Trying anybody's evaluator with payloads of every kind the protocol allows: ``dicast conformance``."""
+"""Test of any evaluator with payloads of every kind in the protocol: ``dicast conformance``."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from dicast.toolkit.command import CommandEnd, OutputTooLong
 from .command import Command, CommandEvaluator
 from .http import Http
 from .payload import PREFLIGHT_CANDIDATE, payload
-from .result import ScoreRange, parsed, problem, shown
+from .result import ScoreRange, excerpt, parsed, problem
 from .worker import Worker
 
 Kind = Literal["command", "http", "worker"]
 
-_SHOWN = 300
+_EXCERPT_CHARS = 300
 _HUGE = 1_000_000
-_AT_ONCE = 8
+_PARALLEL = 8
 _ODD = "naïve — 你好 \U0001f642 \u202eright to left\u202c \u0000 \t end"
 
 
 @attrs.frozen
 class Received:
-    """What came back: its text as it can be shown, its value, and why there is none."""
+    """A reply: its printable text and its value, or the reason for a missing value."""
 
     text: str
     value: object = None
@@ -39,7 +39,7 @@ class Received:
 
 @attrs.frozen
 class Case:
-    """One rule, what was sent to try it, and what came back."""
+    """One rule, the payload that tests it, and the reply."""
 
     name: str
     rule: str
@@ -54,7 +54,7 @@ Ask = Callable[[Mapping[str, object]], Awaitable[Received]]
 
 @attrs.frozen
 class Target:
-    """An evaluator to try: a command, or an address."""
+    """An evaluator to test: a command, or an address."""
 
     kind: Kind
     place: str
@@ -62,10 +62,10 @@ class Target:
     score_range: ScoreRange = "unit"
 
     @asynccontextmanager
-    async def asked(self) -> AsyncIterator[Ask]:
-        """How to ask it.
+    async def open_connection(self) -> AsyncIterator[Ask]:
+        """Yield the function that sends it a payload.
 
-        :raises ConfigError: when it is nothing that can be asked.
+        :raises ConfigError: when the target is neither a command nor an address.
         """
         run = RunContext("conformance", "conformance", Path.cwd())
         if self.kind == "http":
@@ -85,7 +85,7 @@ class Target:
 
             async def call(sent: Mapping[str, object]) -> Received:
                 try:
-                    return _ended(await live.ask(orjson.dumps(sent), self.timeout))
+                    return _from_end(await live.ask(orjson.dumps(sent), self.timeout))
                 except TimeoutError:
                     return Received("", failure=f"Command timed out after {self.timeout:g}s")
                 except (OSError, OutputTooLong) as error:
@@ -95,12 +95,12 @@ class Target:
         else:
             from .workers import Unanswered, Workers
 
-            workers = Workers(Worker(self.place, timeout=self.timeout), Path.cwd(), _AT_ONCE)
+            workers = Workers(Worker(self.place, timeout=self.timeout), Path.cwd(), _PARALLEL)
 
             async def line(sent: Mapping[str, object]) -> Received:
                 try:
                     value = await workers.ask(sent)
-                    return Received(orjson.dumps(value).decode()[:_SHOWN], value)
+                    return Received(orjson.dumps(value).decode()[:_EXCERPT_CHARS], value)
                 except Unanswered as error:
                     return Received("", failure=str(error))
                 except OSError as error:
@@ -112,15 +112,15 @@ class Target:
                 await workers.close()
 
 
-def _ended(end: CommandEnd) -> Received:
+def _from_end(end: CommandEnd) -> Received:
     if end.code:
-        said = shown(end.errors, _SHOWN)
-        return Received(said, failure=f"Command exited with code {end.code}")
+        errors = excerpt(end.errors, _EXCERPT_CHARS)
+        return Received(errors, failure=f"Command exited with code {end.code}")
     return _received(end.output)
 
 
 def _received(data: bytes) -> Received:
-    text = shown(data, _SHOWN)
+    text = excerpt(data, _EXCERPT_CHARS)
     try:
         return Received(text, parsed(data))
     except ValueError:
@@ -128,7 +128,7 @@ def _received(data: bytes) -> Received:
 
 
 def _payloads() -> Iterator[tuple[str, str, dict[str, object]]]:
-    """Name, rule and payload of each case with one request."""
+    """Yield name, rule and payload of each case with one request."""
     example = {"input": "What is 2 + 2?", "expected": "4", "metadata": {"difficulty": "easy"}}
     yield "version 1", "An evaluator that reads only the candidate remains valid.", {"candidate": "4"}
     yield "version 2", "_protocol_version is 2 and may be ignored.", payload("4")
@@ -145,19 +145,19 @@ def _payloads() -> Iterator[tuple[str, str, dict[str, object]]]:
 
 
 async def conformance(target: Target) -> list[Case]:
-    """Try the evaluator with every case, one after the other, then several at once.
+    """Test the evaluator with every case, one after the other, then several at once.
 
-    :raises ConfigError: when *target* is nothing that can be asked.
+    :raises ConfigError: when *target* is neither a command nor an address.
     """
-    async with target.asked() as ask:
+    async with target.open_connection() as ask:
         cases = [_case(name, rule, sent, await ask(sent), target) for name, rule, sent in _payloads()]
-        same = payload("4")
+        repeated = payload("4")
         for name, rule, answers in (
-            ("repeated", "The same payload gets a result each time.", [await ask(same) for _ in range(3)]),
-            ("parallel", f"{_AT_ONCE} payloads at once get a result each.", await asyncio.gather(*[ask(payload(str(n))) for n in range(_AT_ONCE)])),
+            ("repeated", "The same payload gets a result each time.", [await ask(repeated) for _ in range(3)]),
+            ("parallel", f"{_PARALLEL} payloads at once get a result each.", await asyncio.gather(*[ask(payload(str(n))) for n in range(_PARALLEL)])),
         ):  # fmt: skip
-            bad = next((one for one in answers if _wrong(one, target)), answers[0])
-            cases.append(_case(name, rule, same, bad, target))
+            bad = next((reply for reply in answers if _wrong(reply, target)), answers[0])
+            cases.append(_case(name, rule, repeated, bad, target))
     return cases
 
 
@@ -168,20 +168,20 @@ def _wrong(received: Received, target: Target) -> str | None:
 def _case(name: str, rule: str, sent: Mapping[str, object], received: Received, target: Target) -> Case:
     message = _wrong(received, target)
     text = orjson.dumps(sent).decode()
-    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text):,} characters)"
+    text = text if len(text) <= _EXCERPT_CHARS else f"{text[:_EXCERPT_CHARS]}… ({len(text):,} characters)"
     return Case(name, rule, text, received.text, message is None, message or "")
 
 
 def document(cases: list[Case]) -> dict[str, Any]:
-    """The cases as JSON data."""
+    """Return the cases as JSON data."""
     return {"ok": all(case.ok for case in cases), "cases": [attrs.asdict(case) for case in cases]}
 
 
 def markdown(target: Target, cases: list[Case]) -> str:
-    """The cases as a table for a report."""
+    """Return the cases as a Markdown table."""
     failed = sum(not case.ok for case in cases)
     lines = [f"# Conformance of {_cell(target.place)}", "", f"{len(cases) - failed} of {len(cases)} cases hold.", ""]
-    lines += ["| | case | rule | sent | received | what is wrong |", "|---|---|---|---|---|---|"]
+    lines += ["| | case | rule | sent | received | problem |", "|---|---|---|---|---|---|"]
     for case in cases:
         cells = [case.name, case.rule, case.sent, case.received, case.message]
         lines.append(f"| {'ok' if case.ok else 'FAILED'} | {' | '.join(map(_cell, cells))} |")
@@ -189,7 +189,7 @@ def markdown(target: Target, cases: list[Case]) -> str:
 
 
 def _cell(text: str) -> str:
-    """*text* in one cell of a table."""
+    """Return *text* as one cell of a table."""
     safe = "".join(letter if letter.isprintable() else " " for letter in text)
     return (
         f"`{safe.replace('`', chr(39)).replace('|', '&#124;')}`" if safe.startswith("{") else safe.replace("|", "\\|")
@@ -197,9 +197,9 @@ def _cell(text: str) -> str:
 
 
 def refuse_unreachable(cases: list[Case], target: Target) -> None:
-    """Refuse a target that never answered at all.
+    """Refuse a target that never answered.
 
-    :raises ConfigError: with what was said.
+    :raises ConfigError: with the error of the first case.
     """
     if all(not case.ok and not case.received for case in cases):
         raise ConfigError(f"{target.kind} {target.place} never answered: {cases[0].message}")

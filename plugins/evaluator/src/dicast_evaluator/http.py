@@ -15,21 +15,21 @@ from .options import EvaluatorOptions
 
 @attrs.frozen(kw_only=True)
 class Http(EvaluatorOptions):
-    """Scores with an evaluator behind HTTP: the payload is posted as JSON, ``{"score": …}`` is the reply.
+    """Score with an evaluator behind HTTP: the payload is posted as JSON, ``{"score": …}`` is the reply.
 
-    The payload is version 2 of the evaluator protocol, as for ``evaluator/command``, and so is what is made of the reply. Another status
-    than 2xx is a Failure, and so is no reply in time; redirects are not followed, and no proxy is taken from the environment. 401, 403
-    and 404 end the run, and so do many rows in a row without a connection. Nothing is asked twice: the slot key ``retries`` does so.
+    Payload and reply are as in ``evaluator/command``: version 2 of the evaluator protocol. A status
+    other than 2xx is a Failure, and so is a missing reply; redirects are not followed, and proxy variables are ignored. 401, 403
+    and 404 end the run, and so do many rows in a row without a connection. A request is sent once; the slot key ``retries`` repeats it.
 
-    Before anything is judged it is asked once about a candidate of the preflight's own.
+    Before judging starts, dicast sends it one preflight candidate.
 
     :param url: the evaluator's address.
     :param headers: further headers; their values are secrets.
-    :param timeout: seconds that one reply may take.
-    :param task_model: the model whose work is judged, which the payload names.
+    :param timeout: time limit of one reply in seconds.
+    :param task_model: the model whose work is judged, named in the payload.
     :param score_range: ``unit``: scores are in [0, 1]. ``any``: any finite numbers. The slot key ``range`` maps them to [0, 1]; without it they stay raw.
-    :param preflight: whether it is tried before anything is judged.
-    :param max_output_bytes: how long a reply may be, decoded.
+    :param preflight: whether it is tested before judging starts.
+    :param max_output_bytes: the longest reply in bytes, decoded.
     """
 
     name = "http"
@@ -43,8 +43,8 @@ class Http(EvaluatorOptions):
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Metric]:
-        """One client with its connections, for the whole run; the preflight is made here."""
-        # httpx and aiohttp take a while to import, and `dicast check` does not need it.
+        """Yield one client with its connections for the whole run, after the preflight."""
+        # Importing httpx and aiohttp is slow, and `dicast check` does not need them.
         from .client import connect
 
         async with connect(self, run.concurrency) as client:

@@ -1,4 +1,4 @@
-"""The judge ``evaluator/judge``: document 004's judge, of an objective."""
+"""The judge ``evaluator/judge``: judges by an objective."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Weighted:
     """A dimension as an option.
 
     :param weight: above 0.
-    :param description: what it means, for the model.
+    :param description: its meaning, for the model.
     """
 
     weight: float = 1.0
@@ -48,7 +48,7 @@ class Weighted:
 
 @attrs.frozen
 class Opinion:
-    """What a verdict says."""
+    """Content of a verdict."""
 
     score: float
     confidence: float
@@ -59,23 +59,23 @@ class Opinion:
 class EvaluatorJudge:
     """Ask a language model how well a candidate meets an objective: the judge of the evaluator protocol.
 
-    The candidate is the row's output; its input, its reference and its other columns are shown beside it. All of it is data, in random
-    fences, and the verdict must bear the seal of its call. With dimensions the score is their weighted mean, whatever score the model gives; without them it is the
-    model's score. A number outside of [0, 1] is brought to the nearer end, and named in ``signals.clamped``. A dimension or a score that
-    is missing, no number or not finite is no verdict: the model is asked again, then it is a failure.
+    The candidate is the row's output. The prompt also shows the row's input, reference and other columns. All of them are data, in random
+    fences, and the verdict must repeat the seal of its call. With dimensions, the score is their weighted mean and any score of the model is
+    ignored; without dimensions it is the model's score. A number outside of [0, 1] is clamped and named in ``signals.clamped``. A dimension or
+    score that is missing, not a number or not finite makes the verdict invalid: the model is asked again, then it is a failure.
 
-    Hard constraints stand in every prompt. Where the model says that one does not hold, the score is 0 and
+    Every prompt has the hard constraints. If the model finds a violation, the score is 0 and
     ``signals.hard_constraint_violation`` is true.
 
-    :param model: the chat model that is asked.
-    :param objective: what a good candidate does, in a sentence or more.
+    :param model: the chat model to ask.
+    :param objective: the properties of a good candidate, in a sentence or more.
     :param dimensions: ``{name: {weight, description}}``; the weights are above 0 and need not sum to 1.
-    :param hard_constraints: what must hold, each in a sentence.
-    :param retries: how often the model is asked again after a reply that is no verdict, 0 to 10.
-    :param max_output_tokens: how long the reply may be.
-    :param max_chars: how many characters of each of these are shown; the middle is left out.
-    :param capture_rationale: whether the model's reasons are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote what was
-        judged. ``auto`` keeps them in the ledger where it keeps content, and gives them to sinks that ask for content; ``true`` gives them to all sinks; ``false`` keeps neither.
+    :param hard_constraints: conditions that must hold, each in a sentence.
+    :param retries: how often the model is asked again after an invalid reply, 0 to 10.
+    :param max_output_tokens: the longest reply in tokens.
+    :param max_chars: the most characters shown of each section; the middle is left out.
+    :param capture_rationale: whether the model's reasons are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote judged
+        content. ``auto`` stores them in a ledger that stores content, and passes them to sinks that ask for content; ``true`` passes them to all sinks; ``false`` drops both.
     """
 
     name = "judge"
@@ -96,7 +96,7 @@ class EvaluatorJudge:
 
     def __attrs_post_init__(self) -> None:
         if not self.objective.strip():
-            raise ConfigError(Problem("objective is empty; write what a good candidate does", path="objective"))
+            raise ConfigError(Problem("objective is empty; describe a good candidate", path="objective"))
         if any(not constraint.strip() for constraint in self.hard_constraints):
             raise ConfigError(Problem("one of the hard_constraints is empty; leave it out", path="hard_constraints"))
         form = Form(_dimensions(self.dimensions), bool(self.hard_constraints))
@@ -109,42 +109,44 @@ class EvaluatorJudge:
 
     @property
     def rubric(self) -> Rubric:
-        """The objective, as what verdicts name; its version changes with every word of the prompt."""
+        """The objective as the rubric of verdicts; its version changes with every word of the prompt."""
         return self._rubric
 
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
-        """Ask the model, again as long as its reply is no verdict."""
-        asked = await ask(self.model, self._question(subject), self.retries, self._read, capture=self.capture_rationale)
-        return asked if isinstance(asked, Failure) else self._judgment(asked)
+        """Ask the model, and ask again after an invalid reply."""
+        answer = await ask(
+            self.model, self._question(subject), self.retries, self._read, capture=self.capture_rationale
+        )
+        return answer if isinstance(answer, Failure) else self._judgment(answer)
 
     def estimate(self, subject: Subject) -> Cost:
-        """What the judgment may cost at most: all calls that *retries* allows."""
+        """Return the highest cost of the judgment, with all calls that *retries* allows."""
         return Cost.zero() if is_free(self.model) else self._question(subject).estimate(self.model)
 
     def _question(self, subject: Subject) -> Question:
-        shown = {
+        values = {
             "INPUT": subject.input,
             "CANDIDATE": subject.text,
             "REFERENCE": subject.reference,
             "EXAMPLE": dict(subject.context) or None,
         }
-        sections = tuple(section(title, value, self.max_chars) for title, value in shown.items() if value is not None)
+        sections = tuple(section(title, value, self.max_chars) for title, value in values.items() if value is not None)
         form = self._form
         return Question(self._system, sections, closing(form), form.schema, self.max_output_tokens)
 
     def _read(self, reply: Reply, marks: Marks, message: str) -> Opinion:
         keys = (*self._form.keys, CONSTRAINTS, *REASONS)
-        found = find_verdict(reply.text, ("seal",), marks.seal, message, optional=keys)
-        signals = reasons_of(found, self.capture_rationale)
-        if self.hard_constraints and _is_violated(found):
-            return Opinion(0.0, confidence_of(found), signals | {"hard_constraint_violation": True})
-        score, numbers = self._score(found)
-        return Opinion(score, confidence_of(found), signals | numbers)
+        verdict = find_verdict(reply.text, ("seal",), marks.seal, message, optional=keys)
+        signals = reasons_of(verdict, self.capture_rationale)
+        if self.hard_constraints and _is_violated(verdict):
+            return Opinion(0.0, confidence_of(verdict), signals | {"hard_constraint_violation": True})
+        score, numbers = self._score(verdict)
+        return Opinion(score, confidence_of(verdict), signals | numbers)
 
-    def _score(self, found: ReplyObject) -> tuple[float, dict[str, object]]:
-        """The score, and the signals that say what it was made of."""
+    def _score(self, verdict: ReplyObject) -> tuple[float, dict[str, object]]:
+        """Return the score, and the signals with its parts."""
         dimensions = self._form.dimensions
-        numbers = {name: number_of(found, name) for name in [each.name for each in dimensions] or ["score"]}
+        numbers = {name: number_of(verdict, name) for name in [dimension.name for dimension in dimensions] or ["score"]}
         values = {name: min(max(number, 0.0), 1.0) for name, (number, _) in numbers.items()}
         signals: dict[str, object] = {"dimensions": values} if dimensions else {}
         if any(coerced for _, coerced in numbers.values()):
@@ -153,33 +155,33 @@ class EvaluatorJudge:
             signals["clamped"] = clamped
         return collapse(dimensions, values) if dimensions else values["score"], signals
 
-    def _judgment(self, asked: Accepted[Opinion]) -> Judgment:
-        opinion, signals = asked.value, {**asked.value.signals, **asked.signals}
+    def _judgment(self, accepted: Accepted[Opinion]) -> Judgment:
+        opinion, signals = accepted.value, {**accepted.value.signals, **accepted.signals}
         return Judgment(
             opinion.score,
             opinion.confidence,
             "llm",
-            asked.reply.model,
-            asked.cost,
+            accepted.reply.model,
+            accepted.cost,
             signals,
             self._rubric,
             includes_replies=True,
         )
 
 
-def _is_violated(found: ReplyObject) -> bool:
-    """Whether the verdict says that a constraint does not hold; one that says nothing says that all do.
+def _is_violated(verdict: ReplyObject) -> bool:
+    """Return whether the verdict reports a violated constraint. A verdict without the key reports none.
 
-    :raises BadReply: when it is a text that says neither.
+    :raises BadReply: when the value is a text that means neither.
     """
-    if all(member.key != CONSTRAINTS for member in found.members):
+    if all(member.key != CONSTRAINTS for member in verdict.members):
         return False
-    said = value_of(found, CONSTRAINTS)
-    if isinstance(said, str) and said.strip().lower() not in (*_NO, *_YES):  # a text may have swallowed other keys
+    value = value_of(verdict, CONSTRAINTS)
+    if isinstance(value, str) and value.strip().lower() not in (*_NO, *_YES):  # other keys may be part of the text
         raise BadReply(f"LLM {CONSTRAINTS!r} field is neither true nor false")
-    return said.strip().lower() in _NO if isinstance(said, str) else not said
+    return value.strip().lower() in _NO if isinstance(value, str) else not value
 
 
-def _dimensions(given: Mapping[str, Weighted]) -> tuple[Dimension, ...]:
-    checked = of_option({name: one.weight for name, one in given.items()})
-    return tuple(attrs.evolve(each, criteria=given[each.name].description.strip()) for each in checked)
+def _dimensions(options: Mapping[str, Weighted]) -> tuple[Dimension, ...]:
+    checked = of_option({name: option.weight for name, option in options.items()})
+    return tuple(attrs.evolve(dimension, criteria=options[dimension.name].description.strip()) for dimension in checked)

@@ -18,33 +18,33 @@ from .case import Case, case
 from .options import command_words
 from .preflight import missing, refused
 
-_SHOWN = 500
+_EXCERPT_CHARS = 500
 Direction = Literal["higher_is_better", "lower_is_better", "higher", "lower"]
 
 
 @attrs.frozen
 class MetricLinesEvaluator:
-    """Scores with a command that prints METRIC lines, such as ``METRIC quality=0.75``.
+    """Score with a command that prints METRIC lines, such as ``METRIC quality=0.75``.
 
-    The path of the case is the command's last argument. It is the file that the row's column ``case`` or ``path`` names, relative to the
-    pipeline file's folder; of a row without such a column it is a temporary file with the row's output, or with its input where the row
-    has no output. The variable ``DICAST_CASE`` has the same path, and ``DICAST_ROW`` that of the whole row as JSON; the checks have both,
-    and no argument. Commands start in the pipeline file's folder.
+    The path of the case is the command's last argument. It is the file named in the row's column ``case`` or ``path``, relative to the
+    pipeline file's folder. Without such a column it is a temporary file with the row's output, or with its input if the row
+    has no output. The variable ``DICAST_CASE`` has the same path, and ``DICAST_ROW`` has the path of the whole row as JSON. The checks get both
+    variables and no argument. Commands start in the pipeline file's folder.
 
-    All of stdout and stderr is read, in the order in which it was written. The last value of each name counts. The score is the primary
-    metric's; the others are ``signals.secondary_metrics``, and what ASI lines (``ASI key=value``) say is ``signals.asi``. Where the
-    primary metric is no number in [0, 1] with higher ones better, the slot key ``range`` says on which scale it is.
+    The evaluator reads stdout and stderr completely, in the order of writing. The last value of each name counts. The score is the primary
+    metric's; other metrics are in ``signals.secondary_metrics``, and ASI lines (``ASI key=value``) are in ``signals.asi``. If the
+    primary metric is not a number in [0, 1] with higher numbers better, the slot key ``range`` states its scale.
 
-    Checks that end with another exit code than 0 are a Failure ``checks_failed``; a command that does so is ``crashed``. No primary metric
-    is ``judge_output_invalid``. When the time is over (the slot key ``timeout``, 600 s by default, for checks and command together),
-    everything that was started is ended.
+    Checks with a non-zero exit code are a Failure ``checks_failed``; a command with one is ``crashed``. A missing primary metric
+    is ``judge_output_invalid``. After the time limit (the slot key ``timeout``, 600 s by default, for checks and command together),
+    dicast ends all started processes.
 
-    :param command: a list of words, or a text that is taken apart as a shell would, and run without one.
-    :param checks: a command that must succeed, likewise; by default there is none.
-    :param when: whether the checks run ``before`` the command, or ``after`` it where it succeeded.
-    :param primary: the metric that is the score; it may be left out where there is one metric alone.
+    :param command: a list of words, or a text that is split like a shell's and run without a shell.
+    :param checks: a command that must succeed, in the same form; none by default.
+    :param when: whether the checks run ``before`` the command, or ``after`` a successful command.
+    :param primary: the metric that is the score; optional if there is only one metric.
     :param direction: ``higher_is_better`` (or ``higher``), or ``lower_is_better`` (``lower``), which needs the slot key ``range``.
-    :param syntax: ``lenient`` allows blanks around, ``5.``, ``1e3`` and a carriage return; ``strict`` is the protocol's own expression.
+    :param syntax: ``lenient`` allows surrounding blanks, ``5.``, ``1e3`` and a carriage return; ``strict`` is the protocol's own expression.
     """
 
     name = "metric_lines"
@@ -61,23 +61,23 @@ class MetricLinesEvaluator:
     syntax: Literal["strict", "lenient"] = "lenient"
 
     def __attrs_post_init__(self) -> None:
-        _ = self.commands  # refused where there is no command in them
+        _ = self.commands  # raises an error for an empty command
 
     @property
     def lower_is_better(self) -> bool:
-        """Whether the slot's range is read from its end."""
+        """True if the slot's range is read from its end."""
         return self.direction in ("lower", "lower_is_better")
 
     @property
     def commands(self) -> list[tuple[str, ...]]:
-        """The words of the checks, where there are any, and of the command."""
+        """Return the words of the checks, if any, and of the command."""
         return [command_words(command) for command in (self.checks, self.command) if command is not None]
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Metric]:
-        """Ready for one run.
+        """Yield the evaluator for one run.
 
-        :raises ConfigError: when a command is not there.
+        :raises ConfigError: when a command is missing.
         """
         for words in self.commands:
             if detail := missing(words, run.base):
@@ -85,7 +85,7 @@ class MetricLinesEvaluator:
         yield Measuring(self, run.base)
 
     def reads(self, base: Path) -> dict[str, Path]:
-        """The scripts that the commands name."""
+        """Return the scripts named in the commands."""
         return {name: path for words in self.commands for name, path in scripts(words, base).items()}
 
     async def score(self, subject: Subject) -> RawScore | Failure:
@@ -94,7 +94,7 @@ class MetricLinesEvaluator:
 
 
 class _Stopped(Exception):
-    """What was to be measured came to a *failure*."""
+    """A measurement that ended in a *failure*."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -102,7 +102,7 @@ class _Stopped(Exception):
 
 
 class Measuring:
-    """Runs the commands of *options* in *folder*."""
+    """Live object that runs the commands of *options* in *folder*."""
 
     needs_output = False
 
@@ -112,36 +112,36 @@ class Measuring:
 
     async def score(self, subject: Subject) -> RawScore | Failure:
         """Measure *subject*."""
-        with case(subject, self._folder) as found:
-            if isinstance(found, Failure):
-                return found
+        with case(subject, self._folder) as measured_case:
+            if isinstance(measured_case, Failure):
+                return measured_case
             try:
-                return self._raw_score(await self._measure(found))
+                return self._raw_score(await self._measure(measured_case))
             except _Stopped as stopped:
                 return stopped.failure
 
-    async def _measure(self, found: Case) -> Measurements:
+    async def _measure(self, case: Case) -> Measurements:
         if self._options.when == "before":
-            await self._check(found)
+            await self._check(case)
         lines = MetricLines(self._options.syntax)
-        words = (*command_words(self._options.command), str(found.path))
-        end = await self._run("Command", words, found, lines)
+        words = (*command_words(self._options.command), str(case.path))
+        end = await self._run("Command", words, case, lines)
         if end.code:
-            raise _Stopped(Failure("crashed", _said("Command", end)))
+            raise _Stopped(Failure("crashed", _exit_message("Command", end)))
         if self._options.when == "after":
-            await self._check(found)
+            await self._check(case)
         return lines.result()
 
-    async def _check(self, found: Case) -> None:
+    async def _check(self, case: Case) -> None:
         if self._options.checks is None:
             return
-        end = await self._run("Checks", command_words(self._options.checks), found, MetricLines())
+        end = await self._run("Checks", command_words(self._options.checks), case, MetricLines())
         if end.code:
-            raise _Stopped(Failure("checks_failed", _said("Checks", end)))
+            raise _Stopped(Failure("checks_failed", _exit_message("Checks", end)))
 
-    async def _run(self, what: str, words: Sequence[str], found: Case, lines: MetricLines) -> CommandEnd:
+    async def _run(self, what: str, words: Sequence[str], case: Case, lines: MetricLines) -> CommandEnd:
         try:
-            return await call_command(words, folder=self._folder, env=found.environment, receive=lines.feed)
+            return await call_command(words, folder=self._folder, env=case.environment, receive=lines.feed)
         except OSError as error:
             raise _Stopped(Failure("crashed", f"{what} failed to start: {error.strerror or error}")) from error
 
@@ -158,19 +158,19 @@ class Measuring:
         return RawScore(value, details=f"{primary}={value:g}", signals=signals)
 
 
-def _primary(wanted: str | None, names: Sequence[str]) -> str | Failure:
-    """Which of the metrics *names* is the score."""
-    if wanted in names or (wanted is None and len(names) == 1):
-        return wanted or names[0]
-    if wanted is not None:
-        there = f"there were: {', '.join(names)}" if names else "there were none at all"
-        return Failure("judge_output_invalid", f"no METRIC line of {wanted!r}; {there}")
+def _primary(primary: str | None, names: Sequence[str]) -> str | Failure:
+    """Return the name of the metric that is the score, from *names*."""
+    if primary in names or (primary is None and len(names) == 1):
+        return primary or names[0]
+    if primary is not None:
+        available = f"there were: {', '.join(names)}" if names else "there were none at all"
+        return Failure("judge_output_invalid", f"no METRIC line of {primary!r}; {available}")
     if not names:
         return Failure("judge_output_invalid", "no METRIC line; the evaluator prints METRIC name=number")
-    several = f"several metrics, {', '.join(names)}; say with primary which one counts"
+    several = f"several metrics, {', '.join(names)}; choose one with primary"
     return Failure("judge_output_invalid", several)
 
 
-def _said(what: str, end: CommandEnd) -> str:
-    said = end.errors.decode(errors="replace").strip()[-_SHOWN:]
-    return f"{what} exited with code {end.code}" + (f": {said}" if said else "")
+def _exit_message(what: str, end: CommandEnd) -> str:
+    errors = end.errors.decode(errors="replace").strip()[-_EXCERPT_CHARS:]
+    return f"{what} exited with code {end.code}" + (f": {errors}" if errors else "")

@@ -1,4 +1,4 @@
-"""What an evaluator is sent: document 004, version 2 of the protocol."""
+"""Payload for an evaluator: version 2 of the evaluator protocol."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ PREFLIGHT_CANDIDATE = "__optimize_anything_preflight__"
 def payload(
     candidate: str, example: Mapping[str, object] | None = None, task_model: str | None = None
 ) -> dict[str, object]:
-    """The payload for *candidate*; ``example`` and ``task_model`` are in it only where there are any."""
-    found: dict[str, object] = {"_protocol_version": PROTOCOL_VERSION, "candidate": candidate}
+    """Return the payload for *candidate*; ``example`` and ``task_model`` are left out if they are None."""
+    fields: dict[str, object] = {"_protocol_version": PROTOCOL_VERSION, "candidate": candidate}
     if task_model is not None:
-        found["task_model"] = task_model
+        fields["task_model"] = task_model
     if example is not None:
-        found["example"] = example
-    return found
+        fields["example"] = example
+    return fields
 
 
 def of_subject(subject: Subject, task_model: str | None) -> bytes:
-    """The payload for *subject* as JSON: its output is the candidate, the row without it the example."""
+    """Return the payload for *subject* as JSON: its output is the candidate, the row without it the example."""
     return orjson.dumps(payload(subject.text, example_of(subject), task_model))
 
 
 def example_of(subject: Subject) -> Mapping[str, object] | None:
-    """The dataset's record where the row says which one it is (null: none); else its other columns, or None where there are none."""
-    own = subject.context.get("example", MISSING)
-    if own is None or isinstance(own, Mapping):
-        return own
+    """Return the dataset's record in the row's column ``example`` (null: none). Without the column, return the other columns, or None."""
+    example = subject.context.get("example", MISSING)
+    if example is None or isinstance(example, Mapping):
+        return example
     row = {name: value for name, value in columns(subject).items() if name != "output"}
     return row if row.keys() - {"id"} else None
 
 
 def environment(task_model: str | None) -> dict[str, str]:
-    """The variables that a command gets beside its environment."""
+    """Return the variables that a command gets in addition to its environment."""
     return {} if task_model is None else dict.fromkeys(TASK_MODEL_VARIABLES, task_model)

@@ -1,4 +1,4 @@
-"""Trying an evaluator before anything is judged: what stands in its way, in the protocol's order and words."""
+"""Test of an evaluator before judging starts. Problems are reported in the protocol's order and words."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from dicast import ConfigError
 from dicast.toolkit.command import CommandEnd, OutputTooLong
 
 from .payload import PREFLIGHT_CANDIDATE, payload
-from .result import BadResult, ScoreRange, parsed, problem, read, shown
+from .result import BadResult, ScoreRange, excerpt, parsed, problem, read
 
 PREFLIGHT_SECONDS = 10.0
 _INTERPRETERS = {"bash", "sh", "zsh", "python", "python3", "node", "ruby", "perl"}
-_SHOWN = 300
+_EXCERPT_CHARS = 300
 
 Ask = Callable[[bytes, float], Awaitable[CommandEnd]]
 
 
 def preflight_payload(task_model: str | None) -> dict[str, object]:
-    """What an evaluator is sent to try it."""
+    """Return the payload of the preflight."""
     return payload(PREFLIGHT_CANDIDATE, None, task_model)
 
 
 async def check_command(
     words: Sequence[str], folder: Path, ask: Ask, task_model: str | None, score_range: ScoreRange
 ) -> None:
-    """Try the command *words* in *folder*.
+    """Test the command *words* in *folder*.
 
-    :raises ConfigError: saying the first thing that is wrong.
+    :raises ConfigError: with the first problem.
     """
     detail = missing(words, folder) or await _answer_problem(ask, task_model, score_range, words)
     if detail:
@@ -42,21 +42,21 @@ async def check_command(
 
 
 def refused(words: Sequence[str], folder: Path, detail: str) -> ConfigError:
-    """The error of a preflight of a command."""
+    """Return the error of a command's preflight."""
     return ConfigError(
         f"evaluator preflight failed for command '{shlex.join(words)}' (cwd: {folder.absolute()}): {detail}"
     )
 
 
 def missing(words: Sequence[str], folder: Path) -> str | None:
-    """What of a command is not there: its folder, its executable, or the script that it runs."""
+    """Return the missing part of a command: its folder, its executable, or its script; None if all exist."""
     if not folder.exists():
         return f"working directory does not exist: {folder}"
     if not folder.is_dir():
         return f"working directory is not a directory: {folder}"
     program = words[0]
-    found = shutil.which(str(folder / program) if os.sep in program else program)
-    if found is None:
+    executable = shutil.which(str(folder / program) if os.sep in program else program)
+    if executable is None:
         return f"executable not found: {program}"
     script = words[1] if len(words) > 1 else "-"
     if Path(program).name not in _INTERPRETERS or script.startswith("-"):
@@ -78,25 +78,25 @@ async def _answer_problem(
     except OutputTooLong as error:
         return f"command output is too long: {error}"
     if end.code:
-        said = shown(end.errors, _SHOWN)
-        return f"command exited with code {end.code}" + (f": {said}" if said else "")
+        errors = excerpt(end.errors, _EXCERPT_CHARS)
+        return f"command exited with code {end.code}" + (f": {errors}" if errors else "")
     return answer_problem(end.output, score_range, "command output", "<empty stdout>", shlex.join(words))
 
 
 def answer_problem(data: bytes, score_range: ScoreRange, what: str, empty: str, who: str) -> str | None:
-    """What is wrong with the reply *data* of the evaluator *who*; None where it is a result."""
+    """Return the problem with the reply *data* of the evaluator *who*; None for a valid result."""
     try:
         value = parsed(data)
     except ValueError:
-        return f"{what} is not valid JSON: {shown(data, _SHOWN) or empty}"
-    if (found := problem(value, score_range)) is not None:
-        return found
+        return f"{what} is not valid JSON: {excerpt(data, _EXCERPT_CHARS) or empty}"
+    if (message := problem(value, score_range)) is not None:
+        return message
     warn_if_coerced(value, score_range, who)
     return None
 
 
 def warn_if_coerced(value: object, score_range: ScoreRange, who: str) -> None:
-    """Say that a score is no JSON number, which is accepted."""
+    """Log a warning if the score is not a JSON number, which is accepted."""
     try:
         coerced = read(value, score_range).coerced
     except BadResult:

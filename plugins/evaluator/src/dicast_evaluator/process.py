@@ -1,4 +1,4 @@
-"""One worker process: lines in, lines out."""
+"""Worker process: lines in, lines out."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import orjson
 
 from dicast.toolkit.process_tree import ProcessTree
 
-from .result import parsed, shown
+from .result import excerpt, parsed
 
 _TAIL = 4_096
-_SHOWN = 500
+_EXCERPT_CHARS = 500
 _LEAVE_SECONDS = 2.0
 
 
 @attrs.frozen
 class Gone:
-    """How a worker ended: its exit code, the end of its stderr, why it was ended where a line was too long, and whether it had answered."""
+    """End of a worker: its exit code, the end of its stderr, the message for a line that was too long, and whether it had answered."""
 
     code: int
     errors: str
@@ -33,10 +33,10 @@ class Gone:
 
 
 class Process(SubprocessProtocol):
-    """A worker process. *take* gets each line that is a JSON object; *ended* is called once, when it is over."""
+    """A worker process. *take* is called with each line that is a JSON object; *on_end* is called once, at the end."""
 
-    def __init__(self, take: Callable[[dict[str, Any]], None], ended: Callable[[Gone], None], most: int) -> None:
-        self._take, self._ended, self._most = take, ended, most
+    def __init__(self, take: Callable[[dict[str, Any]], None], on_end: Callable[[Gone], None], most: int) -> None:
+        self._take, self._on_end, self._most = take, on_end, most
         self._line, self._errors = bytearray(), bytearray()
         self._too_long: str | None = None
         self._transport: SubprocessTransport | None = None
@@ -46,7 +46,7 @@ class Process(SubprocessProtocol):
         self.over = self.answered = False
 
     async def start(self, words: Sequence[str], folder: Path, env: Mapping[str, str]) -> None:
-        """Start the program *words* in a session of its own.
+        """Start the program *words* in its own session.
 
         :raises OSError: when it cannot be started.
         """
@@ -61,23 +61,23 @@ class Process(SubprocessProtocol):
         self._transport = transport
 
     def send(self, line: bytes) -> None:
-        """Write *line*; where the worker has ended, :meth:`process_exited` says so."""
+        """Write *line*. If the worker has ended, :meth:`process_exited` reports it."""
         assert self._transport is not None  # started
         stdin = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
         if stdin is not None and not stdin.is_closing():
             stdin.write(line)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Take what the worker wrote."""
+        """Read output of the worker."""
         if fd != 1:
             self._errors += data
             del self._errors[:-_TAIL]
             return
         *lines, rest = data.split(b"\n")
         for line in lines:
-            whole = bytes(self._line) + line if self._line else line
+            complete = bytes(self._line) + line if self._line else line
             self._line.clear()
-            self._read(whole)
+            self._read(complete)
         self._line += rest
         if len(self._line) > self._most:
             self._too_long = f"a line has more than {self._most:,} bytes (max_line_bytes)"
@@ -98,13 +98,13 @@ class Process(SubprocessProtocol):
             self._take(value)
 
     def process_exited(self) -> None:
-        """The worker has ended; what it wrote before may still come, from those that it started, too: they are ended."""
+        """End the worker's child processes. Its earlier output, and theirs, may still arrive."""
         self.kill()
-        # pipes that something else holds do not tell their end
+        # pipes inherited by other processes do not report their end
         asyncio.get_running_loop().call_later(_LEAVE_SECONDS, self._finish)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """All of its pipes are closed."""
+        """Finish, as all pipes are closed."""
         self._finish()
 
     def _finish(self) -> None:
@@ -117,18 +117,23 @@ class Process(SubprocessProtocol):
             transport.close()
         if not self._gone.done():
             self._gone.set_result(None)
-        self._ended(
-            Gone(-1 if code is None else code, shown(bytes(self._errors), _SHOWN), self._too_long, self.answered)
+        self._on_end(
+            Gone(
+                -1 if code is None else code,
+                excerpt(bytes(self._errors), _EXCERPT_CHARS),
+                self._too_long,
+                self.answered,
+            )
         )
 
     def kill(self) -> None:
-        """End the worker with its session, and what has left that."""
+        """End the worker with its session, and descendants that left the session."""
         if self._transport is not None:
             self._tree.end_session(self._transport.get_pid())
             self._tree.end()
 
     async def close(self) -> None:
-        """Close its stdin, and end it when it is still there a while later."""
+        """Close its stdin, and end it if it is still running some seconds later."""
         if self.started is not None:
             await asyncio.wait([self.started])
         if self.over or self._transport is None:

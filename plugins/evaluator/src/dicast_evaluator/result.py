@@ -1,4 +1,4 @@
-"""What an evaluator answers, and what is wrong with it: one rule for preflight, scoring and ``dicast evaluator validate``."""
+"""Result of an evaluator and its problems: one rule for preflight, scoring and ``dicast evaluator validate``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dicast import Failure, RawScore
 
 ScoreRange = Literal["unit", "any"]
 
-_SHOWN = 500
+_EXCERPT_CHARS = 500
 
 
 class BadResult(Exception):
-    """An evaluator's result that is none. *kind* is the Failure's, *score* what it gave as one."""
+    """An invalid result of an evaluator. *kind* is the Failure's."""
 
     def __init__(self, message: str, kind: str = "invalid_score") -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class Result:
     side_information: Mapping[str, Any]
 
     def as_score(self) -> RawScore:
-        """The score; the slot's ``range`` brings it to [0, 1] where it is on another scale."""
+        """Return the score. The slot's ``range`` maps another scale to [0, 1]."""
         reasoning = self.side_information.get("reasoning")
         feedback = self.side_information.get("feedback")
         signals = {**self.side_information, **({"coerced": True} if self.coerced else {})}
@@ -46,51 +46,53 @@ class Result:
 
 
 def read(value: object, score_range: ScoreRange) -> Result:
-    """The result that the JSON *value* is.
+    """Return the result in the JSON *value*.
 
     Numeric text and booleans count as numbers, which evaluators of version 1 rely on.
 
-    :raises BadResult: saying what is wrong, in the protocol's words.
+    :raises BadResult: with the problem, in the protocol's words.
     """
     if not isinstance(value, dict):
         raise BadResult(f"Evaluator output must be a JSON object, not {_type(value)}", "judge_output_invalid")
     if "score" not in value:
         raise BadResult("Evaluator output missing required 'score' field", "judge_output_invalid")
-    given = value["score"]
-    score = _number(given)
+    raw_score = value["score"]
+    score = _number(raw_score)
     if score is None:
-        raise BadResult(f"Evaluator 'score' must be numeric, got {given!r:.100}")
+        raise BadResult(f"Evaluator 'score' must be numeric, got {raw_score!r:.100}")
     if not math.isfinite(score):
-        raise BadResult(f"Evaluator 'score' must be finite, got {given!r:.100}")
+        raise BadResult(f"Evaluator 'score' must be finite, got {raw_score!r:.100}")
     if score_range == "unit" and not 0.0 <= score <= 1.0:
-        raise BadResult(f"Evaluator 'score' must be between 0.0 and 1.0, got {given!r:.100}")
-    return Result(score, not _is_number(given), {key: one for key, one in value.items() if key != "score"})
+        raise BadResult(f"Evaluator 'score' must be between 0.0 and 1.0, got {raw_score!r:.100}")
+    return Result(score, not _is_number(raw_score), {key: item for key, item in value.items() if key != "score"})
 
 
 def problem(value: object, score_range: ScoreRange) -> str | None:
-    """What is wrong with *value* as a result, in the validator's words; None where it is valid."""
+    """Return the problem with *value* as a result, in the validator's words; None if it is valid."""
     try:
         read(value, score_range)
     except BadResult as error:
-        said = str(error).partition(", got ")[0].partition(", not ")[0]
-        return "evaluator output" + said.removeprefix("Evaluator output").removeprefix("Evaluator")
+        message = str(error).partition(", got ")[0].partition(", not ")[0]
+        return "evaluator output" + message.removeprefix("Evaluator output").removeprefix("Evaluator")
     return None
 
 
-def answer(data: bytes, score_range: ScoreRange, what: str) -> RawScore | Failure:
-    """The Score that the reply *data* is, or the Failure; *what* is whose reply it is: ``Command output`` or ``Response``."""
+def answer(data: bytes, score_range: ScoreRange, source: str) -> RawScore | Failure:
+    """Return the score in the reply *data*, or a Failure; *source* names the reply: ``Command output`` or ``Response``."""
     try:
         return read(parsed(data), score_range).as_score()
     except BadResult as error:
         return Failure(error.kind, str(error))
     except ValueError:
-        return Failure("judge_output_invalid", f"{what} is not valid JSON: {shown(data, _SHOWN) or '<empty>'}")
+        return Failure(
+            "judge_output_invalid", f"{source} is not valid JSON: {excerpt(data, _EXCERPT_CHARS) or '<empty>'}"
+        )
 
 
 def parsed(data: bytes) -> Any:
-    """The JSON value that *data* is, NaN and infinities among its numbers, as Python and other languages write them.
+    """Return the JSON value in *data*. NaN and infinities are accepted as numbers, as Python and other languages write them.
 
-    :raises ValueError: when it is none, or several.
+    :raises ValueError: when there is none, or several.
     """
     try:
         return orjson.loads(data)
@@ -107,8 +109,8 @@ def _loose(data: bytes) -> Any:
         raise ValueError("nested too deep") from error
 
 
-def shown(data: bytes, most: int) -> str:
-    """The beginning of *data* as text."""
+def excerpt(data: bytes, most: int) -> str:
+    """Return the start of *data* as text."""
     return data[: 4 * most].decode(errors="replace").strip()[:most]
 
 

@@ -1,4 +1,4 @@
-"""The judge ``evaluator/rubric``: a skill answers each case, and a model scores the answer by document 000's rubric."""
+"""The judge ``evaluator/rubric``: a skill answers each case, and a model scores the answer by a rubric of dimensions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _CHARS_PER_TOKEN = 4
 
 @attrs.frozen
 class Opinion:
-    """What a verdict says: the score of each dimension on its scale, and what is recorded of the reasons."""
+    """Content of a verdict: the score of each dimension on its scale, and the signals of the reasons."""
 
     dimensions: Mapping[str, float]
     confidence: float
@@ -64,7 +64,7 @@ class Opinion:
 
 @attrs.frozen
 class Answered:
-    """What is judged of a case, and what it cost to make it."""
+    """Answer to a case, and its cost."""
 
     text: str
     cost: Cost
@@ -72,27 +72,27 @@ class Answered:
 
 @attrs.frozen(kw_only=True)
 class RubricJudge:
-    """Score what a skill makes of each case by a rubric of dimensions, as a model that is the judge sees it.
+    """Score a skill's answer to each case by a rubric of dimensions, with a model as the judge.
 
-    The skill (a SKILL.md) is the system prompt and the case the user message of *model*; *judge_model* is shown the case, the answer and,
-    where the row has one, the reference. The case is the file that the row's column ``case`` or ``path`` names, else its input, else its
-    output. Without a skill the row's output itself is scored.
+    The skill (a SKILL.md) is the system prompt of *model*, and the case is the user message. *judge_model* gets the case, the answer and
+    the reference, if the row has one. The case is the file named in the row's column ``case`` or ``path``, else its input, else its
+    output. Without a skill, the row's output is scored.
 
-    The score is the sum of each dimension's score, divided by the end of its scale, times its weight. ``signals.dimensions`` has the
-    scores on their scales. A number may be text (``"8.5"``), and ``signals.coerced`` says so. A dimension that is missing, or not on its
-    scale, is no verdict: the judge is asked again, then it is a failure.
+    The score is the sum over dimensions of the score, divided by the end of its scale, times its weight. ``signals.dimensions`` has the
+    scores on their scales. A number may be text (``"8.5"``), which sets ``signals.coerced``. A dimension that is missing, or not on its
+    scale, makes the verdict invalid: the judge is asked again, then it is a failure.
 
     :param rubric: YAML with ``dimensions: [{name, weight, scale: "1-10", criteria}]``; the weights must sum to 1.
     :param judge_model: the chat model that judges.
     :param skill: the file of the skill.
-    :param model: the chat model that has the skill.
-    :param retries: how often the judge is asked again after a reply that is no verdict, 0 to 10.
-    :param max_output_tokens: how long the skill's answer may be.
-    :param max_verdict_tokens: how long the judge's reply may be.
-    :param max_chars: how many characters of the case, of the answer and of the reference the judge is shown each; the middle is left out.
+    :param model: the chat model that gets the skill.
+    :param retries: how often the judge is asked again after an invalid reply, 0 to 10.
+    :param max_output_tokens: the longest answer of the skill in tokens.
+    :param max_verdict_tokens: the longest reply of the judge in tokens.
+    :param max_chars: the most characters shown to the judge of the case, of the answer and of the reference; the middle is left out.
     :param keep_output: keep the answer, as ``signals.output``.
-    :param capture_rationale: whether the judge's reasons are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote what was
-        judged. ``auto`` keeps them in the ledger where it keeps content, and gives them to sinks that ask for content; ``true`` gives them to all sinks; ``false`` keeps neither.
+    :param capture_rationale: whether the judge's reasons are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote judged
+        content. ``auto`` stores them in a ledger that stores content, and passes them to sinks that ask for content; ``true`` passes them to all sinks; ``false`` drops both.
     """
 
     name = "rubric"
@@ -123,18 +123,18 @@ class RubricJudge:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Judge]:
-        """Ready for one run.
+        """Yield the judge for one run.
 
         :raises ConfigError: when the skill cannot be read.
         """
         yield RubricJudging(self, self.instructions(), run.base)
 
     def reads(self, base: Path) -> dict[str, Path]:
-        """The skill."""
+        """Return the file of the skill."""
         return {} if self.skill is None else {"skill": self.skill}
 
     def instructions(self) -> str:
-        """The text of the skill; empty where there is none.
+        """Return the text of the skill; empty without a skill.
 
         :raises ConfigError: when it cannot be read.
         """
@@ -152,18 +152,18 @@ class RubricJudge:
 
     @property
     def keeps_texts(self) -> bool:
-        """Whether verdicts hold what the skill answered."""
+        """True if verdicts contain the skill's answer."""
         return self.keep_output
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
-        """Those of the rubric."""
+        """Dimensions of the rubric."""
         return self._form.dimensions
 
     def question(self, case: str, answer: str, reference: object) -> Question:
-        """What the judge is asked about an *answer* to a *case*."""
-        shown = {"CASE": case or None, "OUTPUT": answer, "REFERENCE": reference}
-        sections = [section(title, text, self.max_chars) for title, text in shown.items() if text is not None]
+        """Return the question for the judge about an *answer* to a *case*."""
+        values = {"CASE": case or None, "OUTPUT": answer, "REFERENCE": reference}
+        sections = [section(title, text, self.max_chars) for title, text in values.items() if text is not None]
         system = system_message(self.rubric, (), (), self._form)
         return Question(
             system,
@@ -175,21 +175,21 @@ class RubricJudge:
         )
 
     def read(self, reply: Reply, marks: Marks, message: str) -> Opinion:
-        """The verdict in *reply*."""
-        names = [each.name for each in self.dimensions]
-        found = find_verdict(reply.text, ("seal", *names), marks.seal, message, optional=(*self._form.keys, *REASONS))
-        numbers = {each.name: number_of(found, each.name) for each in self.dimensions}
-        for each in self.dimensions:
-            if not each.low <= numbers[each.name][0] <= each.high:
-                raise BadReply(f"{each.name!r} is no number from {each.low:g} to {each.high:g}")
-        signals = reasons_of(found, self.capture_rationale)
+        """Return the verdict in *reply*."""
+        names = [dimension.name for dimension in self.dimensions]
+        verdict = find_verdict(reply.text, ("seal", *names), marks.seal, message, optional=(*self._form.keys, *REASONS))
+        numbers = {dimension.name: number_of(verdict, dimension.name) for dimension in self.dimensions}
+        for dimension in self.dimensions:
+            if not dimension.low <= numbers[dimension.name][0] <= dimension.high:
+                raise BadReply(f"{dimension.name!r} is no number from {dimension.low:g} to {dimension.high:g}")
+        signals = reasons_of(verdict, self.capture_rationale)
         if any(is_coerced for _, is_coerced in numbers.values()):
             signals["coerced"] = True
-        return Opinion({name: number for name, (number, _) in numbers.items()}, confidence_of(found), signals)
+        return Opinion({name: number for name, (number, _) in numbers.items()}, confidence_of(verdict), signals)
 
 
 class RubricJudging:
-    """Judges by the *options*; *skill* is the text of the skill, and paths in rows are relative to *base*."""
+    """Live judge with *options*; *skill* is the text of the skill, and paths in rows are relative to *base*."""
 
     needs_output = False
 
@@ -197,7 +197,7 @@ class RubricJudging:
         self._options, self._skill, self._base = options, skill, base
 
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
-        """Have the case answered, and the answer judged."""
+        """Get the answer to the case, and have it judged."""
         options = self._options
         text = case_text(subject, self._base)
         if isinstance(text, Failure):
@@ -208,19 +208,19 @@ class RubricJudging:
         case = "" if options.model is None and text == subject.text else text
         question = options.question(case, answered.text, subject.reference)
         capture = options.capture_rationale
-        asked = await ask(options.judge_model, question, options.retries, options.read, capture=capture)
-        cost = answered.cost + asked.cost
-        if isinstance(asked, Failure):
-            return attrs.evolve(asked, cost=cost)
-        opinion = asked.value
-        signals = {**opinion.signals, "dimensions": dict(opinion.dimensions), **asked.signals}
+        accepted = await ask(options.judge_model, question, options.retries, options.read, capture=capture)
+        cost = answered.cost + accepted.cost
+        if isinstance(accepted, Failure):
+            return attrs.evolve(accepted, cost=cost)
+        opinion = accepted.value
+        signals = {**opinion.signals, "dimensions": dict(opinion.dimensions), **accepted.signals}
         signals |= {"output": answered.text} if options.keep_output else {}
         score = collapse(options.dimensions, opinion.dimensions)
         return Judgment(
             score,
             opinion.confidence,
             "llm",
-            asked.reply.model,
+            accepted.reply.model,
             cost,
             signals,
             options.rubric,
@@ -228,7 +228,7 @@ class RubricJudging:
         )
 
     def estimate(self, subject: Subject) -> Cost:
-        """What the judgment may cost at most."""
+        """Return the highest cost of the judgment."""
         options, text = self._options, case_text(subject, self._base)
         if isinstance(text, Failure):
             return Cost.zero()
@@ -246,7 +246,7 @@ class RubricJudging:
         return ChatRequest(messages, self._options.max_output_tokens)
 
     async def _answered(self, subject: Subject, case: str) -> Answered | Failure:
-        """The skill's answer to *case*, or the row's output where there is no skill."""
+        """Return the skill's answer to *case*, or the row's output if there is no skill."""
         if self._options.model is None:
             if subject.output is None:
                 return Failure("missing_input", f"the {subject.kind} has no output to judge, and no skill makes one")

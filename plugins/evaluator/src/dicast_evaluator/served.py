@@ -1,4 +1,4 @@
-"""Payloads as subjects, and verdicts as results: what ``stdin`` and ``serve`` share."""
+"""Payloads as subjects, and verdicts as results: code shared by ``stdin`` and ``serve``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VERSIONS = (1, 2)
 
 
 class BadPayload(Exception):
-    """A payload that is none; the message says why."""
+    """An invalid payload; the message has the reason."""
 
 
 class NoScore(Exception):
@@ -29,12 +29,12 @@ class NoScore(Exception):
 
 
 def subject_of(payload: object, kind: str) -> Subject:
-    """The subject that *payload* asks about: the candidate is its output.
+    """Return the subject of *payload*: the candidate is its output.
 
-    The keys of the example are its context, and all of the example is there as ``example``. ``input`` is its input, ``reference`` or
+    The keys of the example are its context, and the whole example is in it as ``example``. ``input`` is its input, ``reference`` or
     ``expected`` its reference, ``session_id`` its session.
 
-    :raises BadPayload: saying what is wrong.
+    :raises BadPayload: with the problem.
     """
     if not isinstance(payload, dict):
         raise BadPayload("the payload must be a JSON object")
@@ -64,25 +64,23 @@ def subject_of(payload: object, kind: str) -> Subject:
 
 
 def _check_keepable(payload: Mapping[str, Any]) -> None:
-    """Refuse a payload that the run's records cannot hold.
+    """Refuse a payload that the run's records cannot contain.
 
     :raises BadPayload: for NaN, an infinity, half of a surrogate pair, an integer of hundreds of digits, or values nested too deep.
     """
-    event = [[[[[[[[payload]]]]]]]]  # a record has the payload some levels down
+    event = [[[[[[[[payload]]]]]]]]  # a record nests the payload some levels deep
     try:
         orjson.dumps(event)
     except TypeError as error:
-        raise BadPayload(f"the payload cannot be kept as JSON: {error}") from error
+        raise BadPayload(f"the payload cannot be stored as JSON: {error}") from error
     if wrong := not_finite(payload, "payload"):
         raise BadPayload(f"{wrong}, which JSON does not have; send null, or a text")
 
 
 def result(events: Sequence[Event], on: str | None) -> dict[str, Any]:
-    """The result that the terminal *events* of a candidate are; *on* is the label whose score counts.
+    """Return the result of a candidate from its terminal *events*. *on* is the label whose score counts; by default all metrics, else the only judge.
 
-    Without *on* it is that of all metrics, else of the only judge.
-
-    :raises NoScore: when that label has no verdict.
+    :raises NoScore: when the label has no verdict.
     """
     verdicts = {str(event.payload["judge"]): event for event in events if event.type == "eval.completed"}
     failures = {str(event.payload["judge"]): event for event in events if event.type == "eval.failed"}
@@ -94,7 +92,7 @@ def result(events: Sequence[Event], on: str | None) -> dict[str, Any]:
         raise NoScore(_NOBODY, "missing_input")
     if label not in verdicts:
         near = nearest(label, [*verdicts])
-        raise NoScore(f"nothing is labelled {label!r}{f', did you mean {near!r}?' if near else ''}", "missing_input")
+        raise NoScore(f"nothing is labeled {label!r}{f', did you mean {near!r}?' if near else ''}", "missing_input")
     counted = verdicts[label]
     metrics = {score["metric"]: _metric(score) for score in _scores(verdicts.get(METRICS))}
     judges = {name: _judge(event) for name, event in verdicts.items() if name != METRICS}
@@ -116,14 +114,16 @@ def _counted(labels: Sequence[str]) -> str:
         return METRICS if METRICS in labels else labels[0]
     if not labels:
         raise NoScore(_NOBODY, "missing_input")
-    raise NoScore(f"several judges and no metrics: say whose score counts with --on, of {', '.join(labels)}", "crashed")
+    raise NoScore(f"several judges and no metrics: choose one with --on: {', '.join(labels)}", "crashed")
 
 
-_NOBODY = "the pipeline judges no candidate: give the kind of subject that it accepts as --kind, and look at 'on' and 'accepts'"
+_NOBODY = (
+    "the pipeline judges no candidate: set --kind to a kind of subject that it accepts, and check 'on' and 'accepts'"
+)
 
 
 def _counted_score(event: Event) -> dict[str, Any]:
-    """Return the score, on the evaluator's own scale where it has no range.
+    """Return the score, on the evaluator's own scale if it has no range.
 
     :raises NoScore: when a proxy held the candidate back, so that there is no score on that scale.
     """
@@ -138,8 +138,8 @@ def _counted_score(event: Event) -> dict[str, Any]:
 
 
 def _scores(event: Event | None) -> Sequence[Mapping[str, Any]]:
-    found: Any = () if event is None else event.payload.get("scores", ())
-    return [score for score in found if score.get("rollout", 0) == 0]
+    scores: Any = () if event is None else event.payload.get("scores", ())
+    return [score for score in scores if score.get("rollout", 0) == 0]
 
 
 def _metric(score: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,9 +161,9 @@ def _judge(event: Event) -> dict[str, Any]:
 
 
 def _reasoning(metrics: Mapping[str, Mapping[str, Any]], judges: Mapping[str, Mapping[str, Any]]) -> str:
-    """A line for each metric and judge: its score, and why."""
-    lines = [f"{label}: {_number(one['score'])}{_why(one['reason'])}" for label, one in metrics.items()]
-    return "\n".join([*lines, *(f"{label}: {_number(one['score'])}" for label, one in judges.items())])
+    """Return a line for each metric and judge: its score and its reason."""
+    lines = [f"{label}: {_number(item['score'])}{_why(item['reason'])}" for label, item in metrics.items()]
+    return "\n".join([*lines, *(f"{label}: {_number(item['score'])}" for label, item in judges.items())])
 
 
 def _number(score: float | None) -> str:

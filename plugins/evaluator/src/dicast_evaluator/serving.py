@@ -1,4 +1,4 @@
-"""A pipeline behind HTTP: candidates come in as requests, and go into one run as the subjects of a live source."""
+"""A pipeline behind HTTP: requests bring candidates, which one run reads as the subjects of a live source."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ Answer = asyncio.Future[Sequence[Event]]
 
 @attrs.frozen
 class Serving:
-    """Where a pipeline is served, and to whom: the options of ``dicast evaluator serve``.
+    """Options of ``dicast evaluator serve``.
 
-    *kind* is the kind of subject that a candidate is; *on* the label whose score counts; *ready* is called with the address.
+    *kind* is the kind of subject of a candidate; *on* the label whose score counts; *ready* is called with the address.
     """
 
     host: str
@@ -51,14 +51,14 @@ class Serving:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of subjects that it yields."""
+        """Kinds of its subjects."""
         return (self.kind,)
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Server]:
-        """The server, which listens.
+        """Yield the listening server.
 
-        :raises ConfigError: when the address cannot be had.
+        :raises ConfigError: when the address is not available.
         """
         server = Server(self)
         runner = web.ServerRunner(_Front(server), shutdown_timeout=CLOSE_SECONDS)
@@ -77,10 +77,10 @@ class Serving:
 
 
 class _Front(web.Server):
-    """The connections of *server*; one that has brought no request within :data:`HEAD_SECONDS` is closed."""
+    """Connections of *server*. A connection without a request within :data:`HEAD_SECONDS` is closed."""
 
     def __init__(self, server: Server) -> None:
-        # What is no HTTP is answered with 400, and not worth a traceback each time.
+        # Invalid HTTP is answered with 400 and needs no traceback.
         quiet = logging.getLogger(f"{__name__}.http")
         quiet.setLevel(logging.CRITICAL)
         super().__init__(self._handle, access_log=None, logger=quiet)
@@ -111,7 +111,7 @@ class _Front(web.Server):
         return await self._server.handle(request, partial(self._has_come, transport))
 
     def _has_come(self, transport: asyncio.Transport | None) -> None:
-        """Keep a connection whose whole request has come."""
+        """Keep a connection whose complete request has arrived."""
         if transport is not None:
             self._open.has_body(transport)
 
@@ -123,7 +123,7 @@ class _Front(web.Server):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether *host* can be reached from this machine alone."""
+    """Return whether only this machine can reach *host*."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -131,7 +131,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Refused(Exception):
-    """A request that is not served, with the status that says why."""
+    """A refused request, with its status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -139,7 +139,7 @@ class Refused(Exception):
 
 
 class Server:
-    """Takes requests, and yields their candidates to the run as they come."""
+    """Server that yields the candidates of its requests to the run."""
 
     live = True
     ordered = False
@@ -153,23 +153,23 @@ class Server:
         self._refused = 0
 
     def read_counts(self) -> ReadCounts:
-        """Return how many payloads came, and how many of them were no payloads."""
+        """Return the number of payloads, and of invalid ones among them."""
         dropped = {"bad_payload": self._refused} if self._refused else {}
         return ReadCounts(self._counts["requests"], dropped=dropped)
 
     async def subjects(self) -> AsyncIterator[Due]:
-        """The candidates, as they come."""
+        """Yield the candidates in the order of arrival."""
         while True:
             yield await self._coming.get()
 
     def close(self) -> None:
-        """Answer no more: those that wait are told that the run is over."""
+        """Answer waiting requests with the end of the run."""
         for answer in self._open:
             if not answer.done():
                 answer.set_exception(Refused(503, "the run is over"))
 
     async def handle(self, request: web.BaseRequest, has_come: Callable[[], None]) -> web.Response:
-        """Serve one request; *has_come* is called when all of it has."""
+        """Serve one request; *has_come* is called when it has arrived completely."""
         try:
             return await self._served(request, has_come)
         except Refused as error:
@@ -192,16 +192,16 @@ class Server:
         value = await _body(request)
         has_come()
         if request.path == "/":
-            status, found = await self._judged(value)
-            return _json(found, status)
+            status, results = await self._judged(value)
+            return _json(results, status)
         if not isinstance(value, list):
             raise Refused(400, "a batch is a JSON array of payloads")
         if len(value) > MAX_BATCH:
             raise Refused(413, f"a batch has at most {MAX_BATCH:,} payloads")
-        return _json([found for _, found in await asyncio.gather(*map(self._judged, value))])
+        return _json([results for _, results in await asyncio.gather(*map(self._judged, value))])
 
     def _check_host(self, request: web.BaseRequest) -> None:
-        """Refuse what a browser was led to send: another host than the one that is served, or another site's page."""
+        """Refuse requests forged through a browser: for another host than the served one, or from another site's page."""
         name = re.sub(r":\d*$", "", request.headers.get("Host") or "").strip("[]").lower()
         if is_loopback(self._options.host) and not is_loopback(name):
             raise Refused(403, "this host is not served here")
@@ -210,15 +210,15 @@ class Server:
 
     def _check_token(self, request: web.BaseRequest) -> None:
         if (token := self._options.token) is not None:
-            given = request.headers.get("Authorization", "").encode(errors="replace")
-            if not hmac.compare_digest(given, f"Bearer {token}".encode()):
+            authorization = request.headers.get("Authorization", "").encode(errors="replace")
+            if not hmac.compare_digest(authorization, f"Bearer {token}".encode()):
                 raise Refused(401, "the request needs the header Authorization: Bearer TOKEN")
 
     async def _judged(self, payload: object) -> tuple[int, dict[str, Any]]:
-        """Status and result of one *payload*."""
+        """Return status and result of one *payload*."""
         self._counts["requests"] += 1
         try:
-            found = result(await self._answer(subject_of(payload, self._options.kind)), self._options.on)
+            document = result(await self._answer(subject_of(payload, self._options.kind)), self._options.on)
         except BadPayload as error:
             self._refused += 1
             return 400, {"error": {"kind": "payload", "message": str(error)}}
@@ -226,13 +226,13 @@ class Server:
             self._counts["failed"] += 1
             return 500, {"error": {"kind": error.kind, "message": str(error)}}
         self._counts["scored"] += 1
-        return 200, found
+        return 200, document
 
     async def _answer(self, subject: Subject) -> Sequence[Event]:
         answer: Answer = asyncio.get_running_loop().create_future()
 
         def answered(events: Sequence[Event]) -> None:
-            if not answer.done():  # nobody waits any more
+            if not answer.done():  # the client may have left
                 answer.set_result(events)
 
         self._open.add(answer)
@@ -244,7 +244,7 @@ class Server:
 
 
 async def _body(request: web.BaseRequest) -> object:
-    """The JSON value that was sent, within its size and time."""
+    """Return the JSON value of the request, within limits of size and time."""
     if (request.content_length or 0) > MAX_BODY_BYTES:
         raise Refused(413, f"the body has more than {MAX_BODY_BYTES:,} bytes")
     data = bytearray()
@@ -257,7 +257,7 @@ async def _body(request: web.BaseRequest) -> object:
     except TimeoutError as error:
         raise Refused(408, f"the body did not come within {BODY_SECONDS:g} s") from error
     except (web.RequestPayloadError, ClientError, ConnectionError, RuntimeError) as error:
-        # the client left, which aiohttp also reports as a RuntimeError, or named another encoding
+        # the client left, which aiohttp also reports as a RuntimeError, or named an unknown encoding
         raise Refused(400, "the body cannot be read") from error
     try:
         return parsed(bytes(data))

@@ -16,28 +16,28 @@ from .options import EvaluatorOptions, check_env, command_words
 
 @attrs.frozen(kw_only=True)
 class Worker(EvaluatorOptions):
-    """Scores with a process that stays: a payload as a line of JSON on its stdin, a result as a line of JSON on its stdout.
+    """Score with a long-running process: a payload as a line of JSON on its stdin, a result as a line of JSON on its stdout.
 
-    The payload is that of ``evaluator/command`` and has an ``id``, which the result repeats. Results may come in any order. A line that is
-    no JSON object, or has no ``id`` of a row that is waiting, is taken for the worker's own output and left aside.
+    The payload is that of ``evaluator/command`` with an ``id``, which the result repeats. Results may come in any order. A line that is
+    not a JSON object, or does not have the ``id`` of a waiting row, counts as the worker's own output and is ignored.
 
-    A worker that ends is started again. The rows that it had are asked about once more, one at a time; one with which the worker ends
-    again is a Failure, with the end of the worker's stderr. When no result comes in time the worker is ended and started again: the row
-    that waited longest is the Failure, and the others are asked about again. At the end of the run stdin is closed; a
-    worker that is still there two seconds later is ended with all that it has started.
+    A worker that ends is started again. Its rows are sent once more, one at a time. A row with which the worker ends
+    again is a Failure, with the end of the worker's stderr. After the time limit the worker is ended and started again: the row
+    that waited longest is the Failure, and the other rows are sent again. At the end of the run stdin is closed; two seconds later
+    dicast ends the worker and every process it started.
 
-    Before anything is judged it is asked once about a candidate of the preflight's own.
+    Before judging starts, dicast sends it one preflight candidate.
 
-    :param command: a list of words, or a text that is taken apart as a shell would, and run without one.
-    :param workers: how many such processes there are; each is started when there is work for it.
-    :param cwd: the folder that they start in; the pipeline file's by default.
-    :param env: variables beside dicast's own environment.
+    :param command: a list of words, or a text that is split like a shell's and run without a shell.
+    :param workers: the number of processes; each is started when there is work for it.
+    :param cwd: the folder to start in; the pipeline file's by default.
+    :param env: variables in addition to dicast's own environment.
     :param timeout: seconds from one result to the next, while a worker has rows.
     :param task_model: the model whose work is judged: in the payload, and in the variables ``OPTIMIZE_ANYTHING_TASK_MODEL`` and
         ``DICAST_TASK_MODEL``.
     :param score_range: ``unit``: scores are in [0, 1]. ``any``: any finite numbers. The slot key ``range`` maps them to [0, 1]; without it they stay raw.
-    :param preflight: whether it is tried before anything is judged.
-    :param max_line_bytes: how long a result may be.
+    :param preflight: whether it is tested before judging starts.
+    :param max_line_bytes: the longest result in bytes.
     """
 
     name = "worker"
@@ -53,7 +53,7 @@ class Worker(EvaluatorOptions):
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Metric]:
-        """The workers of one run; the preflight is made here."""
+        """Yield the workers of one run, after the preflight."""
         from .workers import Workers
 
         live = Workers(self, run.base, run.concurrency)
@@ -65,5 +65,5 @@ class Worker(EvaluatorOptions):
             await live.close()
 
     def reads(self, base: Path) -> dict[str, Path]:
-        """The script that the command names."""
+        """Return the script named in the command."""
         return scripts(command_words(self.command), self.cwd or base)

@@ -1,4 +1,4 @@
-"""The processes behind ``evaluator/worker``: which of them a row goes to, and what happens when one ends or says nothing."""
+"""Processes behind ``evaluator/worker``: assignment of rows, and recovery from an ended or silent process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .result import BadResult, ScoreRange, problem, read
 
 
 class WorkerOptions(Protocol):
-    """The options of ``evaluator/worker`` that its workers read."""
+    """Options of ``evaluator/worker`` that its workers read."""
 
     @property
     def command(self) -> str | tuple[str, ...]: ...  # noqa: D102
@@ -43,9 +43,9 @@ class WorkerOptions(Protocol):
 
 
 class Unanswered(Exception):
-    """A worker ended, or said nothing in time, before it answered.
+    """A worker that ended, or was silent for too long, before it answered.
 
-    *blamed* says that this row was the one that it worked on, *used* that the worker had answered others before.
+    *blamed* is true for the row on which it worked; *used* is true if the worker had answered other rows before.
     """
 
     def __init__(self, message: str, kind: str, *, blamed: bool, used: bool) -> None:
@@ -55,7 +55,7 @@ class Unanswered(Exception):
 
 @attrs.define(eq=False)
 class _Place:
-    """Where one worker runs, and *alone*, which a row holds that is asked about by itself; the others wait for it meanwhile."""
+    """Slot of one worker. A row that is sent alone holds the lock *alone*; other rows wait for it."""
 
     process: Process | None = None
     alone: asyncio.Lock = attrs.field(factory=asyncio.Lock)
@@ -65,7 +65,7 @@ class _Place:
 
 
 class Workers:
-    """Asks the workers about rows."""
+    """Live object that sends rows to the workers."""
 
     def __init__(self, options: WorkerOptions, base: Path, concurrency: int) -> None:
         self._options, self._words = options, command_words(options.command)
@@ -74,13 +74,13 @@ class Workers:
         self._ids = count(1)
         self._places = [_Place() for _ in range(options.workers)]
         self._seconds = options.timeout
-        # a row may wait for those before it, and be asked about twice
+        # a row may wait for earlier rows, and be sent twice
         self.default_timeout = 2 * options.timeout * math.ceil(concurrency / options.workers) + GRACE_SECONDS
 
     async def check(self) -> None:
-        """Try a worker.
+        """Test a worker.
 
-        :raises ConfigError: saying what is wrong.
+        :raises ConfigError: with the problem.
         """
         detail = missing(self._words, self._folder)
         if detail is None:
@@ -98,16 +98,16 @@ class Workers:
             raise refused(self._words, self._folder, detail)
 
     async def ask(self, payload: Mapping[str, object]) -> dict[str, Any]:
-        """What a worker answers to *payload*.
+        """Return a worker's answer to *payload*.
 
-        :raises Unanswered: when it does not.
+        :raises Unanswered: when there is none.
         """
         return await self._ask(self._places[0], dict(payload))
 
     async def score(self, subject: Subject) -> RawScore | Failure:
-        """Ask about *subject*."""
+        """Score *subject*."""
         payload = orjson.loads(of_subject(subject, self._options.task_model))
-        place = min(self._places, key=lambda one: len(one.waiting))
+        place = min(self._places, key=lambda candidate: len(candidate.waiting))
         try:
             try:
                 value = await self._ask(place, payload)
@@ -126,7 +126,7 @@ class Workers:
             return Failure("crashed", f"Command failed to start: {error.strerror or error}")
 
     async def _ask_alone(self, place: _Place, payload: dict[str, Any]) -> dict[str, Any]:
-        """Ask again, with nothing else on the way; a worker that was just about to end, after others, does not count."""
+        """Send *payload* again, without other rows in the worker. The end of a worker that had answered other rows before does not count."""
         async with place.alone:
             try:
                 return await self._ask(place, payload, alone=True)
@@ -136,12 +136,12 @@ class Workers:
                 return await self._ask(place, payload, alone=True)
 
     async def _ask(self, place: _Place, payload: dict[str, Any], *, alone: bool = False) -> dict[str, Any]:
-        """What the worker at *place* answers.
+        """Return the answer of the worker at *place*.
 
-        :raises Unanswered: when it does not.
+        :raises Unanswered: when there is none.
         """
         while not alone and place.alone.locked():
-            async with place.alone:  # wait for those that are asked about by themselves
+            async with place.alone:  # wait for rows that are sent alone
                 pass
         number = next(self._ids)
         answer = asyncio.get_running_loop().create_future()
@@ -151,8 +151,8 @@ class Workers:
             if not answer.done():
                 process.send(orjson.dumps({"id": number, **payload}) + b"\n")
                 self._watch(place)
-            found: dict[str, Any] = await answer
-            return found
+            value: dict[str, Any] = await answer
+            return value
         finally:
             place.waiting.pop(number, None)
             if not place.waiting:
@@ -162,7 +162,7 @@ class Workers:
         if place.process is None or place.process.over:
             place.process = Process(
                 lambda value: self._take(place, value),
-                lambda gone: self._ended(place, gone),
+                lambda gone: self._on_end(place, gone),
                 self._options.max_line_bytes,
             )
             place.process.started = asyncio.ensure_future(place.process.start(self._words, self._folder, self._env))
@@ -172,7 +172,7 @@ class Workers:
         return process
 
     def _take(self, place: _Place, value: dict[str, Any]) -> None:
-        """Hand on a line of a worker."""
+        """Pass a line of a worker to its row."""
         number = value.pop("id", None)
         answer = place.waiting.pop(number, None) if type(number) is int else None
         if answer is not None and not answer.done():
@@ -184,7 +184,7 @@ class Workers:
                 self._watch(place)
 
     def _watch(self, place: _Place) -> None:
-        """End the worker when it says nothing for the time that a result may take."""
+        """End the worker if it gives no result within the time limit."""
         if place.timer is None:
             place.timer = asyncio.get_running_loop().call_later(self._seconds, self._overtime, place)
 
@@ -198,8 +198,8 @@ class Workers:
         if place.process is not None:
             place.process.kill()
 
-    def _ended(self, place: _Place, gone: Gone) -> None:
-        """A worker has ended: say so to those that wait for it."""
+    def _on_end(self, place: _Place, gone: Gone) -> None:
+        """Report the end of a worker to its waiting rows."""
         late, place.late = place.late, None
         for number, answer in [*place.waiting.items()]:
             if not answer.done():
