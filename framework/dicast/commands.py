@@ -12,19 +12,15 @@ from ._kernel.timing.interrupts import sigterm_as_ctrl_c
 if TYPE_CHECKING:
     from ._kernel.api.judges import pipeline_text
     from ._kernel.cli.runs import run, run_command
-    from ._kernel.report.card import card_digest, label_fingerprint
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("run", "run_command"), "_kernel.cli.runs"),
-    **dict.fromkeys(("card_digest", "label_fingerprint"), "_kernel.report.card"),
     "pipeline_text": "_kernel.api.judges",
 }
 """Names whose module is imported on first use, because it imports everything that a run needs."""
 
 __all__ = [
     "as_json",
-    "card_digest",
-    "label_fingerprint",
     "ledger_path",
     "overrides",
     "pipeline_text",

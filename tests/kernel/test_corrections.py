@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dicast import Subject
+import pytest
+
+from dicast import PluginError, Subject
 from dicast._kernel.contract import registry
 from dicast.testing import run_pipeline
 
@@ -13,16 +15,27 @@ gate: {on: metrics, min_score: 0.1, corrected: true}
 """
 
 
-def test_without_the_plugin_the_mean_is_null_and_the_reason_names_the_extra(monkeypatch):
+@pytest.fixture
+def without_plugin(monkeypatch):
     known = registry._by_name
-    monkeypatch.setattr(registry, "_by_name", lambda group: {} if group == "dicast.corrections" else known(group))
-    done = run_pipeline(PIPELINE, subjects=[Subject("row", str(at), output="y" * (at % 12)) for at in range(60)])
+    monkeypatch.setattr(registry, "_by_name", lambda group: {} if group == "dicast.gate_clauses" else known(group))
+
+
+def test_without_the_plugin_the_mean_is_null_and_the_reason_names_the_extra(without_plugin):
+    text = PIPELINE.replace(", corrected: true", "")
+    done = run_pipeline(text, subjects=[Subject("row", str(at), output="y" * (at % 12)) for at in range(60)])
     for entry in (done.document["score"], done.document["metrics"]["check/contains"]):
         assert entry["corrected"] is None
         assert entry["reasons"]["corrected"]["reason"] == "not_installed"
         assert "dicast[trust]" in entry["reasons"]["corrected"]["message"]
-    assert (done.document["gate"]["passed"], done.exit_code) == (None, 3)
     assert set(done.document["cost"]) == {"usd", "msat"}
+
+
+def test_without_the_plugin_its_key_of_the_gate_is_refused_with_the_command_that_installs_it(without_plugin):
+    with pytest.raises(
+        PluginError, match=r"the option 'corrected' of the gate needs the plugin trust; .*dicast\[trust\]"
+    ):
+        run_pipeline(PIPELINE, subjects=[Subject("row", "1", output="y")])
 
 
 def test_a_verdict_says_what_an_audit_would_have_made_of_its_score():

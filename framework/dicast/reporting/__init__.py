@@ -6,6 +6,7 @@ summary on a terminal.
 
 from __future__ import annotations
 
+from .._kernel.plan.clauses import Clause, Finding, GateClause, GatedFile, GatedRun
 from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_passes, pair_runs, pass_counts
 from .._kernel.report.older import current_document
 from .._kernel.values.passes import PassRule
@@ -20,6 +21,11 @@ from .run_markdown import run_markdown
 __all__ = [
     "ALL_METRICS",
     "RECORD",
+    "Clause",
+    "Finding",
+    "GateClause",
+    "GatedFile",
+    "GatedRun",
     "JudgedSubject",
     "Outcome",
     "OutcomeReader",

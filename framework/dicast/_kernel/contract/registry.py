@@ -24,6 +24,16 @@ from .kinds import Component, described
 Status = Literal["not_loaded", "ok", "blocked", "duplicate", "broken"]
 
 _KERNEL = "dicast"  # the name of the kernel's own plugin
+_GATE_CLAUSES, _CORRECTED = "dicast.gate_clauses", "corrected"
+
+CLAUSE_EXTRAS: Mapping[str, str] = dict.fromkeys(
+    (
+        *(_CORRECTED, "require_card", "min_labels", "min_class", "min_kappa", "max_flips", "min_consistency"),
+        *("max_moved", "min_canaries", "max_failures"),
+    ),
+    "trust",
+)
+"""Keys of the gate that a plain install may lack, each with the extra that installs it."""
 
 
 @frozen
@@ -146,17 +156,36 @@ def rubrics() -> Mapping[str, Offer]:
     return _by_name("dicast.rubrics")
 
 
-def correction() -> Any:
-    """What makes corrected scores, of the distribution that has the entry point ``trust`` in the group ``dicast.corrections``.
+def gate_clauses() -> Mapping[str, Offer]:
+    """Return the offers of plugins for clauses of the gate, by key. Reads metadata and imports nothing."""
+    return _by_name(_GATE_CLAUSES)
 
-    :raises PluginError: when it is not installed, or does not load.
+
+def load_gate_clause(key: str) -> type[Any]:
+    """Import the class that adds *key* to the clauses of the gate (:class:`~dicast._kernel.plan.clauses.GateClause`).
+
+    :raises PluginError: if it is not installed, is offered twice, or does not load.
     """
-    if (offer := _by_name("dicast.corrections").get("trust")) is None:
-        raise PluginError(f"corrected scores need the plugin trust; {how_to_install('trust')}")
+    offer = gate_clauses().get(key)
+    if offer is None:
+        raise PluginError(f"no installed plugin has the key {key!r} of the gate")
+    if offer.error:
+        raise PluginError(offer.error)
     try:
-        return metadata.EntryPoint(offer.name, offer.target, "dicast.corrections").load()
+        cls: type[Any] = metadata.EntryPoint(offer.name, offer.target, _GATE_CLAUSES).load()
     except Exception as error:  # the border to a plugin's code
         raise PluginError(f"{offer.distribution} {offer.version} does not load: {_say(error)}") from error
+    return cls
+
+
+def audit_estimator() -> Any:
+    """Return the class that estimates means from audits: ``estimator`` of the plugin with the gate's key ``corrected``.
+
+    :raises PluginError: if it is not installed, or does not load.
+    """
+    if _CORRECTED not in gate_clauses():
+        raise PluginError(f"corrected scores need the plugin trust; {how_to_install(CLAUSE_EXTRAS[_CORRECTED])}")
+    return load_gate_clause(_CORRECTED).estimator
 
 
 def _by_name(group: str) -> Mapping[str, Offer]:

@@ -1,198 +1,182 @@
-"""The section ``gate`` of one pipeline: one clause or several, each about a label that exists."""
+"""Section ``gate`` of a pipeline: a clause or several, each about a label that exists."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
-
-from ..plan.clauses import CARD_BARS, Clause, Gate
-from ..plan.sections import METRICS, Slot
+from ..classes import frozen
+from ..plan.clauses import Clause, Gate, GatedFile
+from ..plan.sections import METRICS, Scoring, Slot
 from ..values.names import nearest
-from .experiment import ExperimentParts
+from .clause import read_clause
 from .faults import Part
 from .faults import Path as Address
-from .labels import file_labels, score_label
-from .parts import Placed
+from .labels import file_labels
+from .parts import Placed, SectionBuilder
 from .raw_scale import clause_faults, raw_labels
 
 _BOUNDED = ("min_score", "max_score", "min_pass_rate")
 """The rules whose figures have an interval."""
 
+_RULES = (*_BOUNDED, "min_basis")
+"""The kernel's rules that are about one label."""
 
-_RULES = (*_BOUNDED, "min_basis", "require_card")
-"""The rules that are about one label."""
+
+@frozen
+class GatedLabels:
+    """The components and criteria whose labels a clause may be about.
+
+    :param scored: the names that scores of records may have.
+    :param criteria: the criteria of the task that have a score.
+    :param is_open: whether records may have further labels, which a clause may be about.
+    """
+
+    metrics: Sequence[Slot]
+    judges: Sequence[Slot]
+    scored: Sequence[str]
+    criteria: Sequence[str]
+    is_open: bool
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The labels that the file declares."""
+        return file_labels(self.metrics, self.judges, self.criteria)
+
+    @property
+    def of_slots(self) -> list[str]:
+        """The labels of metrics and judges."""
+        slots = (*self.metrics, *self.judges)
+        return [*([METRICS] if self.metrics else []), *(slot.label for slot in slots)]
+
+    @property
+    def known(self) -> list[str]:
+        """The labels of metrics, judges and criteria."""
+        return [*self.of_slots, *dict.fromkeys([*self.scored, *self.criteria])]
+
+    @property
+    def audited(self) -> tuple[str, ...]:
+        """The labels whose means audits can correct."""
+        truths = [slot.label for slot in self.metrics if slot.tier == "truth"]
+        return (METRICS, *truths) if self.metrics else ()
 
 
 def gate_line(gate: Gate, labels: Sequence[str], label: str) -> float | None:
-    """Return the line that *gate* holds the mean of *label* against, the least where a clause has two; None without a line.
+    """Return the line for the mean of *label* in *gate*, the least line of a clause with two; None without a line.
 
-    *labels* are those of the file: a clause without ``on`` is about the only one.
+    *labels* are the file's: a clause without ``on`` is about the only one.
     """
-    mine = (clause for clause in gate.clauses if (clause.on or _only(labels)) == label)
+    mine = (clause for clause in gate.clauses if (clause.on or only_label(labels)) == label)
     lines = (clause.max_score if clause.min_score is None else clause.min_score for clause in mine)
     return next((line for line in lines if line is not None), None)
 
 
-def _only(labels: Sequence[str]) -> str | None:
+def only_label(labels: Sequence[str]) -> str | None:
+    """Return the only one of *labels*; None if there are several, or none."""
     return labels[0] if len(labels) == 1 else None
 
 
-class GateParts(ExperimentParts):
-    """Builds and checks the section ``gate`` of one pipeline."""
+def clause_place(file: Mapping[str, object], index: int) -> Address:
+    """Return the address of the clause number *index* in *file*."""
+    return ("gate", index) if isinstance(file.get("gate"), list) else ("gate",)
 
-    def _gate(self) -> Gate:
+
+class GateSection:
+    """Builds and checks the section ``gate`` of a pipeline."""
+
+    def __init__(self, sections: SectionBuilder) -> None:
+        self._sections, self._file = sections, sections.file
+
+    def read(self) -> Gate:
+        """Return the gate; clauses with faults are left out."""
         given = self._file.get("gate")
         if given is None:  # not in the file, or removed by --set gate=null
             return Gate()
-        if isinstance(given, list):
-            return self._clauses(given)
-        clause = self._section("gate", Clause, Clause())
-        self._check_rules(("gate",), given, alone=True)
-        return Gate((clause,))
-
-    def _clauses(self, given: Sequence[object]) -> Gate:
-        clauses = list[Clause]()
-        for index, item in enumerate(given):
-            with self._structurer.at("gate", index, faults=self.faults):
-                clauses.append(self._structurer.structure(item, Clause))
-            self._check_rules(("gate", index), item, alone=False)
+        if not isinstance(given, list):
+            return Gate(tuple(self._read_clause(("gate",), given)) or (Clause(),))
         if not given:
-            self._fault(("gate",), "gate is a clause or a list of them, and this list is empty: leave it out")
-        return Gate(tuple(clauses))
+            self._sections.fault(("gate",), "gate is a clause or a list of them, and this list is empty: leave it out")
+        return Gate(tuple(clause for at, item in enumerate(given) for clause in self._read_clause(("gate", at), item)))
 
-    def _check_rules(self, path: Address, given: object, *, alone: bool) -> None:
-        """Find a clause that asks for nothing; one that is *alone* asks for coverage at least, and may say what the score is about."""
-        if not isinstance(given, Mapping):
+    def _read_clause(self, path: Address, item: object) -> list[Clause]:
+        """Return the clause at *path*, in a list; an empty list if it has faults."""
+        clauses, structurer = list[Clause](), self._sections.structurer
+        with structurer.at(*path, faults=self._sections.faults):
+            clauses.append(read_clause(structurer, item))
+        self._check_rules(path, item)
+        return clauses
+
+    def _check_rules(self, path: Address, item: object) -> None:
+        """Report a clause without a rule. The only clause of a file has ``min_coverage`` at least, and may name the score's label."""
+        if not isinstance(item, Mapping):
             return
-        rules = ", ".join((*_RULES, "min_coverage"))
-        if "bound" in given and not any(rule in given for rule in _BOUNDED):
+        if "bound" in item and not any(rule in item for rule in _BOUNDED):
             message = f"bound is about {', '.join(_BOUNDED)}, and this clause has none of them"
-            self._fault((*path, "bound"), message, given["bound"])
-        elif (bar := next((name for name in CARD_BARS if name in given), None)) and "require_card" not in given:
-            message = f"{bar} is a line that a judge card is held against: name the card with require_card: FILE"
-            self._fault((*path, bar), message, given[bar])
-        elif given.get("corrected") and not any(rule in given for rule in _BOUNDED[:2]):
-            message = "corrected is about min_score and max_score, and this clause has neither"
-            self._fault((*path, "corrected"), message, given["corrected"])
-        elif given.get("corrected") and given.get("bound") == "anytime":
-            self._fault(
-                (*path, "bound"),
-                "what audits have corrected has no interval at any time: bound: interval",
-                given["bound"],
-            )
-        elif given.get("bound") == "anytime" and not any(rule in given for rule in _BOUNDED[:2]):
+            self._sections.fault((*path, "bound"), message, item["bound"])
+        elif item.get("bound") == "anytime" and not any(rule in item for rule in _BOUNDED[:2]):
             message = "bound: anytime is about min_score and max_score: no early stop watches a pass rate"
-            self._fault((*path, "bound"), message, given["bound"])
-        elif {*given} <= {"on"} and not alone:
-            self._fault(path, f"this clause of the gate has no rule: add one of {rules}")
+            self._sections.fault((*path, "bound"), message, item["bound"])
+        elif {*item} <= {"on"} and len(path) > 1:
+            rules = ", ".join((*_RULES, "min_coverage"))
+            self._sections.fault(path, f"this clause of the gate has no rule: add one of {rules}")
 
-    def _check_stops(
-        self, stops: Sequence[Placed], gate: Gate, source: Slot | None, labels: Sequence[str], raw: Sequence[str]
-    ) -> None:
-        """Find an early stop that needs a random order, a line or scores in [0, 1] that the file lacks, and a clause that needs such a stop."""
-        if self.faults:
+    def check(self, gate: Gate, scoring: Scoring, labels: GatedLabels, others: Sequence[Placed]) -> None:
+        """Report clauses, and label options of *others*, about labels that do not exist, and rules without figures."""
+        if self._sections.faults:
             return  # labels of components that could not be built are not known
-        counting = [(path, slot) for path, slot in stops if getattr(slot.component, "needs_shuffle", False)]
-        for at, slot in counting if source is not None and source.shuffle is None else ():
-            message = f"{slot.name} holds for rows in random order: add shuffle: SEED (a whole number) to the source's options"
-            self._fault(at, message)
-        for at, slot in counting:
-            on = slot.component.on
-            if on in raw:
-                message = f"{slot.name} is about scores in [0, 1], and {on} gives any number: give its metric a range"
-                self._fault(at, message)
-            needs_line = on is not None and getattr(slot.component, "needs_line", False)
-            if needs_line and gate_line(gate, labels, on) is None:
-                message = f"{slot.name} has no line to decide about: add at: LINE, or a gate on {slot.component.on} with min_score or max_score"
-                self._fault(at, message)
-        watched = [slot.component.on for _, slot in counting]
-        for index, clause in enumerate(gate.clauses):
-            on = clause.on or _only(labels)
-            if clause.bound == "anytime" and on is not None and on not in watched:
-                message = f"bound: anytime needs an early stop that makes its interval: early_stop: [{{trust/anytime: {{on: {on}, at: …}}}}]"
-                self._fault((*self._place(index), "bound"), message, clause.bound)
-
-    def _with_label(self, stops: Sequence[Placed], gate: Gate, labels: Sequence[str]) -> list[Placed]:
-        """Return *stops*; one that watches the run's score has its label as ``on``. Find one where the score has no label."""
-        label, found = score_label(gate, labels), list[Placed]()
-        for at, slot in stops:
-            component = slot.component
-            if not getattr(component, "needs_score", False):
-                found.append((at, slot))
-                continue
-            has_on = getattr(component, "needs_shuffle", False)  # such a stop has an option ``on``
-            if label is None and (len(labels) > 1 or has_on):
-                there = f"the file has several labels ({', '.join(labels)})" if labels else "the file declares no label"
-                self._fault(at, f"{slot.name} watches the run's score, and {there}: say which with gate: {{on: LABEL}}")
-            named = attrs.evolve(component, on=label) if has_on else component
-            found.append((at, attrs.evolve(slot, component=named)))
-        return found
-
-    def _check_gate(
-        self, gate: Gate, metrics: Sequence[Slot], judges: Sequence[Slot], others: Sequence[Placed], *, open_ended: bool
-    ) -> None:
-        """Hold the labels of the clauses, and those that *others* name, against those that there are; with *open_ended* records may have further ones, which a clause may be about."""
-        if self.faults:
-            return  # labels of components that could not be built are not known
-        labels = [*([METRICS] if metrics else []), *(slot.label for slot in (*metrics, *judges))]
-        known, raw = [*labels, *dict.fromkeys([*self._scored, *self._criteria])], raw_labels(metrics)
-        own = file_labels(metrics, judges, self._criteria)
+        own, known = labels.own, labels.known
         for path, slot in others:
             for option, named in getattr(slot.component, "label_options", {}).items():
-                for label in (each for each in named if each not in known):
-                    self._fault_of_label((*path, Part(slot.name), option), f"{option} of {slot.name}", label, known)
+                for label in (label for label in named if label not in known):
+                    self._report_label((*path, Part(slot.name), option), f"{option} of {slot.name}", label, known)
         for index, clause in enumerate(gate.clauses):
-            path = self._place(index)
+            path = clause_place(self._file, index)
             if clause.on is None:
                 self._check_on(path, clause, own)
-            elif clause.on not in known and not open_ended:
-                self._fault_of_label((*path, "on"), "gate.on", clause.on, known)
-            on = clause.on or _only(own)
-            if on in labels and on not in raw:
+            elif clause.on not in known and not labels.is_open:
+                self._report_label((*path, "on"), "gate.on", clause.on, known)
+            on = clause.on or only_label(own)
+            if on in labels.of_slots and on not in raw_labels(labels.metrics):
                 self._check_shares(path, clause)
-            if clause.corrected:
-                self._check_corrected(path, clause, metrics, on)
+            self._check_parts(path, clause, GatedFile(on, scoring.audit is not None, labels.audited))
+        for index, option, message in clause_faults(gate, labels.metrics, only_label(own)):
+            self._sections.fault((*clause_place(self._file, index), option), message)
 
-        for index, option, message in clause_faults(gate, metrics, _only(own)):
-            self._fault((*self._place(index), option), message)
+    def _check_parts(self, path: Address, clause: Clause, file: GatedFile) -> None:
+        """Report the faults that plugins find in their keys of *clause*."""
+        for part in clause.parts:
+            for key, message in part.faults(clause, file):
+                self._sections.fault((*path, key), message, self._value(path, key))
 
-    def _place(self, index: int) -> Address:
-        return ("gate", index) if isinstance(self._file.get("gate"), list) else ("gate",)
+    def _value(self, path: Address, key: str) -> object:
+        """Return the value of *key* in the clause at *path*, as the file has it."""
+        item: object = self._file["gate"]
+        if isinstance(item, list):
+            item = item[int(path[1])]
+        return item.get(key) if isinstance(item, Mapping) else None
 
-    def _fault_of_label(self, path: Address, what: str, label: str, known: Sequence[str]) -> None:
-        message = f"{what} is the label of a metric, a judge or a criterion, or {METRICS!r}"
+    def _report_label(self, path: Address, place: str, label: str, known: Sequence[str]) -> None:
+        message = f"{place} is the label of a metric, a judge or a criterion, or {METRICS!r}"
         message = f"{message}: {label!r} is none (there is: {', '.join(known) or 'none'})"
-        self._fault(path, message, label, nearest(label, known))
-
-    def _check_corrected(self, path: Address, clause: Clause, metrics: Sequence[Slot], on: str | None) -> None:
-        """Find a clause on a corrected mean that no audit corrects."""
-        audited = [METRICS, *(slot.label for slot in metrics if slot.tier == "truth")] if metrics else []
-        scoring = self._file.get("scoring")
-        if not isinstance(scoring, Mapping) or scoring.get("audit") is None:
-            message = "corrected needs audits: add scoring: {audit: {rate: 0.05}}"
-        elif on is not None and on not in audited:
-            message = f"audits correct the mean of {', '.join(audited) or 'metrics'}, not of {on!r}"
-        else:
-            return
-        self._fault((*path, "corrected"), message, clause.corrected)
+        self._sections.fault(path, message, label, nearest(label, known))
 
     def _check_on(self, path: Address, clause: Clause, labels: Sequence[str]) -> None:
-        """Find a *clause* that is about one label and names none, where the file does not have exactly one."""
-        rule = next((rule for rule in _RULES if getattr(clause, rule) is not None), None)
-        if rule is None or len(labels) == 1:
+        """Report a *clause* about one label without ``on``, in a file without exactly one label."""
+        rules = [rule for rule in _RULES if getattr(clause, rule) is not None]
+        rules += [key for part in clause.parts if (key := part.label_key) is not None]
+        if not rules or len(labels) == 1:
             return
+        rule = rules[0]
         message = (
             f"{rule} is about one label, and the file has several: set on to {' or '.join(labels)}"
             if labels
             else f"there is no score to hold {rule} against, without metrics and judges: set gate.on to a criterion"
         )
-        self._fault((*path, rule), message, getattr(clause, rule))
+        self._sections.fault((*path, rule), message, self._value(path, rule))
 
     def _check_shares(self, path: Address, clause: Clause) -> None:
-        """Find a mean that no label of a metric or a judge can have; only criteria have scales of their own."""
+        """Report a line that no mean of a metric or a judge can have; only criteria have scales of their own."""
         for rule in _BOUNDED[:2]:
             value = getattr(clause, rule)
             if value is not None and not 0 <= value <= 1:
                 message = f"invalid value for {rule}, expected a number from 0 to 1, got {value:g}"
-                self._fault((*path, rule), message, value)
+                self._sections.fault((*path, rule), message, value)

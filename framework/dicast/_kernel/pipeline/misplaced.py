@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..plan.clauses import Clause
 from ..plan.sections import Budget, Scoring, Slot, SlotOptions, SourceOptions
 from . import types as hints
+from .clause import clause_keys
 
-_SECTIONS: Mapping[str, type] = {"scoring": Scoring, "budget": Budget, "gate": Clause}
+_SECTIONS: Mapping[str, type] = {"scoring": Scoring, "budget": Budget}
 _BESIDE: Mapping[str, type] = {"a metric or a judge": SlotOptions, "the source": SourceOptions}
 _LONGEST = 40
 
@@ -21,6 +21,8 @@ def belongs(key: str, value: object, executor: Slot | None) -> str | None:
     for section, cls in _SECTIONS.items():
         if key in _options(cls):
             return f"write it as {section}: {{{given}}}"
+    if key in clause_keys():
+        return f"write it as gate: {{{given}}}"
     for owner, cls in _BESIDE.items():
         if key in _options(cls):
             return f"it stands among the options of {owner}, as in NAME: {{{given}}}"

@@ -1,4 +1,4 @@
-"""What the sections of a pipeline are built with: data made into types, components made into slots, faults noted at their places."""
+"""Builder of the sections of a pipeline: typed values, slots of components, and faults with their places."""
 
 from __future__ import annotations
 
@@ -24,94 +24,104 @@ Placed = tuple[Address, Slot]
 
 
 class SectionBuilder:
-    """Builds the parts of one pipeline; what is wrong is added to *faults*, and the rest is still built."""
+    """Builder of sections and slots of a pipeline. Faults are added to *faults*, and the rest is still built."""
 
     def __init__(self, document: Document, registry: Registry, ready: Mapping[str, object]) -> None:
         self.faults: list[Fault] = []
-        self._document, self._file = document, document.data
+        self.document, self.file = document, document.data
         texts = {Rubric: lambda text, path: load_rubric(text, self._base(path))}
-        define = self._file.get("define")
-        self._builder = Builder(registry, define if isinstance(define, Mapping) else {}, self._base, texts, ready)
-        self._structurer = self._builder.data
-        self._contents = Contents(document.base)
+        define = self.file.get("define")
+        self.builder = Builder(registry, define if isinstance(define, Mapping) else {}, self._base, texts, ready)
+        self.structurer = self.builder.data
+        self.contents = Contents(document.base)
 
     def _base(self, path: Address) -> Path:
-        return self._document.place(path).base
+        return self.document.place(path).base
 
-    def _fault(
+    def fault(
         self, path: Address, message: str, value: object = None, hint: str | None = None, key: str | None = None
     ) -> None:
+        """Add a fault of the value at *path*, or of its *key*."""
         self.faults.append(Fault(path, message, value, hint, key))
 
-    def _section(self, name: str, annotation: Any, default: Any) -> Any:
-        if name in self._file:
-            with self._structurer.at(name, faults=self.faults):
-                return self._structurer.structure(self._file[name], annotation)
+    def section(self, name: str, annotation: Any, default: Any) -> Any:
+        """Return the section *name* as a value of the type *annotation*; *default* if it is missing or has faults."""
+        if name in self.file:
+            with self.structurer.at(name, faults=self.faults):
+                return self.structurer.structure(self.file[name], annotation)
         return default
 
-    def _single(
+    def single(
         self, section: str, kind: str, default: str | None = None, beside: type[Any] | None = None
     ) -> Slot | None:
-        given = self._file.get(section, default)
-        if section in self._file or default is not None:
-            with self._structurer.at(section, faults=self.faults):
-                return self._slot((section,), self._builder.component(given, (kind,), beside))
+        """Return the slot of the only component of *section*; None if it is missing or has faults.
+
+        :param default: the component of a file without the section.
+        :param beside: an attrs class whose fields may be among the options.
+        """
+        given = self.file.get(section, default)
+        if section in self.file or default is not None:
+            with self.structurer.at(section, faults=self.faults):
+                return self.slot((section,), self.builder.component(given, (kind,), beside))
         return None
 
-    def _list(
+    def components(
         self, path: Address, items: object, kinds: tuple[str, ...], beside: type[Any]
     ) -> list[tuple[Address, Built]]:
+        """Return the components in the list *items* at *path*, without components that have faults."""
         if not isinstance(items, list):
-            what = f"invalid value for {dotted(path)}, expected a list of components (NAME or {{NAME: {{options}}}})"
-            self._fault(path, what)
+            message = f"invalid value for {dotted(path)}, expected a list of components (NAME or {{NAME: {{options}}}})"
+            self.fault(path, message)
             return []
         made = []
         for index, item in enumerate(items):
-            with self._structurer.at(*path, index, faults=self.faults):
-                made.append(((*path, index), self._builder.component(item, kinds, beside)))
+            with self.structurer.at(*path, index, faults=self.faults):
+                made.append(((*path, index), self.builder.component(item, kinds, beside)))
         return made
 
-    def _labelled(self, section: str, kind: str) -> list[Placed]:
-        """The components of *kind* that *section* lists, each with a label of its own."""
-        listed = self._list((section,), self._file.get(section, []), (kind,), Label)
-        placed = [(path, self._slot(path, built)) for path, built in listed]
-        self._check_labels(placed)
+    def labeled(self, section: str, kind: str) -> list[Placed]:
+        """Return the slots of the components of *kind* in *section*, and report labels that two of them have."""
+        listed = self.components((section,), self.file.get(section, []), (kind,), Label)
+        placed = [(path, self.slot(path, built)) for path, built in listed]
+        self.check_labels(placed)
         return placed
 
-    def _slot(self, path: Address, built: Built, **slot: Any) -> Slot:
+    def slot(self, path: Address, built: Built, **slot: Any) -> Slot:
+        """Return the slot of *built*, with the slots of the judges inside it."""
         made = self._alone(path, built, **slot)
         return made if self.faults else attrs.evolve(made, inside=self._inside(path, made))
 
     def _alone(self, path: Address, built: Built, **slot: Any) -> Slot:
         if (message := unpaid_model(built)) is not None:
-            self._fault(path, message)
-        names, written = self._builder.names, self._builder.written
+            self.fault(path, message)
+        names, written = self.builder.names, self.builder.written
         (options,) = describe(built.live, names, written).values()  # by the component's name
         (counting,) = describe(built.live, names, written, counting=True).values()
         reads = list[dict[str, str]]()
-        with self._structurer.at(faults=self.faults):
-            reads = self._contents.of(built, path)
+        with self.structurer.at(faults=self.faults):
+            reads = self.contents.of(built, path)
         if built.beside is not None:
             slot = attrs.asdict(built.beside, recurse=False, filter=attrs.filters.exclude("label")) | slot
         return make_slot(built, dotted(path), options, counting, reads, **slot)
 
     def _inside(self, path: Address, around: Slot) -> dict[str, Slot]:
-        """The slots of the judges in *around*, each as it would be if it stood there alone."""
+        """Return the slots of the judges in *around*, each as if it were the only judge."""
         found: dict[str, Slot] = {}
         for at, judge in judges_inside(around.component):
-            if (offered := self._builder.components.get(type(judge))) is not None:
+            if (offered := self.builder.components.get(type(judge))) is not None:
                 alone = self._alone(path, Built(offered, judge), tier="truth", on=tuple(getattr(judge, "accepts", ())))
                 found[at] = attrs.evolve(alone, label=f"{around.label}{at}", path=f"{around.path}{at}")
         return found
 
-    def _check_labels(self, placed: Sequence[Placed]) -> None:
+    def check_labels(self, placed: Sequence[Placed]) -> None:
+        """Report a label that two of *placed* have."""
         first: dict[str, Placed] = {}
         for path, slot in placed:
             other_path, other = first.setdefault(slot.label, (path, slot))
             if other is not slot:
-                at = self._document.place((*other_path, other.name, "as"))
+                at = self.document.place((*other_path, other.name, "as"))
                 where = ":".join(str(part) for part in (at.file, at.line, at.column) if part is not None)
                 message = (
                     f"the label {slot.label!r} is taken, at {where} ({other.path}); give one of them another with 'as'"
                 )
-                self._fault((*path, Part(slot.name), "as"), message, slot.label)
+                self.fault((*path, Part(slot.name), "as"), message, slot.label)

@@ -21,6 +21,7 @@ from ..values.bounds import Within
 from ..values.errors import PluginError
 from ..values.score import DECIMAL, MONEY, MOST, NOT_NEGATIVE, UNITS
 from . import types as hints
+from .clause import clause_classes
 from .describe import describe
 
 Schema = dict[str, Any]
@@ -89,11 +90,22 @@ def json_schema(registry: Registry) -> tuple[Schema, Mapping[str, str]]:
         definitions[kind] = _choice(mine, "")
         if kind in _BESIDE:
             definitions[f"{kind}:slot"] = _choice(mine, ":slot")
-    return _pipeline(definitions), broken
+    clause, errors = _clause()
+    return _pipeline(definitions, clause), broken | errors
 
 
-def _sections() -> Schema:
-    """The JSON Schema of each section."""
+def _clause() -> tuple[Schema, dict[str, str]]:
+    """Return the JSON Schema of a clause of the gate with the keys of plugins, and the errors of plugins by key."""
+    classes, errors = clause_classes()
+    schema = options_schema(Clause)
+    properties = dict(schema["properties"])
+    for cls in classes:
+        properties |= options_schema(cls)["properties"]
+    return schema | {"properties": properties}, errors
+
+
+def _sections(clause: Schema) -> Schema:
+    """Return the JSON Schema of each section."""
     metrics = {"type": "array", "items": {"anyOf": [_ref("metric:slot"), _ref("preset:slot")]}}
     return {
         "name": {"type": "string"},
@@ -110,7 +122,7 @@ def _sections() -> Schema:
         "baseline": _object({"run": {"type": "string"}, "compare": _list("comparison:slot")}) | {"required": ["run"]},
         "experiments": {"type": "object", "additionalProperties": _EXPERIMENT},
         "budget": options_schema(Budget),
-        "gate": _one_or_more(options_schema(Clause)),
+        "gate": _one_or_more(clause),
         "sinks": _list("sink:slot"),
         "ledger": _ref("ledger"),
         "executor": _ref("executor"),
@@ -120,10 +132,16 @@ def _sections() -> Schema:
     }
 
 
-def _pipeline(definitions: Schema) -> Schema:
+def _pipeline(definitions: Schema, clause: Schema) -> Schema:
     one_of = ("metrics", "judges", "task", "extractors")
     needs = {"anyOf": [{"required": [section]} for section in one_of], "required": ["source"]}
-    return {"$schema": _DIALECT, "title": "dicast pipeline", **_object(_sections()), **needs, "$defs": definitions}
+    return {
+        "$schema": _DIALECT,
+        "title": "dicast pipeline",
+        **_object(_sections(clause)),
+        **needs,
+        "$defs": definitions,
+    }
 
 
 def _component(component: Component) -> Schema:

@@ -1,34 +1,116 @@
-"""The section ``gate``: what a run must reach."""
+"""Section ``gate``: clauses of the kernel and of plugins, and the findings about them."""
 
 from __future__ import annotations
 
-from math import inf
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
 
-from ..classes import Attribute, field, frozen
+from ..classes import Attribute, evolve, field, frozen
 from ..values import Basis
-from ..values.bounds import Within
 from ..values.errors import ConfigError
+from ..values.passes import METRICS
 from .audit import SHARE
+from .comparison import Ends, compare
 
-_NOT_NEGATIVE = Within(0, inf, "0 or more")
+Answer = bool | None
+"""True for passed, False for failed, None for undecided."""
 
 Bound = Literal["point", "interval", "anytime"]
 
 MIN_COVERAGE = 0.95
-"""The coverage below which a run is undecided where the file does not set another."""
+"""Coverage below which a run is undecided, unless the file sets another line."""
 
-CARD_BARS = (
-    *("min_labels", "min_class", "min_kappa", "max_flips", "min_consistency", "max_moved", "min_canaries"),
-    "max_failures",
-)
-"""What a judge card is held against, where a clause of the gate requires one."""
+
+@frozen
+class Finding:
+    """Result of one rule of a clause; *reason* explains a rule that did not pass."""
+
+    on: str | None
+    rule: str
+    line: float | str
+    value: float | str | None
+    passed: Answer
+    reason: str
+    low: float | None = None
+    high: float | None = None
+
+
+@frozen
+class GatedFile:
+    """Facts of a pipeline file that a clause of a plugin is checked against.
+
+    :param on: the label of the clause: its own, else the only label of the file; None if there is neither.
+    :param has_audit: whether the file has ``scoring.audit``.
+    :param audited: the labels whose means audits can correct.
+    """
+
+    on: str | None
+    has_audit: bool
+    audited: tuple[str, ...]
+
+
+@frozen
+class GatedRun:
+    """Figures of a run that a clause of a plugin is decided by.
+
+    :param on: the label of the clause.
+    :param bound: the clause's ``bound``.
+    :param document: the run's document so far, with ``labels`` and ``metrics``.
+    :param fingerprints: the fingerprints of the pipeline, as ``run.started`` has them.
+    :param models: the names of the models that answered, by the label that asked.
+    """
+
+    on: str
+    bound: Bound
+    document: Mapping[str, Any]
+    fingerprints: Mapping[str, str]
+    models: Mapping[str, Collection[str]]
+
+    @property
+    def figures(self) -> Mapping[str, Any]:
+        """The figures of the clause's label: a metric, or all metrics together."""
+        figures: Mapping[str, Any] = (
+            self.document["labels"][METRICS] if self.on == METRICS else self.document["metrics"][self.on]
+        )
+        return figures
+
+    def with_mean(self, finding: Finding, name: str, mean: float, interval: Ends) -> Finding:
+        """Return *finding* about ``min_score`` or ``max_score``, decided by another *mean* with a 95 % *interval*.
+
+        :param name: the name of the mean in the reason.
+        """
+        is_point = self.bound == "point"
+        rule = (finding.rule, float(finding.line), finding.rule == "min_score")
+        passed, reason = compare(name, (mean, mean), interval, rule, is_point=is_point)
+        low, high = interval
+        return evolve(finding, value=mean, passed=passed, reason=reason, low=low, high=high)
+
+
+@runtime_checkable
+class GateClause(Protocol):
+    """Keys of a clause that a plugin adds: an attrs class with a field for each key.
+
+    Each key is the name of an entry point in the group ``dicast.gate_clauses``, whose value is ``module:Class``. The class is loaded
+    only for a file that has one of its keys.
+    """
+
+    @property
+    def label_key(self) -> str | None:
+        """The key that makes the clause a rule about one label; None if no key of the plugin does."""
+        ...
+
+    def faults(self, clause: Clause, file: GatedFile) -> Iterable[tuple[str, str]]:
+        """Yield a key and a message for each fault of *clause* in *file*."""
+        ...
+
+    def decide(self, findings: Sequence[Finding], run: GatedRun) -> Sequence[Finding]:
+        """Return *findings*, the results of the kernel's rules, with the results of the plugin's rules."""
+        ...
 
 
 @frozen
 class Clause:
-    """What one label of the run must reach.
+    """A rule for one label of the run.
 
     :param on: the label of a metric, a judge or a criterion; by default the only label of the file. A file with several labels needs
         it, unless the clause has ``min_coverage`` alone. Of several labels the first clause's is that of the run's score.
@@ -37,20 +119,9 @@ class Clause:
     :param min_pass_rate: the least share of subjects that pass, of all that the label was to judge.
     :param min_coverage: the least share of subjects that were scored, by the clause's label, without one by every label that accepts
         them; below it the gate is undecided.
-    :param min_basis: the weakest basis that any of the scores may rest on: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
-    :param bound: what is compared: ``point`` the figure itself, ``interval`` its whole 95 % interval, ``anytime`` what the early stop
-        ``trust/anytime`` on this label says; astride, or without a decision, the gate is undecided.
-    :param corrected: whether the mean is the one that audits have corrected, of ``metrics`` or of a truth metric; it needs ``scoring.audit``.
-    :param require_card: a file that ``dicast doctor`` wrote about the judge; where it is missing, of another judge, or says that the judge cannot gate, the gate is
-        undecided. The lines below stand in place of the card's own.
-    :param min_labels: the least number of labels, 100 by the card's own line.
-    :param min_class: the least number of labels that pass, and that fail; 10.
-    :param min_kappa: the least lower bound of kappa; .40.
-    :param max_flips: the greatest upper bound of the share of pairs whose winner changes with the order; .30.
-    :param min_consistency: the least lower bound of the share of verdicts that come out the same again; .80.
-    :param max_moved: how many canaries may move a verdict; 0.
-    :param min_canaries: the least number of canaries tried; 60.
-    :param max_failures: the greatest upper bound of the share of failures; .05.
+    :param min_basis: the weakest basis that any of the scores may have: ``human``, ``truth``, ``model``, ``heuristic`` or ``proxy``.
+    :param bound: the compared figure: ``point`` the figure itself, ``interval`` its whole 95 % interval, ``anytime`` the decision of the
+        early stop ``trust/anytime`` on this label. If the line is inside the interval, or there is no decision, the gate is undecided.
     """
 
     on: str | None = None
@@ -60,16 +131,7 @@ class Clause:
     min_coverage: float = field(default=MIN_COVERAGE, validator=SHARE)
     min_basis: Basis | None = None
     bound: Bound = "point"
-    corrected: bool = False
-    require_card: Path | None = None
-    min_labels: int | None = field(default=None, validator=_NOT_NEGATIVE)
-    min_class: int | None = field(default=None, validator=_NOT_NEGATIVE)
-    min_kappa: float | None = field(default=None, validator=Within(-1, 1, "a number from -1 to 1"))
-    max_flips: float | None = field(default=None, validator=SHARE)
-    min_consistency: float | None = field(default=None, validator=SHARE)
-    max_moved: int | None = field(default=None, validator=_NOT_NEGATIVE)
-    min_canaries: int | None = field(default=None, validator=_NOT_NEGATIVE)
-    max_failures: float | None = field(default=None, validator=SHARE)
+    parts: tuple[GateClause, ...] = field(default=(), metadata={"keys": ()})
 
     @max_score.validator
     def _above(self, attribute: Attribute[Any], value: float | None) -> None:
@@ -79,6 +141,6 @@ class Clause:
 
 @frozen
 class Gate:
-    """The *clauses* that a run must reach, all of them; a file without the section ``gate`` has none."""
+    """*clauses* of the gate, all of which a run must pass; empty for a file without the section ``gate``."""
 
     clauses: tuple[Clause, ...] = ()

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from ..contract.protocols import Ledger
-from ..contract.registry import correction
+from ..contract.registry import audit_estimator
 from ..events import RUN_COMPLETED, RUN_STARTED
 from ..plan.audit import AutoRate
 from ..plan.sections import METRICS, Pipeline
@@ -37,7 +37,7 @@ def with_audit_rate(pipeline: Pipeline, ledger: Ledger, earlier: EarlierRun | No
             raise ConfigError(Problem("how many subjects there are is not known: write a rate", path=AT))
         known = _pilot(pipeline, ledger)
         try:
-            rate, rates = correction().rates(known, subjects, width, groups=audit.strata is not None)
+            rate, rates = audit_estimator().rates(known, subjects, width, groups=audit.strata is not None)
         except ValueError as error:
             raise ConfigError(Problem(str(error), path=AT, value=width)) from error
     strata = None if audit.strata is None else attrs.evolve(audit.strata, rates=rates)

@@ -1,7 +1,7 @@
 """Corrections of scores by the audits of a run: estimates for the subjects that the proxies held back from truth metrics.
 
-The kernel collects the data of each subject. A plugin computes the statistics: the distribution with the entry point ``trust``
-in the group ``dicast.corrections`` (docs/adr/0069). It is loaded only if a run audits.
+The kernel collects the data of each subject. A plugin computes the statistics: the ``estimator`` of the class with the key
+``corrected`` in the group ``dicast.gate_clauses`` (docs/adr/0104). It is loaded only if a run audits.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from ..contract.registry import correction
+from ..contract.registry import audit_estimator
 from ..plan.sections import METRICS
 from ..values import Event
 from ..values.errors import PluginError
@@ -28,7 +28,7 @@ class Corrections:
         try:
             audit = started["audit"]
             rates = {} if audit.get("strata") is None else {"rates": audit["strata"]["rates"]}
-            self._live = correction()([METRICS, *self._truths], audit["rate"], **rates)
+            self._live = audit_estimator()([METRICS, *self._truths], audit["rate"], **rates)
         except PluginError as error:
             self._reason = {"reason": NOT_INSTALLED, "message": str(error)}
 

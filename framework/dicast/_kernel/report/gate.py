@@ -8,37 +8,18 @@ from typing import Any
 
 import attrs
 
-from ..classes import frozen
-from ..plan.clauses import Clause, Gate
-from ..plan.sections import METRICS
+from ..plan.clauses import Answer, Clause, Finding, Gate, GatedRun
+from ..plan.comparison import Ends, compare, distinct
 from ..values import Basis, reaches
 from ..values.passes import TOLERANCE
-from .card import why_not
 from .fold import Report
 from .labels import Ending
 from .statistics import confidence_interval, pass_rate, pass_rate_bounds, possible_means
 from .tally import Watched
 
 Document = dict[str, Any]
-Answer = bool | None
-"""True for passed, False for failed, None for undecided."""
-
 EARLY_STOP = "early_stop"
 NONE: Mapping[str, Any] = MappingProxyType({})
-
-
-@frozen
-class Finding:
-    """Result of one rule of a clause; *reason* is why it did not pass."""
-
-    on: str | None
-    rule: str
-    line: float | str
-    value: float | str | None
-    passed: Answer
-    reason: str
-    low: float | None = None
-    high: float | None = None
 
 
 def answered(
@@ -66,10 +47,10 @@ def _gate_answer(
     only = report.labels[0] if len(report.labels) == 1 else None
     for clause in gate.clauses:
         on = clause.on or only
-        rules = [
-            _corrected(clause, _at_any_time(clause, rule, ending.intervals.get(str(on))), done)
-            for rule in _rules(clause, on, report, coverage)
-        ]
+        interval = ending.intervals.get(str(on))
+        rules = [_at_any_time(clause, rule, interval) for rule in _rules(clause, on, report, coverage)]
+        if on in report.watched:
+            rules = _with_parts(clause, rules, GatedRun(on, clause.bound, done, _fingerprints(report), report.models))
         has_scores = _has_scores(report, on)
         is_empty = is_empty and not has_scores
         decided = rules[0].passed is not None and has_scores  # the first rule is coverage
@@ -133,10 +114,6 @@ def _rules(clause: Clause, on: str | None, report: Report, coverage: float | Non
         yield _pass_rate(clause, str(on), watched, clause.min_pass_rate)
     if clause.min_basis is not None:
         yield _basis(str(on), report.basis(str(on)), clause.min_basis)
-    if clause.require_card is not None:
-        why = why_not(clause, str(on), report.started.get("fingerprints", {}), report.models)
-        value, passed = ("can gate", True) if why is None else (None, None)
-        yield Finding(on, "require_card", str(clause.require_card), value, passed, why or "")
 
 
 def _coverage(clause: Clause, on: str | None, coverage: float | None) -> Finding:
@@ -146,7 +123,7 @@ def _coverage(clause: Clause, on: str | None, coverage: float | None) -> Finding
     if coverage is None:
         reason = f"{prefix}nothing was scored"
     else:
-        value_text, line_text = _distinct_texts(line, coverage)
+        value_text, line_text = distinct(line, coverage)
         reason = f"{prefix}coverage {value_text} is below min_coverage {line_text}"
     return Finding(on, "min_coverage", line, coverage, passed, reason)
 
@@ -197,21 +174,16 @@ def _at_any_time(clause: Clause, finding: Finding, interval: Mapping[str, Any] |
     return attrs.evolve(finding, passed=passed, reason=reason_text, low=low, high=high)
 
 
-def _corrected(clause: Clause, finding: Finding, done: Mapping[str, Any]) -> Finding:
-    """Return *finding*, decided by the mean corrected by audits, if the clause asks for it."""
-    if not clause.corrected or finding.rule not in ("min_score", "max_score"):
-        return finding
-    line, above = float(finding.line), finding.rule == "min_score"
-    entry = done["labels"][METRICS] if finding.on == METRICS else done["metrics"][finding.on]
-    corrected = entry.get("corrected")
-    if corrected is None:
-        cause = entry.get("reasons", NONE).get("corrected", NONE).get("message", "no reason is recorded")
-        reason = f"the corrected mean of {finding.on} is unknown ({cause}): {finding.rule} is {line:g}"
-        return attrs.evolve(finding, value=None, passed=None, reason=reason, low=None, high=None)
-    mean, low, high = corrected["mean"], corrected["ci_low"], corrected["ci_high"]
-    name = f"the corrected mean of {finding.on}"
-    passed, cause = _held_against(clause, name, (mean, mean), (low, high), (finding.rule, line, above))
-    return attrs.evolve(finding, value=mean, passed=passed, reason=cause, low=low, high=high)
+def _fingerprints(report: Report) -> Mapping[str, str]:
+    fingerprints: Mapping[str, str] = report.started.get("fingerprints", {})
+    return fingerprints
+
+
+def _with_parts(clause: Clause, findings: list[Finding], run: GatedRun) -> list[Finding]:
+    """Return *findings* as the plugins' parts of *clause* decide them."""
+    for part in clause.parts:
+        findings = [*part.decide(findings, run)]
+    return findings
 
 
 def _pass_rate(clause: Clause, on: str, watched: Watched, line: float) -> Finding:
@@ -235,30 +207,8 @@ def _basis(on: str, basis: Basis | None, least: Basis) -> Finding:
     return Finding(on, "min_basis", least, basis, reaches(basis, least), reason)
 
 
-Ends = tuple[float | None, float | None]
-
-
 def _held_against(
-    clause: Clause, subject: str, point: Ends, interval: Ends, rule: tuple[str, float, bool]
+    clause: Clause, name: str, point: Ends, interval: Ends, rule: tuple[str, float, bool]
 ) -> tuple[Answer, str]:
-    """Compare both ends with the rule's line; return the answer and the reason."""
-    name, line, above = rule
-    low, high = point if clause.bound == "point" else interval
-    subject = subject if clause.bound == "point" else f"the 95 % interval of {subject}"
-    if low is None or high is None:
-        return None, f"{subject} is unknown, because it needs two or more sessions: {name} is {line:g}"
-    *ends, line_text = _distinct_texts(line, low, high)
-    range_text = " to ".join(dict.fromkeys(ends))
-    passes = low >= line - TOLERANCE if above else high <= line + TOLERANCE
-    fails = high < line - TOLERANCE if above else low > line + TOLERANCE
-    if passes or fails:
-        return passes, f"{subject} is {range_text}, {'below' if above else 'above'} {name} {line_text}"
-    return None, f"{subject} is {range_text}, with {name} {line_text} in between"
-
-
-def _distinct_texts(line: float, *values: float) -> list[str]:
-    """Format *values* in 4 digits and *line* in up to 6, or with as many digits as needed to distinguish them from *line*."""
-    digits = 4
-    while digits < 17 and any(f"{value:.{digits}g}" == f"{line:.{digits}g}" for value in values if value != line):
-        digits += 1
-    return [*(f"{value:.{digits}g}" for value in values), f"{line:.{max(digits, 6)}g}"]
+    """Compare both ends with the rule's line, as the clause's ``bound`` says; return the answer and the reason."""
+    return compare(name, point, interval, rule, is_point=clause.bound == "point")

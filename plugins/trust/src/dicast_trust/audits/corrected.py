@@ -34,7 +34,7 @@ METRICS = "metrics"
 class Corrected:
     """Corrections of the mean of each of *labels*, from a run's subjects as they are judged, in memory that does not grow with them.
 
-    It has the entry point ``trust`` in the group ``dicast.corrections``.
+    It is the ``estimator`` of the gate's key ``corrected``.
 
     :param rate: the share of held back subjects that are audited.
     :param rates: the shares of some groups, if held back subjects are in groups.

@@ -13,7 +13,8 @@ from dicast import DicastError, Due, Ledger, PipelineJudges, Query, Run, Subject
 from ..labels.gold import LabeledOutputs
 from .canaries import can_plant, canaries, with_canaries
 from .card import Answers, Labeled, labeled
-from .recorded import METRICS, Recorded, Said
+from .identity import METRICS
+from .recorded import Recorded, Said
 
 MOST_REPEATED = 50
 """On so many labeled subjects a judge is asked again."""

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dicast import ConfigError, DataError, Ledger, PipelineJudges, Problem, nearest, pipeline_judges
-from dicast.commands import as_json, card_digest, ledger_path, print_json
+from dicast.commands import as_json, ledger_path, print_json
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.printable import one_line
 from dicast.toolkit.terminal import print_lines
@@ -19,7 +19,8 @@ from ..terminal.options import any_output, check_out
 from ..verdicts.rules import Agree
 from .asking_again import Asking
 from .card import add_warnings, judge_card
-from .recorded import METRICS, Recorded, read_labels
+from .identity import METRICS, card_digest
+from .recorded import Recorded, read_labels
 from .text import card_lines, verdict_words
 
 VERSION = 1

@@ -10,12 +10,10 @@ from typing import Any, NamedTuple
 import attrs
 
 from dicast import Event, Ledger, Query
-from dicast.commands import label_fingerprint
 from dicast.reading import output_digest
 from dicast.toolkit.json_values import MISSING, lookup
 
-METRICS = "metrics"
-"""The label of all metrics together."""
+from .identity import METRICS, label_fingerprint
 
 _TYPES = (
     *("run.started", "subject.read", "record.completed", "eval.completed", "eval.failed"),

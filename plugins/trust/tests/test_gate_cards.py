@@ -7,8 +7,10 @@ import json
 import pytest
 
 from dicast import ConfigError, Judgment, Subject
-from dicast.commands import card_digest, label_fingerprint
+from dicast.reporting import GatedRun
 from dicast.testing import FakeJudge, run_pipeline
+from dicast_trust.cards.gate import RequireCard
+from dicast_trust.cards.identity import card_digest, label_fingerprint
 
 SUBJECTS = [Subject("row", str(n), "q", "a") for n in range(4)]
 
@@ -115,9 +117,6 @@ def test_a_misspelt_line_is_refused_with_the_right_one():
 
 
 def test_another_model_that_answers_is_another_judge(tmp_path):
-    from dicast._kernel.plan.clauses import Clause
-    from dicast._kernel.report.card import why_not
-
     print_of = {"judges[helpful]": "f"}
     document = {
         "judges": [
@@ -125,11 +124,15 @@ def test_another_model_that_answers_is_another_judge(tmp_path):
         ]
     }
     (tmp_path / "card.json").write_text(json.dumps(document | {"digest": card_digest(document)}))
-    clause = Clause(require_card=tmp_path / "card.json")
-    assert why_not(clause, "helpful", print_of, {"helpful": {"gpt-a"}, "other": {"x"}}) is None
-    assert "is for gpt-a, but gpt-b answered helpful" in str(
-        why_not(clause, "helpful", print_of, {"helpful": {"gpt-a", "gpt-b"}})
-    )
+    path = tmp_path / "card.json"
+
+    def refusal(answered):
+        return RequireCard(path).refusal(
+            path, GatedRun("helpful", "point", {}, print_of, {"helpful": answered, "other": {"x"}})
+        )
+
+    assert refusal({"gpt-a"}) is None
+    assert "is for gpt-a, but gpt-b answered helpful" in str(refusal({"gpt-a", "gpt-b"}))
 
 
 def test_fingerprints_of_all_metrics_together_are_of_their_scoring_too():

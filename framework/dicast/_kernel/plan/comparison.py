@@ -1,0 +1,43 @@
+"""Comparison of a figure, or of its interval, with the line of a rule."""
+
+from __future__ import annotations
+
+from ..values.passes import TOLERANCE
+
+Ends = tuple[float | None, float | None]
+"""The low and the high end of an interval; None if they are not known."""
+
+
+def compare(
+    name: str, point: Ends, interval: Ends, rule: tuple[str, float, bool], *, is_point: bool
+) -> tuple[bool | None, str]:
+    """Return whether a figure is on the right side of a line, and the reason if it is not.
+
+    The answer is None if the line is between the ends, or if an end is not known.
+
+    :param name: the name of the figure in the reason.
+    :param point: the figure, as the ends of its possible values.
+    :param interval: its 95 % interval.
+    :param rule: the name of the rule, its line, and whether the figure has to be above the line.
+    :param is_point: compare *point*, else *interval*.
+    """
+    key, line, above = rule
+    low, high = point if is_point else interval
+    name = name if is_point else f"the 95 % interval of {name}"
+    if low is None or high is None:
+        return None, f"{name} is unknown, because it needs two or more sessions: {key} is {line:g}"
+    *ends, drawn = distinct(line, low, high)
+    shown = " to ".join(dict.fromkeys(ends))
+    right = low >= line - TOLERANCE if above else high <= line + TOLERANCE
+    wrong = high < line - TOLERANCE if above else low > line + TOLERANCE
+    if right or wrong:
+        return right, f"{name} is {shown}, {'below' if above else 'above'} {key} {drawn}"
+    return None, f"{name} is {shown}, with {key} {drawn} in between"
+
+
+def distinct(line: float, *values: float) -> list[str]:
+    """Return *values* with 4 digits and *line* with up to 6, or all with the digits that distinguish them from *line*."""
+    digits = 4
+    while digits < 17 and any(f"{value:.{digits}g}" == f"{line:.{digits}g}" for value in values if value != line):
+        digits += 1
+    return [*(f"{value:.{digits}g}" for value in values), f"{line:.{max(digits, 6)}g}"]
