@@ -646,7 +646,7 @@ def test_two_experiments_that_write_one_file_are_told_a_path_of_each(shop, model
     assert (done.code, model.count) == (2, 0)
     said = done.json["error"]["message"]
     assert f"both write to {shop.folder / path}" in said
-    assert f"let the path say which: {told}" in said
+    assert f"add the experiment to the path: {told}" in said
     assert dicast_accepts(shop, told)
 
 

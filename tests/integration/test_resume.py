@@ -53,7 +53,7 @@ def test_nothing_to_resume_is_2(shop):
     shop.rows(1)
     done = shop.run(TEXT, "--resume")
     assert done.code == 2
-    assert "in this ledger to resume; leave --resume out" in done.json["error"]["message"]
+    assert "to resume; remove --resume" in done.json["error"]["message"]
     run_id = shop.run(TEXT).json["run_id"]
     for which in ([], [run_id]):
         done = shop.run(TEXT, "--resume", *which)
@@ -150,7 +150,7 @@ def test_a_suite_is_not_resumed_by_the_id_of_another_run(shop, unfinished):
     run_id = unfinished()
     refused = shop.run(SUITE, "--resume", run_id)
     assert refused.code == 2
-    assert f"run {run_id} is of no suite of this file: name a run of a, b" in refused.json["error"]["message"]
+    assert f"run {run_id} belongs to no suite of this file; name a run of a, b" in refused.json["error"]["message"]
 
 
 def test_a_run_is_resumed_by_its_id(shop, unfinished):
@@ -198,9 +198,9 @@ def test_a_metric_that_was_added_or_removed_is_not_called_changed(shop, unfinish
     said = {problem["path"]: problem["message"] for problem in done.json["error"]["errors"]}
     begun = f"run {run_id} cannot be resumed: "
     assert said == {
-        "metrics[fake/act]": begun + "metrics[fake/act] was removed since; begin a new run",
-        "metrics[renamed]": begun + "metrics[renamed] was added since; begin a new run",
-        "scoring": begun + "scoring has changed since; begin a new run",
+        "metrics[fake/act]": begun + "metrics[fake/act] was removed since; start a new run",
+        "metrics[renamed]": begun + "metrics[renamed] was added since; start a new run",
+        "scoring": begun + "scoring has changed since; start a new run",
     }
 
 

@@ -197,7 +197,7 @@ def test_only_a_source_whose_subjects_are_read_may_record():
             run.record([])
             yield self
 
-    with pytest.raises(Exception, match="not before"):
+    with pytest.raises(Exception, match="only while the subjects of a live source are read"):
         run_pipeline(PIPELINE, source=Hasty(yields), components={"judge": FakeJudge()})
 
 

@@ -622,7 +622,7 @@ def test_a_rubric_whose_text_changed_under_its_version_is_refused(tmp_path, monk
     run("1", "be kind")
     run("1", "be kind")
     run("2", "be kinder")
-    with pytest.raises(ConfigError, match=r"the text of rubric kind 1 is not what it was .* a new version"):
+    with pytest.raises(ConfigError, match=r"the text of rubric kind 1 differs from its text in run .* a new version"):
         run("1", "be kinder")
 
 

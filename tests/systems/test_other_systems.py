@@ -159,7 +159,7 @@ def test_components_that_need_more_are_refused_by_name(system):
             metric.format("{sandbox/docker: {image: i}}")
         )
         processes = "metrics: [diff/match]\nexecutor: dicast/processes"
-        assert "dicast/processes needs a POSIX system, and this is win32; use dicast/async" in system.refuse(processes)
+        assert "dicast/processes needs a POSIX system, not win32; use dicast/async" in system.refuse(processes)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ LAST = "last"
 """The name of the newest run."""
 
 TOOL = "tool"
-"""The kind of runs that a command such as ``dicast label`` or ``dicast doctor`` starts for a purpose of its own."""
+"""The kind of runs that a command such as ``dicast label`` or ``dicast doctor`` starts for its own purpose."""
 
 RUN_KINDS = ("pipeline", "suite", "watch", "evaluate", TOOL)
 """The kinds of runs that ``run.started`` records."""
@@ -74,14 +74,14 @@ def known_run(ledger: Ledger, run_id: str) -> str:
 
     :raises ConfigError: if the ledger has no such run, or several.
     """
-    if (known := find_run(ledger, run_id) or by_part(run_id, run_ids(ledger))) is None:
+    if (match := find_run(ledger, run_id) or by_part(run_id, run_ids(ledger))) is None:
         if run_id == LAST and any(run_ids(ledger)):
             raise ConfigError(
-                "every run of this ledger is a tool's (dicast label, dicast doctor): 'last' names none of them. "
+                "every run of this ledger is a tool's (dicast label, dicast doctor): 'last' finds no run. "
                 "Name a run by its id; dicast runs lists them"
             )
-        raise ConfigError(f"the ledger has no run {run_id!r}; dicast runs lists those it has")
-    return known
+        raise ConfigError(f"the ledger has no run {run_id!r}; dicast runs lists the runs")
+    return match
 
 
 def named_run(ledger: Ledger, name: str) -> str:
@@ -129,13 +129,13 @@ def by_part(part: str, ids: Iterable[str]) -> str | None:
     :return: None if no id does, or *part* is shorter than :data:`LEAST`.
     :raises ConfigError: if several do.
     """
-    wanted = part.upper()
-    matches = sorted({id_ for id_ in ids if id_.upper().startswith(wanted) or id_.upper().endswith(wanted)})
+    upper = part.upper()
+    matches = sorted({id_ for id_ in ids if id_.upper().startswith(upper) or id_.upper().endswith(upper)})
     if len(part) < LEAST or not matches:
         return None
     if len(matches) > 1:
-        named = ", ".join(matches[:LEAST]) + (" …" if len(matches) > LEAST else "")
+        examples = ", ".join(matches[:LEAST]) + (" …" if len(matches) > LEAST else "")
         raise ConfigError(
-            Problem(f"{part!r} may be any of {len(matches)} runs: {named}; give more characters", value=part)
+            Problem(f"{part!r} may be any of {len(matches)} runs: {examples}; give more characters", value=part)
         )
     return matches[0]

@@ -1,4 +1,4 @@
-"""The search for the run that a command takes up."""
+"""Search for the run to resume."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..values.errors import ConfigError
 from .named_runs import TOOL, by_part, run_ids, run_kind
 from .resume import EarlierRun
 
-SHOWN = 3
+MAX_NAMED = 3
 """The number of runs that an error names."""
 
 _PLAIN = re.compile(r"(?!(?:true|false|null|yes|no|on|off)$)[A-Za-z_][\w./ -]*", re.IGNORECASE)
@@ -27,17 +27,17 @@ _PLAIN = re.compile(r"(?!(?:true|false|null|yes|no|on|off)$)[A-Za-z_][\w./ -]*",
 
 @frozen
 class RunCommand:
-    """The words of a ``dicast run`` command: the file, the values of ``--set``, and other options."""
+    """Words of a ``dicast run`` command: the file, the values of ``--set``, and other options."""
 
     file: str
     settings: Sequence[str] = ()
     flags: Sequence[str] = ()
 
     def resuming(self, run_id: str | None = None, *flags: str, name: str | None = None) -> str:
-        """Return the command, quoted for a shell, that takes up the run *run_id*, or the newest open run, under *name*."""
-        settings = [one for one in self.settings if name is None or not one.startswith("name=")]
+        """Return the command, quoted for a shell, that resumes the run *run_id*, or the newest open run, under *name*."""
+        settings = [setting for setting in self.settings if name is None or not setting.startswith("name=")]
         settings += [] if name is None else [f"name={name if _PLAIN.fullmatch(name) else json.dumps(name)}"]
-        words = [word for one in settings for word in ("--set", one)]
+        words = [word for setting in settings for word in ("--set", setting)]
         ids = [] if run_id is None else [run_id]
         return shlex.join(["dicast", "run", self.file, *words, "--resume", *ids, *self.flags, *flags])
 
@@ -45,7 +45,7 @@ class RunCommand:
         """Return the command without the secrets of *pipelines*, for a message."""
         settings = self.settings
         for mask in map(SecretMask.of, pipelines):
-            settings = [mask.text(one) for one in settings]
+            settings = [mask.text(setting) for setting in settings]
         return evolve(self, settings=settings)
 
 
@@ -53,8 +53,8 @@ class RunCommand:
 class Origin:
     """The pipeline whose runs are searched.
 
-    *identity* is the member ``file`` of ``run.started``; *name* is the name that the pipeline has now; *command* runs it, and *flags* are
-    the options that the user gave to it next to ``--resume``.
+    *identity* is the member ``file`` of ``run.started``; *name* is the pipeline's current name; *command* runs the pipeline, and *flags*
+    are the options that the user gave with ``--resume``.
     """
 
     identity: str
@@ -63,13 +63,13 @@ class Origin:
     flags: Sequence[str] = ()
 
     def is_file_of(self, event: Event, *, live: bool = False) -> bool:
-        """Return whether a ``run.started`` is of the same file, under any name."""
+        """Return True if the ``run.started`` *event* is of the same file, under any name."""
         started = event.payload
         counts = not started.get("preview") and run_kind(started) != TOOL
         return bool(started["file"] == self.identity and started.get("live", False) == live and counts)
 
     def is_of(self, event: Event, *, live: bool = False) -> bool:
-        """Return whether a ``run.started`` is of the same file, under the same name."""
+        """Return True if the ``run.started`` *event* is of the same file, under the same name."""
         return self.is_file_of(event, live=live) and event.payload["name"] == self.name
 
 
@@ -77,7 +77,7 @@ def find(ledger: Ledger, origin: Origin, run_id: str | None, *, finished_too: bo
     """Return the run *run_id*, or the newest open run of *origin*.
 
     :param run_id: an id, or its first or last characters; None for the newest run of the same file and name.
-    :param finished_too: runs that have ended count too.
+    :param finished_too: include runs that have ended.
     :raises ConfigError: if there is none. It names the runs of the same file that have other names.
     """
     if run_id:
@@ -86,51 +86,53 @@ def find(ledger: Ledger, origin: Origin, run_id: str | None, *, finished_too: bo
     run = next(_runs(ledger, is_meant, finished_too=finished_too), None)
     if run is not None:
         return run
-    if not run_id and (others := [*_runs(ledger, origin.is_file_of, finished_too=finished_too)]):
-        raise ConfigError(_only_others(origin, others, "run" if finished_too else "open run"))
+    if not run_id and (same_file := [*_runs(ledger, origin.is_file_of, finished_too=finished_too)]):
+        raise ConfigError(_only_others(origin, same_file, "run" if finished_too else "open run"))
     if not finished_too:
-        ended = find(ledger, origin, run_id, finished_too=True).run_id
-        raise ConfigError(f"run {ended} has ended; add --retry-failed for its failures, or begin anew without --resume")
-    named = f"run {run_id}" if run_id else f"run of {origin.identity}"
-    raise ConfigError(f"there is no {named} in this ledger to resume; leave --resume out to begin a new run")
+        ended_id = find(ledger, origin, run_id, finished_too=True).run_id
+        raise ConfigError(
+            f"run {ended_id} has ended; add --retry-failed to judge its failures again, or remove --resume to start a new run"
+        )
+    description = f"run {run_id}" if run_id else f"run of {origin.identity}"
+    raise ConfigError(f"the ledger has no {description} to resume; remove --resume to start a new run")
 
 
 def find_live(ledger: Ledger, origin: Origin) -> EarlierRun | None:
     """Return the newest open run of *origin* that watched a live source; None without one.
 
-    :raises ConfigError: if the same file has such runs under other names alone.
+    :raises ConfigError: if the same file has such runs only under other names.
     """
-    others = []
+    same_file = []
     for run in _runs(ledger, lambda event: origin.is_file_of(event, live=True), finished_too=False):
         if run.payload["name"] == origin.name:
             return run
-        others.append(run)
-    if others:
-        listed = named_runs((run.run_id, str(run.payload["name"])) for run in others)
+        same_file.append(run)
+    if same_file:
+        listed = named_runs((run.run_id, str(run.payload["name"])) for run in same_file)
         raise ConfigError(
-            f"{origin.command.file} has no open run named {origin.name!r}, but of other names: {listed}. "
-            "Use that name again to take the run up, or --new to start a new run"
+            f"{origin.command.file} has no open run named {origin.name!r}, but runs of other names: {listed}. "
+            "Use that name to resume the run, or --new to start a new run"
         )
     return None
 
 
-def _only_others(origin: Origin, others: Sequence[EarlierRun], what: str) -> str:
+def _only_others(origin: Origin, runs: Sequence[EarlierRun], noun: str) -> str:
     commands = [
         f"{run.payload['name']!r}: {origin.command.resuming(run.run_id, *origin.flags, name=str(run.payload['name']))}"
-        for run in others[:SHOWN]
+        for run in runs[:MAX_NAMED]
     ]
-    more = f"; {len(others) - SHOWN:,} more: dicast runs lists them" if len(others) > SHOWN else ""
-    return f"{origin.command.file} has no {what} named {origin.name!r}. Resume a run of another name: {'; '.join(commands)}{more}"
+    suffix = f"; {len(runs) - MAX_NAMED:,} more: dicast runs lists them" if len(runs) > MAX_NAMED else ""
+    return f"{origin.command.file} has no {noun} named {origin.name!r}. Resume a run of another name: {'; '.join(commands)}{suffix}"
 
 
 def named_runs(runs: Iterator[tuple[str, str]]) -> str:
     """Return the ids of *runs* with their names, as a list for an error."""
-    shown = [f"{run_id} ({name})" for run_id, name in islice(runs, SHOWN + 1)]
-    return ", ".join(shown[:SHOWN]) + (" …" if len(shown) > SHOWN else "")
+    names = [f"{run_id} ({name})" for run_id, name in islice(runs, MAX_NAMED + 1)]
+    return ", ".join(names[:MAX_NAMED]) + (" …" if len(names) > MAX_NAMED else "")
 
 
 def _runs(ledger: Ledger, is_meant: Callable[[Event], bool], *, finished_too: bool) -> Iterator[EarlierRun]:
-    """Yield the runs that are meant, the newest first; runs that have ended only with *finished_too*."""
+    """Yield the matching runs, newest first; runs that have ended only with *finished_too*."""
     finished = set()
     for entry in ledger.read(Query(types=(events.RUN_STARTED, events.RUN_COMPLETED), newest_first=True)):
         event = entry.event

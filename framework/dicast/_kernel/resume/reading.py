@@ -32,15 +32,15 @@ from ..values.output import output_digest
 from ..values.stop_reasons import output_ending
 
 _RECORD = "record"
-"""What stands in the place of a label in a record's failure, as in a run's document."""
+"""Label of a record's failure, as in a run's document."""
 
 _FIELDS = frozenset(field.name for field in attrs.fields(Verdict))
 
 
 def verdict(event: Event) -> Verdict:
-    """The verdict that an ``eval.completed`` event holds.
+    """Return the verdict of an ``eval.completed`` event.
 
-    :raises LedgerError: when it holds none, because the ledger was changed.
+    :raises LedgerError: when the payload is no verdict, because the ledger was changed.
     """
     payload = {key: value for key, value in event.payload.items() if key in _FIELDS}
     try:
@@ -51,7 +51,7 @@ def verdict(event: Event) -> Verdict:
 
 @frozen
 class Selection:
-    """Which verdicts, or failures, to list; *latest* keeps the newest of each subject and judge."""
+    """Filter of verdicts or failures to list; *latest* keeps the newest of each subject and judge."""
 
     run_id: str | None = None
     subject: str | None = None
@@ -62,36 +62,36 @@ class Selection:
     limit: int | None = None
 
     def events(self, ledger: Ledger, *types: str) -> Iterator[Event]:
-        """The events of *types* that are meant, oldest first; a record's failure only where no verdict failed with it.
+        """Yield the selected events of *types*, oldest first; a record's failure only if no verdict failed with it.
 
-        :raises ConfigError: when there are none, and *ledger*, where anything was judged, has no such judge or kind at all.
+        :raises ConfigError: when there are none, and *ledger* has verdicts but no such judge or kind.
         """
         query = Query(self.run_id, types, self.kind, self.subject, until=self.as_of)
-        found: Iterable[Event] = _told_once(entry.event for entry in ledger.read(query))
+        events: Iterable[Event] = _without_duplicates(entry.event for entry in ledger.read(query))
         if self.judge is not None:
-            found = (event for event in found if event.payload.get("judge", _RECORD) == self.judge)
+            events = (event for event in events if event.payload.get("judge", _RECORD) == self.judge)
         if self.latest:
-            found = _latest(found)
+            events = _latest(events)
         empty = True
-        for event in islice(found, self.limit):
+        for event in islice(events, self.limit):
             empty = False
             yield event
-        if empty and (self.judge, self.kind) != (None, None):  # it reads all of the ledger
+        if empty and (self.judge, self.kind) != (None, None):  # this check reads the whole ledger
             self._check(ledger)
 
     def _check(self, ledger: Ledger) -> None:
         entries = ledger.read(Query(types=(EVAL_STARTED,)))
-        begun = {(str(entry.event.payload["judge"]), str(entry.event.subject_kind)) for entry in entries}
-        known = {"judge": {judge for judge, _ in begun}, "kind": {*KINDS, *(kind for _, kind in begun)}}
-        for what, names in known.items():
-            name = getattr(self, what)
-            if begun and name not in (None, _RECORD, *names):
-                message = f"no {what} {name!r} in this ledger; there are {', '.join(sorted(names))}"
+        pairs = {(str(entry.event.payload["judge"]), str(entry.event.subject_kind)) for entry in entries}
+        choices = {"judge": {judge for judge, _ in pairs}, "kind": {*KINDS, *(kind for _, kind in pairs)}}
+        for option, names in choices.items():
+            name = getattr(self, option)
+            if pairs and name not in (None, _RECORD, *names):
+                message = f"no {option} {name!r} in this ledger; choose from {', '.join(sorted(names))}"
                 raise ConfigError(Problem(message, value=name, hint=nearest(name, names)))
 
 
-def _told_once(events: Iterable[Event]) -> Iterator[Event]:
-    """*events* without a record's failure where the next ones are those of its verdicts, which say the same."""
+def _without_duplicates(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield *events* without a record's failure if the next events are the same failure of its verdicts."""
     for event, after in pairwise(chain(events, [None])):
         if event is not None and not (
             event.type == RECORD_FAILED
@@ -103,21 +103,21 @@ def _told_once(events: Iterable[Event]) -> Iterator[Event]:
 
 
 def failure(event: Event) -> dict[str, Any]:
-    """The failure of a verdict or a record, as ``dicast show`` has it."""
-    told = {
+    """Return the failure of a verdict or a record, as ``dicast show`` prints it."""
+    identity = {
         "run_id": event.run_id,
         "subject_kind": event.subject_kind,
         "subject_id": event.subject_id,
         "judge": _RECORD,
     }
-    found = {**told, "error_message": event.payload.get("error"), **event.payload}
+    document_ = {**identity, "error_message": event.payload.get("error"), **event.payload}
     if event.type == RECORD_FAILED and "adapted" in event.payload:
-        found["adapted"] = {"task": event.payload["adapted"]}
-    return found
+        document_["adapted"] = {"task": event.payload["adapted"]}
+    return document_
 
 
 def _latest(events: Iterable[Event]) -> Iterable[Event]:
-    """The newest of each subject and judge, in the order in which these came."""
+    """Return the newest event of each subject and judge, in the order of these events."""
     newest: dict[tuple[Any, ...], Event] = {}
     for event in events:
         key = (event.subject_kind, event.subject_id, event.payload.get("judge", _RECORD))
@@ -127,7 +127,7 @@ def _latest(events: Iterable[Event]) -> Iterable[Event]:
 
 
 def document(ledger: Ledger, run_id: str) -> Mapping[str, Any] | None:
-    """Return the document of a run that was completed or stopped, in today's shape; None for a run without an end."""
+    """Return the document of a run that was completed or stopped, in the current form; None for a run without an end."""
     query = Query(run_id=run_id, types=(RUN_COMPLETED, RUN_STOPPED), newest_first=True, limit=1)
     payload = next((entry.event.payload for entry in ledger.read(query)), None)
     if payload is None:
@@ -136,26 +136,28 @@ def document(ledger: Ledger, run_id: str) -> Mapping[str, Any] | None:
 
 
 def subject(ledger: Ledger, subject_id: str, run_id: str) -> Mapping[str, Any] | None:
-    """A subject as the run *run_id* read it: its kind, id, session and what was judged, and its record where it has one."""
+    """Return a subject as the run *run_id* read it: its kind, id, session, content, and its record if it has one."""
     query = Query(run_id, (SUBJECT_READ,), subject_id=subject_id, newest_first=True, limit=1)
     event = next((entry.event for entry in ledger.read(query)), None)
     if event is None:
         return None
     names = {"kind": event.subject_kind, "id": event.subject_id, "session_id": event.session_id}
     content = event.payload.get("content")
-    made = (entry.event for entry in ledger.read(attrs.evolve(query, types=(RECORD_COMPLETED,), limit=None)))
-    record = next(({"record": each.payload} for each in made if each.subject_kind == event.subject_kind), {})
-    told = content if isinstance(content, Mapping) else {}
-    names["output_digest"] = _output_digest(ledger, run_id, told, record.get("record"))
+    records = (entry.event for entry in ledger.read(attrs.evolve(query, types=(RECORD_COMPLETED,), limit=None)))
+    record = next(
+        ({"record": completed.payload} for completed in records if completed.subject_kind == event.subject_kind), {}
+    )
+    members = content if isinstance(content, Mapping) else {}
+    names["output_digest"] = _output_digest(ledger, run_id, members, record.get("record"))
     if (ending := output_ending(record.get("record", {}), event.payload)) is not None:
         names["finish_reason"] = ending
-    return {**names, "digest": event.payload["digest"], **told, **record}
+    return {**names, "digest": event.payload["digest"], **members, **record}
 
 
 def _output_digest(
     ledger: Ledger, run_id: str, content: Mapping[str, Any], record: Mapping[str, Any] | None
 ) -> str | None:
-    """Return the digest by which a label names the judged output; None where the ledger keeps digests of contents."""
+    """Return the digest by which a label names the judged output; None if the ledger keeps digests of contents."""
     started = next((entry.event.payload for entry in ledger.read(Query(run_id, (RUN_STARTED,), limit=1))), {})
     if started.get("task") is None:
         return output_digest(content.get("output")) if content else None
@@ -164,10 +166,13 @@ def _output_digest(
 
 
 def runs_of(ledger: Ledger, subject_id: str) -> list[Event]:
-    """The ``run.started`` of each run that has judged the subject, the one that began last first; of one that none has, of those that read it."""
+    """Return the ``run.started`` of each run that judged the subject, the most recently started first.
+
+    If no run judged the subject, return the runs that read it.
+    """
     for types in ((*RECORD_ENDS, *VERDICT_ENDS), (SUBJECT_READ,)):
         runs = {entry.event.run_id for entry in ledger.read(Query(types=types, subject_id=subject_id))}
         if runs:
-            begun = (entry for run in runs for entry in ledger.read(Query(run, (RUN_STARTED,), limit=1)))
-            return [entry.event for entry in sorted(begun, key=lambda entry: entry.seq, reverse=True)]
+            starts = (entry for run in runs for entry in ledger.read(Query(run, (RUN_STARTED,), limit=1)))
+            return [entry.event for entry in sorted(starts, key=lambda entry: entry.seq, reverse=True)]
     return []

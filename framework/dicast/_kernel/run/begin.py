@@ -1,4 +1,4 @@
-"""Beginning a subject: its first events, the eval_ids under which it is judged, and what its judges are given."""
+"""Start of a subject: its first events, the eval_ids of its verdicts, and the child verdicts for its judges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..classes import define, evolve, field
 from ..contract.protocols import Ledger
 from ..events import EVAL_STARTED, SUBJECT_READ
 from ..plan.sections import RECORD
-from ..resume.resume import Earlier, moved, subject_events
+from ..resume.resume import EarlierEvent, moved, subject_events
 from ..source.source import SeenEvents
 from ..stream.content import content, trace_events
 from ..stream.stream import Stream
@@ -23,17 +23,17 @@ from .plan import Plan
 
 @define(eq=False)
 class Job:
-    """One subject under way, with the units that judge it under their eval_ids.
+    """One subject in progress, with the units that judge it and their eval_ids.
 
-    *kept* is what an earlier process left of it, to be emitted together with this one's *events*; *children* are the verdicts
-    on what it is made of, *family* is what it is itself a part of, and *parent* the eval_id of that one's verdict; *record*
-    says that its record is to be emitted.
+    *earlier* has the events of an earlier process, which are emitted together with the new *events*. *children* are the verdicts on the
+    subject's parts. *family* is the family that the subject belongs to, and *parent* the eval_id of the verdict on its parent. *record*
+    is True if the subject's record is to be emitted.
     """
 
     due: Due
     units: Sequence[tuple[Unit, str]]
     events: list[Event] = field(factory=list)
-    kept: Sequence[Earlier] = ()
+    earlier: Sequence[EarlierEvent] = ()
     children: Sequence[Verdict] = ()
     family: Family | None = None
     parent: str | None = None
@@ -42,7 +42,10 @@ class Job:
 
 
 class Starter:
-    """Begins the subjects of one run. *spool* is what an earlier process of it left; *live* ones may come again."""
+    """Starter of the subjects of one run.
+
+    *spool* has the units of an earlier process of the run. With *live* a subject may be judged more than once.
+    """
 
     def __init__(
         self,
@@ -64,37 +67,37 @@ class Starter:
         self._units: dict[str, tuple[Unit, ...]] = {}
 
     async def start(self, due: Due) -> Job:
-        """Emit that the subject was read and which verdicts are begun, but for what an earlier process has recorded."""
+        """Emit that the subject was read and that its evaluations start, except for the events that an earlier process recorded."""
         subject = due.subject
         units = self._units.get(subject.kind) if due.failure is None else self._plan.units_losing(subject.kind)
         if units is None:
             units = self._units[subject.kind] = self._plan.units_for(subject.kind)
-        own = self._families.take(subject) if self._families.begun else None
+        family = self._families.take(subject) if self._families.pending else None
         if self._live:
-            job = self._start_live(due, units, own)
+            job = self._start_live(due, units, family)
         elif self._spool is not None:
-            job = await self._start_again(due, units, self._spool, own)
+            job = await self._start_again(due, units, self._spool, family)
         else:
-            job = Job(due, [(unit, self._eval_id(own)) for unit in units], record=self._records)
+            job = Job(due, [(unit, self._eval_id(family)) for unit in units], record=self._records)
             self._join(job)
-            self._emit(job, read=True, begun=())
+            self._emit(job, read=True, started=())
         if due.from_run is not None:
-            if own is not None:  # some of them were judged by this run
+            if family is not None:  # this run judged some of them
                 self._stream.commit()
             job.children = self._recorded.children(subject)
-        elif own is not None:
-            job.children = own.children
+        elif family is not None:
+            job.children = family.children
         return job
 
     def _eval_id(self, family: Family | None) -> str:
-        """The id that the children's verdicts have named already, once; else a new one."""
+        """Return the eval_id that the children's verdicts refer to, if it is unused; else a new id."""
         if family is None or not family.eval_id:
             return self._stream.clock.id()
         eval_id, family.eval_id = family.eval_id, ""
         return eval_id
 
     def _join(self, job: Job) -> None:
-        """Find what the subject is a part of; of one that the ledger has already, the ledger knows it."""
+        """Find the subject's family and its parent's verdict; a subject of an earlier run is looked up in the ledger."""
         due, subject = job.due, job.due.subject
         if due.from_run is None:
             job.family = None if subject.parent_id is None else self._families.of_child(subject)
@@ -106,51 +109,55 @@ class Starter:
             job.parent = job.family.eval_id
 
     def _named(self, subject: Subject) -> str | None:
-        self._stream.commit()  # the verdict that would have borne the name may just have been emitted
+        self._stream.commit()  # the verdict with this id may have been emitted just now
         return self._recorded.named(subject)
 
-    def _start_live(self, due: Due, units: Iterable[Unit], own: Family | None) -> Job:
-        """Begin a subject that may have been judged before; what a killed process had begun is gone on with."""
+    def _start_live(self, due: Due, units: Iterable[Unit], family: Family | None) -> Job:
+        """Start a subject that may have been judged before. Evaluations that a killed process left open are continued."""
         states = {} if self._spool is None else self._spool.states(due.subject.kind, due.subject.id)
-        begun = {label: state.eval_id for label, state in states.items() if state.state == "open"}
-        job = Job(due, [(unit, begun.get(unit.label) or self._eval_id(own)) for unit in units], record=self._records)
+        open_ids = {label: state.eval_id for label, state in states.items() if state.state == "open"}
+        job = Job(
+            due, [(unit, open_ids.get(unit.label) or self._eval_id(family)) for unit in units], record=self._records
+        )
         self._join(job)
-        self._emit(job, read=not begun, begun=begun)
+        self._emit(job, read=not open_ids, started=open_ids)
         return job
 
-    async def _start_again(self, due: Due, units: Iterable[Unit], spool: EarlierUnits, own: Family | None) -> Job:
+    async def _start_again(self, due: Due, units: Iterable[Unit], spool: EarlierUnits, family: Family | None) -> Job:
         subject = due.subject
         states: Mapping[str, UnitState] = spool.states(subject.kind, subject.id)
-        begun = {label: state.eval_id for label, state in states.items() if state.state == "open"}
+        open_ids = {label: state.eval_id for label, state in states.items() if state.state == "open"}
         undone = ("open", "failed") if self._retry else ("open",)
         done = {label for label, state in states.items() if state.state not in undone}
-        wanted = [(unit, begun.get(unit.label) or self._eval_id(own)) for unit in units if unit.label not in done]
-        job = Job(due, wanted, record=self._records and RECORD not in done)
+        planned = [
+            (unit, open_ids.get(unit.label) or self._eval_id(family)) for unit in units if unit.label not in done
+        ]
+        job = Job(due, planned, record=self._records and RECORD not in done)
         self._rejoin(job, spool, done)
         if moved(states, retry=self._retry):
-            read, *job.kept = subject_events(self._ledger, spool, subject, done)
+            read, *job.earlier = subject_events(self._ledger, spool, subject, done)
             await self._stream.flush()
             await self._stream.replay([read.event])
         read_before = spool.read_at(subject.kind, subject.id) is not None
         if read_before:
-            self._seen.new(due.subject)  # recorded by the earlier process
-        self._emit(job, read=not read_before, begun=begun)
+            self._seen.new(due.subject)  # the earlier process recorded these events
+        self._emit(job, read=not read_before, started=open_ids)
         return job
 
     def _rejoin(self, job: Job, spool: EarlierUnits, done: Container[str]) -> None:
-        """Take what an earlier process found of the subject into its family, under the parent's eval_id it named."""
+        """Add the subject's verdicts of an earlier process to its family, under the parent's eval_id that they refer to."""
         subject = job.due.subject
         if not self._families.tracks(subject):
             return
         earlier = subject_events(self._ledger, spool, subject, done)
-        found = children_of([event.event for event in earlier if event.stands])
-        named = next((verdict.parent_eval_id for verdict in found if verdict.parent_eval_id), None)
-        job.family = self._families.of_child(subject, lambda: named)
+        verdicts = children_of([event.event for event in earlier if event.is_current])
+        parent_id = next((verdict.parent_eval_id for verdict in verdicts if verdict.parent_eval_id), None)
+        job.family = self._families.of_child(subject, lambda: parent_id)
         if job.family is not None:
             job.parent = job.family.eval_id
-            job.family.children += found
+            job.family.children += verdicts
 
-    def _emit(self, job: Job, *, read: bool, begun: Collection[str]) -> None:
+    def _emit(self, job: Job, *, read: bool, started: Collection[str]) -> None:
         due, subject, stream = job.due, job.due.subject, self._stream
         events = []
         if read:
@@ -159,7 +166,7 @@ class Starter:
             except DataError as error:
                 if not self._live:
                     raise
-                due = job.due = _unrecordable(due, error)  # the run serves other subjects, too
+                due = job.due = _unrecordable(due, error)  # the run continues with other subjects
                 subject, content_payload = due.subject, content(due, stream.run_id)
             has_trace = due.from_run is None and (subject.events or subject.trail.stop)
             traces = self._seen.new(subject) if has_trace else []
@@ -171,7 +178,7 @@ class Starter:
             if traces:
                 events += trace_events(stream, traces)
         for unit, eval_id in job.units:
-            if unit.label not in begun:
+            if unit.label not in started:
                 payload = {
                     "eval_id": eval_id,
                     "subject_kind": subject.kind,

@@ -1,4 +1,4 @@
-"""Which verdicts a coarser subject's judge is given: a turn's tool cycles, a session's turns, a workload's sessions."""
+"""Verdicts that the judge of a coarser subject gets: a turn's tool cycles, a session's turns, a workload's sessions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..values import PARENTS, Event, Query, Subject, Verdict
 
 @define
 class Family:
-    """The verdicts on one parent's children, in their order, and the eval_id that the parent's next verdict will have."""
+    """Verdicts on one parent's children, in their order, and the eval_id of the parent's next verdict."""
 
     eval_id: str
     children: list[Verdict] = field(factory=list)
@@ -24,9 +24,9 @@ def _nothing() -> None:
 
 
 class ChildVerdicts:
-    """The families whose parent is still to come. A source yields children before their parent.
+    """Families whose parent is not read yet. A source yields children before their parent.
 
-    *begun* has them by the parent's kind and id.
+    *pending* has the families by the parent's kind and id.
 
     :param kinds: the parent kinds that are judged and that the source yields.
     :param mint: makes a new eval_id.
@@ -34,43 +34,43 @@ class ChildVerdicts:
 
     def __init__(self, kinds: Collection[str], mint: Callable[[], str]) -> None:
         self._kinds, self._mint = kinds, mint
-        self.begun: dict[tuple[str, str], Family] = {}
+        self.pending: dict[tuple[str, str], Family] = {}
 
     def of_child(self, subject: Subject, named: Callable[[], str | None] = _nothing) -> Family | None:
-        """The family that *subject* is a child of; a new one has the eval_id that is *named*, or a new one.
+        """Return the family of *subject* as a child; a new family gets the eval_id that *named* returns, or a new id.
 
-        None where no parent is judged.
+        None if no parent is judged.
         """
         if not self.tracks(subject):
             return None
         key = (PARENTS[subject.kind], str(subject.parent_id))
-        if key not in self.begun:
-            self.begun[key] = Family(named() or self._mint())
-        return self.begun[key]
+        if key not in self.pending:
+            self.pending[key] = Family(named() or self._mint())
+        return self.pending[key]
 
     def tracks(self, subject: Subject) -> bool:
-        """Whether *subject* has a parent that will be judged."""
+        """Return True if *subject* has a parent that will be judged."""
         return subject.parent_id is not None and PARENTS.get(subject.kind) in self._kinds
 
     def awaits(self, subject: Subject) -> bool:
-        """Whether verdicts on what *subject* is made of were begun."""
-        return (subject.kind, subject.id) in self.begun
+        """Return True if verdicts on parts of *subject* were started."""
+        return (subject.kind, subject.id) in self.pending
 
     def take(self, subject: Subject) -> Family | None:
-        """The family that *subject* is the parent of, which is complete now."""
-        return self.begun.pop((subject.kind, subject.id), None)
+        """Remove and return the family of *subject* as a parent. It is complete now."""
+        return self.pending.pop((subject.kind, subject.id), None)
 
 
 class RecordedChildren:
-    """What the ledger has of a session's verdicts; of a *live* run its own alone, read on each time they are asked for."""
+    """Verdicts of a session in the ledger. For a *live* run it reads only the run's own verdicts, and reads new ones on each call."""
 
     def __init__(self, ledger: Ledger, live: str | None) -> None:
-        """*live* is the id of the run where it is a live one, None where it is not."""
+        """*live* is the id of the run if it is live, else None."""
         self._ledger, self._live = ledger, live
         self._forget(None)
 
     def _forget(self, session: str | None) -> None:
-        self._session, self._seq, self._ended = session, 0, set[str]()
+        self._session, self._seq, self._used_ids = session, 0, set[str]()
         self._children: dict[tuple[str, str | None], dict[tuple[str, str], Verdict]] = {}
         self._names: dict[tuple[str, str | None], str] = {}
         self._newest: dict[tuple[str, str], str] = {}
@@ -83,37 +83,37 @@ class RecordedChildren:
         types = (EVAL_COMPLETED, EVAL_FAILED)
         for entry in self._ledger.read(Query(self._live, types, session_id=session, after=self._seq)):
             event, self._seq = entry.event, entry.seq
-            self._ended.add(str(event.payload["eval_id"]))
+            self._used_ids.add(str(event.payload["eval_id"]))
             if event.type == EVAL_COMPLETED:
                 self._note(verdict(event), event.turn_id)
 
-    def _note(self, found: Verdict, turn: str | None) -> None:
-        """Keep a verdict where each question finds it at once: a session may have thousands."""
-        kind, id = found.subject_kind, found.subject_id
-        self._newest[kind, id] = found.eval_id
+    def _note(self, verdict_: Verdict, turn: str | None) -> None:
+        """Index a verdict for fast lookups, because a session may have thousands."""
+        kind, id = verdict_.subject_kind, verdict_.subject_id
+        self._newest[kind, id] = verdict_.eval_id
         if kind in PARENTS:
             of_turn = turn if kind == "tool_cycle" else None
-            self._children.setdefault((PARENTS[kind], of_turn), {})[id, found.judge] = found
-            if found.parent_eval_id:
-                self._names[kind, None] = self._names[kind, of_turn] = found.parent_eval_id
+            self._children.setdefault((PARENTS[kind], of_turn), {})[id, verdict_.judge] = verdict_
+            if verdict_.parent_eval_id:
+                self._names[kind, None] = self._names[kind, of_turn] = verdict_.parent_eval_id
 
     def children(self, subject: Subject) -> list[Verdict]:
-        """The newest verdict of each judge on each subject that *subject* is made of, in the order of the first ones."""
+        """Return the newest verdict of each judge on each part of *subject*, in the order of the first verdicts."""
         if subject.session_id is None or subject.kind not in PARENTS.values():
             return []
         self._read(subject.session_id)
         return [*self._children.get((subject.kind, subject.id if subject.kind == "turn" else None), {}).values()]
 
     def named(self, subject: Subject) -> str | None:
-        """The parent's eval_id that verdicts on *subject* and its like have named, and no verdict has borne yet."""
+        """Return the parent's eval_id that verdicts on *subject* and its siblings refer to, if no verdict has used it yet."""
         if subject.session_id is None:
             return None
         self._read(subject.session_id)
         name = self._names.get((subject.kind, subject.parent_id if subject.kind == "tool_cycle" else None))
-        return None if name in self._ended else name
+        return None if name in self._used_ids else name
 
     def parent(self, subject: Subject) -> str | None:
-        """The eval_id of the newest verdict on what *subject* is a part of; None where there is none."""
+        """Return the eval_id of the newest verdict on the parent of *subject*; None without one."""
         if subject.session_id is None or subject.parent_id is None or subject.kind not in PARENTS:
             return None
         self._read(subject.session_id)
@@ -121,5 +121,5 @@ class RecordedChildren:
 
 
 def children_of(events: Collection[Event]) -> list[Verdict]:
-    """The verdicts among a subject's terminal events."""
+    """Return the verdicts among a subject's terminal events."""
     return [verdict(event) for event in events if event.type == EVAL_COMPLETED]

@@ -1,4 +1,4 @@
-"""The end of a run: what its records come to, and what is said of the sinks and the ledger."""
+"""End of a run: the results of its records, and the status of its sinks and its ledger."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from ..stream.stream import Stream
 
 Stopped = dict[str, object] | None
-"""Why a run stopped before its end: a ``reason``, and what there is to say about it."""
+"""Reason why a run stopped before its end: a ``reason``, with details."""
 
 EARLY_STOP = "early_stop"
-"""The reason of a run that has ended because enough was known."""
+"""Reason of a run that ended because its result was decided."""
 
 
 def conclude(
@@ -37,31 +37,33 @@ def conclude(
     pipeline: Pipeline,
     baseline: Results | None,
     *,
-    whole: bool,
+    is_complete: bool,
 ) -> dict[str, Any]:
-    """Tell what the run's records come to, and, of a *whole* run, how it compares with *baseline*; return it for the document.
+    """Emit the aggregates of the run's records and, for a *is_complete* run, the comparison with *baseline*; return both for the document.
 
     The *ledger* has all records by now.
     """
     if observers is None:
         return {"aggregates": {}, "comparison": None, "baseline": None, "broken": {}}
-    found: dict[str, Any] = {"aggregates": dict(_emitted(stream, AGGREGATE_COMPLETED, _whole(observers, report), {}))}
-    wanted, said, comparison = pipeline.baseline, dict[str, object](), None
-    if wanted is not None:
-        said = {"run": wanted.run, "run_id": None, "name": None}
-    if wanted is not None and baseline is not None:
+    result: dict[str, Any] = {
+        "aggregates": dict(_emitted(stream, AGGREGATE_COMPLETED, _with_failures(observers, report), {}))
+    }
+    section, summary, comparison = pipeline.baseline, dict[str, object](), None
+    if section is not None:
+        summary = {"run": section.run, "run_id": None, "name": None}
+    if section is not None and baseline is not None:
         recorded = results(ledger, stream.run_id)
-        own = attrs.evolve(recorded, models=report.models, adapted=report.adapted)
-        said |= {"run_id": baseline.run_id, "name": baseline.name, "differs": own.differs(baseline)}
-        if whole:
-            said["passes"] = {label: counts.json() for label, counts in pass_counts(baseline, own).items()}
-            compared = observers.compare(wanted.compare, baseline, own)
+        current = attrs.evolve(recorded, models=report.models, adapted=report.adapted)
+        summary |= {"run_id": baseline.run_id, "name": baseline.name, "differs": current.differs(baseline)}
+        if is_complete:
+            summary["passes"] = {label: counts.json() for label, counts in pass_counts(baseline, current).items()}
+            compared = observers.compare(section.compare, baseline, current)
             comparison = dict(_emitted(stream, COMPARISON_COMPLETED, compared, {"baseline": baseline.run_id}))
-    return found | {"comparison": comparison, "baseline": said or None, "broken": dict(observers.broken)}
+    return result | {"comparison": comparison, "baseline": summary or None, "broken": dict(observers.broken)}
 
 
-def _whole(observers: RecordObservers, report: Report) -> Iterable[tuple[Slot, Any]]:
-    """What each aggregate comes to, with the rows that have no record, where records are made; an aggregate's own stay."""
+def _with_failures(observers: RecordObservers, report: Report) -> Iterable[tuple[Slot, Any]]:
+    """Yield the result of each aggregate. If the run makes records, add the rows without a record, unless the aggregate lists its own failures."""
     started, failures = report.started, report.rows.failures
     makes = started.get("task") is not None or bool(started.get("extractors"))
     for slot, result in observers.finish():
@@ -69,16 +71,16 @@ def _whole(observers: RecordObservers, report: Report) -> Iterable[tuple[Slot, A
 
 
 def _emitted(
-    stream: Stream, type_: str, found: Iterable[tuple[Slot, Any]], more: Mapping[str, object]
+    stream: Stream, type_: str, results_: Iterable[tuple[Slot, Any]], members: Mapping[str, object]
 ) -> Iterable[tuple[str, Any]]:
-    for slot, result in found:
-        event: Event = stream.event(type_, {"label": slot.label, "name": slot.name, **more, "result": result})
+    for slot, result in results_:
+        event: Event = stream.event(type_, {"label": slot.label, "name": slot.name, **members, "result": result})
         stream.emit([event])
         yield slot.label, result
 
 
 def stopped_after(stopped: Stopped, append: Callable[[], object]) -> Stopped:
-    """Let *append* write to the ledger unless it has failed already; return why the run stopped, which may be this."""
+    """Call *append* to write to the ledger unless it has failed; return why the run stopped, which may be a failure of this call."""
     if stopped is None or stopped["reason"] != "ledger_failed":
         try:
             append()
@@ -88,12 +90,15 @@ def stopped_after(stopped: Stopped, append: Callable[[], object]) -> Stopped:
 
 
 def failed(stopped: Stopped, error: LedgerError) -> dict[str, object]:
-    """Say that the ledger has failed; the reason why the run stopped before that stands."""
+    """Return the stop for a failed ledger; an earlier reason for the stop takes precedence."""
     return {"reason": "ledger_failed", "error": str(error)} | (stopped or {})
 
 
 def counted(source: Source | None, name: str, report: Report) -> tuple[ReadCounts | None, dict[str, str]]:
-    """Return the counts of the records read, None if the source does not count, and the fault of a source that cannot count, by its place."""
+    """Return the counts of the records read, and the fault of a source that cannot count, by its place.
+
+    The counts are None if the source does not count.
+    """
     if source is None:
         return None, {}
     if isinstance(source, SubjectList):
@@ -103,24 +108,24 @@ def counted(source: Source | None, name: str, report: Report) -> tuple[ReadCount
 
 
 def sinks_json(stream: Stream, *, ahead: int) -> dict[str, dict[str, object]]:
-    """What became of the sinks' events; *ahead* counts those that the sinks still open are about to write."""
+    """Return the status of each sink; *ahead* is the number of events that open sinks are about to write."""
     return {feed.label: feed.status(ahead) for feed in stream.feeds}
 
 
 def reserved_json(ledger: Ledger, run_id: str, stopped: Stopped) -> dict[str, Any]:
-    """Return the sums that stay reserved for the batches of a run, by unit, for its document; nothing where the ledger cannot say."""
+    """Return the sums that stay reserved for the batches of a run, by unit, for its document; empty after a failure of the ledger."""
     if stopped is not None and stopped["reason"] == "ledger_failed":
         return {}
     sums: dict[str, Decimal] = {}
     for entry in ledger.reservations(run_id):
-        held: Mapping[str, Any] = entry.event.payload
-        if held.get("outlives_run"):
-            sums[held["unit"]] = sums.get(held["unit"], Decimal(0)) + Decimal(held["amount"])
+        reservation: Mapping[str, Any] = entry.event.payload
+        if reservation.get("outlives_run"):
+            sums[reservation["unit"]] = sums.get(reservation["unit"], Decimal(0)) + Decimal(reservation["amount"])
     return {"reserved": {unit: f"{total:f}" for unit, total in sums.items()}} if sums else {}
 
 
 def ledger_json(ledger: Ledger) -> dict[str, object]:
-    """Where the ledger is, and its newest row."""
+    """Return the path of the ledger, and its newest row."""
     head = ledger.head()
     path = getattr(ledger, "path", None)
     return {

@@ -1,4 +1,4 @@
-"""The kernel's own plugin, ``dicast``: what it offers goes through the same hooks as everybody's."""
+"""The kernel's own plugin, ``dicast``. Its components are registered by the same hooks as any plugin's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
@@ -29,7 +29,7 @@ def cores() -> int:
 class Async:
     """Judges subjects concurrently in one event loop.
 
-    :param concurrency: how many subjects are judged at the same time, at most; 1 or more.
+    :param concurrency: the largest number of subjects judged at the same time; at least 1.
     """
 
     concurrency: int = attrs.field(default=32, validator=AT_LEAST_ONE)
@@ -37,13 +37,13 @@ class Async:
 
 @attrs.frozen
 class Processes:
-    """Asks the metrics that only compute in worker processes, so that they use every core; the rest is as in dicast/async.
+    """Runs metrics that only compute in worker processes, so that they use every core. Everything else works as in dicast/async.
 
-    A metric goes to the workers when its ``score`` is a ``def``, it needs no ``open`` and has no chat model or judge inside,
-    and it can be pickled; ``dicast check`` says which do. A worker that dies is replaced, and costs one call.
+    A metric runs in the workers if its ``score`` is a ``def``, it needs no ``open``, it has no chat model or judge inside, and it
+    can be pickled; ``dicast check`` lists the others. A worker that dies is replaced, and one call fails.
 
-    :param workers: how many processes; 1 or more. By default one for each core that this process may use.
-    :param concurrency: how many subjects are judged at the same time, at most; 1 or more. By default 32 for each worker.
+    :param workers: the number of processes; at least 1. By default one for each core that this process may use.
+    :param concurrency: the largest number of subjects judged at the same time; at least 1. By default 32 for each worker.
     """
 
     workers: int | None = attrs.field(default=None, validator=AT_LEAST_ONE)
@@ -55,18 +55,20 @@ class Processes:
 
     def __attrs_post_init__(self) -> None:
         if os.name != "posix":
-            raise ValueError(f"dicast/processes needs a POSIX system, and this is {sys.platform}; use dicast/async")
+            raise ValueError(f"dicast/processes needs a POSIX system, not {sys.platform}; use dicast/async")
 
     def placement(self, slots: Sequence[Slot]) -> Mapping[str, str]:
-        """Why metrics of *slots* stay in the main process, by label; those that are not named are sent to workers."""
-        from ..._processes.sharing import reason_to_stay  # as below
+        """Return the reason why a metric of *slots* stays in the main process, by label; other metrics are sent to workers."""
+        from ..._processes.sharing import reason_to_stay  # imported late, as in open
 
         return {slot.label: why for slot in slots if (why := reason_to_stay(slot)) is not None}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Pool]:
-        """The pool of workers of one run; they start with the first metric that is sent to them."""
-        from ..._processes.sharing import Pool  # asyncio's processes and mmap, which listing components does not need
+        """Provide the pool of workers of one run. The workers start with the first metric that is sent to them."""
+        from ..._processes.sharing import (
+            Pool,
+        )  # imported late: listing components needs neither asyncio's processes nor mmap
 
         pool = Pool(self.workers or cores())
         try:
@@ -77,5 +79,5 @@ class Processes:
 
 @hookimpl
 def dicast_executors() -> list[type[Executor]]:
-    """Offer ``dicast/async`` and ``dicast/processes``."""
+    """Return ``dicast/async`` and ``dicast/processes``."""
     return [Async, Processes]

@@ -1,4 +1,4 @@
-"""What a run from Python returns."""
+"""Result of a run from Python."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ T = TypeVar("T")
 class Run:
     """A finished run: the fields of ``dicast run --json``, and the verdicts.
 
-    *labels* has the figures of each label of the file: all metrics together, each judge, each criterion. *score* has those of the only
-    label, or of several those of the first clause's ``on``; else it is None. Means are over scored subjects, and *coverage* is the share
-    of subjects that every accepting label scored. *gate* is None where the file has none, ``gate["passed"]`` where it is undecided;
-    *undecided* has the reasons, with or without a gate. *read_counts* is the document's ``read``. Amounts of money are decimal strings,
-    None when unknown; *exit_code* is what ``dicast run`` would return.
-    *batches* are those that the endpoint has not returned.
+    *labels* has the figures of each label of the file: all metrics together, each judge, each criterion. *score* has the figures of the
+    only label, or, among several, of the label in the first clause's ``on``; else it is None. Means are over scored subjects, and
+    *coverage* is the share of subjects that every accepting label scored. *gate* is None if the file has none; ``gate["passed"]`` is
+    None if it is undecided. *undecided* has the reasons, with or without a gate. *read_counts* is the document's ``read``. Amounts of
+    money are decimal strings, None when unknown; *exit_code* is the exit code of ``dicast run``. *batches* are the batches that the
+    endpoint has not returned.
 
-    Of a suite *experiments* has the run of each experiment by its name, in the order in which they ran. Its counts and costs are
-    the sums of theirs, its gate passed where all of theirs did, *baseline* names the experiment that others are compared with,
-    and what belongs to one run alone (``run_id``, ``score``, ``metrics`` …) is None or empty.
+    For a suite, *experiments* has the run of each experiment by its name, in the order in which they ran. Its counts and costs are
+    the sums over the experiments, its gate passed if all their gates passed, *baseline* names the experiment that others are compared
+    with, and members of a single run (``run_id``, ``score``, ``metrics`` …) are None or empty.
     """
 
     run_id: str | None
@@ -79,16 +79,18 @@ class Run:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """Every verdict of this run, in the order of its subjects, read from the ledger; of a suite those of all experiments."""
-        from ..resume.reading import verdict  # the ledger's readers need the converter, which takes 40 ms to import
+        """Every verdict of this run, in the order of its subjects, read from the ledger; for a suite, the verdicts of all experiments."""
+        from ..resume.reading import (
+            verdict,
+        )  # imported late: the readers need the converter, which takes 40 ms to import
 
         if self.experiments:
             return [verdict for run in self.experiments.values() for verdict in run.verdicts]
         return self.read((EVAL_COMPLETED,), lambda events: [verdict(event) for event in events])
 
     def read(self, types: Sequence[str], function: Callable[[Iterator[Event]], T]) -> T:
-        """What *function* makes of this run's events of *types*, none for all, in the ledger's order. A suite has none of its own."""
-        from ..pipeline.default_ledger import reading  # as above
+        """Call *function* with this run's events of *types*, all if empty, in the ledger's order; return its result. A suite has no events."""
+        from ..pipeline.default_ledger import reading  # imported late, as above
         from ..timing.event_loop import in_loop
 
         if self._open_ledger is None or self.run_id is None:
@@ -99,7 +101,7 @@ class Run:
         )
 
     def to_pandas(self) -> DataFrame:
-        """The rows of this run as a data frame, with the columns of ``csv/rows``; of a suite those of all experiments, and ``experiment``.
+        """Return the rows of this run as a data frame, with the columns of ``csv/rows``; for a suite, the rows of all experiments, with ``experiment``.
 
         :raises ConfigError: when pandas is not installed.
         """

@@ -1,4 +1,4 @@
-"""What a run may cost and what is known of it, said before anything is judged."""
+"""Forecast of a run: its largest cost and its known properties, before anything is judged."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from .run import Request, RunOutcome, execute
 
 T = TypeVar("T")
 Visit = Callable[[Subject, Mapping[str, Cost]], None]
-"""Is told a subject, and what judging it may cost at most, by unit of money."""
+"""Function of a subject and the largest cost of judging it, by unit of money."""
 
 
 @frozen
 class Forecast:
-    """How many *subjects* there are, how many of them nothing *judges*, and what judging may cost at most.
+    """The number of *subjects*, the number of subjects that no component judges, and the largest cost of judging.
 
-    An amount of None cannot be known. *data* is the digest of the input, where the source has one.
+    An amount of None is unknown. *data* is the digest of the input, if the source has one.
     """
 
     subjects: int
@@ -50,8 +50,9 @@ class Forecast:
 
 
 async def forecast(pipeline: Pipeline, ledger: Slot, source: Source, visit: Visit | None = None) -> Forecast:
-    """Read *source* whole, and add up what its subjects' judges say that they may cost; *visit* is told each. Nothing is judged.
+    """Read *source* completely, and add up the cost estimates for its subjects. Nothing is judged.
 
+    :param visit: is called with each subject and its cost.
     :raises RequestError: when the source or a component cannot be opened or read.
     """
     bill, subjects, unjudged = zero_costs(), 0, 0
@@ -63,27 +64,27 @@ async def forecast(pipeline: Pipeline, ledger: Slot, source: Source, visit: Visi
         data = None
         if visit is not None:
             if is_live(opened):
-                raise ConfigError("what is still to come cannot be planned: the source waits for what happens")
+                raise ConfigError("a live source cannot be planned: its future subjects are unknown")
             data = (await data_digest(opened, "the source", pipeline)).get("data")
         plan = await make_plan(pipeline, context, stack)
-        priced = [(call.slot, one) for call in plan.calls.values() for one in _priced(call)]
+        priced = [(call.slot, estimate_) for call in plan.calls.values() for estimate_ in _priced(call)]
         async for due in read(opened, "the ledger" if visit is None else "the source"):
             subjects += 1
             unjudged += not plan.units_for(due.subject.kind)
-            each = zero_costs()
+            costs = zero_costs()
             for slot, estimate in priced:
                 if due.failure is None and slot.accepts(due.subject.kind):
                     cost = estimate(due.subject)
-                    each[cost.unit] += cost
-            for unit, cost in each.items():
+                    costs[cost.unit] += cost
+            for unit, cost in costs.items():
                 bill[unit] += cost
             if visit is not None:
-                visit(due.subject, each)
+                visit(due.subject, costs)
     return Forecast(subjects, unjudged, bill["usd"], bill["msat"], data)
 
 
 def _priced(call: Call) -> Iterator[Callable[[Subject], Cost]]:
-    """What says how much *call* may cost; where it does not say, what says it of each judge inside it, however deep."""
+    """Yield the function that estimates the cost of *call*: the component's own, else the one of each nested judge at any depth."""
     if call.estimate is not None:
         yield call.estimate
         return
@@ -96,7 +97,7 @@ def _priced(call: Call) -> Iterator[Callable[[Subject], Cost]]:
 
 @frozen
 class Prospect:
-    """A pipeline that is to be run: what its source has, what its ledger knows, and a pilot of it.
+    """A pipeline before its run: the content of its source, the history in its ledger, and a pilot of it.
 
     Make it with :func:`dicast.prospect`.
     """
@@ -110,7 +111,7 @@ class Prospect:
 
     @property
     def label(self) -> str | None:
-        """The label of the score: the first clause's of the gate, or the only one; else None."""
+        """The label of the score: the label of the gate's first clause, or the only label; else None."""
         return score_label(self._pipeline.gate, self.labels)
 
     @property
@@ -120,59 +121,59 @@ class Prospect:
 
     @property
     def is_raw(self) -> bool:
-        """Whether the score is on a scale of its own, which no interval in [0, 1] can be planned for."""
+        """True if the score has a raw scale, for which no interval in [0, 1] can be planned."""
         return self.label in raw_labels(self._pipeline.metrics)
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of subjects that the score is about; empty for all."""
+        """The kinds of subjects that have the score; empty for all."""
         slots = (*self._pipeline.metrics, *(() if self.label == METRICS else self._pipeline.judges))
         mine = [slot.on for slot in slots if self.label in (METRICS, slot.label)]
         return tuple({kind for kinds in mine for kind in kinds}) if all(mine) else ()
 
     @property
     def has_stages(self) -> bool:
-        """Whether some subjects cost far more than others: a cascade's dear stage, or truths behind a gate."""
+        """True if some subjects cost far more than others, because of a cascade's expensive stage or of truths behind a gate."""
         slots = (*self._pipeline.metrics, *self._pipeline.judges)
         gated = {slot.tier for slot in self._pipeline.metrics} == {"proxy", "truth"}
         return gated or any(hasattr(part, "stages") for slot in slots for part in parts(slot.component))
 
     @property
     def concurrency(self) -> int:
-        """How many subjects are judged at once."""
+        """The number of subjects judged at once."""
         return int(self._pipeline.executor.component.concurrency)
 
     @property
     def file(self) -> str:
-        """What says that two runs are of one file, as ``run.started`` has it."""
+        """The identity of the pipeline file, as ``run.started`` records it; equal for two runs of one file."""
         return file_identity(self._pipeline)
 
     @property
     def fingerprints(self) -> Mapping[str, str]:
-        """Digests of what could change a number, by section."""
+        """Digests of everything that can change a score, by section."""
         return self._pipeline.fingerprints
 
     @property
     def setup(self) -> Mapping[str, str]:
-        """Digests of what may not change between a run and its resume, by section."""
+        """Digests of everything that must stay the same between a run and its resume, by section."""
         return self._pipeline.setup
 
     def visit(self, visit: Visit) -> Forecast:
-        """Read the source, which *visit* is told each subject of. Nothing is judged.
+        """Read the source and call *visit* with each subject and its cost. Nothing is judged.
 
-        :raises RequestError: when the source cannot be read, or goes on.
+        :raises RequestError: when the source cannot be read, or is live.
         """
-        assert self._pipeline.source is not None  # such a pipeline is not built
+        assert self._pipeline.source is not None  # a pipeline without a source is not built
         return in_loop(forecast(self._pipeline, ledger_slot(self._pipeline), self._pipeline.source.component, visit))
 
     def pilot(self, subjects: int) -> RunOutcome:
-        """Judge the first so many *subjects*, in a run that can be taken up."""
+        """Judge the first *subjects* subjects, in a run that can be resumed."""
         return in_loop(
             execute(self._pipeline, ledger_slot(self._pipeline), Request(pause_after=subjects, signals=True))
         )
 
     def read(self, function: Callable[[Ledger], T], *, create: bool = False) -> T | None:
-        """What *function* makes of the pipeline's ledger; None where there is none yet, unless it is to *create* it."""
+        """Return the result of *function* on the pipeline's ledger; None if there is no ledger yet, unless *create*."""
 
         async def read() -> T:
             async with ledger_slot(self._pipeline).component.open(None, create=create) as ledger:
@@ -184,7 +185,7 @@ class Prospect:
             return None
 
     def record(self, plan: Mapping[str, object], data: str | None) -> None:
-        """Keep *plan* in the ledger, where the run that it is about finds it at its end."""
+        """Record *plan* in the ledger. The run that it describes reads it at its end."""
         id_, time = Clock().stamp()
         setup = {**self.setup, **({} if data is None else {"data": data})}
         event = Event(id_, PLAN_MADE, time, "", {"file": self.file, "setup": setup, "plan": plan})
@@ -192,9 +193,9 @@ class Prospect:
 
 
 def prospect(pipeline: Path, overrides: Sequence[str] = ()) -> Prospect:
-    """The *pipeline* in a file as a run that is to come: what its source has, what its ledger knows, and a pilot of it.
+    """Return the *pipeline* in a file as a run to plan: the content of its source, the history in its ledger, and a pilot of it.
 
     :param overrides: texts as after ``--set``.
-    :raises RequestError: when the request is wrong.
+    :raises RequestError: when the request is invalid.
     """
     return Prospect(load_pipeline(pipeline, overrides))

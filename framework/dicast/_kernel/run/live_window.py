@@ -1,4 +1,4 @@
-"""The main loop of a live source: subjects come when they are due, and may come again."""
+"""Main loop of a live source: subjects arrive when they are due, and may arrive again."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .window import Window
 
 
 class LiveWindow(Window):
-    """Judges the subjects of a live source."""
+    """Window that judges the subjects of a live source."""
 
     live = True
 
     async def _arriving(self, subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
-        """What a live source yields; while it has nothing, what was judged is recorded."""
+        """Yield the subjects of a live source; while it has none, record the finished subjects."""
         stopping = asyncio.ensure_future(self._stop.wait())
         try:
             while True:
@@ -34,7 +34,7 @@ class LiveWindow(Window):
             stopping.cancel()
 
     async def _while_idle(self, *waited: asyncio.Future[Any]) -> None:
-        """Emit what is finished, or wait until there is something to do."""
+        """Emit finished subjects, or wait for the next event."""
         self._end_if_asked()
         tasks = [job.task for job in self._window if job.task is not None][: 1 if self._ordered else None]
         if any(task.done() for task in tasks):
@@ -45,7 +45,7 @@ class LiveWindow(Window):
             await asyncio.wait({*waited, *tasks}, return_when=asyncio.FIRST_COMPLETED)
 
     def _awaits(self, subject: Subject) -> bool:
-        """Also while another verdict on *subject* is under way."""
+        """Return True also while another verdict on *subject* is in progress."""
         key = (subject.kind, subject.id)
         return super()._awaits(subject) or any(
             (job.due.subject.kind, job.due.subject.id) == key for job in self._window

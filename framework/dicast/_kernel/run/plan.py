@@ -1,4 +1,4 @@
-"""What a pipeline's components are to do: the units that judge each kind of subject, and what the run is compared by."""
+"""Plan of a run: the units that judge each kind of subject, and the properties by which runs are compared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ..values.errors import ConfigError, Problem
 
 @frozen
 class Plan:
-    """The units in the order of the file, and every slot's component made ready to be called.
+    """Units in the order of the file, and the opened component of every slot.
 
     *collecting* are the live chat models that collect calls for batches.
     """
@@ -48,20 +48,20 @@ class Plan:
 
     @property
     def inline(self) -> bool:
-        """Whether nothing ever waits: all components are ``def``, asked here and alone, and none can cost anything."""
+        """True if no call ever waits: every component is a ``def``, runs in this process, nests no other, and costs nothing."""
         calls = self.calls.values()
         return not any(call.waits or call.nests or (call.estimate or call.elsewhere) is not None for call in calls)
 
     def units_for(self, kind: str) -> tuple[Unit, ...]:
-        """The units that judge subjects of *kind*."""
+        """Return the units that judge subjects of *kind*."""
         return tuple(unit for unit in self.units if _judges(unit, kind))
 
     def units_losing(self, kind: str) -> tuple[Unit, ...]:
-        """The units that lose a subject with a failed record of *kind*: those that judge it, or a kind of which it has parts."""
+        """Return the units that lose a subject with a failed record of *kind*: units that judge *kind* or a kind of its parts."""
         lost = {kind}
         for child, parent in reversed(PARENTS.items()):
             lost |= {child} if parent in lost else set()
-        return tuple(unit for unit in self.units if any(_judges(unit, one) for one in lost))
+        return tuple(unit for unit in self.units if any(_judges(unit, lost_kind) for lost_kind in lost))
 
 
 def _judges(unit: Unit, kind: str) -> bool:
@@ -71,7 +71,7 @@ def _judges(unit: Unit, kind: str) -> bool:
 
 
 async def make_plan(pipeline: Pipeline, run: RunContext, stack: AsyncExitStack, executor: object = None) -> Plan:
-    """Open every metric and judge of *pipeline*; a live *executor* may take metrics upon itself."""
+    """Open every metric and judge of *pipeline*; a live *executor* may host metrics."""
     metrics, opener = pipeline.metrics, Opener(run, stack)
     calls = {slot.path: await open_call(slot, opener) for slot in (*metrics, *pipeline.judges, *pipeline.extractors)}
     host: Host | None = getattr(executor, "host", None)
@@ -92,20 +92,25 @@ _COMBINED_PLAN = {"rubric_id": RUBRIC_ID, "rubric_version": RUBRIC_VERSION, "jud
 
 
 def counted_labels(pipeline: Pipeline) -> tuple[str, ...]:
-    """Return the labels with verdicts that decide whether a subject is scored: all metrics together, and every judge."""
+    """Return the labels whose verdicts decide if a subject is scored: all metrics together, and every judge."""
     return file_labels(pipeline.metrics, pipeline.judges, ())
 
 
 def pass_lines(pipeline: Pipeline) -> dict[str, float | None]:
-    """Return the least value with which a subject passes, by label; None for a raw label without one, and for all metrics under ``all``."""
+    """Return the smallest value with which a subject passes, by label.
+
+    None for a raw label without a line, and for all metrics under ``all``.
+    """
     slots = (*pipeline.judges, *pipeline.metrics)
-    whole = pipeline.scoring.pass_at
-    lines = {slot.label: slot.pass_at for slot in slots} | {METRICS: whole if isinstance(whole, float | int) else None}
+    combined = pipeline.scoring.pass_at
+    lines = {slot.label: slot.pass_at for slot in slots} | {
+        METRICS: combined if isinstance(combined, float | int) else None
+    }
     return lines | raw_pass_lines(pipeline)
 
 
 def pass_rule(pipeline: Pipeline) -> dict[str, Any]:
-    """The rule of passing all metrics together, as ``run.started`` records it next to the lines of the labels."""
+    """Return the rule of passing all metrics together, as ``run.started`` records it next to the lines of the labels."""
     scoring, metrics = pipeline.scoring, pipeline.metrics
     every = not isinstance(scoring.pass_at, float | int) and METRICS not in raw_labels(metrics)
     return {
@@ -126,7 +131,10 @@ def run_started(
     *,
     live: bool,
 ) -> dict[str, Any]:
-    """The payload of ``run.started``: what a reader needs to make sense of the run's events; *data* has the digest of the data, if any."""
+    """Return the payload of ``run.started``: the properties that a reader of the run's events needs.
+
+    *data* has the digest of the data, if there is one.
+    """
     return {
         "name": pipeline.name,
         "file": file_identity(pipeline),
@@ -154,14 +162,14 @@ def run_started(
 def _assumed(pipeline: Pipeline) -> dict[str, Any]:
     """Return the distinct assumptions of the components of *pipeline*."""
     slots = [*pipeline.metrics, *pipeline.judges, *((pipeline.task,) if pipeline.task else ())]
-    found = [getattr(part, "assumptions", None) for slot in slots for part in parts(slot.component)]
-    texts = dict.fromkeys(str(text) for assumptions in found if callable(assumptions) for text in assumptions())
+    functions = [getattr(part, "assumptions", None) for slot in slots for part in parts(slot.component)]
+    texts = dict.fromkeys(str(text) for assumptions in functions if callable(assumptions) for text in assumptions())
     return {"assumed": [*texts]} if texts else {}
 
 
 def _followers(pipeline: Pipeline) -> dict[str, Any]:
-    """Return the sinks that take the verdicts of later re-evaluations, with the place of each one's file; nothing without any."""
-    found = [
+    """Return the sinks that take the verdicts of later re-evaluations, with the path of each sink's file; empty without any."""
+    followers = [
         {
             "name": slot.name,
             "options": dict(slot.options),
@@ -170,11 +178,11 @@ def _followers(pipeline: Pipeline) -> dict[str, Any]:
         for slot in pipeline.sinks
         if getattr(slot.component, "takes_reevaluations", False)
     ]
-    return {"followers": found} if found else {}
+    return {"followers": followers} if followers else {}
 
 
 def _audit(pipeline: Pipeline) -> dict[str, Any]:
-    """What is audited, and which metrics that is about."""
+    """Return the audit of the scoring, and the truth metrics that it covers."""
     audit = pipeline.scoring.audit
     truths = [slot.label for slot in pipeline.metrics if slot.tier == "truth"]
     return (
@@ -185,13 +193,13 @@ def _audit(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def inside(pipeline: Pipeline) -> dict[str, Any]:
-    """What ``run.started`` says of the judges inside others; nothing where there are none."""
-    found = {one.label: one.fingerprint for slot in pipeline.judges for one in slot.inside.values()}
-    return {"inside": found} if found else {}
+    """Return the fingerprints of nested judges for ``run.started``; empty without any."""
+    fingerprints = {nested.label: nested.fingerprint for slot in pipeline.judges for nested in slot.inside.values()}
+    return {"inside": fingerprints} if fingerprints else {}
 
 
 def decided_by(pipeline: Pipeline) -> dict[str, Any]:
-    """What ``run.started`` says of how scores are counted, which may be another thing when the run is taken up."""
+    """Return the members of ``run.started`` on how scores are counted, which may change when the run is resumed."""
     return {
         "labels": list(labels := pipeline_labels(pipeline)),
         "score_label": score_label(pipeline.gate, labels),
@@ -205,7 +213,7 @@ def decided_by(pipeline: Pipeline) -> dict[str, Any]:
 def producer(
     pipeline: Pipeline, plan: Plan, services: RunServices, stream: Stream, time: Callable[[], str]
 ) -> Producer | None:
-    """What makes the records; None where there are none."""
+    """Return the producer of the records; None if the pipeline makes none."""
     if plan.task is None and not plan.extractors:
         return None
     rollouts = pipeline.scoring.rollouts
@@ -213,53 +221,54 @@ def producer(
 
 
 def levels(pipeline: Pipeline) -> dict[str, object]:
-    """What the task says of every record: how secret it is, and how sure to come out the same again."""
+    """Return the task's properties of every record: how secret it is, and how reproducible."""
     task = pipeline.task and pipeline.task.component
     names = "security_level", "determinism_level"
     return {name: getattr(task, name) for name in names if getattr(task, name, None) is not None}
 
 
 def refuse_experiment(pipeline: Pipeline) -> None:
-    """Refuse the sections that belong to runs over what is all there.
+    """Refuse the sections that need a source with an end.
 
     :raises ConfigError: naming them.
     """
-    made = {
+    sections = {
         "task": pipeline.task,
         "aggregates": pipeline.aggregates,
         "early_stop": pipeline.early_stop,
         "baseline": pipeline.baseline,
     }
-    if given := [section for section, found in made.items() if found]:
+    if present := [section for section, content in sections.items() if content]:
         raise ConfigError(
             Problem(
-                f"the section {section!r} is for runs that end; what is watched goes on: leave it out", path=section
+                f"the section {section!r} needs a source that ends, but a live source does not; remove the section",
+                path=section,
             )
-            for section in given
+            for section in present
         )
 
 
 def lookahead(pipeline: Pipeline) -> Lookahead:
-    """How long turns are to wait: the longest that a judge, or one inside it, asks for."""
-    found = [part for slot in (*pipeline.metrics, *pipeline.judges) for part in parts(slot.component)]
+    """Return how long turns wait: the longest time that a judge or a nested judge asks for."""
+    components = [part for slot in (*pipeline.metrics, *pipeline.judges) for part in parts(slot.component)]
     return Lookahead(
-        max((getattr(part, "lookahead_messages", 0) for part in found), default=0),
-        max((getattr(part, "lookahead_hours", 0.0) for part in found), default=0.0),
+        max((getattr(part, "lookahead_messages", 0) for part in components), default=0),
+        max((getattr(part, "lookahead_hours", 0.0) for part in components), default=0.0),
     )
 
 
 def file_identity(pipeline: Pipeline) -> str:
-    """What says that two runs are of one pipeline file, and of one experiment in it."""
+    """Return the identity of the pipeline file and of the experiment in it; equal for two runs of the same."""
     file = pipeline.file if pipeline.file.startswith("<") else str(Path(pipeline.file).resolve())
     return file if pipeline.experiment is None else f"{file}#{pipeline.experiment}"
 
 
 def _planned(slot: Slot) -> Callable[[str], Mapping[str, object]]:
-    """What is said of a verdict of *slot* before it is made, by the subject's kind."""
+    """Return a function of the subject's kind that returns the properties of a verdict of *slot* before it is made."""
     component = slot.component
-    given = getattr(component, "rubric", None)
-    own = given if isinstance(given, Rubric) else Rubric(slot.name, slot.version)
-    rubric_for: Callable[[str], Rubric] = getattr(component, "rubric_for", lambda _: own)
+    option = getattr(component, "rubric", None)
+    default = option if isinstance(option, Rubric) else Rubric(slot.name, slot.version)
+    rubric_for: Callable[[str], Rubric] = getattr(component, "rubric_for", lambda _: default)
     judge_kind = getattr(component, "judge_kind", "evaluator")
 
     @cache
@@ -276,22 +285,22 @@ def _digest(pipeline: Pipeline, metrics: Sequence[Slot]) -> str:
 
 
 def unchanged_rubrics(pipeline: Pipeline, ledger: Ledger) -> Mapping[str, str]:
-    """The digest of each rubric's text, by id and version.
+    """Return the digest of each rubric's text, by id and version.
 
-    :raises ConfigError: naming each whose text is another than in an earlier run of this ledger, under the same version.
+    :raises ConfigError: naming each rubric whose text differs from an earlier run in this ledger under the same version.
     """
     slots = (*pipeline.metrics, *pipeline.judges)
-    found = [part for slot in slots for part in parts(slot.component) if isinstance(part, Rubric)]
-    digests = {f"{rubric.id} {rubric.version}": sha256(rubric.text.encode()).hexdigest() for rubric in found}
+    rubrics = [part for slot in slots for part in parts(slot.component) if isinstance(part, Rubric)]
+    digests = {f"{rubric.id} {rubric.version}": sha256(rubric.text.encode()).hexdigest() for rubric in rubrics}
     changed: dict[str, str] = {}
     for entry in ledger.read(Query(types=(RUN_STARTED,))) if digests else ():
-        before = entry.event.payload.get("rubrics")
-        earlier = before if isinstance(before, Mapping) else {}
+        recorded = entry.event.payload.get("rubrics")
+        earlier = recorded if isinstance(recorded, Mapping) else {}
         changed |= {name: entry.event.run_id for name in digests if earlier.get(name, digests[name]) != digests[name]}
     if changed:
         raise ConfigError(
             Problem(
-                f"the text of rubric {name} is not what it was in run {run_id}; give the changed one a new version",
+                f"the text of rubric {name} differs from its text in run {run_id}; give the changed rubric a new version",
                 value=name,
             )
             for name, run_id in changed.items()

@@ -48,20 +48,29 @@ from .window import Window
 
 @frozen
 class Request:
-    """How a pipeline is to be run.
+    """Options of a run.
 
-    *limit* is the most subjects to read; *resume* takes up an earlier run (its id, or ``""`` for the newest unfinished one of the file; one
-    that has *ended*, too, where another gate is to decide it) and *retry_failed* judges its failed subjects again; *source* stands in for
-    the file's; *live* says that it is a live one, and takes up an unfinished run of it unless *new*; *suite* says to which suite it
-    belongs; a *preview* is nothing to take up or to compare with; *kind* is recorded, one of ``RUN_KINDS``, by default as the other members
-    say; *trusts_all* is the consent to run code that the section ``trust`` does not name; *pause_after* so many subjects the run pauses, and can be taken up; *signals* lets Ctrl-C and SIGTERM end the run in order; *progress* is called now and then;
-    *cancel_batches* cancels the batches of the run that are open, and sends no new ones; *command* is the command that the user gave, for messages.
+    :param limit: the largest number of subjects to read.
+    :param resume: the id of the run to resume, or ``""`` for the newest unfinished run of the file.
+    :param retry_failed: judge the failed subjects of the resumed run again.
+    :param allow_ended: also resume a run that has ended, to decide it by another gate.
+    :param source: a source in place of the file's.
+    :param live: the source is live; an unfinished run of it is resumed, unless *new*.
+    :param suite: the suite that the run belongs to.
+    :param preview: the run is not to be resumed or compared with.
+    :param kind: the recorded kind, one of ``RUN_KINDS``; by default derived from the other members.
+    :param pause_after: pause after this number of subjects; the run can be resumed.
+    :param trusts_all: the consent to run code that the section ``trust`` does not name.
+    :param signals: let Ctrl-C and SIGTERM stop the run in order.
+    :param progress: is called from time to time.
+    :param cancel_batches: cancel the open batches of the run, and send no new ones.
+    :param command: the command that the user gave, for messages.
     """
 
     limit: int | None = None
     resume: str | None = None
     retry_failed: bool = False
-    ended: bool = False
+    allow_ended: bool = False
     source: Source | None = None
     live: bool = False
     new: bool = False
@@ -78,13 +87,13 @@ class Request:
     @property
     def flags(self) -> list[str]:
         """The options that go with ``--resume``."""
-        given = {"--retry-failed": self.retry_failed, "--cancel-batches": self.cancel_batches}
-        return [flag for flag, is_given in given.items() if is_given]
+        flags = {"--retry-failed": self.retry_failed, "--cancel-batches": self.cancel_batches}
+        return [flag for flag, is_given in flags.items() if is_given]
 
 
 @frozen
 class RunOutcome:
-    """What a run came to: the document of ``run --json`` and the exit code it means."""
+    """Result of a run: the document of ``run --json`` and its exit code."""
 
     document: Mapping[str, Any]
     exit_code: int
@@ -93,17 +102,19 @@ class RunOutcome:
 async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> RunOutcome:
     """Run *pipeline* on *ledger*.
 
-    :raises RequestError: when the request is wrong; nothing was judged then.
+    :raises RequestError: when the request is invalid; nothing was judged then.
     :raises LedgerRefused: when the ledger cannot be used.
     """
-    source = None if isinstance(request.source, SubjectList) else request.source  # subjects have no secrets
+    source = (
+        None if isinstance(request.source, SubjectList) else request.source
+    )  # subjects of a program have no secrets
     mask = SecretMask.of(pipeline, ledger.component, source)
     try:
         return await _execute(pipeline, ledger, request, mask)
     except DicastError as error:
         if (masked := mask.error(error)) is error:
             raise
-        raise masked from None  # the original has the secret
+        raise masked from None  # the original error contains the secret
 
 
 async def _execute(pipeline: Pipeline, ledger: Slot, request: Request, mask: SecretMask) -> RunOutcome:
@@ -120,13 +131,15 @@ async def _execute(pipeline: Pipeline, ledger: Slot, request: Request, mask: Sec
         live: Ledger = await open_component(ledger.component, draft, part)
         keeps_content = getattr(live, "keeps_content", True)
         if request.live and not keeps_content:
-            raise ConfigError("what is watched is put together from the ledger: it needs one with content: store")
+            raise ConfigError(
+                "a live run assembles its subjects from the ledger and needs a ledger with content: store"
+            )
         earlier = _earlier(pipeline, live, request)
         place = getattr(live, "path", None)
         draft = evolve(draft, read=live.read, keeps_content=keeps_content, ledger_path=place and Path(place))
         context = evolve(draft, run_id=earlier.run_id, resumed=True) if earlier else draft
         part.enter_context(hold_lease(live, context.run_id))
-        if earlier:  # another process may have ended it in between
+        if earlier:  # another process may have ended the run in between
             _earlier(pipeline, live, evolve(request, resume=earlier.run_id, live=False))
         return await _Run(pipeline, live, clock, stop, context, earlier, request, mask).carry_out(parts)
 
@@ -136,10 +149,10 @@ def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.Ear
         return None if request.new else find_live(ledger, _origin(pipeline, request))
     if request.resume is None:
         if request.retry_failed:
-            raise ConfigError("--retry-failed needs --resume: it judges the failed subjects of an earlier run again")
+            raise ConfigError("--retry-failed judges the failed subjects of an earlier run again; add --resume")
         return None
-    ended = request.retry_failed or request.ended
-    return find(ledger, _origin(pipeline, request), request.resume or None, finished_too=ended)
+    finished_too = request.retry_failed or request.allow_ended
+    return find(ledger, _origin(pipeline, request), request.resume or None, finished_too=finished_too)
 
 
 def _origin(pipeline: Pipeline, request: Request) -> Origin:
@@ -148,7 +161,7 @@ def _origin(pipeline: Pipeline, request: Request) -> Origin:
 
 
 class _Run:
-    """The steps of one run, in order."""
+    """Steps of one run, in order."""
 
     def __init__(
         self,
@@ -175,7 +188,7 @@ class _Run:
         self._caller = Caller(Timer(), stop, mask)
 
     async def carry_out(self, parts: ComponentStack) -> RunOutcome:
-        """Open everything, judge, close, and write down what came of it."""
+        """Open everything, judge, close, and return the outcome."""
         parts.enter_context(self._caller.ticking())
         try:
             source = self._source = await self._open_source(parts)
@@ -190,8 +203,8 @@ class _Run:
             part = parts.part("executor")
             executor = await open_component(self.pipeline.executor.component, self.context, part)
             plan = await make_plan(self.pipeline, self.context, part, executor)
-            given = read(source, self._source_name())
-            subjects = given if is_live(source) else await require_subjects(given)
+            unchecked = read(source, self._source_name())
+            subjects = unchecked if is_live(source) else await require_subjects(unchecked)
             spool = self._spool(data)
             feeds, request = await self._open_sinks(parts), self.request
             started = run_started(self.pipeline, plan, data, rubrics, request.limit, live=request.live)
@@ -202,7 +215,7 @@ class _Run:
         except KeyboardInterrupt:
             done = stopped_document(self.pipeline.name, "interrupted") | {"ledger": ledger_json(self.ledger)}
             return RunOutcome(done, exit_code(done))
-        self.stop.begun = True
+        self.stop.has_started = True
         stream = self._stream = self._open_stream(feeds)
         stopped: Stopped = None
         try:
@@ -215,7 +228,7 @@ class _Run:
         except LedgerError as error:
             stopped = failed(None, error)
         except BaseException:
-            stream.commit()  # what was judged before a defect, or before a source broke off, can be taken up
+            stream.commit()  # subjects judged before a defect, or before the source failed, can be resumed
             raise
         stopped = stopped and ({**stopped, "live": True} if self.request.live else stopped)
         return await self._end(stream, parts, stopped)
@@ -226,7 +239,7 @@ class _Run:
         return Stream(self.context.run_id, self.clock, self.ledger, feeds, report.observe_all, advance)
 
     async def _close_sinks(self, stream: Stream, which: Callable[[SinkFeed], bool] | None = None) -> None:
-        """Close the sinks that are still open, or those of them that *which* accepts.
+        """Close the open sinks, or only the sinks that *which* accepts.
 
         :raises LedgerError: when another process has taken over the run: the sinks' files belong to that process.
         """
@@ -237,7 +250,7 @@ class _Run:
         """See :class:`~dicast.RunContext`."""
         stream = self._stream
         if stream is None:
-            raise RuntimeError("trace events are recorded while the subjects of a live source are read, not before")
+            raise RuntimeError("trace events can be recorded only while the subjects of a live source are read")
         stream.emit(trace_events(stream, events))
         if position is not None:
             stream.emit([stream.event(SOURCE_POSITION, position)])
@@ -247,26 +260,26 @@ class _Run:
         """See :class:`~dicast.BatchLog`."""
         stream = self._stream
         if stream is None or type_ not in BATCH_EVENTS:
-            raise RuntimeError(f"{type_} is recorded while subjects are judged, and only events of batches are")
+            raise RuntimeError(f"cannot record {type_}: only events of batches, and only while subjects are judged")
         stream.emit([stream.event(type_, payload)])
         stream.commit()
         passing = asyncio.ensure_future(
             stream.pass_on()
-        )  # every subject may wait for the batch: nothing else passes it on
+        )  # if every subject waits for the batch, no other code passes the event on
         self._passing.add(passing)
         passing.add_done_callback(self._passing.discard)
 
     async def _open_source(self, parts: ComponentStack) -> Source:
         slot = self.pipeline.source
-        given = self.request.source or (slot and slot.component)
-        assert given is not None  # a pipeline without one is only built for subjects from elsewhere
-        source: Source = await open_component(given, self.context, parts.part("source"))
+        component = self.request.source or (slot and slot.component)
+        assert component is not None  # a pipeline without a source is built only for other subjects
+        source: Source = await open_component(component, self.context, parts.part("source"))
         seed = None if slot is None else slot.shuffle
         return source if seed is None else shuffled_source(source, seed, live=self.request.live)
 
     def _source_name(self) -> str:
-        slot, given = self.pipeline.source, isinstance(self.request.source, SubjectList)
-        return "the program" if given or slot is None else f"source {slot.name}"
+        slot, is_program = self.pipeline.source, isinstance(self.request.source, SubjectList)
+        return "the program" if is_program or slot is None else f"source {slot.name}"
 
     def _spool(self, data: Mapping[str, str]) -> EarlierUnits | None:
         if self.earlier is None:
@@ -276,10 +289,10 @@ class _Run:
 
     async def _open_sinks(self, parts: ComponentStack) -> list[SinkFeed]:
         run, feeds = self.context, []
-        known = resume.known_outputs(self.ledger, run.run_id) if run.resumed else set()
+        outputs = resume.known_outputs(self.ledger, run.run_id) if run.resumed else set()
         for slot in self.pipeline.sinks:
-            own = evolve(run, continued=output(slot, run.base) in known)
-            live = await open_component(slot.component, own, parts.part(slot.path))
+            context = evolve(run, continued=output(slot, run.base) in outputs)
+            live = await open_component(slot.component, context, parts.part(slot.path))
             feeds.append(
                 SinkFeed.of(slot.label, slot.component, live, self._caller.ask_sink, keeps_content=run.keeps_content)
             )
@@ -299,7 +312,7 @@ class _Run:
         if self._observers:
             self._observers.observe((), whole=True)
         if added := {*started["outputs"]} - resume.known_outputs(self.ledger, self.earlier.run_id):
-            # before they write: a process that takes the run up has to know these files for the run's
+            # recorded before the sinks write, so that a resuming process knows the files of the run
             stream.emit([stream.event(SINKS_ADDED, {"outputs": sorted(added)})])
 
     async def _judge(
@@ -331,24 +344,32 @@ class _Run:
         await stream.flush()
 
     def _limit(self) -> int | None:
-        given = self.request.limit
-        limit = self.earlier.payload["limit"] if given is None and self.earlier is not None else given
+        requested = self.request.limit
+        limit = self.earlier.payload["limit"] if requested is None and self.earlier is not None else requested
         return self.request.pause_after if limit is None else limit
 
     async def _end(self, stream: Stream, parts: ComponentStack, stopped: Stopped) -> RunOutcome:
-        """Close the sinks, and only then say in the ledger that the run is over: a kill in between is resumed."""
+        """Close the sinks, then record the end of the run: a run killed in between is resumed."""
         stopped, pipeline, concluded = stopped_after(stopped, stream.commit), self.pipeline, {}
         over = stopped is None or stopped["reason"] == EARLY_STOP
         if stopped is None or stopped["reason"] != "ledger_failed":
-            concluded = conclude(self._observers, stream, self.report, self.ledger, pipeline, self.baseline, whole=over)
+            concluded = conclude(
+                self._observers, stream, self.report, self.ledger, pipeline, self.baseline, is_complete=over
+            )
             stopped = stopped_after(stopped, stream.commit)
         await stream.pass_on()
         report = self.report
         if self.request.live:
-            report = resume.standing(self.ledger, self.context.run_id, report.started)
-        known, how = dict(self._observers.intervals() if self._observers else ()), pipeline.scoring.aggregation
+            report = resume.current_report(self.ledger, self.context.run_id, report.started)
+        intervals, aggregation = (
+            dict(self._observers.intervals() if self._observers else ()),
+            pipeline.scoring.aggregation,
+        )
         counts, uncounted = counted(self._source, self._source_name(), report)
-        done = document(report, how, pipeline.gate, stopped=stopped, intervals=known, counts=counts) | concluded
+        done = (
+            document(report, aggregation, pipeline.gate, stopped=stopped, intervals=intervals, counts=counts)
+            | concluded
+        )
         done["broken"] |= uncounted
         done |= plan_and_truth(self.ledger, report.started, done) if over else {}
         done |= reserved_json(self.ledger, stream.run_id, stopped) if done.get("batches") else {}
@@ -366,7 +387,7 @@ class _Run:
         if fault := (faults := parts.faults).pop("ledger", None):
             stopped = failed(stopped, LedgerError(fault))
         for slot, feed in zip(pipeline.sinks, stream.feeds, strict=True):
-            if (fault := faults.pop(slot.path, None)) and not feed.lost:  # else it is said already
+            if (fault := faults.pop(slot.path, None)) and not feed.lost:  # otherwise the loss is reported already
                 feed.lost, feed.error = 1, fault
         broken = {at: f"{at}: {fault}" for at, fault in faults.items()} | done["broken"]
         done |= as_it_ended({"gate": done["gate"], "undecided": done["undecided"]}, stopped)

@@ -1,4 +1,4 @@
-"""Sending of the calls that chat models have collected, as soon as the rest of the run waits for them."""
+"""Stages of a run with batches: the collected calls of chat models are sent as soon as the rest of the run waits for them."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ..timing.turns import Permits
 QUIET_SECONDS = 0.1
 """Seconds without progress after which a stage counts as complete. A judge needs a moment between a reply and its next call."""
 
-HELD = 50_000
-"""Subjects under way at most in a run whose chat models collect calls; the largest batches of current endpoints have as many items."""
+MAX_COLLECTED = 50_000
+"""Largest number of subjects in progress in a run whose chat models collect calls; the largest batches of current endpoints have as many items."""
 
 
 class Collecting(Protocol):
     """A live chat model that collects calls and answers them in batches."""
 
     async def send_collected(self) -> None:
-        """Send the calls that wait, and return when all of them are answered. Errors go to the calls."""
+        """Send the pending calls, and return when all of them are answered. Errors go to the calls."""
         ...
 
 
 class Stage:
-    """Tells chat models to send the calls that they collected.
+    """Sender of the calls that chat models collected.
 
-    A stage is complete when no call is under way or waits for its turn, and the main loop reads no further subject: then only batches can
-    let the run go on.
+    A stage is complete when no call is in progress or waits for its turn, and the main loop reads no further subject: then only
+    batches can let the run continue.
     """
 
     def __init__(self, models: Sequence[Collecting], permits: Permits) -> None:
@@ -40,7 +40,7 @@ class Stage:
 
     @contextmanager
     def reader_waits(self) -> Iterator[None]:
-        """Note that the main loop reads nothing while the block waits for a subject's verdicts."""
+        """Record that the main loop reads nothing while the block waits for a subject's verdicts."""
         self._blocked.set()
         try:
             yield
@@ -53,7 +53,7 @@ class Stage:
             raise self._error
 
     async def quiet(self) -> None:
-        """Return when no call has been under way for a moment."""
+        """Return when no call has been in progress for a moment."""
         while True:
             await self._permits.idle.wait()
             granted = self._permits.granted
@@ -62,7 +62,7 @@ class Stage:
                 return
 
     async def close(self) -> None:
-        """Stop; batches that were sent go on at the endpoint."""
+        """Stop. Batches that were sent continue at the endpoint."""
         tasks = [self._watching, *self._sending]
         for task in tasks:
             task.cancel()

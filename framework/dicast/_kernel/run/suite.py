@@ -1,4 +1,4 @@
-"""A suite: its experiments one after the other, each compared with the baseline."""
+"""Suite of experiments, run one after the other, each compared with the baseline."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from ..report.document import exit_code, stopped_document
 from ..report.gate import all_passed
 from ..report.read_counts import read_sum
 from ..resume.named_runs import known_run, started_runs
-from ..resume.open_runs import SHOWN, RunCommand
+from ..resume.open_runs import MAX_NAMED, RunCommand
 from ..resume.reading import document
-from ..resume.resume import EarlierRun, refuse_changes, standing
+from ..resume.resume import EarlierRun, current_report, refuse_changes
 from ..source.source import data_digest
 from ..stream.opening import open_component
 from ..values import Query, RunContext
@@ -39,20 +39,21 @@ from .plan import decided_by, file_identity
 from .run import Request, RunOutcome
 
 RunOne = Callable[[Pipeline, Request], Awaitable[RunOutcome]]
-"""Runs one experiment."""
+"""Function that runs one experiment."""
 
 WORST = (130, 2, 70, 5, 4, 3, 1, 0)
-"""Exit codes: the first of them that an experiment had is the suite's."""
+"""Exit codes in order: the first that any experiment had is the suite's."""
 
 ENDS = (130, 2, 70)
-"""Exit codes after which no further experiment is begun."""
+"""Exit codes after which no further experiment starts."""
 
 
 @frozen
 class Suite:
-    """What the experiments of *file* came to, by name; *baseline* is what others are compared with; *error* ended it early.
+    """Outcomes of the experiments of *file*, by name.
 
-    *command* is the command that the user gave, without secrets.
+    *baseline* is the experiment that others are compared with; *error* ended the suite early. *command* is the command that the user
+    gave, without secrets.
     """
 
     file: str
@@ -63,28 +64,28 @@ class Suite:
 
     @property
     def exit_code(self) -> int:
-        """What ``dicast run`` returns."""
+        """The exit code of ``dicast run``."""
         codes = {outcome.exit_code for outcome in self.outcomes.values()} | ({2} if self.error else set())
         return next(code for code in WORST if code in codes)
 
 
 def in_sum(suite: Suite) -> dict[str, Any]:
-    """The document of a whole *suite*: the sums of its experiments' counts and costs, and whether all gates passed."""
+    """Return the document of a whole *suite*: the sums of its experiments' counts and costs, and the answer of all gates."""
     documents = {name: outcome.document for name, outcome in suite.outcomes.items()}
     done = stopped_document(Path(suite.file).stem, None)
     counts = ("subjects", "scored", "failed", "skipped", "unaffordable", "overruns", "row_count")
-    done |= {name: sum(one[name] for one in documents.values()) for name in counts}
+    done |= {name: sum(document_[name] for document_ in documents.values()) for name in counts}
     for name in ("failures", "throttled"):
-        done[name] = dict(sum((Counter(one[name]) for one in documents.values()), Counter[str]()))
+        done[name] = dict(sum((Counter(document_[name]) for document_ in documents.values()), Counter[str]()))
     for name in ("cost", "spend_lost"):
-        done[name] = {unit: _total(one[name][unit] for one in documents.values()) for unit in done[name]}
+        done[name] = {unit: _total(document_[name][unit] for document_ in documents.values()) for unit in done[name]}
     done["read"] = read_sum(documents.values())
     due = done["scored"] + done["failed"] + done["unaffordable"]
-    gates = {name: one["gate"] for name, one in documents.items() if one["gate"] is not None}
+    gates = {name: document_["gate"] for name, document_ in documents.items() if document_["gate"] is not None}
     passed = {gate["passed"] for gate in gates.values()}
     reasons = [f"{name}: {reason}" for name, gate in gates.items() for reason in gate["reasons"]]
-    undecided = [f"{name}: {reason}" for name, one in documents.items() for reason in one["undecided"]]
-    stopped = next((one["stopped"] for one in documents.values() if one["stopped"]), None)
+    undecided = [f"{name}: {reason}" for name, document_ in documents.items() for reason in document_["undecided"]]
+    stopped = next((document_["stopped"] for document_ in documents.values() if document_["stopped"]), None)
     if suite.error is not None:
         stopped, passed = {"reason": "not_begun", "message": str(suite.error)}, passed | {None}
         undecided.append(f"not started: {suite.error}")
@@ -99,22 +100,23 @@ def in_sum(suite: Suite) -> dict[str, Any]:
 
 
 def _total(amounts: Iterable[str | None]) -> str | None:
-    """The sum of decimal texts; None where one is not known."""
-    known = list(amounts)
-    return None if None in known else str(sum(map(Decimal, filter(None, known)), Decimal(0)))
+    """Return the sum of decimal texts; None if one is unknown."""
+    values = list(amounts)
+    return None if None in values else str(sum(map(Decimal, filter(None, values)), Decimal(0)))
 
 
 async def run_suite(read: PipelineFile, request: Request, run: RunOne) -> Suite:
-    """*run* the experiments of a suite that was *read*, each after the one that it is compared with.
+    """Run the experiments of the suite *read*, each after the experiment that it is compared with.
 
-    :raises RequestError: when anything is wrong with any of them; nothing was run then.
+    :param run: runs one experiment.
+    :raises RequestError: when any experiment is invalid; nothing was run then.
     """
     file, pipelines = read.start.file, build_experiments(read)
-    compared = {name: one.baseline.run for name, one in pipelines.items() if one.baseline is not None}
+    compared = {name: item.baseline.run for name, item in pipelines.items() if item.baseline is not None}
     order = _order(file, pipelines, {name: run for name, run in compared.items() if run in pipelines and run != name})
     setups = await _preflights(pipelines)
     earlier = {} if request.resume is None else await _earlier(file, pipelines, setups, request)
-    first = next((one.payload["suite"] for one in earlier.values()), None)
+    first = next((item.payload["suite"] for item in earlier.values()), None)
     request = evolve(request, suite=first or {"id": Clock().id(), "experiments": order})
     outcomes: dict[str, RunOutcome] = {}
     command = request.command and request.command.masked(*pipelines.values())
@@ -132,7 +134,7 @@ async def run_suite(read: PipelineFile, request: Request, run: RunOne) -> Suite:
 
 
 def _order(file: str, names: Iterable[str], compared: Mapping[str, str]) -> list[str]:
-    """The experiments in their order, but each after the one that it is *compared* with.
+    """Return the experiments in their order, but each after the experiment that it is *compared* with.
 
     :raises ConfigError: when some are compared with one another in a circle.
     """
@@ -145,35 +147,35 @@ def _order(file: str, names: Iterable[str], compared: Mapping[str, str]) -> list
 
 
 async def _preflights(pipelines: Mapping[str, Pipeline]) -> dict[str, Mapping[str, str]]:
-    """What each experiment's run would be resumed by.
+    """Return the digests that each experiment's run is resumed by.
 
-    :raises ConfigError: with what would refuse any of them.
+    :raises ConfigError: with every reason to refuse any of them.
     """
-    found: dict[str, Mapping[str, str]] = {}
+    setups: dict[str, Mapping[str, str]] = {}
     problems: dict[Problem, None] = {}
     for name, pipeline in pipelines.items():
         try:
-            found[name] = await _preflight(pipeline, ledger_slot(pipeline), pipelines)
+            setups[name] = await _preflight(pipeline, ledger_slot(pipeline), pipelines)
         except RequestError as error:
             problems |= dict.fromkeys(error.problems)
     if problems:
         raise ConfigError(problems)
-    return found
+    return setups
 
 
 def load_experiments(file: Path, overrides: Sequence[str]) -> list[Pipeline]:
-    """The pipelines of *file*: one, or those of a suite's experiments.
+    """Return the pipelines of *file*: one, or one for each experiment of a suite.
 
-    :raises RequestError: with everything that is wrong.
+    :raises RequestError: with every problem of the file.
     """
     read = read_pipeline(file, overrides)
     return [*build_experiments(read).values()] if read.experiments else [build_pipeline(read)]
 
 
 def build_experiments(read: PipelineFile) -> dict[str, Pipeline]:
-    """Every experiment's pipeline.
+    """Return the pipeline of every experiment.
 
-    :raises ConfigError: with what is wrong with any of them, once.
+    :raises ConfigError: with every problem of any of them, each problem once.
     """
     pipelines: dict[str, Pipeline] = {}
     problems: dict[Problem, None] = {}
@@ -189,7 +191,7 @@ def build_experiments(read: PipelineFile) -> dict[str, Pipeline]:
 
 
 def _clashes(pipelines: Mapping[str, Pipeline]) -> Iterator[Problem]:
-    """What two experiments would both write to."""
+    """Yield a problem for each file that two experiments would both write to."""
     first: dict[str, str] = {}
     for name, pipeline in pipelines.items():
         for slot in pipeline.sinks:
@@ -197,71 +199,71 @@ def _clashes(pipelines: Mapping[str, Pipeline]) -> Iterator[Problem]:
             if isinstance(path, Path) and first.setdefault(place := os.path.realpath(path), name) != name:
                 both = f"the experiments {first[place]} and {name} both write to {path}"
                 yield Problem(
-                    f"{both}; let the path say which: {_by_experiment(path, pipeline.base)}",
+                    f"{both}; add the experiment to the path: {_by_experiment(path, pipeline.base)}",
                     pipeline.file,
                     path=slot.path,
                 )
 
 
 def _by_experiment(path: Path, base: Path) -> str:
-    """*path* as a file in *base* has it, with the experiment in its name, quoted as YAML needs it: a brace would begin a mapping."""
+    """Return *path* as a file in *base* writes it, with the experiment in its name, quoted for YAML, where a brace would start a mapping."""
     path = path.relative_to(base) if path.is_relative_to(base) else path
     ends = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
-    told = path.with_name(f"{path.name.removesuffix(ends)}-${{experiment}}{ends}").as_posix()
-    return f"'{told.replace(chr(39), chr(39) * 2)}'"
+    example = path.with_name(f"{path.name.removesuffix(ends)}-${{experiment}}{ends}").as_posix()
+    return f"'{example.replace(chr(39), chr(39) * 2)}'"
 
 
 async def _run(
     pipeline: Pipeline, request: Request, earlier: EarlierRun | None, outcomes: Mapping[str, RunOutcome], run: RunOne
 ) -> RunOutcome:
-    """Run one experiment, or take up what an earlier process left of it; its baseline may be one of the suite's others."""
+    """Run one experiment, or resume the run of an earlier process; its baseline may be another experiment of the suite."""
     if earlier is not None and earlier.finished and not request.retry_failed:
         async with ledger_slot(pipeline).component.open(None, create=False) as ledger:
-            if (ended := _ended(ledger, earlier, pipeline)) is not None:
-                return ended
+            if (outcome := _completed_outcome(ledger, earlier, pipeline)) is not None:
+                return outcome
     baseline = pipeline.baseline
     if baseline is not None and baseline.run in outcomes:
-        found = outcomes[baseline.run].document["run_id"]
-        pipeline = evolve(pipeline, baseline=evolve(baseline, run=found))
+        run_id = outcomes[baseline.run].document["run_id"]
+        pipeline = evolve(pipeline, baseline=evolve(baseline, run=run_id))
     elif baseline is not None and baseline.run == pipeline.experiment:
         pipeline = evolve(pipeline, baseline=None)
     resume = None if earlier is None else earlier.run_id
     retry = request.retry_failed and earlier is not None
-    return await run(pipeline, evolve(request, resume=resume, retry_failed=retry, ended=True))
+    return await run(pipeline, evolve(request, resume=resume, retry_failed=retry, allow_ended=True))
 
 
-def _ended(ledger: Ledger, earlier: EarlierRun, pipeline: Pipeline) -> RunOutcome | None:
-    """What a run that has ended came to; None where *pipeline* decides it otherwise, by another gate or another ``pass_at``."""
-    told: dict[str, Any] = {**(document(ledger, earlier.run_id) or {}), "ledger": ledger_json(ledger)}
-    report = standing(ledger, earlier.run_id, {**earlier.payload, **decided_by(pipeline)})
-    now = decide(report, pipeline.scoring.aggregation, pipeline.gate, stopped=told["stopped"])
+def _completed_outcome(ledger: Ledger, earlier: EarlierRun, pipeline: Pipeline) -> RunOutcome | None:
+    """Return the outcome of a completed run; None if the gate or the ``pass_at`` of *pipeline* would decide it differently now."""
+    recorded: dict[str, Any] = {**(document(ledger, earlier.run_id) or {}), "ledger": ledger_json(ledger)}
+    report = current_report(ledger, earlier.run_id, {**earlier.payload, **decided_by(pipeline)})
+    current = decide(report, pipeline.scoring.aggregation, pipeline.gate, stopped=recorded["stopped"])
     parts = (
-        {name: one[name] for name in ("gate", "undecided", "score", "labels", "metrics", "judges")}
-        for one in (told, now)
+        {name: state[name] for name in ("gate", "undecided", "score", "labels", "metrics", "judges")}
+        for state in (recorded, current)
     )
     before, after = (orjson.loads(orjson.dumps(part)) for part in parts)
-    return RunOutcome(told, exit_code(told)) if before == after else None
+    return RunOutcome(recorded, exit_code(recorded)) if before == after else None
 
 
 async def _earlier(
     file: str, pipelines: Mapping[str, Pipeline], setups: Mapping[str, Mapping[str, str]], request: Request
 ) -> dict[str, EarlierRun]:
-    """Return the runs of the newest suite of these experiments, or of the suite of the run *request.resume*; ended runs too.
+    """Return the runs of the newest suite of these experiments, or of the suite of the run *request.resume*, including ended runs.
 
-    Where failures are retried all are taken up, since a baseline whose failures are retried is another one for those compared with it.
+    When failures are retried, every experiment is resumed: a baseline with retried failures changes the comparisons with it.
 
     :raises ConfigError: when nothing of the suite is left to resume, or an experiment has changed since.
     """
     async with ledger_slot(next(iter(pipelines.values()))).component.open(None, create=False) as ledger:
-        found, others = _newest(ledger, pipelines, request.resume or "")
-    is_over = len(found) == len(pipelines) and all(one.finished for one in found.values())
-    if not found or (not request.retry_failed and is_over):
-        if others and not request.resume:
-            raise ConfigError(_only_others(file, pipelines, others, request))
-        raise ConfigError("there is no unfinished run of this suite in the ledger; leave --resume out to begin")
-    for name, one in found.items():
-        refuse_changes(one, setups[name])
-    return found
+        runs, other_suites = _newest(ledger, pipelines, request.resume or "")
+    is_over = len(runs) == len(pipelines) and all(run.finished for run in runs.values())
+    if not runs or (not request.retry_failed and is_over):
+        if other_suites and not request.resume:
+            raise ConfigError(_only_others(file, pipelines, other_suites, request))
+        raise ConfigError("the ledger has no unfinished run of this suite; remove --resume to start a new one")
+    for name, run in runs.items():
+        refuse_changes(run, setups[name])
+    return runs
 
 
 def _newest(
@@ -269,7 +271,7 @@ def _newest(
 ) -> tuple[dict[str, EarlierRun], dict[str, EarlierRun]]:
     """Return the runs of the newest suite of *pipelines* by experiment, and an open run of each suite under another name.
 
-    :param run_id: a run whose suite is meant, under whichever name; empty for the newest suite with a run of the same name.
+    :param run_id: a run of the suite, under any name; empty for the newest suite with a run of the same name.
     """
     files = {file_identity(pipeline): name for name, pipeline in pipelines.items()}
     runs = [
@@ -279,43 +281,43 @@ def _newest(
         and entry.event.payload.get("suite")
         and not entry.event.payload.get("preview")
     ]
-    known = known_run(ledger, run_id) if run_id else None
+    chosen = known_run(ledger, run_id) if run_id else None
     meant = (
         entry.event.payload["suite"]
         for name, entry in runs
-        if (entry.event.run_id == known if known else entry.event.payload["name"] == pipelines[name].name)
+        if (entry.event.run_id == chosen if chosen else entry.event.payload["name"] == pipelines[name].name)
     )
     suite = next(meant, None)
-    if known and suite is None:
-        raise ConfigError(f"run {known} is of no suite of this file: name a run of {', '.join(pipelines)}")
-    found, others = dict[str, EarlierRun](), dict[str, EarlierRun]()
+    if chosen and suite is None:
+        raise ConfigError(f"run {chosen} belongs to no suite of this file; name a run of {', '.join(pipelines)}")
+    suite_runs, other_suites = dict[str, EarlierRun](), dict[str, EarlierRun]()
     for name, entry in runs:
-        ended = Query(run_id=entry.event.run_id, types=(RUN_COMPLETED,), limit=1)
+        query = Query(run_id=entry.event.run_id, types=(RUN_COMPLETED,), limit=1)
         if entry.event.payload["suite"] == suite:
-            found.setdefault(name, EarlierRun(entry, any(ledger.read(ended))))
-        elif entry.event.payload["name"] != pipelines[name].name and not any(ledger.read(ended)):
+            suite_runs.setdefault(name, EarlierRun(entry, any(ledger.read(query))))
+        elif entry.event.payload["name"] != pipelines[name].name and not any(ledger.read(query)):
             run = EarlierRun(entry, finished=False)
-            others.setdefault(str(entry.event.payload["name"]).removesuffix(f"/{name}"), run)
-    return found, others
+            other_suites.setdefault(str(entry.event.payload["name"]).removesuffix(f"/{name}"), run)
+    return suite_runs, other_suites
 
 
 def _only_others(
-    file: str, pipelines: Mapping[str, Pipeline], others: Mapping[str, EarlierRun], request: Request
+    file: str, pipelines: Mapping[str, Pipeline], other_suites: Mapping[str, EarlierRun], request: Request
 ) -> str:
     """Return the error that names the open suites of *file* under other names."""
-    own = next(one.name.removesuffix(f"/{experiment}") for experiment, one in pipelines.items())
+    name_ = next(pipeline.name.removesuffix(f"/{experiment}") for experiment, pipeline in pipelines.items())
     command = (request.command or RunCommand(file)).masked(*pipelines.values())
     listed = "; ".join(
         f"{name!r}, with run {run.run_id}: {command.resuming(None, *request.flags, name=name)}"
-        for name, run in [*others.items()][:SHOWN]
+        for name, run in [*other_suites.items()][:MAX_NAMED]
     )
-    return f"{file} has no open suite named {own!r}. Resume a suite of another name: {listed}"
+    return f"{file} has no open suite named {name_!r}. Resume a suite of another name: {listed}"
 
 
 async def _preflight(pipeline: Pipeline, ledger: Slot, later: Collection[str]) -> Mapping[str, str]:
-    """Read the data of *pipeline* whole, and find its baseline unless that is one of *later*; return what a run is resumed by.
+    """Read all data of *pipeline*, find its baseline unless it is one of *later*, and return the digests that a run is resumed by.
 
-    :raises RequestError: when the run would be refused for them.
+    :raises RequestError: when the data or the baseline would refuse the run.
     """
     async with AsyncExitStack() as stack:
         draft = RunContext(Clock().id(), pipeline.name, pipeline.base)
@@ -323,6 +325,6 @@ async def _preflight(pipeline: Pipeline, ledger: Slot, later: Collection[str]) -
         if pipeline.baseline is not None and pipeline.baseline.run not in later:
             find_baseline(live, pipeline)
         slot = pipeline.source
-        assert slot is not None  # dicast run needs one
+        assert slot is not None  # dicast run requires a source
         source = await open_component(slot.component, evolve(draft, read=live.read), stack)
         return {**pipeline.setup, **await data_digest(source, f"source {slot.name}", pipeline)}

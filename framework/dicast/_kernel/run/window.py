@@ -1,9 +1,9 @@
-"""The main loop: subjects in, verdicts out, in the order of the source.
+"""Main loop of a run: subjects in, verdicts out, in the order of the source.
 
-At most :data:`AHEAD` times *concurrency* subjects are under way (at least :data:`WINDOW`), and a subject begins only when
-the one that many places before it is in the ledger. So the stream of events is the same however long each
-judge takes. Where the run may stop early they are *concurrency*: so no more than one less are begun after the one that stops it.
-Where chat models collect calls for batches they are :data:`~.stage.HELD`, as a batch has the calls of all subjects under way.
+At most :data:`AHEAD` times *concurrency* subjects are in progress (at least :data:`WINDOW`). A subject starts only when the subject
+that many places before it is in the ledger. So the stream of events does not depend on the time that a judge takes. If the run may
+stop early, the limit is *concurrency*: fewer than that many subjects start after the subject that stops the run. If chat models
+collect calls for batches, the limit is :data:`~.stage.MAX_COLLECTED`, because a batch has the calls of all subjects in progress.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from ..values.errors import Interrupted
 from .begin import Job, Starter
 from .children import ChildVerdicts, children_of
 from .plan import Plan
-from .stage import HELD, Stage
+from .stage import MAX_COLLECTED, Stage
 
 AHEAD = 4
-"""Subjects under way for each call that may be made at the same time: a slow one does not keep the others waiting."""
+"""Subjects in progress for each concurrent call, so that a slow subject does not delay others."""
 
 WINDOW = 128
-"""Subjects under way at least, so that up to a concurrency of 32 the stream does not depend on it."""
+"""Smallest number of subjects in progress, so that the stream does not depend on a concurrency up to 32."""
 
 
 class Window:
-    """Judges the subjects of one run."""
+    """Window of subjects in progress; judges the subjects of one run."""
 
     live = False
 
@@ -58,15 +58,17 @@ class Window:
         producer: Producer | None = None,
         observers: RecordObservers | None = None,
     ) -> None:
-        """*kinds* are those that the source yields; empty when it does not say. Without *ordered* each subject is recorded as soon as it is judged,
-        whatever came before it.
+        """*kinds* are the kinds that the source yields; empty if it does not declare them. Without *ordered* each subject is recorded as soon
+        as it is judged, regardless of the subjects before it.
         """
         self._run, self._stream, self._ledger, self._stop = services, stream, ledger, stop
         self._inline, self._retry, self._producer, self._observers = plan.inline, retry, producer, observers
-        self._ended = None if observers is None else observers.stopped  # by what an earlier process has found
+        self._stop_details = (
+            None if observers is None else observers.stopped
+        )  # an earlier process may have decided the stop
         self._enough = False
         watched = observers is not None and observers.may_stop
-        self._limit = concurrency if watched else HELD if plan.collecting else max(WINDOW, AHEAD * concurrency)
+        self._limit = concurrency if watched else MAX_COLLECTED if plan.collecting else max(WINDOW, AHEAD * concurrency)
         self._turns = Permits(concurrency) if plan.collecting else asyncio.Semaphore(concurrency)
         self._collecting = plan.collecting
         self._stage: Stage | None = None
@@ -87,9 +89,9 @@ class Window:
         )
 
     async def run(self, subjects: AsyncIterator[Due], limit: int | None) -> int:
-        """Judge *subjects*, at most *limit*; return how many were read.
+        """Judge *subjects*, at most *limit*; return the number of subjects read.
 
-        :raises Interrupted: when the run was asked to stop; what was judged is kept.
+        :raises Interrupted: when the run was asked to stop; finished verdicts are kept.
         """
         count = 0
         if isinstance(self._turns, Permits):
@@ -105,8 +107,8 @@ class Window:
                 await self._finish_first()
             if self._answers:
                 await self._flush()
-            if self._ended is not None:
-                self._stop.request("early_stop", None, self._ended)
+            if self._stop_details is not None:
+                self._stop.request("early_stop", None, self._stop_details)
         finally:
             await self._abandon()
             if self._stage is not None:
@@ -114,7 +116,10 @@ class Window:
         return count
 
     def _is_owed(self, subject: Subject) -> bool:
-        """Whether *subject* is judged although enough is known: an earlier process began it, or it failed in one that had stopped."""
+        """Return True if *subject* is judged although the run stops early.
+
+        An earlier process started the subject, or it failed in a process that had stopped.
+        """
         spool = self._run.spool
         if spool is None or spool.read_at(subject.kind, subject.id) is None:
             return False
@@ -123,7 +128,7 @@ class Window:
         return open_ or (not self._enough and moved(states, retry=self._retry))
 
     def _arriving(self, subjects: AsyncIterator[Due]) -> AsyncIterator[Due]:
-        """The subjects to judge, from the source."""
+        """Return the subjects to judge, from the source."""
         return subjects
 
     async def _take(self, due: Due) -> None:
@@ -132,7 +137,7 @@ class Window:
             await self._finish_first()
         if self._window:
             await self._await_others(due.subject)
-        if self._ended is not None and not self._is_owed(due.subject):
+        if self._stop_details is not None and not self._is_owed(due.subject):
             return
         job = await self._starter.start(due)
         self._window.append(job)
@@ -156,7 +161,7 @@ class Window:
         await asyncio.sleep(0)
 
     async def _await_others(self, subject: Subject) -> None:
-        """Wait until all is recorded that the judges of *subject* are given."""
+        """Wait until all child verdicts for the judges of *subject* are recorded."""
         while self._window and self._awaits(subject):
             await self._finish_first()
 
@@ -169,17 +174,17 @@ class Window:
             await self._work(job)
 
     async def _work(self, job: Job) -> None:
-        """Make every verdict of the subject; nothing is emitted yet."""
-        subject, stream, failure, made = job.due.subject, self._stream, job.due.failure, None
+        """Make every verdict of the subject without emitting it."""
+        subject, stream, failure, production = job.due.subject, self._stream, job.due.failure, None
         if self._producer is not None and (job.record or job.units):
-            made = await self._producer.make(subject, failure)
-            job.events += [made.event] if job.record and made.event is not None else []
+            production = await self._producer.make(subject, failure)
+            job.events += [production.event] if job.record and production.event is not None else []
         elif failure is not None:
-            made = Made([failure])
+            production = Made([failure])
         verdicts = (
-            unit.judge(self._run, subject, eval_id, job.children, job.parent, made) for unit, eval_id in job.units
+            unit.judge(self._run, subject, eval_id, job.children, job.parent, production) for unit, eval_id in job.units
         )
-        # Where models answer in batches, all labels are judged at once: else each of them takes a batch of its own.
+        # If models answer in batches, all labels are judged at once; otherwise each label needs a separate batch.
         ready = iter(await together([*verdicts])) if self._stage is not None and len(job.units) > 1 else None
         for unit, _ in job.units:
             type_, payload = await next(verdicts) if ready is None else next(ready)
@@ -187,31 +192,31 @@ class Window:
             job.events.append(stream.event(type_, payload, subject, handled))
 
     async def _emit_end(self, job: Job) -> None:
-        """Emit all terminal events of a subject with no other's in between."""
-        if job.kept:
+        """Emit all terminal events of a subject without another subject's events in between."""
+        if job.earlier:
             await self._stream.flush()
-            for earlier in job.kept:
-                await self._stream.replay([earlier.event], counted=earlier.stands)
+            for earlier in job.earlier:
+                await self._stream.replay([earlier.event], counted=earlier.is_current)
         self._stream.emit(job.events)
         if self._observers is not None:
-            stand = [earlier.event for earlier in job.kept if earlier.stands]
-            self._observe(self._observers, job.due.subject, [*stand, *job.events])
+            current = [earlier.event for earlier in job.earlier if earlier.is_current]
+            self._observe(self._observers, job.due.subject, [*current, *job.events])
         due, spool = job.due, self._run.spool
         if due.answered is not None:
             self._answers.append((due.answered, job.events))
-        if spool is not None and (self.live or job.kept):
+        if spool is not None and (self.live or job.earlier):
             spool.forget(due.subject.kind, due.subject.id)
         if job.family is not None and due.from_run is None:
             job.family.children += children_of(job.events)
 
     def _observe(self, observers: RecordObservers, subject: Subject, events: Sequence[Event]) -> None:
-        """Let the run's records be seen; once it is to stop early, no further subject begins."""
+        """Pass the run's records to the observers; if they stop the run early, no further subject starts."""
         observers.observe(events, subject, whole=True)
-        if observers.stopped is not None and self._ended is None:
-            self._ended, self._enough = observers.stopped, True
+        if observers.stopped is not None and self._stop_details is None:
+            self._stop_details, self._enough = observers.stopped, True
 
     async def _finish_first(self) -> None:
-        """Wait for the next subject and emit its verdicts; pass on meanwhile what is due."""
+        """Wait for the next subject and emit its verdicts; meanwhile pass on the events that are due."""
         job = self._next()
         assert job.task is not None  # only subjects with a task are in the window
         if not job.task.done():
@@ -221,7 +226,7 @@ class Window:
         await self._emit_end(job)
 
     def _next(self) -> Job:
-        """The oldest subject; where no order is kept the oldest that is judged, if one is."""
+        """Return the oldest subject; without an order, the oldest judged subject, if there is one."""
         if self._ordered:
             return self._window[0]
         done = (job for job in self._window if job.task is not None and job.task.done())
@@ -257,7 +262,7 @@ class Window:
                 end.cancel()
 
     async def _abandon(self) -> None:
-        """End what is still under way; verdicts that are ready and next in order are emitted."""
+        """End the subjects in progress; emit the verdicts that are ready and next in order."""
         tasks = [job.task for job in self._window if job.task is not None]
         if self._stop.drains:
             await self._drain(tasks)
@@ -274,11 +279,11 @@ class Window:
         self._window.clear()
 
     async def _emit_unreached(self, spool: EarlierUnits) -> None:
-        """Replay what stands of the subjects that were to be judged again, and were not: their failures, as a rule."""
-        begun = {(job.due.subject.kind, job.due.subject.id) for job in self._window}
+        """Replay the recorded events of subjects selected for retry that were not reached."""
+        started = {(job.due.subject.kind, job.due.subject.id) for job in self._window}
         for key in spool.moved(retry=self._retry):
             subject = Subject(*key)
-            read, *kept = subject_events(self._ledger, spool, subject, spool.states(*key))
-            if key not in begun:
+            read, *events = subject_events(self._ledger, spool, subject, spool.states(*key))
+            if key not in started:
                 await self._stream.replay([read.event])
-            await self._emit_end(Job(Due(subject), (), kept=kept))
+            await self._emit_end(Job(Due(subject), (), earlier=events))

@@ -18,7 +18,7 @@ class Stop:
     """Whether the run has to end, and why; the user's own wish comes before any other reason."""
 
     def __init__(self) -> None:
-        self.begun = False
+        self.has_started = False
         self.reason: str | None = None
         self.message: str | None = None
         self.details: Mapping[str, object] = {}
@@ -48,7 +48,7 @@ class Stop:
     def on_signals(self) -> Iterator[None]:
         """Let SIGINT and SIGTERM ask for the end while the block runs; only the main thread can.
 
-        Until *begun* is set there is nothing to keep, and the first signal already does what the second one does.
+        Until *has_started* is set there is nothing to keep, and the first signal already does what the second one does.
         A second signal, of either kind, raises KeyboardInterrupt wherever the process is, which ends it soon after in any case.
         """
         if threading.current_thread() is not threading.main_thread():
@@ -66,7 +66,7 @@ class Stop:
             raise KeyboardInterrupt
 
         def handle(number: int, frame: FrameType | None) -> None:
-            if not self.begun:
+            if not self.has_started:
                 insist(number, frame)
             for each in before:
                 signal.signal(each, insist)
