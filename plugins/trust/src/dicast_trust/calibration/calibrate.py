@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,7 +10,7 @@ import attrs
 import click
 import orjson
 
-from dicast import Ledger, LedgerRefused, PipelineJudges, Slot, named_run, pipeline_judges
+from dicast import ConfigError, Ledger, LedgerRefused, PipelineJudges, Problem, Slot, named_run, pipeline_judges
 from dicast.commands import as_json, ledger_path, overrides, print_json
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.terminal import print_lines
@@ -23,6 +23,7 @@ from ..verdicts.stages import Stage, read_stages, stages_of
 from .document import Calibration
 from .document import calibrate as calibrated
 from .judge_missing import judge_missing, missing
+from .metric import calibrate_metric, metric_slot
 from .text import parts
 
 UNDECIDED = 3
@@ -96,6 +97,7 @@ UNDECIDED = 3
     metavar="LABEL",
     help="The cascade, or the judges from cheap to dear, where the file has others.",
 )
+@click.option("--metric", metavar="LABEL", help="Find the score from which a pass of this metric agrees with people.")
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="Only verdicts of this run; repeatable.")
 @click.option(
     "--judge-missing",
@@ -121,6 +123,7 @@ def calibrate(
     as_json: bool,
     judges_missing: bool,
     any_output: bool,
+    metric: str | None,
     **options: Any,
 ) -> int:
     """Find the confidence above which the judges of FILE agree with people, by labels, with a bounded error rate.
@@ -131,16 +134,38 @@ def calibrate(
     judges = pipeline_judges(file, options["overrides"])
     request = Request(judges, options["labels"], options["runs"], _rules(options), ledger, options["agree"], any_output)
     labels = request.gold(gold)
-    check_count(labels, request.rules)
-    if judges_missing and (unasked := request.unjudged(labels)):
-        judge_missing(file, judges, request.cascade, unasked, request.rules, options["overrides"])
-    document = request.calibrate(labels).document()
+    if metric is not None:
+        _check_metric_options({**options, "judge_missing": judges_missing})
+        check_count(labels, request.options)
+        document = request.calibrate_metric(labels, metric_slot(judges, metric))
+    else:
+        check_count(labels, request.rules)
+        if judges_missing and (unasked := request.unjudged(labels)):
+            judge_missing(file, judges, request.cascade, unasked, request.rules, options["overrides"])
+        document = request.calibrate(labels).document()
     _write(out, document)
     if as_json:
         print_json(document)
     else:
         print_lines(parts(document, str(out)))
     return UNDECIDED if any(stage["threshold"] is None for stage in document["stages"]) else 0
+
+
+def _check_metric_options(options: Mapping[str, Any]) -> None:
+    """Refuse the options of judges next to ``--metric``.
+
+    :raises ConfigError: with each such option.
+    """
+    of_judges = {
+        "--judge": options["labels"],
+        "--judge-missing": options["judge_missing"],
+        "--agree": options["agree"],
+        "--signals": options["signals"] == "model",
+        "--features": options["features"],
+    }
+    names = [name for name, value in of_judges.items() if value]
+    if names:
+        raise ConfigError([Problem(f"{name} is for judges; remove it or --metric", path=name) for name in names])
 
 
 def _rules(options: dict[str, Any]) -> Rules:
@@ -200,6 +225,14 @@ class Request:
             return calibrated(live, gold, cascade, stages, self.rules, self._run_ids(live), any_output=self.any_output)
 
         return self.judges.read_ledger(go, self.path)
+
+    def calibrate_metric(self, gold: Gold, slot: Slot) -> dict[str, Any]:
+        """Return the document of the threshold of a metric, by the scores in the ledger."""
+
+        def read(live: Ledger) -> dict[str, Any]:
+            return calibrate_metric(live, gold, slot, self.options, self._run_ids(live), any_output=self.any_output)
+
+        return self.judges.read_ledger(read, self.path)
 
     def _read(self, live: Ledger) -> list[Stage]:
         cascade, stages = stages_of(self.judges.judges, self.labels)

@@ -28,14 +28,24 @@ def parts(document: Mapping[str, Any], path: str) -> Iterator[Part]:
         yield from _cascade(document["cascade"])
     yield ""
     yield f"This {document['guarantee']}."
-    yield f"written to {path}; use it with hybrid/cascade: {{stages: …, calibration: {path}}}"
+    yield f"written to {path}; {_use(document, path)}"
+
+
+def _use(document: Mapping[str, Any], path: str) -> str:
+    if "metric" not in document:
+        return f"use it with hybrid/cascade: {{stages: …, calibration: {path}}}"
+    (stage,) = document["stages"]
+    if stage["threshold"] is None:
+        return "no score is certified"
+    return f"use it as the metric's pass line, pass_at: {stage['threshold']!r}"
 
 
 def _stage(stage: Mapping[str, Any], target: float, alpha: float, steps: int) -> Iterator[Part]:
     failed = f", {stage['failures']} failed" if stage["failures"] else ""
     labels = stage["kept"]
     if stage["threshold"] is None:
-        yield f"{stage['label']}: no threshold, so every verdict escalates ({stage['n']} labels{failed})"
+        escalates = "" if stage["signal"] == "score" else ", so every verdict escalates"
+        yield f"{stage['label']}: no threshold{escalates} ({stage['n']} labels{failed})"
     else:
         upper = (
             "" if stage["upper"] is None else f", at most {stage['upper']:.1%} of all kept verdicts".replace("%", " %")
