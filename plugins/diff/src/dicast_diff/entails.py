@@ -41,7 +41,7 @@ class Entails:
 
     :param model: the folder of the model, relative to the folder of the pipeline file.
     :param threshold: the least score that passes; required, because the probabilities of such models are not calibrated and .5 has no meaning. Choose it
-        on labeled pairs of your own. ``pass_at`` of the metric overrides it.
+        on labeled pairs of your own: ``dicast calibrate FILE --gold LABELS --metric LABEL``. ``pass_at`` of the metric overrides it.
     :param direction: ``both``, the lower probability counts; ``from_reference``, the output follows from the reference: it adds nothing and may
         leave something out; ``to_reference``, the reference follows from the output: the output has all of it and may add something.
     :param labels: the names of the model's outputs in the order of the model's card, one of them ``entailment``; by default ``id2label`` of ``config.json``.
@@ -77,7 +77,7 @@ class Entails:
         if self.threshold is None:
             message = (
                 "diff/entails needs 'threshold', the least probability that passes: .5 has no meaning for such a model. "
-                "Choose it on labeled pairs; until then, any value such as 0.9 gives the same scores"
+                "Choose it on labeled pairs (dicast calibrate --metric); until then, any value such as 0.9 gives the same scores"
             )
             raise ConfigError(Problem(message, path="threshold"))
         self._described()
