@@ -201,7 +201,7 @@ def test_after_a_stop_no_interval_for_a_fixed_number_is_shown_or_gated_on(rows):
     assert (clauses["min_score"]["low"], clauses["min_score"]["high"]) == (stopped["low"], stopped["high"])
     assert clauses["min_pass_rate"]["passed"] is None
     assert found.exit_code == 3
-    assert any("has no interval, as the run stopped" in reason for reason in found.document["gate"]["reasons"])
+    assert any("has no interval, because the run stopped" in reason for reason in found.document["gate"]["reasons"])
 
 
 @pytest.mark.parametrize(("gate", "at"), [("min_score: 0.6", 0.6), ("max_score: 0.7", 0.7)])
