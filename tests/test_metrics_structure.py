@@ -1,4 +1,4 @@
-"""The contract of document 002: how metrics are laid out in a row's record, and who reads them where."""
+"""The layout of metrics in a row's record, and the readers of each place."""
 
 from __future__ import annotations
 

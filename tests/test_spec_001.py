@@ -1,4 +1,4 @@
-"""Document 001 lists the tests it requires (§14.1, §14.2): each one is here."""
+"""The required tests of judged traces, by their paths: each test exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Document 003 in YAML: each row of its metric index but those of the sandbox, each feature beside it, and the figures it fixes."""
+"""Metrics of programs and answers in YAML: each metric outside the sandbox, each feature, and the fixed figures."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_under_skip_subject_the_subject_is_skipped():
 
 
 def test_a_predictor_that_failed_is_unscored_or_zero_on_request():
-    """Decision 27, with an output that is not there."""
+    """A failure is no zero, with a missing output."""
 
     @metric(tier="proxy")
     def there(subject):

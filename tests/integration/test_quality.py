@@ -1,4 +1,4 @@
-"""``dicast quality`` and ``dicast agreement`` after whole runs. tests/test_spec_001.py has the list of what document 001 demands."""
+"""``dicast quality`` and ``dicast agreement`` after whole runs. tests/test_spec_001.py lists the required tests."""
 
 from __future__ import annotations
 

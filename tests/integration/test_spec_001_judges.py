@@ -1,4 +1,4 @@
-"""What document 001 demands of judges, the cascade and the budget, in whole runs. tests/test_spec_001.py has the list."""
+"""Requirements of judges, the cascade and the budget, in whole runs. tests/test_spec_001.py has the list."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_another_word_is_refused_with_the_nearest():
     st.sampled_from([1, 3, 32]),
 )
 def test_as_many_are_judged_as_fit_whatever_the_concurrency(costs, cap, subjects, concurrency):
-    """As document 003's loop does one by one: judged whole or not at all, and never over the cap."""
+    """A subject is judged completely or not at all, and never over the cap."""
     executor = {"dicast/async": {"concurrency": concurrency}}
     done = judge([dear(cost) for cost in costs], {"run": f"{cap} msat"}, subjects=subjects, executor=executor)
     whole = min(subjects, cap // sum(costs))

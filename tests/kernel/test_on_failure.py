@@ -133,7 +133,7 @@ def test_a_judge_of_its_own_is_no_metric_and_its_failure_stands():
 
 
 def test_without_it_the_subject_is_unscored_and_coverage_falls():
-    """Decision 27: what failed is no zero unless the file says so."""
+    """A failure is no zero unless the file asks for it."""
     text = "metrics: [{bad: {as: bad}}, {good: {as: good}}]"
     components = {"bad": raises(), "good": FakeMetric(Score(1.0))}
     done = run_pipeline(text, subjects=[sample("x")], components=components)

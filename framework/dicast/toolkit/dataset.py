@@ -1,4 +1,4 @@
-"""Datasets of the evaluator protocol (document 004): a JSON object a line, at most 10,000 of them."""
+"""Datasets of the evaluator protocol: a JSON object a line, at most 10,000 of them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ ROW, RESPONSE, RESPONSES, METRICS, RETRY, LEVEL = range(6)
 
 
 def flat(record: Record) -> dict[str, object]:
-    """*record* by column, as behaviours of document 002 have it.
+    """Return the values of *record* by the column names of tables.
 
     First the row's own columns; then ``llm_content`` and ``llm_content_metric_<key…>`` of the first response, ``llm_<criterion>`` and
     ``llm_<criterion>_metric_<key…>`` of each; ``metric_<key…>``, nested keys joined by ``_``; ``retry_attempts``,

@@ -1,4 +1,4 @@
-"""The log: document 000's entries, and those of the original tools."""
+"""The log: its own entries, and entries of the original tools."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What ``proxy/was_repeated`` and ``proxy/tool_params_schema`` must say of every tool call of a chat transcript.
 
-Written from document 003 and the metrics' description, without dicast. Run it on a file to see the figures::
+Written from the metrics' description, without dicast. Run it on a file to see the figures::
 
     python plugins/proxy/tests/oracle_tool_calls.py conversations.jsonl.gz
 """

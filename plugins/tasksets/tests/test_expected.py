@@ -178,7 +178,7 @@ def test_rows_may_bring_what_is_expected_of_them():
 
 
 def test_a_missing_output_is_unscored_and_zero_on_request():
-    """Decision 27, for outputs from a file: what a system did not answer is no score, unless the file asks for 0."""
+    """A missing output in a file has no score, unless the pipeline asks for 0."""
     expected = {"expected": {"required_patterns": ["a"]}}
     subjects = [sample("a", context=expected), sample(None, id="none", context=expected)]
     done = run_pipeline("metrics: [tasksets/expected]", subjects=subjects)

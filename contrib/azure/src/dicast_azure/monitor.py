@@ -45,7 +45,7 @@ def _check(_monitor: Monitor, _attribute: attrs.Attribute[Secret], given: Secret
 
 @attrs.frozen
 class Monitor:
-    """A run's rows as custom events in Azure Monitor (Application Insights), with the names that document 002's Azure telemetry has.
+    """Sends a run's rows as custom events to Azure Monitor (Application Insights).
 
     ``experiment_start``, ``llm_request`` and ``llm_response`` for each response of a record, ``llm_retry_exhausted``,
     ``experiment_<name>_aggregates``, ``baseline_<name>_<comparison>`` and ``experiment_complete``; of a suite also ``suite_preflight``,

@@ -1,4 +1,4 @@
-"""What a search came to, and when it has come to a standstill: figures alone, of document 004's tools."""
+"""Summary of a search, and the test for a standstill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A subject's record (document 002): what its task got, with what extractors read out of it."""
+"""Records of subjects: the responses of the task with the values of extractors."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ class Lease:
 def sensitivity(payload: Mapping[str, Any]) -> str:
     """Return how an event with this *payload* is to be handled.
 
-    It is ``user_controlled`` where it holds a rationale (document 001, 8.4) or a model's reply, as these may quote what was judged.
+    It is ``user_controlled`` if it holds a rationale or a model's reply, because these may quote the judged text.
     """
     reply = payload.get("reply")
     if isinstance(reply, str):

@@ -1,4 +1,4 @@
-"""What a task makes of a row, and what a run made of all of them (document 002)."""
+"""Records of a run's rows, and the results of a whole run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .passes import PassRule, SubjectPasses
 from .subject import Subject
 
 Record = Mapping[str, Any]
-"""A row's record in the shape of document 002: ``row``, ``response``, ``responses``, ``metrics``, …; JSON data."""
+"""A row's record as JSON data: ``row``, ``response``, ``responses``, ``metrics``, …."""
 
 ONLY = "default"
 """The name of the response of a task that has no criteria."""

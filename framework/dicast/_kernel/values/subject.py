@@ -113,7 +113,7 @@ class Subject:
 class Due:
     """A subject that is to be judged now, and why: what a source may yield in place of the subject alone.
 
-    *trigger* is ``bus``, ``batch``, ``feedback_arrived`` or ``benchmark`` (document 001, 8.1). *from_run* is the run under
+    *trigger* is ``bus``, ``batch``, ``feedback_arrived`` or ``benchmark``. *from_run* is the run under
     which the ledger has the subject's trace events already; the verdicts on what it is made of are the ledger's newest then.
     *answered* is called with the terminal events of the subject, verdicts and failures, once the ledger has them; a run that stops
     before does not call it. *failure*, of the kind ``source_error``, says that the record of the subject failed where it was recorded:

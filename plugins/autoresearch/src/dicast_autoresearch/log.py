@@ -1,4 +1,4 @@
-"""The log of experiments, a JSON object a line: document 000's entries; logs of the original tools are read as well."""
+"""Log of experiments, one JSON object a line; logs of the tools autoresearch and pi-autoresearch are read too."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def _config(entry: Mapping[str, Any]) -> Config:
 
 
 def _experiment(entry: Mapping[str, Any], number: int, segment: int) -> Experiment:
-    """The experiment that *entry* is, in document 000's words or in those of the original tool."""
+    """Return the experiment in *entry*, with the keys of this log or of the original tool."""
     original = "primary_metric" not in entry
     asi: dict[str, Any] = entry["asi"] if isinstance(entry.get("asi"), dict) else {}
     value = _finite(entry.get("metric") if original else entry["primary_metric"])

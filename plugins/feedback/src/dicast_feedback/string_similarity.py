@@ -12,7 +12,7 @@ from dicast.toolkit.references import References, compare_references
 from .inputs import judged, listed, parsed, reference, shown, text
 
 IGNORING_CASE = 0.95
-"""What a text scores that differs from the reference in upper and lower case alone (document 003's feedback helpers)."""
+"""Score of a text that differs from the reference only in upper and lower case."""
 
 
 @attrs.frozen

@@ -217,7 +217,7 @@ def _beside(
 
 
 def _row(subject: Subject, showing: Showing, compared: Compared | None, gallery: Gallery) -> Evidence | Failure:
-    """What is shown of a row, of a turn of which no more is known than document 001 shows, and of a workload."""
+    """Return the evidence of a row, of a turn without messages, or of a workload."""
     if subject.output is None and (subject.kind in KINDS or not subject.events):
         return _missing(subject)
     if compared is None and subject.kind in ("turn", "workload"):

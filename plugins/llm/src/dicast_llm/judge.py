@@ -136,8 +136,8 @@ class LlmJudge:
     :param capture_rationale: whether the model's reasons are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote what was
         judged. ``auto`` keeps them in the ledger where it keeps content, and gives them to sinks that ask for content; ``true`` gives them to all sinks; ``false`` keeps neither.
     :param evidence: ``full`` shows a turn, a tool cycle or a session as a conversation: the system's policy, earlier turns, its
-        own messages, tool calls with arguments and results, feedback, and how it ended. ``summary`` shows turns as document 001
-        does: prompt, final response, and each tool's name, success and size. Where a source has hashes alone, turns are
+        own messages, tool calls with arguments and results, feedback, and how it ended. ``summary`` shows a turn by its
+        prompt, final response, and each tool's name, success and size. Where a source has hashes alone, turns are
         shown so in any case, and tool cycles and sessions are ``missing_input``. A mapping ``{kind, reasoning, media}`` says more:
         ``reasoning: true`` shows the reasoning of the judged model too. ``media: auto`` sends images, sounds and files to a model that reads
         them; any other sees markers such as ``[image/png, 48 kB]``, which ``signals.evidence.hidden`` counts. ``media: show`` fails the

@@ -37,7 +37,7 @@ def is_turn(kind: str) -> bool:
 
 
 def summary(subject: Subject, hints: Hints, max_chars: int | None, gallery: Gallery) -> tuple[Shown, ...]:
-    """A turn or a workload as document 001 shows it: tools by name, success and size; texts of *max_chars*, by default 2000."""
+    """Return the summary of a turn or a workload: tools by name, success and size; texts of *max_chars*, by default 2000."""
     limit = _TURN_CHARS if max_chars is None else max_chars
     texts = (
         ("TOOL ACTIVITY", activity(subject.events)),

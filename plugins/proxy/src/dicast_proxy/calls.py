@@ -14,7 +14,7 @@ from dicast import Subject
 from dicast.toolkit.json_values import MISSING, locate, read_json
 
 _FORMS = (("tool", "params"), ("tool_name", "input"), ("name", "arguments"))
-"""How a call may be written: document 003's own, that of traces, and that of OpenAI, whose arguments are JSON text."""
+"""Key pairs of a call: the metric's own form, the form of traces, and the form of OpenAI, whose arguments are JSON text."""
 _TRACED = ("turn", "session")
 _INTEGRAL = re.compile(r"[:,\[]-?\d+(?:\.0(?!\d)|(?:\.\d+)?e)")  # a float that may be an integer, as orjson writes it
 _EXPONENT = re.compile(

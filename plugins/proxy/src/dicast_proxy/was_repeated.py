@@ -176,7 +176,7 @@ def _earlier(steps: Sequence[object]) -> Iterable[tuple[int, Key]]:
 
 
 def _key(call: Call, where: str = "the call", number: int | None = None) -> Key:
-    """The call in canonical form; without params they are null, as in document 003, or stand by their recorded hash."""
+    """Return the call in canonical form; missing params are null, or replaced by their recorded hash."""
     tool, params, _, digest = call
     if digest is not None:
         params = {"input_hash": digest}

@@ -135,7 +135,7 @@ TASK = record(
     },
     required=("id", "goal"),
 )
-"""The shape of a task: document 003's ``EvalTask`` as its JSON."""
+"""JSON form of a task."""
 
 TASK_SET = record(
     "a task set",
@@ -147,7 +147,7 @@ TASK_SET = record(
     },
     required=("tasks",),
 )
-"""The shape of a task set around its tasks: document 003's ``EvalTaskSet``."""
+"""JSON form of a task set."""
 
 _IN_CONTEXT = ("constraints", "gold_files", "expected", "metadata")
 
@@ -155,7 +155,7 @@ _IN_CONTEXT = ("constraints", "gold_files", "expected", "metadata")
 def as_subject(task: Mapping[str, Any], kind: str, task_set: Mapping[str, Any], row: Mapping[str, Any]) -> Subject:
     """The subject that *task* becomes, with what *row* of the outputs brings; both have been checked.
 
-    Its input is what document 003's scorer gives a predictor, but for the gold file's content: that is the reference.
+    Its input has the goal and the repository; the content of the gold file is the reference.
     """
     repo, gold, more = task.get("repo") or {}, task.get("gold_files"), dict(row)
     given = {

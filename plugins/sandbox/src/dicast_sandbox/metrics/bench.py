@@ -23,7 +23,7 @@ from ..workspace.patches import PatchError, patched
 from ..workspace.workspace import Given, Setup, Workspaces, takes_output
 
 COST = Cost(500, "msat")
-"""What a run in a sandbox is reckoned at (document 003)."""
+"""Estimated cost of a run in a sandbox."""
 
 WAITING_SECONDS = 3600
 """How long a program may wait for its turn, where many run."""

@@ -10,7 +10,7 @@ from .bench import COST, Trial
 from .metric import SandboxMetric, certain
 
 FAILED_CONFIDENCE = 0.8
-"""A command may also fail for reasons of its own (document 003)."""
+"""Confidence of a 0: a command may also fail for reasons outside the candidate."""
 
 
 @attrs.frozen(kw_only=True)

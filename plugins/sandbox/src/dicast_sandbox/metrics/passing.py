@@ -18,7 +18,7 @@ from .bench import COST, Trial
 from .suite import FORGEABLE_CONFIDENCE, SuiteMetric
 
 FAILED_CONFIDENCE = 0.9
-"""Tests may also fail for reasons of their own (document 003)."""
+"""Confidence of a 0: tests may also fail for reasons outside the candidate."""
 
 
 @attrs.frozen(kw_only=True)

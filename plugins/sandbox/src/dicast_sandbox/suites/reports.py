@@ -237,6 +237,6 @@ READERS: Mapping[str, Callable[[str], Counts | None]] = {
 
 
 def passed_words(output: str) -> int | None:
-    """The number in the first ``N passed`` of *output*, as document 003 reads it."""
+    """Return the number in the first ``N passed`` of *output*, or None."""
     found = re.search(r"(\d+) passed", output)
     return None if found is None else int(found[1])
