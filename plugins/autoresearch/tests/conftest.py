@@ -63,7 +63,7 @@ class Repository:
         return json.loads(self.dicast(*words, "--json", code=code).stdout)
 
     def init(self, *words, scope="slow.py"):
-        """Begin a session, in this process."""
+        """Start a session, in this process."""
         python = shlex.quote(sys.executable)
         (command,) = entry_points(group="console_scripts", name="dicast")
         with pytest.MonkeyPatch.context() as patch:
@@ -76,7 +76,7 @@ class Repository:
             ]) == 0  # fmt: skip
 
     def proposer(self, code):
-        """The command of a proposer with *code*; ``n`` is the number of the experiment, ``source`` makes slow.py."""
+        """Return the command of a proposer with *code*; ``n`` is the number of the experiment, ``source`` makes slow.py."""
         path = self.root.parent / f"propose-{self.root.name}.py"
         path.write_text(
             "import json, os, shutil, subprocess, sys, time\nfrom pathlib import Path\n"
@@ -90,8 +90,8 @@ class Repository:
         return self.json("loop", "--propose", self.proposer(code), "--runs", str(runs), *words)
 
     def tree(self):
-        """Every file below the root with its bytes and mode, but for git's and the session's own."""
-        found = {}
+        """Return every file below the root with its bytes and mode, without git's and the session's own."""
+        files = {}
         for path in sorted(self.root.rglob("*")):
             name = str(path.relative_to(self.root))
             if (
@@ -101,20 +101,20 @@ class Repository:
             ):
                 continue
             content = os.readlink(path) if path.is_symlink() else path.read_bytes()
-            found[name] = (content, 0 if path.is_symlink() else path.stat().st_mode)
-        return found
+            files[name] = (content, 0 if path.is_symlink() else path.stat().st_mode)
+        return files
 
-    def kept(self, path="slow.py", ref="refs/dicast/loop/cost"):
-        """Return what the newest kept experiment has at *path*."""
+    def kept_content(self, path="slow.py", ref="refs/dicast/loop/cost"):
+        """Return the content of *path* in the newest kept experiment."""
         return self.git("show", f"{ref}:{path}")
 
     def state(self):
-        """Return all that is the user's: refs but for the loop's, HEAD, stashes, worktrees, index, and files."""
+        """Return the user's state: refs without the loop's, HEAD, stashes, worktrees, index, and files."""
         refs = [line for line in self.git("for-each-ref").splitlines() if "\trefs/dicast/" not in line]
         words = [("symbolic-ref", "-q", "HEAD"), ("rev-parse", "HEAD"), ("stash", "list"), ("worktree", "list")]
-        found = [self.git(*some, check=False) for some in words]
+        outputs = [self.git(*some, check=False) for some in words]
         index = self.root / self.git("rev-parse", "--git-path", "index").strip()
-        return refs, found, index.read_bytes(), self.git("reflog", check=False), self.tree()
+        return refs, outputs, index.read_bytes(), self.git("reflog", check=False), self.tree()
 
     def log(self):
         return [json.loads(line) for line in (self.root / "autoresearch.jsonl").read_text().splitlines()]
@@ -128,12 +128,12 @@ class Repository:
 
 def running(word):
     """Return the processes whose command line has *word*, zombies left out."""
-    found = []
+    processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if word.encode() in (folder / "cmdline").read_bytes():
-                found.append(int(folder.name))
-    return found
+                processes.append(int(folder.name))
+    return processes
 
 
 def have_ended(word, seconds=5):
@@ -146,7 +146,7 @@ def have_ended(word, seconds=5):
 
 @pytest.fixture(scope="session")
 def path_without_bwrap(tmp_path_factory):
-    """A folder with all programs but bubblewrap."""
+    """Return a folder with all programs but bubblewrap."""
     folder = tmp_path_factory.mktemp("bin")
     for place in reversed(os.environ["PATH"].split(os.pathsep)):
         for program in Path(place).iterdir() if Path(place).is_dir() else ():
@@ -158,7 +158,7 @@ def path_without_bwrap(tmp_path_factory):
 
 @pytest.fixture(params=["namespace", "copies"])
 def place(request, monkeypatch):
-    """With bubblewrap, and without it."""
+    """Run the test with bubblewrap, and without it."""
     if request.param == "copies":
         monkeypatch.setenv("PATH", str(request.getfixturevalue("path_without_bwrap")))
     elif shutil.which("bwrap") is None:

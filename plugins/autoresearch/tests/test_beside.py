@@ -1,4 +1,4 @@
-"""A user works beside the loop: refs, index, tree and files are exactly what the user made them."""
+"""A user works next to the loop: refs, index, tree and files are exactly as the user left them."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def begin(repository):
 
 
 class Child:
-    """A command of dicast in a forked process, which has imported all that it needs."""
+    """A command of dicast in a forked process with all imports done."""
 
     def __init__(self, repository, *words):
         self.code, self.output = None, ""
@@ -157,8 +157,8 @@ class Child:
 
     def poll(self):
         """Return the exit code, -9 of a killed one; None while it runs."""
-        if self.code is None and (ended := os.waitpid(self.pid, os.WNOHANG))[0]:
-            self.code = os.waitstatus_to_exitcode(ended[1])
+        if self.code is None and (status := os.waitpid(self.pid, os.WNOHANG))[0]:
+            self.code = os.waitstatus_to_exitcode(status[1])
             self.output = os.pread(self._output, 1_000_000, 0).decode(errors="replace")
             os.close(self._output)
         return self.code
@@ -178,11 +178,11 @@ def start(repository, runs):
 
 
 def check_kept(repository):
-    """Every kept experiment is a commit of the loop's ref, and the other way round."""
-    kept = [entry["commit"] for entry in repository.entries() if entry["status"] == "keep"]
+    """Check that the kept experiments are exactly the commits of the loop's ref."""
+    commits = [entry["commit"] for entry in repository.entries() if entry["status"] == "keep"]
     listed = repository.git("rev-list", "--first-parent", "refs/dicast/loop/cost").split()
-    assert [commit for commit in reversed(listed) if commit in kept] == list(dict.fromkeys(kept))
-    assert not kept or listed[0] == kept[-1]
+    assert [commit for commit in reversed(listed) if commit in commits] == list(dict.fromkeys(commits))
+    assert not commits or listed[0] == commits[-1]
     for entry in repository.entries():
         if entry["status"] == "keep":
             assert f", {entry['primary_metric']:g}\n" in repository.git("show", f"{entry['commit']}:slow.py")
@@ -190,7 +190,7 @@ def check_kept(repository):
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory):
-    """A file system in memory, where one can be mounted: its folder, and a function that sets its room in kB; None for enough."""
+    """Return the folder of a file system in memory, if one can be mounted, and a function that sets its free space in kB; None for enough."""
     folder = tmp_path_factory.mktemp("disk")
     words = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)]
     if os.geteuid() or subprocess.run(words, capture_output=True, check=False).returncode:
@@ -224,14 +224,14 @@ class History:
         action(self.repository, f"n{len(self.actions)}")
 
     def watch(self, process, seconds, state):
-        """Let *process* work for so long; then nothing of the user's has changed."""
+        """Let *process* work for *seconds*; then check that nothing of the user has changed."""
         end = time.monotonic() + seconds
         while process.poll() is None and time.monotonic() < end:
             time.sleep(0.005)
         assert self.repository.state() == state, self.actions
 
     def fill_the_disk(self, process, state):
-        """Leave a few kB of room for a while."""
+        """Leave a few kB of free space for a while."""
         self.actions.append("full disk")
         self.resize(4 * self.chance.randrange(1, 60))
         try:
@@ -408,11 +408,11 @@ def test_merge_fast_forwards_the_branch_or_prints_the_command(repository):
 def test_a_new_session_takes_no_ref_with_commits_that_the_branch_lacks(repository):
     begin(repository)
     repository.loop("Path('slow.py').write_text(source(90))", 1)
-    kept = repository.git("rev-parse", "refs/dicast/loop/cost")
+    old_tip = repository.git("rev-parse", "refs/dicast/loop/cost")
     repository.init()
     assert repository.loop("Path('slow.py').write_text(source(80))", 1)["baseline"] == 100
-    assert repository.git("rev-parse", "refs/dicast/loop/cost") == kept
-    assert ", 80" in repository.kept(ref="refs/dicast/loop/cost-2")
+    assert repository.git("rev-parse", "refs/dicast/loop/cost") == old_tip
+    assert ", 80" in repository.kept_content(ref="refs/dicast/loop/cost-2")
 
 
 @pytest.mark.parametrize("name", ["a b", "x..y", ".hidden", "é/ü~^:?*[", "n.lock", "@{", "long" * 100])
@@ -476,7 +476,7 @@ def test_a_session_whose_files_are_committed_works_and_no_index_is_refreshed(rep
     before = repository.state()
     repository.loop("Path('slow.py').write_text(source(90))", 1)
     repository.loop("Path('.auto/session.yaml').write_text('x'); Path('slow.py').write_text(source(80))", 1)
-    assert "what measures was changed: .auto/session.yaml" in repository.entries()[-1]["rollback_reason"]
+    assert "measuring files were changed: .auto/session.yaml" in repository.entries()[-1]["rollback_reason"]
     assert repository.state() == before
     repository.json("run")
     assert repository.state() == before

@@ -1,4 +1,4 @@
-"""Keep or discard is one pure function."""
+"""The decision to keep or discard is one pure function."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dicast_autoresearch.decision import Before, Measured, Policy, confidence, d
 LOWER = Policy(direction="lower_is_better")
 
 
-def decided(value, kept=(100.0,), policy=LOWER, **more):
-    found = decide(Measured(value, **more), Before(kept, kept), policy)
-    return found.decision, found.reason
+def decided(value, kept_values=(100.0,), policy=LOWER, **fields):
+    decision = decide(Measured(value, **fields), Before(kept_values, kept_values), policy)
+    return decision.decision, decision.reason
 
 
 def test_the_rules_decide_in_their_order():
@@ -42,8 +42,13 @@ def test_an_improvement_has_to_be_large_enough():
 def test_noise_needs_evidence_and_a_confidence():
     sure = Policy(direction="lower_is_better", noise="confidence", min_confidence=2)
     assert decided(9.0, (10.0,), sure) == ("retry", "insufficient_noise_evidence")
-    found = decide(Measured(8.0), Before((10.0, 12.0, 9.0), (10.0, 9.0)), sure)
-    assert (found.decision, found.reason, found.delta, found.noise) == ("discard", "below_confidence", 1.0, 1.0)
+    decision = decide(Measured(8.0), Before((10.0, 12.0, 9.0), (10.0, 9.0)), sure)
+    assert (decision.decision, decision.reason, decision.delta, decision.noise) == (
+        "discard",
+        "below_confidence",
+        1.0,
+        1.0,
+    )
     assert decide(Measured(6.0), Before((10.0, 12.0, 9.0), (10.0, 9.0)), sure).decision == "keep"
     flat = Policy(direction="lower_is_better", noise="confidence", retry=False)
     assert decided(9.0, (10.0,), flat) == ("discard", "insufficient_noise_evidence")
@@ -53,8 +58,8 @@ def test_the_newest_kept_values_can_set_the_bar():
     recent = Policy(noise="recent")
     assert decided(100.009, policy=recent) == ("discard", "within_noise")
     assert decided(100.02, policy=recent) == ("keep", "metric_improved")
-    found = decide(Measured(15.5), Before((), (10.0, 12.0, 15.0)), recent)
-    assert (found.reason, found.noise, found.needed) == ("within_noise", 2.0, 2.0)
+    decision = decide(Measured(15.5), Before((), (10.0, 12.0, 15.0)), recent)
+    assert (decision.reason, decision.noise, decision.needed) == ("within_noise", 2.0, 2.0)
 
 
 def test_a_falling_validation_value_is_not_kept():
@@ -86,12 +91,12 @@ histories = st.lists(st.floats(-1e6, 1e6), max_size=8)
 
 
 @given(numbers, st.booleans(), histories, histories, policies)
-def test_what_is_kept_is_better_and_the_same_question_has_the_same_answer(value, checks, values, kept, policy):
-    run, before = Measured(value, checks), Before([*values, *kept], kept)
-    found = decide(run, before, policy)
-    assert found == decide(run, before, policy)
+def test_what_is_kept_is_better_and_the_same_question_has_the_same_answer(value, checks, values, kept_values, policy):
+    run, before = Measured(value, checks), Before([*values, *kept_values], kept_values)
+    decision = decide(run, before, policy)
+    assert decision == decide(run, before, policy)
     best = before.best(policy.direction)
-    if found.decision == "keep":
+    if decision.decision == "keep":
         assert checks
         sign = 1 if policy.direction == "higher_is_better" else -1
         assert best is None or sign * (value - best) > 0
@@ -102,9 +107,9 @@ def test_what_is_kept_is_better_and_the_same_question_has_the_same_answer(value,
         retry=policy.retry,
         direction="lower_is_better" if policy.direction == "higher_is_better" else "higher_is_better",
     )
-    opposite = Before([-one for one in before.values], [-one for one in kept])
+    opposite = Before([-earlier for earlier in before.values], [-earlier for earlier in kept_values])
     other = decide(Measured(value and -value, checks), opposite, mirrored)
-    assert (other.decision, other.reason) == (found.decision, found.reason)
+    assert (other.decision, other.reason) == (decision.decision, decision.reason)
 
 
 @pytest.mark.parametrize("word", ["higher", "higher_is_better"])

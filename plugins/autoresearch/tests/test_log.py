@@ -33,21 +33,21 @@ ORIGINAL = [
 
 
 def test_entries_of_the_document_are_read():
-    (found,) = log.read_lines([json.dumps(ENTRY)]).experiments
-    assert {name: getattr(found, name) for name in ENTRY} == ENTRY
+    (entry,) = log.read_lines([json.dumps(ENTRY)]).experiments
+    assert {name: getattr(entry, name) for name in ENTRY} == ENTRY
 
 
 def test_logs_of_the_original_tools_are_read():
-    found = log.read_lines(ORIGINAL)
-    assert [config.name for config in found.configs] == ["Fast", "Other", "Third"]
-    assert [config.direction for config in found.configs] == ["lower_is_better", "lower_is_better", "higher_is_better"]
-    first, second, third = found.experiments
+    result = log.read_lines(ORIGINAL)
+    assert [config.name for config in result.configs] == ["Fast", "Other", "Third"]
+    assert [config.direction for config in result.configs] == ["lower_is_better", "lower_is_better", "higher_is_better"]
+    first, second, third = result.experiments
     assert (first.primary_metric, first.secondary_metrics, first.commit) == (10.0, {"a": 1.0}, "abcdef1")
     assert first.timestamp == "2023-11-14T22:13:20Z"
     assert (second.status, second.primary_metric, second.hypothesis, second.learned) == ("keep", 0.0, "h", "l")
     # a second header without a run in between begins no segment
-    assert (third.status, third.segment, found.segment, found.skipped) == ("checks_failed", 1, 1, 2)
-    assert found.before().values == [7.0]
+    assert (third.status, third.segment, result.segment, result.skipped) == ("checks_failed", 1, 1, 2)
+    assert result.before().values == [7.0]
 
 
 def test_what_is_written_reads_back(tmp_path):
@@ -59,9 +59,9 @@ def test_what_is_written_reads_back(tmp_path):
         segment=1, confidence=2.0, cost={"seconds": 1.0}, commit="c", reason="baseline",
     )  # fmt: skip
     log.append(path, entry)
-    found = log.read(path)
-    assert found.experiments[1] == entry
-    assert (found.segment, found.skipped) == (1, 0)
+    result = log.read(path)
+    assert result.experiments[1] == entry
+    assert (result.segment, result.skipped) == (1, 0)
 
 
 @given(st.lists(st.one_of(st.text(), st.builds(json.dumps, st.recursive(
@@ -72,8 +72,8 @@ def test_what_is_written_reads_back(tmp_path):
     ), max_leaves=8,
 ))), max_size=6))  # fmt: skip
 def test_no_line_makes_reading_fail(lines):
-    found = log.read_lines(lines)
-    assert len(found.experiments) <= len(lines)
+    result = log.read_lines(lines)
+    assert len(result.experiments) <= len(lines)
 
 
 @pytest.mark.parametrize("missing", log.ASI)
@@ -105,5 +105,5 @@ def test_units_are_read_from_names(name, unit):
 
 def test_the_commit_of_a_discarded_entry_of_older_logs_is_its_ref():
     entry = {"experiment": 1, "status": "discard", "primary_metric": 2.0, "commit": "abc"}
-    (one,) = log.read_lines([json.dumps(entry)]).experiments
-    assert (one.commit, one.discarded_ref) == (None, "abc")
+    (entry_read,) = log.read_lines([json.dumps(entry)]).experiments
+    assert (entry_read.commit, entry_read.discarded_ref) == (None, "abc")

@@ -1,4 +1,4 @@
-"""The loop keeps exactly the good changes, and loses nothing of the user's."""
+"""The loop keeps exactly the good changes, and loses nothing of the user."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if n == 14: slow.write_text(source("float('nan')"))
 if n == 15: subprocess.run("git checkout -q -b other && git branch -D main && git reset -q --hard", shell=True)
 if n == 16: slow.write_text(source(70))
 """
-KEPT = [0, 1, 6, 16]
+KEPT_NUMBERS = [0, 1, 6, 16]
 
 
 @pytest.mark.slow
@@ -49,21 +49,21 @@ def test_exactly_the_good_changes_are_kept_and_the_log_says_why(repository, plac
     (repository.root / ".git/info/exclude").write_text("ignored.bin\n")
     repository.init("--goal", "faster")
     before, session = repository.state(), (repository.root / ".auto/session.yaml").read_text()
-    found = repository.loop(PROPOSALS, 16)
+    result = repository.loop(PROPOSALS, 16)
     entries = repository.entries()
-    assert [entry["experiment"] for entry in entries if entry["status"] == "keep"] == KEPT
-    assert (found["baseline"], found["best"], found["counts"]["checks_failed"]) == (100, 70, 2)
+    assert [entry["experiment"] for entry in entries if entry["status"] == "keep"] == KEPT_NUMBERS
+    assert (result["baseline"], result["best"], result["counts"]["checks_failed"]) == (100, 70, 2)
     reasons = {entry["experiment"]: entry["rollback_reason"] for entry in entries}
     assert "no better" in reasons[2]
-    assert "what measures was changed: measure.py" in reasons[4]
+    assert "measuring files were changed: measure.py" in reasons[4]
     assert "files outside the scope were changed: other.txt" in reasons[7]
     assert "files outside the scope were changed: new.txt" in reasons[9]
     assert "nothing was changed" in reasons[10]
     assert "the proposer failed: the exit code is 3" in reasons[12]
-    assert "what measures was changed: measure.py" in reasons[13]
+    assert "measuring files were changed: measure.py" in reasons[13]
     assert repository.state() == before
     assert (repository.root / ".auto/session.yaml").read_text() == session
-    assert repository.kept().endswith(", 70\n")
+    assert repository.kept_content().endswith(", 70\n")
     log = repository.git("log", "--format=%s", "refs/dicast/loop/cost").splitlines()
     assert log == ["attempt 16", "attempt 6", "attempt 1", "other", "first"]
     assert '"status": "keep"' in repository.git("log", "-1", "--format=%b", "refs/dicast/loop/cost")
@@ -98,7 +98,7 @@ def test_sigterm_undoes_the_round_and_ends_what_it_started(repository):
     assert process.wait(60) == 130
     assert repository.state() == before
     assert have_ended(f"propose-{repository.root.name}.py")
-    assert repository.json("resume")["recovered"] == "nothing was cut off"
+    assert repository.json("resume")["recovered"] == "no round was interrupted"
 
 
 def started(repository, code, mark, **options):
@@ -133,7 +133,7 @@ def test_a_killed_loop_is_taken_up_where_it_was(repository, moment, place):
     assert "is undone; its change is kept" in repository.json("resume")["recovered"]
     assert have_ended(f"propose-{repository.root.name}.py")
     assert repository.state() == before
-    assert repository.json("resume")["recovered"] == "nothing was cut off"
+    assert repository.json("resume")["recovered"] == "no round was interrupted"
     assert ", 80" in repository.git("show", "refs/dicast/discarded/2:slow.py")
     repository.loop("Path('slow.py').write_text(source(85))", 1)
     assert repository.statuses() == ["keep", "keep", "keep"]
@@ -144,12 +144,12 @@ def test_what_was_changed_before_is_never_touched(repository):
     done = repository.dicast(
         "init", "--primary", "cost", "--direction", "lower", "--command", "true", "--scope", "slow.py", code=2
     )
-    assert "the scope has changes that are not committed: slow.py" in done.stderr
+    assert "the scope has uncommitted changes: slow.py" in done.stderr
     repository.git("checkout", "slow.py")
     repository.init()
     repository.write("slow.py", "mine")
     done = repository.dicast("loop", "--propose", "true", code=2)
-    assert "the scope has changes that are not committed: slow.py" in done.stderr
+    assert "the scope has uncommitted changes: slow.py" in done.stderr
     assert (repository.root / "slow.py").read_text() == "mine"
 
 
@@ -166,16 +166,16 @@ def test_what_is_staged_elsewhere_stays_staged_and_is_not_committed(repository):
 @pytest.mark.slow
 def test_budgets_end_the_loop(repository):
     repository.init("--runs", "2")
-    found = repository.loop("Path('slow.py').write_text(source(100 - n))", 5)
-    assert (found["ended"], len(found["experiments"])) == ("STOP: the budget of 2 runs is spent", 3)
+    result = repository.loop("Path('slow.py').write_text(source(100 - n))", 5)
+    assert (result["ended"], len(result["experiments"])) == ("STOP: the budget of 2 runs is spent", 3)
     assert repository.dicast("run", code=2).stderr.startswith("STOP")
     repository.write("measure.py", "print('METRIC cost=1\\nMETRIC cost_usd=0.4')\n")
     repository.git("commit", "-qam", "paid", check=False)
     repository.git("-c", "user.name=t", "-c", "user.email=t", "commit", "-qam", "paid")
     repository.init("--money", "1")
-    found = repository.loop("Path('slow.py').write_text(source(n))", 9)
-    assert found["ended"] == "STOP: the budget of 1 USD is spent"
-    assert found["segment"] == 1
+    result = repository.loop("Path('slow.py').write_text(source(n))", 9)
+    assert result["ended"] == "STOP: the budget of 1 USD is spent"
+    assert result["segment"] == 1
 
 
 def test_a_baseline_that_cannot_be_measured_ends_it_before_anything_is_proposed(repository):
@@ -197,8 +197,8 @@ def test_by_hand_run_decide_and_log_do_the_same(repository):
     repository.json("log", "--status", "keep", *words)
     repository.write("slow.py", source_of(97))
     repository.json("run")
-    found = repository.json("decide")
-    assert found == {"decision": "discard", "reason": "below_min_delta", "delta": 3.0, "noise": None, "needed": 5.0}
+    decision = repository.json("decide")
+    assert decision == {"decision": "discard", "reason": "below_min_delta", "delta": 3.0, "noise": None, "needed": 5.0}
     done = repository.dicast("log", "--status", "discard", "--hypothesis", "h", code=2)
     for name in ("learned", "rollback_reason", "next_action_hint"):
         assert f"an experiment needs its {name}" in done.stderr
@@ -213,7 +213,7 @@ def test_by_hand_run_decide_and_log_do_the_same(repository):
     repository.json("log", "--status", "keep", *words, "--description", "less")
     assert repository.state() == before
     assert repository.git("log", "-1", "--format=%s", "refs/dicast/loop/cost").strip() == "less"
-    assert ", 90" in repository.kept()
+    assert ", 90" in repository.kept_content()
     repository.write("slow.py", source_of(80).replace("i * i", "i"))
     assert repository.json("run", code=1)["failure"] == "checks_failed"
     done = repository.dicast("log", "--status", "keep", *words, code=2)
@@ -231,9 +231,9 @@ def test_hooks_are_told_the_state_and_proposers_too(repository):
         "loop", "--propose", repository.proposer("Path('slow.py').write_text(source(90))"), "--runs", "1"
     )
     assert "before\n[before hook exited 4]" in done.stderr
-    told = json.loads((repository.root / "told.json").read_text())
-    assert (told["event"], told["next_run"], told["session"]["baseline_metric"]) == ("before", 1, 100)
-    assert told["session"]["goal"] == "faster"
+    state = json.loads((repository.root / "told.json").read_text())
+    assert (state["event"], state["next_run"], state["session"]["baseline_metric"]) == ("before", 1, 100)
+    assert state["session"]["goal"] == "faster"
 
 
 def test_the_page_shows_hostile_texts_as_text(repository, tmp_path):
@@ -271,9 +271,9 @@ def test_what_was_not_measured_is_not_kept_by_hand(repository):
     repository.json("run")
     repository.write("slow.py", source_of(80))
     done = repository.dicast("log", "--status", "keep", *words, code=2)
-    assert "the scope is not what was measured" in done.stderr
+    assert "the scope has changed since the measurement" in done.stderr
     repository.write("measure.py", "print('METRIC cost=1')\n")
-    assert "what measures was changed: measure.py" in repository.dicast("run", code=2).stderr
+    assert "measuring files were changed: measure.py" in repository.dicast("run", code=2).stderr
 
 
 def test_a_proposer_that_removes_its_checkout_removes_nothing_else(repository, place):
@@ -288,7 +288,7 @@ def test_a_proposer_that_removes_its_checkout_removes_nothing_else(repository, p
 def test_a_proposer_that_is_no_command_is_refused(repository):
     repository.init()
     for command in ("", "python 'x"):
-        assert "is no command" in repository.dicast("loop", "--propose", command, code=2).stderr
+        assert "is not a command" in repository.dicast("loop", "--propose", command, code=2).stderr
 
 
 def test_a_script_behind_a_link_and_a_module_are_what_measures(repository):
@@ -301,15 +301,15 @@ def test_a_script_behind_a_link_and_a_module_are_what_measures(repository):
             "init", "--primary", "cost", "--direction", "lower", "--command", f"{sys.executable} {command}", "--scope", "."
         )  # fmt: skip
         repository.loop("Path('bench.py').write_text('print(\"METRIC cost=1\")')", 1)
-        assert "what measures was changed: bench.py" in repository.entries()[-1]["rollback_reason"]
+        assert "measuring files were changed: bench.py" in repository.entries()[-1]["rollback_reason"]
 
 
 def test_a_discarded_change_has_a_ref_and_no_commit(repository):
     repository.init()
     repository.loop("Path('slow.py').write_text(source(80 if n == 1 else 90))", 2)
-    _, kept, discarded = repository.entries()
-    assert (kept["status"], kept["discarded_ref"]) == ("keep", None)
-    assert repository.git("rev-parse", "refs/dicast/loop/cost").strip() == kept["commit"]
+    _, kept_entry, discarded = repository.entries()
+    assert (kept_entry["status"], kept_entry["discarded_ref"]) == ("keep", None)
+    assert repository.git("rev-parse", "refs/dicast/loop/cost").strip() == kept_entry["commit"]
     assert (discarded["status"], discarded["commit"]) == ("discard", None)
     assert repository.git("rev-parse", "refs/dicast/discarded/2").strip() == discarded["discarded_ref"]
 

@@ -1,4 +1,4 @@
-"""What is measured is what is kept, and projects with untracked dependencies run as they are."""
+"""The measured tree is the kept tree, and projects with untracked dependencies run unchanged."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def test_a_process_that_a_proposer_leaves_behind_does_not_reach_what_is_measured
     repository.init()
     before = repository.state()
     repository.loop(LEAVES, 1)
-    kept = repository.entries()[-1]
+    kept_entry = repository.entries()[-1]
     assert have_ended("leaves-48")
     # it may have written before it ended: then both have that
-    assert kept["status"] == "keep"
-    assert f", {kept['primary_metric']:g}\n" in repository.kept()
+    assert kept_entry["status"] == "keep"
+    assert f", {kept_entry['primary_metric']:g}\n" in repository.kept_content()
     assert repository.state() == before
 
 
@@ -88,8 +88,8 @@ def test_a_python_project_with_an_ignored_venv_runs_as_it_is(repository, place, 
     if in_place and place == "copies":
         assert "imports the project from" in repository.dicast(*command, code=2).stderr
     else:
-        found = repository.json(*command)
-        assert (found["baseline"], found["best"]) == (200, 80)
+        result = repository.json(*command)
+        assert (result["baseline"], result["best"]) == (200, 80)
     assert repository.state() == before
 
 
@@ -110,8 +110,8 @@ def test_a_node_project_with_node_modules_runs_as_it_is(repository, place):
         "try: Path('node_modules/dep/index.js').write_text('module.exports = 0;')\n"
         "except OSError: pass\n"
     )
-    found = repository.loop(code, 1)
-    assert (found["baseline"], found["best"]) == (200, 80)
+    result = repository.loop(code, 1)
+    assert (result["baseline"], result["best"]) == (200, 80)
     assert repository.state() == before
 
 

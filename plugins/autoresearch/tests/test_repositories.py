@@ -1,4 +1,4 @@
-"""Repositories in states of every kind: refused before anything is done, or left as they were."""
+"""Repositories in states of every kind: refused before any change, or left unchanged."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from hypothesis import strategies as st
 FASTER = "Path('slow.py').write_text(source(100 - n))"
 
 
-def refused(repository, said):
+def refused(repository, message):
     done = repository.dicast(
         "init", "--primary", "cost", "--direction", "lower", "--command", "true", "--scope", "slow.py", code=2
     )
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def test_no_repository_no_commit_and_no_git_are_refused(repository, tmp_path, monkeypatch):
     command = [sys.executable, "-m", "dicast", "autoresearch", "status"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, "is in no working tree of git" in done.stderr) == (2, True)
+    assert (done.returncode, "is not in a working tree of git" in done.stderr) == (2, True)
     (tmp_path / "new").mkdir()
     subprocess.run(["git", "init", "-q"], cwd=tmp_path / "new", check=True)
     done = subprocess.run(command, cwd=tmp_path / "new", capture_output=True, text=True, check=False)
     assert (done.returncode, "has no commit yet" in done.stderr) == (2, True)
     monkeypatch.setenv("PATH", str(tmp_path))
     done = subprocess.run(command, cwd=repository.root, capture_output=True, text=True, check=False)
-    assert (done.returncode, "there is no git on the PATH" in done.stderr) == (2, True)
+    assert (done.returncode, "git is not on the PATH" in done.stderr) == (2, True)
 
 
 def test_a_merge_that_is_not_ended_is_refused(repository):
     (repository.root / ".git/MERGE_HEAD").write_text("0" * 40)
-    refused(repository, "is in the middle of something (MERGE_HEAD)")
+    refused(repository, "has an unfinished operation (MERGE_HEAD)")
 
 
 @pytest.mark.parametrize("path", ["../other", "/etc", ".git/config", ".auto/x", "autoresearch.jsonl", "no-such"])
@@ -52,7 +52,7 @@ def test_a_detached_head_stays(repository):
     repository.init()
     repository.loop(FASTER, 1)
     assert repository.state() == before
-    assert ", 99" in repository.kept()
+    assert ", 99" in repository.kept_content()
     done = repository.json("merge", code=1)
     assert (done["merged"], done["command"]) == (False, "git merge --ff-only refs/dicast/loop/cost")
 
@@ -67,9 +67,9 @@ def test_linked_worktrees_have_loops_of_their_own(repository, place):
     repository.init()
     repository.loop("Path('slow.py').write_text(source(50))", 1)
     assert ", 100" in (other / "slow.py").read_text()
-    assert ", 50" in repository.kept(ref="refs/dicast/loop/cost-2")
+    assert ", 50" in repository.kept_content(ref="refs/dicast/loop/cost-2")
     repository.root = root
-    assert ", 99" in repository.kept()
+    assert ", 99" in repository.kept_content()
     assert repository.state() == before
 
 
@@ -204,14 +204,14 @@ def test_whatever_is_proposed_the_user_s_files_stay_and_what_is_kept_is_the_scop
     for _ in history:
         before, head = repository.state(), repository.git("rev-parse", rounds.ref)
         before_scope = repository.git("show", f"{rounds.ref}:slow.py", check=False) or None
-        found = rounds.propose(command).experiment
+        entry = rounds.propose(command).experiment
         assert repository.state() == before
-        wanted = [edit for edit in history[found.experiment - 1] if edit[0] != "commit"]
-        if len(wanted) == 1 and wanted[0][0] == "cost" and before_scope is not None:
-            assert (found.status == "keep") == (wanted[0][1] < best)
-        if found.status == "keep":
-            assert found.primary_metric < best
-            best = found.primary_metric
+        applied_edits = [edit for edit in history[entry.experiment - 1] if edit[0] != "commit"]
+        if len(applied_edits) == 1 and applied_edits[0][0] == "cost" and before_scope is not None:
+            assert (entry.status == "keep") == (applied_edits[0][1] < best)
+        if entry.status == "keep":
+            assert entry.primary_metric < best
+            best = entry.primary_metric
             assert repository.git("rev-parse", f"{rounds.ref}~1") == head
             assert repository.git("show", "--name-only", "--format=", rounds.ref).split() == ["slow.py"]
         else:

@@ -1,3 +1,3 @@
-"""Keeps the experiments that improve a measured number, and discards the others."""
+"""Experiment loop that keeps the changes which improve a measured number, and discards the rest."""
 
 from __future__ import annotations

@@ -20,13 +20,13 @@ from .namespace import OBJECTS, Namespace, refuse_in_place
 from .running import run_within
 
 READY = "ready"
-"""The file next to a checkout that is complete."""
+"""File next to a complete checkout."""
 
 _LOCAL = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_PREFIX", "GIT_CONFIG", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE",
 )  # fmt: skip
-"""Variables that would lead git from a checkout to another repository."""
+"""Variables that would point git from a checkout to another repository."""
 
 
 @attrs.frozen
@@ -75,14 +75,14 @@ class Checkout:
 
     def _refuse_missing(self, program: str) -> None:
         if "/" not in program:
-            there = shutil.which(program) is not None
+            exists = shutil.which(program) is not None
         else:
             inner = os.path.relpath(self.git.root / program, self.git.root)
-            there = os.path.lexists(self.folder / inner) or any(
+            exists = os.path.lexists(self.folder / inner) or any(
                 os.path.lexists(self.git.root / inner) for path in self.links if Path(inner).is_relative_to(path)
             )
-            there = there or (inner.startswith("..") and os.path.lexists(self.git.root / inner))
-        if not there:
+            exists = exists or (inner.startswith("..") and os.path.lexists(self.git.root / inner))
+        if not exists:
             raise FileNotFoundError(2, "there is no such program", program)
 
     def tree(self) -> str:
@@ -123,7 +123,7 @@ class Workspace:
             return self._checkout(self.folder / name, commit, links)
         except OSError as error:
             place = error.filename or self.folder
-            raise ConfigError(f"a checkout cannot be made: {place}: {error.strerror or error}") from error
+            raise ConfigError(f"cannot create a checkout:  {place}: {error.strerror or error}") from error
 
     def _checkout(self, place: Path, commit: str, links: Mapping[str, Path]) -> Checkout:
         work = place / (self.git.root.name or "root")
@@ -132,13 +132,13 @@ class Workspace:
         index = place / "index"
         env = self.git.private(index, work)
         self.git.run("read-tree", commit, env=env)
-        made = Checkout(self.git, self.namespace, work, index, {}, self.marks)
-        made.reset()
-        made = attrs.evolve(made, links=_free(work, links))
+        checkout = Checkout(self.git, self.namespace, work, index, {}, self.marks)
+        checkout.reset()
+        checkout = attrs.evolve(checkout, links=_free(work, links))
         shutil.copyfile(index, work / ".git/index")
-        self._put_links(made)
+        self._put_links(checkout)
         (place / READY).touch()
-        return made
+        return checkout
 
     def _make_repository(self, work: Path, commit: str) -> None:
         """Make a repository in *work* that reads the user's objects, and has a branch of its own."""
@@ -153,10 +153,10 @@ class Workspace:
             shutil.copyfile(shallow, work / ".git/shallow")
         self.git.run("update-ref", "refs/heads/dicast", commit, folder=work)
 
-    def _put_links(self, made: Checkout) -> None:
-        for path, source in made.links.items():
-            place = made.folder / path
-            if not place.parent.resolve().is_relative_to(made.folder.resolve()):
+    def _put_links(self, checkout: Checkout) -> None:
+        for path, source in checkout.links.items():
+            place = checkout.folder / path
+            if not place.parent.resolve().is_relative_to(checkout.folder.resolve()):
                 raise ConfigError(f"{path} cannot be linked: it is behind a symbolic link. Link its target")
             place.parent.mkdir(parents=True, exist_ok=True)
             if self.namespace is None:
@@ -167,7 +167,7 @@ class Workspace:
                 place.touch()
         if self.namespace is None:
             active = [Path(os.environ["VIRTUAL_ENV"])] if "VIRTUAL_ENV" in os.environ else []
-            refuse_in_place(self.git.root, [*made.links.values(), *active])
+            refuse_in_place(self.git.root, [*checkout.links.values(), *active])
 
     def remove(self) -> None:
         """Delete the folder."""

@@ -1,4 +1,4 @@
-"""Keep or discard: one pure function of what was measured and what was measured before."""
+"""Decision to keep or discard: one pure function of a measurement and the earlier measurements."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ DIRECTIONS: dict[str, Direction] = {
     "lower": "lower_is_better",
     "lower_is_better": "lower_is_better",
 }
-"""Both vocabularies of directions."""
+"""Short and long names of directions."""
 
 FEWEST = 3
-"""So few values say nothing about noise."""
+"""Fewest values for an estimate of noise."""
 
 
 @attrs.frozen(kw_only=True)
 class Policy:
-    """When a change is kept.
+    """Conditions for keeping a change.
 
-    :param direction: which way is better.
-    :param min_delta: the improvement on the best kept value has to be at least this.
-    :param min_relative_delta: likewise, as a share of the best kept value; not asked where that is 0.
-    :param noise: ``confidence``: the improvement divided by the MAD of all values, this one included, has to be at least
-        ``min_confidence``. ``recent``: the improvement has to exceed ``max(floor, MAD of the last 5 kept values)``. ``none``: neither.
-    :param retry: with too few values to tell noise, measure again rather than discard.
-    :param max_validation_drop: how far the validation value may fall below that of the best kept run.
+    :param direction: whether higher or lower values are better.
+    :param min_delta: the least improvement on the best kept value.
+    :param min_relative_delta: the least improvement as a share of the best kept value; ignored if that is 0.
+    :param noise: ``confidence``: the improvement divided by the MAD of all values, including this one, must be at least
+        ``min_confidence``. ``recent``: the improvement must exceed ``max(floor, MAD of the last 5 kept values)``. ``none``: neither.
+    :param retry: with too few values to estimate noise, measure again rather than discard.
+    :param max_validation_drop: how far the validation value may fall below the best kept run's.
     """
 
     direction: Direction = "higher_is_better"
@@ -50,7 +50,7 @@ class Policy:
 
 @attrs.frozen
 class Measured:
-    """One run: the primary *value*, None where it is missing; whether its *checks* passed; the *validation* value, if there is one."""
+    """One run: the primary *value*, None if it is missing; whether its *checks* passed; the *validation* value, if there is one."""
 
     value: float | None
     checks: bool = True
@@ -59,27 +59,27 @@ class Measured:
 
 @attrs.frozen
 class Before:
-    """What the segment has: *values* of all runs in order, those of the *kept* ones in order, and the best one's *validation* value."""
+    """Earlier runs of the segment: *values* of all runs and *kept_values* of kept runs, in order, and the best run's *validation* value."""
 
     values: Sequence[float] = ()
-    kept: Sequence[float] = ()
+    kept_values: Sequence[float] = ()
     validation: float | None = None
 
     def best(self, direction: Direction) -> float | None:
-        """The best kept value."""
+        """Return the best kept value."""
         pick = max if direction == "higher_is_better" else min
-        return pick(self.kept) if self.kept else None
+        return pick(self.kept_values) if self.kept_values else None
 
 
 @attrs.frozen
 class Decision:
-    """What is to be done, and why.
+    """A decision and its reason.
 
     :ivar decision: ``keep``, ``discard``, ``retry`` (measure again) or ``blocked`` (nothing was measured).
-    :ivar reason: a word for the rule that decided.
-    :ivar delta: the improvement on the best kept value, positive where it is better; None without both.
-    :ivar noise: the MAD that the rule for noise used.
-    :ivar needed: the improvement that would have been enough for the rule that decided.
+    :ivar reason: a word for the deciding rule.
+    :ivar delta: the improvement on the best kept value, positive if it is better; None without both.
+    :ivar noise: the MAD used by the noise rule.
+    :ivar needed: the improvement that would have satisfied the deciding rule.
     """
 
     decision: Verdict
@@ -90,19 +90,19 @@ class Decision:
 
 
 def mad(values: Sequence[float]) -> float | None:
-    """The median absolute deviation from the median, unscaled; None for no values."""
+    """Return the median absolute deviation from the median, unscaled; None for no values."""
     if not values:
         return None
     middle = median(values)
     return median(abs(value - middle) for value in values)
 
 
-def confidence(values: Sequence[float], kept: Sequence[float], direction: Direction) -> float | None:
-    """How far the best kept value is from the first one, in units of the MAD of all *values*.
+def confidence(values: Sequence[float], kept_values: Sequence[float], direction: Direction) -> float | None:
+    """Return the distance of the best kept value from the first value, in units of the MAD of all *values*.
 
-    None for fewer than 3 values, no spread, nothing kept, or a best that is the first. 2 and more is likely real, below 1 is noise.
+    It is None for fewer than 3 values, no spread, nothing kept, or a best value equal to the first. 2 and more is likely real, below 1 is noise.
     """
-    best = Before(values, kept).best(direction)
+    best = Before(values, kept_values).best(direction)
     spread = mad(values)
     if len(values) < FEWEST or not spread or best is None or best == values[0]:
         return None
@@ -110,7 +110,7 @@ def confidence(values: Sequence[float], kept: Sequence[float], direction: Direct
 
 
 def decide(run: Measured, before: Before, policy: Policy) -> Decision:
-    """What becomes of *run*. The same arguments give the same decision."""
+    """Return the decision on *run*. Equal arguments give equal decisions."""
     if not run.checks:
         return Decision("discard", "checks_failed")
     if run.value is None:
@@ -142,8 +142,8 @@ def _too_small(delta: float, best: float, policy: Policy) -> Decision | None:
 
 def _noise(value: float, delta: float, before: Before, policy: Policy) -> Decision | None:
     if policy.noise == "recent":
-        kept = before.kept[-5:]
-        spread = (mad(kept) or 0.0) if len(kept) >= FEWEST else 0.0
+        recent_values = before.kept_values[-5:]
+        spread = (mad(recent_values) or 0.0) if len(recent_values) >= FEWEST else 0.0
         needed = max(policy.floor, spread)
         return None if delta > needed else Decision("discard", "within_noise", delta, spread, needed)
     if policy.noise == "confidence":

@@ -1,4 +1,4 @@
-"""Entries of the log, made of what was measured and decided, and the state that hooks and proposers are told."""
+"""Entries of the log, made from measurements and decisions, and the state passed to hooks and proposers."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from .session import Session
 
 REASONS = {
     "no_change": "nothing was changed",
-    "cheating": "what measures was changed",
+    "cheating": "measuring files were changed",
     "out_of_scope": "files outside the scope were changed",
     "proposer_failed": "the proposer failed",
     "checks_failed": "the checks failed",
     "crash": "the command failed",
     "metric_missing": "the primary metric was not printed",
-    "metric_invalid": "the primary metric is no finite number",
+    "metric_invalid": "the primary metric is not a finite number",
     "not_better_than_best": "no better than the best kept value",
     "below_min_delta": "the improvement is below min_delta",
     "below_min_relative_delta": "the improvement is below min_relative_delta",
-    "insufficient_noise_evidence": "too few values to tell noise from an improvement",
+    "insufficient_noise_evidence": "too few values to separate noise from an improvement",
     "below_confidence": "the improvement is within the noise",
     "within_noise": "the improvement is within the noise",
     "validation_dropped": "the validation metric fell",
@@ -40,18 +40,18 @@ REASONS = {
 
 @attrs.frozen
 class Entries:
-    """Makes the entries of one session's log."""
+    """Builder of the entries of one session's log."""
 
     git: Git
     session: Session
 
     def log(self) -> logs.Log:
-        """The log as it is now."""
+        """Return the current log."""
         return logs.read(self.git.root / LOG)
 
     def next_number(self) -> int:
-        """The number of the next experiment."""
-        return max((one.experiment for one in self.log().experiments), default=-1) + 1
+        """Return the number of the next experiment."""
+        return max((experiment.experiment for experiment in self.log().experiments), default=-1) + 1
 
     def append(self, entry: Experiment) -> None:
         """Add *entry* to the log.
@@ -61,48 +61,48 @@ class Entries:
         logs.append(self.git.root / LOG, entry)
 
     def words(self, proposed: Measurements, command: str) -> dict[str, str]:
-        """What a proposer has said, with words where it said nothing; its *command* is the description of last resort."""
+        """Return a proposer's statements, with defaults for missing ones; its *command* is the last default of the description."""
         asi = proposed.asi
-        given = {name: str(asi[name]) for name in (*logs.ASI, "description") if asi.get(name) is not None}
-        return {"hypothesis": "(the proposer named none)", "description": given.get("hypothesis", command), **given}
+        stated = {name: str(asi[name]) for name in (*logs.ASI, "description") if asi.get(name) is not None}
+        return {"hypothesis": "(the proposer named none)", "description": stated.get("hypothesis", command), **stated}
 
     def entry(
         self,
-        found: Measurement,
+        measurement: Measurement,
         status: str,
         decision: Decision,
         words: Mapping[str, str],
         description: str,
         commit: str | None = None,
     ) -> Experiment:
-        """Return the entry of the log for the measurement *found*; *commit* is that of a kept or a discarded state."""
+        """Return the entry of the log for *measurement*; *commit* is a kept or a discarded state."""
         log = self.log()
         before = log.before()
-        value = found.metrics.get(self.session.primary)
+        value = measurement.metrics.get(self.session.primary)
         values = [*before.values, *([] if value is None else [value])]
-        kept = [*before.kept, *([value] if status == "keep" and value is not None else [])]
+        kept_values = [*before.kept_values, *([value] if status == "keep" and value is not None else [])]
         learned = words.get("learned") or self._learned(value, status, decision)
-        cost: dict[str, object] = {"seconds": round(found.seconds, 3)}
-        if "cost_usd" in found.metrics:
-            cost["usd"] = found.metrics["cost_usd"]
+        cost: dict[str, object] = {"seconds": round(measurement.seconds, 3)}
+        if "cost_usd" in measurement.metrics:
+            cost["usd"] = measurement.metrics["cost_usd"]
         return Experiment(
             experiment=self.next_number(),
             status=status,
             hypothesis=words.get("hypothesis", ""),
             primary_metric=value,
-            secondary_metrics=found.secondary(self.session),
+            secondary_metrics=measurement.secondary(self.session),
             commit=commit if status == "keep" else None,
             discarded_ref=None if status == "keep" else commit,
             description=description,
-            learned="; ".join(filter(None, (learned, regressions(found.metrics, log.current, self.session)))),
+            learned="; ".join(filter(None, (learned, regressions(measurement.metrics, log.current, self.session)))),
             rollback_reason=None if status == "keep" else words.get("rollback_reason") or REASONS[decision.reason],
             next_action_hint=words.get("next_action_hint", "") or "(none was given)",
             timestamp=logs.now(),
             segment=log.segment,
-            confidence=confidence(values, kept, self.session.direction),
+            confidence=confidence(values, kept_values, self.session.direction),
             cost=cost,
             reason=decision.reason,
-            asi=dict(found.asi),
+            asi=dict(measurement.asi),
         )
 
     def _learned(self, value: float | None, status: str, decision: Decision) -> str:

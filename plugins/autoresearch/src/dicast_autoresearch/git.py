@@ -1,4 +1,4 @@
-"""The user's repository: its objects are read and written, and of its refs only those below ``refs/dicast/``."""
+"""The user's repository: its objects are read and written; refs are changed only below ``refs/dicast/``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SETTINGS = {
     "maintenance.auto": "false",
     "advice.addEmbeddedRepo": "false",
 }
-"""Settings of every call: no hook and no helper of the repository runs, and nothing is rewritten in the background."""
+"""Settings of every call: no hook or helper of the repository runs, and no background rewriting."""
 
 _PRIVATE = {"core.untrackedCache": "false", "core.splitIndex": "false", "core.sparseCheckout": "false"}
 """Further settings of calls with a temporary index."""
@@ -44,7 +44,7 @@ class Change:
 
 @attrs.frozen
 class Git:
-    """The repository whose working tree is *root*."""
+    """Repository with the working tree *root*."""
 
     root: Path
 
@@ -116,8 +116,8 @@ class Git:
     def untracked(self) -> list[str]:
         """Return the untracked and the ignored paths of the working tree, whole folders as one path."""
         words = ("ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
-        found = {*self.names(*words), *self.names(*words, "--ignored")}
-        return sorted(path.rstrip("/") for path in found)
+        paths = {*self.names(*words), *self.names(*words, "--ignored")}
+        return sorted(path.rstrip("/") for path in paths)
 
     @contextmanager
     def index(self, tree: str | None = None, folder: Path | None = None) -> Iterator[Mapping[str, str]]:
@@ -138,23 +138,25 @@ class Git:
         for field, value in _NOBODY.items():
             if not run_git(("config", f"user.{field}"), self.root).stdout.strip():
                 env |= {f"GIT_{who}_{field.upper()}": value for who in ("AUTHOR", "COMMITTER")}
-        made = self.run("commit-tree", tree, "-p", parent, "-F", "-", data=message.encode(), env=env)
-        return os.fsdecode(made).strip()
+        sha = self.run("commit-tree", tree, "-p", parent, "-F", "-", data=message.encode(), env=env)
+        return os.fsdecode(sha).strip()
 
     def move(self, ref: str, commit: str, before: str | None) -> None:
         """Set *ref*, below ``refs/dicast/``, to *commit*, if it still is *before*; None: if there is no such ref.
 
         :raises ConfigError: if another process has moved it.
         """
-        assert ref.startswith("refs/dicast/")  # no other ref is ours
+        assert ref.startswith("refs/dicast/")  # other refs belong to the user
         self.run("update-ref", "--no-deref", "-m", "dicast autoresearch", ref, commit, before or "")
 
     def keep_discarded(self, number: int, tree: str, message: str, parent: str) -> str:
         """Keep the discarded *tree* of experiment *number* as the commit ``refs/dicast/discarded/N``, and return the commit."""
         commit = self.commit(tree, f"{message}\n", parent)
-        taken = self.text("for-each-ref", "--format=%(refname)", f"{DISCARDED}/").splitlines()
-        names = (f"{DISCARDED}/{number}-{more}" if more else f"{DISCARDED}/{number}" for more in range(len(taken) + 1))
-        self.move(next(name for name in names if name not in taken), commit, None)
+        refs = self.text("for-each-ref", "--format=%(refname)", f"{DISCARDED}/").splitlines()
+        names = (
+            f"{DISCARDED}/{number}-{suffix}" if suffix else f"{DISCARDED}/{number}" for suffix in range(len(refs) + 1)
+        )
+        self.move(next(name for name in names if name not in refs), commit, None)
         return commit
 
     def uncommitted(self, *words: str) -> list[str]:
@@ -166,13 +168,13 @@ class Git:
         """Return the tree *base* with the files below *specs* as the user's working tree has them. Its index is only read."""
         paths = set(self.uncommitted("--untracked-files=all", "--", *specs))
         paths |= set(self.names("diff", "--name-only", "--no-renames", "-z", "HEAD", base, "--", *specs))
-        there = [path for path in paths if os.path.lexists(self.root / path)]
-        gone = [path for path in paths if path not in set(there)]
+        existing = [path for path in paths if os.path.lexists(self.root / path)]
+        gone = [path for path in paths if path not in set(existing)]
         with self.index(base) as env:
             data = b"".join(os.fsencode(path) + b"\0" for path in gone)
             self.run("update-index", "--force-remove", "-z", "--stdin", data=data, env=env)
-            data = b"".join(os.fsencode(path) + b"\0" for path in there)
-            if there:
+            data = b"".join(os.fsencode(path) + b"\0" for path in existing)
+            if existing:
                 words = ("add", "-f", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
                 self.run("--literal-pathspecs", *words, data=data, env=env)
             return self.text("write-tree", env=env)
@@ -182,12 +184,12 @@ def run_git(
     words: Sequence[str], folder: Path, data: bytes | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git without a prompt, without hooks, and without variables that name another repository."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    own |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", **(env or {})}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    variables |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", **(env or {})}
     settings = _SETTINGS | (_PRIVATE if env and "GIT_INDEX_FILE" in env else {})
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     return subprocess.run(
-        ["git", *options, *words], cwd=folder, env=own, input=data or b"", capture_output=True, check=False
+        ["git", *options, *words], cwd=folder, env=variables, input=data or b"", capture_output=True, check=False
     )
 
 
@@ -197,15 +199,15 @@ def open_repository(folder: Path) -> Git:
     :raises ConfigError: if there is none, it has no commit or no working tree, or an operation is under way in it.
     """
     if shutil.which("git") is None:
-        raise ConfigError("there is no git on the PATH: install it, autoresearch keeps changes as commits")
-    found = run_git(("rev-parse", "--show-toplevel"), folder)
-    if found.returncode:
-        last = found.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise ConfigError(f"{folder} is in no working tree of git: {' '.join(last)}")
-    git = Git(Path(os.fsdecode(found.stdout).rstrip("\n")))
+        raise ConfigError("git is not on the PATH: install it; autoresearch keeps changes as commits")
+    toplevel = run_git(("rev-parse", "--show-toplevel"), folder)
+    if toplevel.returncode:
+        last = toplevel.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise ConfigError(f"{folder} is not in a working tree of git: {' '.join(last)}")
+    git = Git(Path(os.fsdecode(toplevel.stdout).rstrip("\n")))
     if git.resolve("HEAD") is None:
-        raise ConfigError(f"{git.root} has no commit yet: make a first one, changes are made on top of it")
+        raise ConfigError(f"{git.root} has no commit yet: create a first commit, on which changes can be based")
     for name in _BUSY:
         if git.path(name).exists():
-            raise ConfigError(f"{git.root} is in the middle of something ({name}): finish or abort it first")
+            raise ConfigError(f"{git.root} has an unfinished operation ({name}): finish or abort it first")
     return git

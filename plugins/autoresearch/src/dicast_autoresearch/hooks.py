@@ -1,4 +1,4 @@
-"""The session's hooks: ``.auto/hooks/before.sh`` and ``after.sh``, told the state as JSON on stdin."""
+"""Hooks of the session: ``.auto/hooks/before.sh`` and ``after.sh`` get the state as JSON on stdin."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ MOST = 8192
 
 
 def run_hook(root: Path, report: dict[str, Any]) -> None:
-    """Run the hook for the report's event, if there is one; what it prints goes to stderr, at most 8 KB of it."""
+    """Run the hook for the report's event, if there is one. At most 8 KB of its output go to stderr."""
     path = root / FOLDER / "hooks" / f"{report['event']}.sh"
     if not path.is_file():
         return
-    kept = bytearray()
+    captured = bytearray()
     try:
         end = run_within(
             ["bash", str(path)],
             root,
             SECONDS,
-            lambda piece: kept.extend(piece[: MOST - len(kept)]),
+            lambda piece: captured.extend(piece[: MOST - len(captured)]),
             json.dumps(report).encode(),
         )
         problem = f"took longer than {SECONDS:g} s" if end is None else f"exited {end.code}" if end.code else ""
     except OSError as error:
         problem = f"could not be started: {error.strerror or error}"
-    whole = bytes(kept) if len(kept) < MOST else bytes(kept).rpartition(b"\n")[0]
-    if said := whole.decode(errors="ignore").rstrip("\n"):
-        click.echo(said, err=True)
+    output = bytes(captured) if len(captured) < MOST else bytes(captured).rpartition(b"\n")[0]
+    if text := output.decode(errors="ignore").rstrip("\n"):
+        click.echo(text, err=True)
     if problem:
         click.echo(f"[{report['event']} hook {problem}]", err=True)

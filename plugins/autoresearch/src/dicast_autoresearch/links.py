@@ -1,4 +1,4 @@
-"""The untracked paths that commands need: dependencies, paths that a command or the environment names, and those of ``--link``."""
+"""Untracked paths that commands need: dependencies, paths named in a command or the environment, and paths of ``--link``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dicast.toolkit.scripts import scripts
 
 from .git import Git
 from .log import LOG
-from .session import FOLDER, OWN, Session
+from .session import FOLDER, SESSION_FILES, Session
 
 DEPENDENCIES = (".venv", "venv", "node_modules")
-"""Folders that are linked wherever they are untracked."""
+"""Folders that are linked if they are untracked."""
 
 _VARIABLES = ("PATH", "PYTHONPATH", "NODE_PATH", "VIRTUAL_ENV", "CONDA_PREFIX")
 _BETWEEN = re.compile(r"[\s;|&=<>'\"()]+")
@@ -25,41 +25,41 @@ _BETWEEN = re.compile(r"[\s;|&=<>'\"()]+")
 
 @attrs.frozen
 class Links:
-    """Finds the untracked paths that the commands of *session* need."""
+    """Finder of the untracked paths that the commands of *session* need."""
 
     git: Git
     session: Session
 
     def paths(self, *commands: str) -> dict[str, Path]:
-        """Return the absolute path of each linked path; *commands* are named besides those of the session.
+        """Return the absolute path of each linked path, for the session's commands and the further *commands*.
 
         :raises ConfigError: naming each path of the session's ``link`` that is missing or tracked.
         """
         untracked, named = self.git.untracked(), self._named(*commands)
         above = {str(parent) for name in named for parent in (PurePosixPath(name), *PurePosixPath(name).parents)}
-        found = {path for path in untracked if PurePosixPath(path).name in DEPENDENCIES or path in above}
-        found |= set(self._asked())
-        found |= {path for path in self.git.submodules("HEAD") if any(_entries(self.git.root / path))}
-        found = {path for path in found if not any(str(above) in found for above in PurePosixPath(path).parents)}
-        return {path: self.git.root / path for path in sorted(found)}
+        paths = {path for path in untracked if PurePosixPath(path).name in DEPENDENCIES or path in above}
+        paths |= set(self._session_links())
+        paths |= {path for path in self.git.submodules("HEAD") if any(_entries(self.git.root / path))}
+        paths = {path for path in paths if not any(str(above) in paths for above in PurePosixPath(path).parents)}
+        return {path: self.git.root / path for path in sorted(paths)}
 
     def of_session(self) -> dict[str, Path]:
         """Return the session's files, which a proposer may read."""
-        return {path: self.git.root / path for path in OWN if (self.git.root / path).exists()}
+        return {path: self.git.root / path for path in SESSION_FILES if (self.git.root / path).exists()}
 
     def left_out(self, *commands: str) -> list[str]:
         """Return the untracked paths that are not linked."""
         linked = self.paths(*commands)
         return [path for path in self.git.untracked() if path not in linked and path not in (FOLDER, LOG)]
 
-    def _asked(self) -> Iterator[str]:
+    def _session_links(self) -> Iterator[str]:
         problems = []
-        for given in self.session.link:
-            path = os.path.normpath(given)
+        for linked in self.session.link:
+            path = os.path.normpath(linked)
             if not os.path.lexists(self.git.root / path):
-                problems.append(f"--link {given}: there is no such path in {self.git.root}")
+                problems.append(f"--link {linked}: there is no such path in {self.git.root}")
             elif self.git.is_tracked(path, "HEAD"):
-                problems.append(f"--link {given}: git tracks it, every checkout has it. Leave it out")
+                problems.append(f"--link {linked}: git tracks it, every checkout has it. Leave it out")
             else:
                 yield path
         if problems:
@@ -75,8 +75,8 @@ class Links:
         for variable in _VARIABLES:
             names |= {name for name in os.environ.get(variable, "").split(os.pathsep) if name.startswith("/")}
         root = str(self.git.root)
-        found = {os.path.relpath(os.path.join(root, name), root) for name in names if name and "\0" not in name}  # noqa: PTH118  # words may be anything
-        return {path for path in found if path != "." and not path.startswith("..") and _exists(f"{root}/{path}")}
+        paths = {os.path.relpath(os.path.join(root, name), root) for name in names if name and "\0" not in name}  # noqa: PTH118  # words may be anything
+        return {path for path in paths if path != "." and not path.startswith("..") and _exists(f"{root}/{path}")}
 
 
 def _exists(path: str) -> bool:

@@ -20,7 +20,7 @@ from .decision import DIRECTIONS, Before, Direction
 LOG = "autoresearch.jsonl"
 STATUSES = ("keep", "discard", "crash", "checks_failed")
 ASI = ("hypothesis", "learned", "rollback_reason", "next_action_hint")
-"""The side information that every entry has; ``rollback_reason`` is null where the change is kept."""
+"""Side information of every entry; ``rollback_reason`` is null for a kept change."""
 
 
 @attrs.frozen(kw_only=True)
@@ -28,12 +28,12 @@ class Experiment:
     """One entry of the log.
 
     :ivar experiment: its number, from 0 for the baseline, over all segments.
-    :ivar primary_metric: None where nothing was measured.
-    :ivar commit: the SHA of a kept change; None for any other.
-    :ivar discarded_ref: the SHA of the state that was discarded, under ``refs/dicast/discarded/``.
-    :ivar exit_code: of a proposer that failed, with the last lines of its ``stderr``.
-    :ivar segment: counts how often the session was begun anew; baseline and best value belong to one.
-    :ivar cost: seconds and, where it is known, money.
+    :ivar primary_metric: None if nothing was measured.
+    :ivar commit: the SHA of a kept change, else None.
+    :ivar discarded_ref: the SHA of a discarded state, under ``refs/dicast/discarded/``.
+    :ivar exit_code: exit code of a failed proposer, with the last lines of its ``stderr``.
+    :ivar segment: counts the starts of the session; baseline and best value belong to one segment.
+    :ivar cost: seconds and, if known, money.
     """
 
     experiment: int
@@ -59,7 +59,7 @@ class Experiment:
 
 @attrs.frozen(kw_only=True)
 class Config:
-    """A header of the log: what is measured from here on."""
+    """A header of the log: the metric of the following entries."""
 
     name: str
     metric: str
@@ -69,7 +69,7 @@ class Config:
 
 @attrs.frozen
 class Log:
-    """All that a log says: its *configs*, its *experiments*, the *segment* that the next one belongs to, lines that were *skipped*."""
+    """Content of a log: its *configs*, its *experiments*, the *segment* of the next experiment, and the number of *skipped* lines."""
 
     configs: tuple[Config, ...]
     experiments: tuple[Experiment, ...]
@@ -78,20 +78,28 @@ class Log:
 
     @property
     def current(self) -> list[Experiment]:
-        """The experiments of the newest segment."""
-        return [one for one in self.experiments if one.segment == self.segment]
+        """Experiments of the newest segment."""
+        return [experiment for experiment in self.experiments if experiment.segment == self.segment]
 
     def before(self, validation: str | None = None) -> Before:
-        """What the newest segment has, for a decision; *validation* names the metric that guards it."""
-        measured = [one for one in self.current if one.primary_metric is not None and math.isfinite(one.primary_metric)]
-        values = [one.primary_metric for one in measured if one.primary_metric is not None]
-        kept = [one for one in measured if one.status == "keep"]
-        guarded = kept[-1].secondary_metrics.get(validation) if kept and validation else None
-        return Before(values, [one.primary_metric for one in kept if one.primary_metric is not None], guarded)
+        """Return the runs of the newest segment for a decision; *validation* names the validation metric."""
+        measured = [
+            experiment
+            for experiment in self.current
+            if experiment.primary_metric is not None and math.isfinite(experiment.primary_metric)
+        ]
+        values = [experiment.primary_metric for experiment in measured if experiment.primary_metric is not None]
+        kept_experiments = [experiment for experiment in measured if experiment.status == "keep"]
+        guarded = kept_experiments[-1].secondary_metrics.get(validation) if kept_experiments and validation else None
+        return Before(
+            values,
+            [experiment.primary_metric for experiment in kept_experiments if experiment.primary_metric is not None],
+            guarded,
+        )
 
 
 def unit_of(metric: str) -> str:
-    """The unit that a metric's name ends with: µs, ms, s, kb or mb; nothing otherwise."""
+    """Return the unit at the end of a metric's name: µs, ms, s, kb or mb; empty without one."""
     for suffix, unit in (("µs", "µs"), ("_ms", "ms"), ("_sec", "s"), ("_s", "s"), ("_kb", "kb"), ("_mb", "mb")):
         if metric.endswith(suffix):
             return unit
@@ -99,7 +107,7 @@ def unit_of(metric: str) -> str:
 
 
 def now() -> str:
-    """This moment, as entries have it."""
+    """Return the current time in the format of entries."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -130,22 +138,22 @@ def _header(config: Config) -> dict[str, object]:
     }
 
 
-def _entry(one: Experiment) -> dict[str, object]:
-    found = attrs.asdict(one)
+def _entry(experiment: Experiment) -> dict[str, object]:
+    fields = attrs.asdict(experiment)
     without: dict[str, object] = {"reason": "", "asi": {}, "exit_code": None, "stderr": ""}
-    return {name: value for name, value in found.items() if name not in without or value != without[name]}
+    return {name: value for name, value in fields.items() if name not in without or value != without[name]}
 
 
 def check_side_information(entry: Mapping[str, object]) -> None:
-    """Refuse an *entry* that lacks some of the side information, or has another kind of it.
+    """Refuse an *entry* with missing or invalid side information.
 
-    :raises ConfigError: naming all that is missing.
+    :raises ConfigError: naming all missing items.
     """
-    kept = entry.get("status") == "keep"
+    is_kept = entry.get("status") == "keep"
     missing = []
     for name in ASI:
         value = entry.get(name)
-        optional = name == "rollback_reason" and kept
+        optional = name == "rollback_reason" and is_kept
         if not optional and (not isinstance(value, str) or not value.strip()):
             missing.append(Problem(f"an experiment needs its {name}: give --{name.replace('_', '-')}", path=name))
     if missing:
@@ -153,9 +161,9 @@ def check_side_information(entry: Mapping[str, object]) -> None:
 
 
 def read(path: Path) -> Log:
-    """The log at *path*; an empty one where there is none.
+    """Return the log at *path*; an empty one if there is no file.
 
-    Blank lines, lines that are no JSON object and entries of unknown types are skipped, as the original tools do.
+    Blank lines, lines without a JSON object and entries of unknown types are skipped, as the original tools do.
     """
     try:
         data = read_bytes(path, MAX_DATA_BYTES)
@@ -167,7 +175,7 @@ def read(path: Path) -> Log:
 
 
 def read_lines(lines: Iterable[str]) -> Log:
-    """The log that *lines* are."""
+    """Return the log in *lines*."""
     configs: list[Config] = []
     experiments: list[Experiment] = []
     segment = skipped = 0
@@ -176,8 +184,8 @@ def read_lines(lines: Iterable[str]) -> Log:
         if entry is None:
             skipped += bool(line.strip())
         elif entry.get("type") == "config":
-            # a second header without a run in between begins no segment
-            segment += any(one.segment == segment for one in experiments)
+            # a second header without a run in between starts no segment
+            segment += any(experiment.segment == segment for experiment in experiments)
             configs.append(_config(entry))
         elif entry.get("type") in (None, "run", "experiment") and _is_run(entry):
             experiments.append(_experiment(entry, len(experiments), segment))
@@ -213,15 +221,15 @@ def _experiment(entry: Mapping[str, Any], number: int, segment: int) -> Experime
     original = "primary_metric" not in entry
     asi: dict[str, Any] = entry["asi"] if isinstance(entry.get("asi"), dict) else {}
     value = _finite(entry.get("metric") if original else entry["primary_metric"])
-    own = entry.get("segment")
+    own_segment = entry.get("segment")
     status = entry.get("status")
     texts = {name: _text(entry.get(name, asi.get(name))) for name in ASI}
     status = status if status in STATUSES else "keep"
     commit, ref = _text(entry.get("commit")) or None, _text(entry.get("discarded_ref")) or None
-    if status != "keep" and not original:  # older logs have the discarded state there
+    if status != "keep" and not original:  # older logs have the discarded state in this key
         commit, ref = None, ref or commit
     return Experiment(
-        experiment=_whole(entry.get("run") if original else entry.get("experiment"), number),
+        experiment=_integer(entry.get("run") if original else entry.get("experiment"), number),
         status=status,
         primary_metric=0.0 if value is None and original else value,
         secondary_metrics=_numbers(entry.get("metrics") if original else entry.get("secondary_metrics")),
@@ -233,12 +241,14 @@ def _experiment(entry: Mapping[str, Any], number: int, segment: int) -> Experime
         rollback_reason=texts["rollback_reason"] or None,
         next_action_hint=texts["next_action_hint"],
         timestamp=_time(entry.get("timestamp")),
-        segment=own if isinstance(own, int) and not isinstance(own, bool) and own >= segment else segment,
+        segment=own_segment
+        if isinstance(own_segment, int) and not isinstance(own_segment, bool) and own_segment >= segment
+        else segment,
         confidence=_finite(entry.get("confidence")),
         cost=entry["cost"] if isinstance(entry.get("cost"), dict) else {},
         reason=_text(entry.get("reason")),
         asi=asi,
-        exit_code=_whole(entry.get("exit_code"), 0) if "exit_code" in entry else None,
+        exit_code=_integer(entry.get("exit_code"), 0) if "exit_code" in entry else None,
         stderr=_text(entry.get("stderr")),
     )
 
@@ -251,10 +261,10 @@ def _finite(value: object) -> float | None:
 
 def _numbers(values: object) -> dict[str, float]:
     items = values.items() if isinstance(values, dict) else ()
-    return {str(name): found for name, value in items if (found := _finite(value)) is not None}
+    return {str(name): number for name, value in items if (number := _finite(value)) is not None}
 
 
-def _whole(value: object, default: int) -> int:
+def _integer(value: object, default: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
@@ -263,7 +273,7 @@ def _text(value: object) -> str:
 
 
 def _time(value: object) -> str:
-    """An ISO time; the original tool has milliseconds."""
+    """Return an ISO time; the original tool has milliseconds."""
     milliseconds = _finite(value)
     if milliseconds is None:
         return _text(value)

@@ -13,15 +13,15 @@ from .checkout import Checkout
 from .decision import Measured
 from .session import Session
 
-_TOLD = 2000
+_ERROR_CHARS = 2000
 
 
 @attrs.frozen(kw_only=True)
 class Measurement:
-    """What was measured.
+    """Result of measuring a checkout.
 
-    :ivar failure: why nothing was: ``checks_failed`` or ``crash``; None where the command has ended in order.
-    :ivar said: what there is to say about the failure, with the end of the output.
+    :ivar failure: ``checks_failed`` or ``crash``; None if the command succeeded.
+    :ivar said: message about the failure, with the end of the output.
     """
 
     metrics: Mapping[str, float] = attrs.field(factory=dict)
@@ -31,19 +31,19 @@ class Measurement:
     said: str = ""
 
     def measured(self, session: Session) -> Measured:
-        """The same, for a decision."""
+        """Return the run for a decision."""
         guard = None if session.validation is None else self.metrics.get(session.validation)
         return Measured(self.metrics.get(session.primary), self.failure != "checks_failed", guard)
 
     def secondary(self, session: Session) -> dict[str, float]:
-        """All metrics but the primary one."""
+        """Return all metrics but the primary one."""
         return {name: value for name, value in self.metrics.items() if name != session.primary}
 
 
 def measure(session: Session, checkout: Checkout) -> Measurement:
     """Run the checks and the command of *session* in *checkout*.
 
-    The command starts with the committed files: what the checks changed of them is brought back.
+    The command starts with the committed files: changes by the checks are reverted.
     """
     began = time.monotonic()
     if session.checks is not None:
@@ -51,10 +51,10 @@ def measure(session: Session, checkout: Checkout) -> Measurement:
         if message:
             return Measurement(failure="checks_failed", said=message, seconds=time.monotonic() - began)
         checkout.reset()
-    message, found = _failure(session, session.command, checkout, session.timeout)
+    message, measurements = _failure(session, session.command, checkout, session.timeout)
     return Measurement(
-        metrics=found.metrics,
-        asi=found.asi,
+        metrics=measurements.metrics,
+        asi=measurements.asi,
         seconds=time.monotonic() - began,
         failure="crash" if message else None,
         said=message,
@@ -62,16 +62,16 @@ def measure(session: Session, checkout: Checkout) -> Measurement:
 
 
 def _failure(session: Session, command: str, checkout: Checkout, seconds: float) -> tuple[str, Measurements]:
-    """Return why *command* failed, nothing if it did not, and its measurements."""
+    """Return the failure message of *command*, empty if it succeeded, and its measurements."""
     lines = MetricLines()
     try:
         end = checkout.run(session.words(command), seconds, lines.feed)
     except OSError as error:
         return f"{command} could not be started: {error.strerror or error}", Measurements()
-    found = lines.result()
+    measurements = lines.result()
     if end is None:
-        return f"it took longer than {seconds:g} s", found
+        return f"it took longer than {seconds:g} s", measurements
     if end.code:
-        errors = end.errors.decode(errors="replace").strip()[-_TOLD:]
-        return f"{end.how}" + (f": {errors}" if errors else ""), found
-    return "", found
+        errors = end.errors.decode(errors="replace").strip()[-_ERROR_CHARS:]
+        return f"{end.how}" + (f": {errors}" if errors else ""), measurements
+    return "", measurements

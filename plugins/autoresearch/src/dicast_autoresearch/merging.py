@@ -1,4 +1,4 @@
-"""Bringing kept experiments to the user's branch, on request alone."""
+"""Merging of kept experiments into the user's branch, only on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running commands of a checkout in its place: bubblewrap shows the checkout at the path of the user's working tree."""
+"""Running of commands in a checkout: bubblewrap mounts the checkout at the path of the user's working tree."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _IN_PLACE = ("lib/python*/site-packages/*.pth", "lib/python*/site-packages/__edi
 
 @attrs.frozen
 class Namespace:
-    """Mounts a checkout over *root*, in which every process ends with the command.
+    """Namespace that mounts a checkout over *root*, and in which every process ends with the command.
 
     :ivar objects: the user's object database.
-    :ivar common: git's folder where that is outside *root*; it is mounted read-only.
+    :ivar common: git's folder if it is outside *root*; it is mounted read-only.
     """
 
     program: str
@@ -37,16 +37,16 @@ class Namespace:
 
     def words(self, checkout: Path, links: Mapping[str, Path], unset: Sequence[str], words: Sequence[str]) -> list[str]:
         """Return the command that runs *words* in *checkout*, with *links* read-only and without the variables *unset*."""
-        made = [self.program, *_BASE]
+        command = [self.program, *_BASE]
         if self.common is not None:
-            made += ["--ro-bind", str(self.common), str(self.common)]
-        made += ["--bind", str(checkout), str(self.root)]
-        made += ["--ro-bind", str(self.objects), str(self.root / ".git" / OBJECTS)]
+            command += ["--ro-bind", str(self.common), str(self.common)]
+        command += ["--bind", str(checkout), str(self.root)]
+        command += ["--ro-bind", str(self.objects), str(self.root / ".git" / OBJECTS)]
         for path, source in links.items():
-            made += ["--ro-bind", str(source.resolve()), str(self.root / path)]
+            command += ["--ro-bind", str(source.resolve()), str(self.root / path)]
         for name in unset:
-            made += ["--unsetenv", name]
-        return [*made, "--chdir", str(self.root), "--", *words]
+            command += ["--unsetenv", name]
+        return [*command, "--chdir", str(self.root), "--", *words]
 
 
 def find_namespace(git: Git) -> Namespace | None:
@@ -67,11 +67,11 @@ def refuse_in_place(root: Path, folders: Sequence[Path]) -> None:
 
     :raises ConfigError: naming the file.
     """
-    whole = re.compile(re.escape(str(root)) + r"(?![\w.-])")
+    exact_path = re.compile(re.escape(str(root)) + r"(?![\w.-])")
     for folder in folders:
         for pattern in _IN_PLACE:
             for file in folder.glob(pattern):
-                if whole.search(read_bytes(file).decode(errors="replace")):
+                if exact_path.search(read_bytes(file).decode(errors="replace")):
                     raise ConfigError(
                         f"{file}: the environment imports the project from {root}, so the checkout would not be"
                         " measured. Install bubblewrap (bwrap), or install the project without --editable"

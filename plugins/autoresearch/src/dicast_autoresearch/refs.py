@@ -28,11 +28,11 @@ def begin(git: Git, name: str) -> str:
 
     A ref that exists is used again only if it is this session's and HEAD has all of its commits. Else the new one has a number.
     """
-    wanted, mine, head = ref_name(name, git.root), state.load_ref(git.root), git.head()
-    number, ref = 1, wanted
+    base, mine, head = ref_name(name, git.root), state.load_ref(git.root), git.head()
+    number, ref = 1, base
     while (tip := git.resolve(ref)) is not None and not (ref == mine and git.is_ancestor(tip, head)):
         number += 1
-        ref = f"{wanted}-{number}"
+        ref = f"{base}-{number}"
     git.move(ref, head, tip)
     state.save_ref(git.root, ref)
     return ref

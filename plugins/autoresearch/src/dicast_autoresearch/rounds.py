@@ -1,4 +1,4 @@
-"""One round of the loop: a proposer changes a checkout, the changed tree is measured, and kept as a commit of the loop's ref or not."""
+"""Round of the loop: a proposer changes a checkout, the changed tree is measured, and kept as a commit of the loop's ref or discarded."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class Outcome:
 
 @attrs.frozen
 class ProposerFailure:
-    """How a proposer failed: in words, its exit code if it ended by itself, and the last lines of its stderr."""
+    """Failure of a proposer: a message, its exit code if it ended by itself, and the last lines of its stderr."""
 
-    said: str
+    message: str
     exit_code: int | None = None
     stderr: str = ""
 
 
 @attrs.frozen
 class Proposal:
-    """The change of a proposer: its *tree* on top of *base*, why it was *refused*, how the proposer *failed*, and its ASI lines."""
+    """Change of a proposer: its *tree* on top of *base*, why it was *refused*, how the proposer *failed*, and its ASI lines."""
 
     base: str
     tree: str
@@ -63,7 +63,7 @@ class Proposal:
 
 
 class Rounds:
-    """The rounds of one session in one repository. Of the user's files only the session's are written."""
+    """The rounds of one session in one repository. It writes no file of the user but the session's."""
 
     def __init__(self, git: Git, session: Session) -> None:
         self.git, self.session = git, session
@@ -88,9 +88,9 @@ class Rounds:
 
     @property
     def base(self) -> str:
-        """The commit that the next change is made on: HEAD if it has all kept experiments, else the newest of them.
+        """The parent commit of the next change: HEAD if it has all kept experiments, else the newest of them.
 
-        It is determined once and then follows the loop alone.
+        It is determined once and then follows the loop only.
         """
         if self._base is None:
             self._tip, head = self.git.resolve(self.ref), self.git.head()
@@ -98,7 +98,7 @@ class Rounds:
         return self._base
 
     def log(self) -> logs.Log:
-        """Return the log as it is now."""
+        """Return the current log."""
         return self._entries.log()
 
     def report(self, event: str) -> dict[str, Any]:
@@ -106,9 +106,9 @@ class Rounds:
         return self._entries.report(event)
 
     def recover(self) -> str | None:
-        """Finish the round of a killed process, and return what was done; None if there is none.
+        """Finish the round of a killed process, and return a message about it; None if there is none.
 
-        The user's files need no recovery. The round stays recorded until all of this is complete.
+        The user's files need no recovery. The round stays recorded until the recovery is complete.
         """
         pending = state.load(self.git.root)
         if pending is None:
@@ -117,11 +117,11 @@ class Rounds:
         folder = Path(pending.folder)
         if pending.entry is not None and self._is_kept(pending.entry["commit"]):
             commit = pending.entry["commit"]
-            if all(one.commit != commit for one in self.log().experiments):
+            if all(experiment.commit != commit for experiment in self.log().experiments):
                 self._entries.append(Experiment(**pending.entry))
-            message = f"the change of a round that was cut off had been kept: {commit[:7]}"
+            message = f"the change of an interrupted round was already kept:  {commit[:7]}"
         else:
-            message = "a round that was cut off is undone" + self._rescue(folder, pending.base)
+            message = "an interrupted round is undone" + self._rescue(folder, pending.base)
         remove(folder)
         state.clear(self.git.root)
         return message
@@ -131,7 +131,7 @@ class Rounds:
         return tip is not None and self.git.is_ancestor(commit, tip)
 
     def _rescue(self, folder: Path, base: str) -> str:
-        """Keep the change of a proposer whose round was cut off, and return a text about it."""
+        """Keep the change of a proposer whose round was interrupted, and return a text about it."""
         place = folder / "proposal"
         work = next((path for path in place.iterdir() if path.is_dir()), None) if place.is_dir() else None
         if work is None or not (place / READY).is_file():
@@ -144,7 +144,7 @@ class Rounds:
             self.git.keep_discarded(self._entries.next_number(), tree, "cut off", base)
         except ConfigError as error:
             message = (
-                f"the change of a round that was cut off cannot be kept, delete {folder} to go on without it: {error}"
+                f"the change of an interrupted round cannot be kept, delete {folder} to continue without it: {error}"
             )
             raise ConfigError(message) from error
         return "; its change is kept under refs/dicast/discarded"
@@ -161,27 +161,29 @@ class Rounds:
         return Workspace(self.git, self.namespace, folder, {"DICAST_AUTORESEARCH": self._tree.mark})
 
     def baseline(self) -> Outcome:
-        """Measure the committed tree as the one that changes are compared with.
+        """Measure the committed tree as the baseline of changes.
 
         :raises ConfigError: if it cannot be measured.
         """
         try:
-            found = self.measure_once(self.base)
+            measurement = self.measure_once(self.base)
         except BaseException:
             self.recover()
             raise
-        decision = decide(found.measured(self.session), Before(), self.session.policy)
-        if found.failure or decision.decision != "keep":
-            why = REASONS[found.failure or decision.reason] + (f": {found.said}" if found.said else "")
+        decision = decide(measurement.measured(self.session), Before(), self.session.policy)
+        if measurement.failure or decision.decision != "keep":
+            why = REASONS[measurement.failure or decision.reason] + (
+                f": {measurement.said}" if measurement.said else ""
+            )
             if left := self.links.left_out():
                 why += f". Not in the checkout, --link PATH adds them: {', '.join(left[:10])}"
             raise ConfigError(f"the baseline cannot be measured: {why}")
         words = {
             "hypothesis": "the baseline",
-            "learned": "what changes are compared with",
+            "learned": "reference for changes",
             "next_action_hint": "change it",
         }
-        entry = self._entries.entry(found, "keep", decision, words, "baseline", self.base)
+        entry = self._entries.entry(measurement, "keep", decision, words, "baseline", self.base)
         self._move(self.base)
         self._entries.append(entry)
         return Outcome(entry, decision)
@@ -189,13 +191,13 @@ class Rounds:
     def measure_once(self, commit: str) -> Measurement:
         """Measure *commit* in a fresh checkout."""
         workspace = self._workspace()
-        found = measure(self.session, workspace.checkout("measured", commit, self.links.paths()))
+        measurement = measure(self.session, workspace.checkout("measured", commit, self.links.paths()))
         workspace.remove()
         state.clear(self.git.root)
-        return found
+        return measurement
 
     def propose(self, command: str) -> Outcome:
-        """Let *command* change a checkout, measure the changed tree, and keep it or not."""
+        """Let *command* change a checkout, measure the changed tree, and keep or discard it."""
         try:
             workspace = self._workspace()
             outcome = self._round(workspace, command)
@@ -208,15 +210,15 @@ class Rounds:
 
     def _round(self, workspace: Workspace, command: str) -> Outcome:
         proposal = self._propose(workspace, command)
-        found, refused = Measurement(asi=proposal.asi), proposal.refused
+        measurement, refused = Measurement(asi=proposal.asi), proposal.refused
         if refused:
             decision = Decision("discard", refused.partition(":")[0])
         else:
             commit = self.git.commit(proposal.tree, proposal.words["description"], proposal.base)
-            found, decision, refused = self._measured(workspace, commit, proposal)
+            measurement, decision, refused = self._measured(workspace, commit, proposal)
         if decision.decision == "keep":
-            return self._keep(workspace, proposal, found, decision)
-        return self._discard(proposal, found, decision, refused)
+            return self._keep(workspace, proposal, measurement, decision)
+        return self._discard(proposal, measurement, decision, refused)
 
     def _propose(self, workspace: Workspace, command: str) -> Proposal:
         base, links = self.base, {**self.links.paths(command), **self.links.of_session()}
@@ -224,7 +226,7 @@ class Rounds:
         failed, proposed = self._run_proposer(work, command)
         tree, refused = self._changed(work, base)
         if failed is not None:
-            refused = f"proposer_failed: {failed.said}" + (f"; {refused}" if refused.startswith("cheating") else "")
+            refused = f"proposer_failed: {failed.message}" + (f"; {refused}" if refused.startswith("cheating") else "")
         return Proposal(base, tree, refused, failed, self._entries.words(proposed, command), proposed.asi)
 
     def _changed(self, work: Checkout, base: str) -> tuple[str, str]:
@@ -247,35 +249,35 @@ class Rounds:
         except OSError as error:
             raise ConfigError(f"the proposer {command!r} could not be started: {error.strerror or error}") from error
         asi = {**lines.result().asi, **errors.result().asi}
-        found = attrs.evolve(lines.result(), asi=asi)
+        measurements = attrs.evolve(lines.result(), asi=asi)
         if end is None:
-            return ProposerFailure(f"it took longer than {self.session.propose_timeout:g} s"), found
+            return ProposerFailure(f"it took longer than {self.session.propose_timeout:g} s"), measurements
         if not end.code:
-            return None, found
+            return None, measurements
         last = "\n".join(end.errors.decode(errors="replace").strip().splitlines()[-_LAST_LINES:])
-        return ProposerFailure(end.how + (f": {last}" if last else ""), end.code, last), found
+        return ProposerFailure(end.how + (f": {last}" if last else ""), end.code, last), measurements
 
     def _measured(self, workspace: Workspace, commit: str, proposal: Proposal) -> tuple[Measurement, Decision, str]:
         """Measure *commit*, again while noise is unknown; return the measurement, the decision, and why it does not count."""
         before = self._entries.log().before(self.session.validation)
         for number in range(self.session.retries + 1):
             checkout = workspace.checkout(f"measured-{number}", commit, self.links.paths())
-            found = measure(self.session, checkout)
-            found = attrs.evolve(found, asi={**found.asi, **proposal.asi})
+            measurement = measure(self.session, checkout)
+            measurement = attrs.evolve(measurement, asi={**measurement.asi, **proposal.asi})
             if refused := self._touched(checkout, proposal.tree):
-                return found, Decision("discard", refused.partition(":")[0]), refused
-            if found.failure == "crash":
-                return found, Decision("discard", "crash"), ""
-            run = found.measured(self.session)
+                return measurement, Decision("discard", refused.partition(":")[0]), refused
+            if measurement.failure == "crash":
+                return measurement, Decision("discard", "crash"), ""
+            run = measurement.measured(self.session)
             decision = decide(run, before, self.session.policy)
             if decision.decision != "retry":
-                return found, decision, ""
+                return measurement, decision, ""
             if run.value is not None:
                 before = attrs.evolve(before, values=[*before.values, run.value])
-        return found, attrs.evolve(decision, decision="discard"), ""
+        return measurement, attrs.evolve(decision, decision="discard"), ""
 
     def _touched(self, checkout: Checkout, tree: str) -> str:
-        """Return why a measurement does not count: it changed what measures, or tracked files outside the scope."""
+        """Return why a measurement does not count: it changed measuring files, or tracked files outside the scope."""
         if not checkout.folder.is_dir():
             return "out_of_scope: the whole checkout was removed"
         try:
@@ -284,9 +286,9 @@ class Rounds:
             return f"out_of_scope: git cannot read the change: {error}"
         return self.guard.refusal(changes, checkout.folder, measuring=True)
 
-    def _keep(self, workspace: Workspace, proposal: Proposal, found: Measurement, decision: Decision) -> Outcome:
+    def _keep(self, workspace: Workspace, proposal: Proposal, measurement: Measurement, decision: Decision) -> Outcome:
         words = proposal.words
-        entry = self._entries.entry(found, "keep", decision, words, words["description"])
+        entry = self._entries.entry(measurement, "keep", decision, words, words["description"])
         commit = self.git.commit(proposal.tree, self._message(entry), proposal.base)
         entry = attrs.evolve(entry, commit=commit)
         pending = state.Pending(self._tree.mark, str(workspace.folder), proposal.base, attrs.asdict(entry))
@@ -305,23 +307,23 @@ class Rounds:
         self.git.move(ref, commit, self._tip)
         self._tip = self._base = commit
 
-    def _discard(self, proposal: Proposal, found: Measurement, decision: Decision, refused: str) -> Outcome:
-        words, apart = proposal.words, None
+    def _discard(self, proposal: Proposal, measurement: Measurement, decision: Decision, refused: str) -> Outcome:
+        words, discarded_ref = proposal.words, None
         if proposal.tree != self.git.tree_of(proposal.base):
             number = self._entries.next_number()
-            apart = self.git.keep_discarded(number, proposal.tree, words["description"], proposal.base)
-        why = refused.partition(": ")[2] or found.said
+            discarded_ref = self.git.keep_discarded(number, proposal.tree, words["description"], proposal.base)
+        why = refused.partition(": ")[2] or measurement.said
         reason = REASONS[decision.reason] + (f": {why}" if why else "")
         status = _STATUSES.get(decision.reason, "discard")
         words = {"rollback_reason": reason, **words}
-        entry = self._entries.entry(found, status, decision, words, words["description"], apart)
+        entry = self._entries.entry(measurement, status, decision, words, words["description"], discarded_ref)
         if proposal.failed is not None:
             entry = attrs.evolve(entry, exit_code=proposal.failed.exit_code, stderr=proposal.failed.stderr)
         self._entries.append(entry)
         return Outcome(entry, decision)
 
     def working_tree(self) -> str:
-        """Return the tree of :attr:`base` with the scope as the user's working tree has it."""
+        """Return the tree of :attr:`base` with the scope from the user's working tree."""
         return self.git.working_tree(self.base, self.guard.specs())
 
     def measure_tree(self, tree: str) -> Measurement:
@@ -334,7 +336,7 @@ class Rounds:
             raise
 
     def settle(self, entry: Experiment, tree: str, base: str) -> Experiment:
-        """Keep or discard the *tree* that was measured on top of *base*, as *entry* says; return the entry of the log with its commit."""
+        """Keep or discard the *tree* measured on top of *base*, according to *entry*; return the entry of the log with its commit."""
         is_same = tree == self.git.tree_of(base)
         if entry.status == "keep":
             if base != self.base:
@@ -343,7 +345,7 @@ class Rounds:
             self._move(commit)
             entry = attrs.evolve(entry, commit=commit)
         elif not is_same:
-            apart = self.git.keep_discarded(entry.experiment, tree, entry.description, base)
-            entry = attrs.evolve(entry, discarded_ref=apart)
+            discarded_ref = self.git.keep_discarded(entry.experiment, tree, entry.description, base)
+            entry = attrs.evolve(entry, discarded_ref=discarded_ref)
         self._entries.append(entry)
         return entry

@@ -1,4 +1,4 @@
-"""The session: what is measured, what may be changed, and how much may be spent. ``.auto/session.yaml`` has it."""
+"""The session: measurement, scope and budgets, in ``.auto/session.yaml``."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from .log import LOG
 
 FOLDER = ".auto"
 FILE = f"{FOLDER}/session.yaml"
-OWN = (FOLDER, LOG)
-"""What belongs to the session and never to a change."""
+SESSION_FILES = (FOLDER, LOG)
+"""Files of the session, which no change may touch."""
 
 
 @attrs.frozen(kw_only=True)
 class Session:
     """A session's file.
 
-    :param primary: the METRIC that decides. ``primary_metric`` is another name of this option.
-    :param command: prints METRIC lines; a text that is taken apart as a shell would.
-    :param checks: has to exit with 0 before anything is measured.
+    :param primary: the deciding METRIC. ``primary_metric`` is another name of this option.
+    :param command: prints METRIC lines; a text that is split like a shell's.
+    :param checks: a command that must exit with 0 before anything is measured.
     :param scope: files and folders, relative to the repository, that a change may touch.
-    :param runs: how many experiments the segment may have, the baseline not counted; *minutes* how long a loop may take, *money* what
-        the runs may cost in USD, by the METRIC ``cost_usd``.
+    :param runs: the most experiments of a segment, without the baseline; *minutes* the time limit of a loop, *money* the most
+        that runs may cost in USD, by the METRIC ``cost_usd``.
     :param timeout: seconds for the command, *checks_timeout* for the checks, *propose_timeout* for a proposer.
-    :param secondary_directions: which way other METRICs are better, by name, where the name does not show it; a regression of one is
+    :param secondary_directions: the better direction of other METRICs by name, if the name does not show it; their regressions are
         named in ``learned``.
     :param link: untracked paths that the commands need; every checkout has them read-only.
     :param validation: the secondary METRIC that may not fall by more than ``max_validation_drop``.
@@ -67,7 +67,7 @@ class Session:
 
     @property
     def policy(self) -> Policy:
-        """When a change is kept."""
+        """Return the conditions for keeping a change."""
         noise: Any = self.noise
         return Policy(
             direction=self.direction,
@@ -80,7 +80,7 @@ class Session:
         )
 
     def words(self, command: str) -> list[str]:
-        """The words of *command*."""
+        """Return the words of *command*."""
         return shlex.split(command)
 
 
@@ -103,15 +103,15 @@ def write(root: Path, session: Session) -> None:
 
 
 def read(root: Path) -> Session:
-    """The session below *root*.
+    """Return the session below *root*.
 
-    :raises ConfigError: naming all that is wrong with the file, and where.
+    :raises ConfigError: naming all problems of the file, with their places.
     """
     path = root / FILE
     try:
         values = yaml.read_yaml(read_bytes(path), str(path)).plain()
     except FileNotFoundError as error:
-        raise ConfigError(f"there is no session in {root}: begin one with dicast autoresearch init") from error
+        raise ConfigError(f"there is no session in {root}: start one with dicast autoresearch init") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
     if not isinstance(values, dict):
@@ -120,11 +120,11 @@ def read(root: Path) -> Session:
 
 
 def make(values: Mapping[str, Any], file: str) -> Session:
-    """The session that *values* are.
+    """Return the session with these *values*.
 
-    :raises ConfigError: naming all that is wrong.
+    :raises ConfigError: naming all problems.
     """
-    known = {field.name: field for field in attrs.fields(Session)}
+    fields = {field.name: field for field in attrs.fields(Session)}
     problems = []
     if "primary_metric" in values:
         if "primary" in values and values["primary"] != values["primary_metric"]:
@@ -138,39 +138,39 @@ def make(values: Mapping[str, Any], file: str) -> Session:
             file,
             path=str(key),
             value=key,
-            hint=nearest(str(key), [*known, "primary_metric"]),
+            hint=nearest(str(key), [*fields, "primary_metric"]),
         )
         for key in values
-        if key not in known
+        if key not in fields
     ]
-    for name, field in known.items():
+    for name, field in fields.items():
         if field.default is attrs.NOTHING and not values.get(name):
             problems.append(Problem(f"the session needs {name}", file, path=name))
     problems += [
         Problem(message, file, path=name, value=values[name])
         for name, message in _wrong(values)
-        if name in known and name in values
+        if name in fields and name in values
     ]
     if problems:
         raise ConfigError(problems)
-    own = {key: value for key, value in values.items() if key in known}
-    secondary = {name: DIRECTIONS[way] for name, way in (own.get("secondary_directions") or {}).items()}
+    options = {key: value for key, value in values.items() if key in fields}
+    secondary = {name: DIRECTIONS[way] for name, way in (options.get("secondary_directions") or {}).items()}
     shaped = {
-        "direction": DIRECTIONS[own["direction"]],
-        "scope": tuple(own["scope"]),
-        "link": tuple(own.get("link") or ()),
+        "direction": DIRECTIONS[options["direction"]],
+        "scope": tuple(options["scope"]),
+        "link": tuple(options.get("link") or ()),
         "secondary_directions": secondary,
     }
-    return Session(**{**own, **shaped})
+    return Session(**{**options, **shaped})
 
 
 def _wrong(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What is wrong with which of *values*, of those that are there."""
-    found: list[tuple[str, str]] = []
+    """Return name and problem of each invalid value in *values*."""
+    problems: list[tuple[str, str]] = []
 
     def expect(name: str, what: str, *, holds: bool) -> None:
         if values.get(name) is not None and not holds:
-            found.append((name, f"invalid value for {name}, expected {what}, got {values[name]!r:.100}"))
+            problems.append((name, f"invalid value for {name}, expected {what}, got {values[name]!r:.100}"))
 
     for name in ("name", "primary", "goal", "validation"):
         expect(name, "text", holds=isinstance(values.get(name), str))
@@ -184,7 +184,7 @@ def _wrong(values: Mapping[str, Any]) -> list[tuple[str, str]]:
         expect(name, "a number above 0", holds=_is_number(values.get(name), 0, open_=True))
     for name in ("runs", "retries"):
         number = values.get(name)
-        expect(name, "a whole number of 0 or more", holds=type(number) is int and number >= 0)
+        expect(name, "an integer of 0 or more", holds=type(number) is int and number >= 0)
     expect("money", "an amount of USD, such as '2.50'", holds=_is_amount(values.get("money")))
     ways = values.get("secondary_directions")
     named = isinstance(ways, Mapping) and all(isinstance(n, str) and str(way) in DIRECTIONS for n, way in ways.items())
@@ -196,11 +196,11 @@ def _wrong(values: Mapping[str, Any]) -> list[tuple[str, str]]:
             "a list of paths below the repository",
             holds=isinstance(paths, list | tuple) and all(map(_is_inside, paths)),
         )
-    return found
+    return problems
 
 
 def is_command(text: str) -> bool:
-    """Whether *text* can be taken apart into the words of a command."""
+    """Return whether *text* can be split into the words of a command."""
     try:
         return bool(shlex.split(text)) and "\0" not in text
     except ValueError:

@@ -46,15 +46,15 @@ def save(root: Path, pending: Pending) -> None:
 
 def load(root: Path) -> Pending | None:
     """Return the round under way; None if there is none."""
-    found = _read(root / _FILE)
-    if found is None:
+    pending = _read(root / _FILE)
+    if pending is None:
         return None
-    if not {"mark", "folder", "base"} <= found.keys():
+    if not {"mark", "folder", "base"} <= pending.keys():
         raise ConfigError(
             f"{root / _FILE}: an older release stopped in the middle of a round. Finish it with that release, or delete"
             " the file and look at git status yourself"
         )
-    return Pending(found["mark"], found["folder"], found["base"], found.get("entry"))
+    return Pending(pending["mark"], pending["folder"], pending["base"], pending.get("entry"))
 
 
 def clear(root: Path) -> None:
@@ -63,7 +63,7 @@ def clear(root: Path) -> None:
 
 
 def save_last(root: Path, run: Mapping[str, Any]) -> None:
-    """Keep the newest run for ``decide`` and ``log``."""
+    """Store the newest run for ``decide`` and ``log``."""
     _write(root / _LAST, run)
 
 
@@ -84,18 +84,18 @@ def save_ref(root: Path, ref: str) -> None:
 
 def load_ref(root: Path) -> str | None:
     """Return the ref of the session's loop; None if it has none yet."""
-    found = _read(root / _REF)
-    return None if found is None else str(found["ref"])
+    recorded = _read(root / _REF)
+    return None if recorded is None else str(recorded["ref"])
 
 
 @contextmanager
 def exclusive(root: Path) -> Iterator[None]:
     """Keep other processes from working on the session below *root*.
 
-    :raises ConfigError: if another one does, or the system has no such locks (Windows).
+    :raises ConfigError: if another process does, or the system has no such locks (Windows).
     """
     try:
-        import fcntl  # Windows lacks it, and reading a session needs no lock
+        import fcntl  # missing on Windows, and reading a session needs no lock
     except ImportError as error:
         message = (
             f"dicast autoresearch needs file locks and sessions of POSIX, which this system lacks ({sys.platform}): run it in WSL,"
@@ -115,7 +115,7 @@ def exclusive(root: Path) -> Iterator[None]:
 def _write(path: Path, value: object) -> None:
     try:
         with AtomicFile(path) as file:
-            # names of files may be no UTF-8; Python's writer keeps them as escapes
+            # file names may be invalid UTF-8; Python's writer keeps them as escapes
             file.write(json.dumps(value).encode())
             file.commit()
     except OSError as error:

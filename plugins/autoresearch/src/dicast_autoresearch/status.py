@@ -1,4 +1,4 @@
-"""Where a session stands: a table and a trend for the terminal, and one self-contained page."""
+"""State of a session: a table and a trend for the terminal, and one self-contained page."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from .session import Session
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
-_SHOWN = 15
+_ROWS = 15
 
 
 def document(session: Session, log: Log) -> dict[str, Any]:
-    """The session's state as JSON data."""
+    """Return the session's state as JSON data."""
     current, before = log.current, log.before()
     counts = {
-        status: sum(one.status == status for one in current) for status in ("keep", "discard", "crash", "checks_failed")
+        status: sum(experiment.status == status for experiment in current)
+        for status in ("keep", "discard", "crash", "checks_failed")
     }
     best = before.best(session.direction)
     return {
@@ -36,54 +37,54 @@ def document(session: Session, log: Log) -> dict[str, Any]:
         "baseline": before.values[0] if before.values else None,
         "best": best,
         "improvement": None if best is None or not before.values else best - before.values[0],
-        "confidence": confidence(before.values, before.kept, session.direction),
+        "confidence": confidence(before.values, before.kept_values, session.direction),
         "runs_left": None if session.runs is None else max(0, session.runs - max(0, len(current) - 1)),
         "last": None if not current else {"experiment": current[-1].experiment, "status": current[-1].status},
     }
 
 
 def text(session: Session, log: Log) -> str:
-    """The same for a terminal of 80 columns."""
+    """Return the session's state for a terminal of 80 columns."""
     return "\n".join(_lines(session, log))
 
 
 def _lines(session: Session, log: Log) -> Iterator[str]:
-    found = document(session, log)
-    unit = f" {found['unit']}" if found["unit"] else ""
+    state = document(session, log)
+    unit = f" {state['unit']}" if state["unit"] else ""
     yield f"{one_line(session.name)}: {one_line(session.primary)}{unit}, {session.direction.replace('_', ' ')}"
-    yield f"{found['runs']} experiments in segment {log.segment}: " + ", ".join(
-        f"{count} {status}" for status, count in found["counts"].items() if count
+    yield f"{state['runs']} experiments in segment {log.segment}: " + ", ".join(
+        f"{count} {status}" for status, count in state["counts"].items() if count
     )
-    if found["best"] is None:
+    if state["best"] is None:
         yield "nothing was kept yet"
         return
-    yield f"baseline {found['baseline']:g}, best {found['best']:g} ({found['improvement']:+g}{unit})"
-    sure = found["confidence"]
+    yield f"baseline {state['baseline']:g}, best {state['best']:g} ({state['improvement']:+g}{unit})"
+    sure = state["confidence"]
     if sure is not None:
         words = "likely real" if sure >= 2 else "marginal" if sure >= 1 else "within the noise"
         yield f"confidence {sure:.2f}: {words}"
     yield f"trend of the best kept value: {trend(log.current, session)}"
     yield ""
-    for one in log.current[-_SHOWN:]:
-        value = "-" if one.primary_metric is None else f"{one.primary_metric:g}"
-        yield f"{one.experiment:>4}  {one.status:<13} {value:>12}  {one_line(one.description)[:45]}"
+    for experiment in log.current[-_ROWS:]:
+        value = "-" if experiment.primary_metric is None else f"{experiment.primary_metric:g}"
+        yield f"{experiment.experiment:>4}  {experiment.status:<13} {value:>12}  {one_line(experiment.description)[:45]}"
 
 
 def best_so_far(experiments: Sequence[Experiment], session: Session) -> list[float]:
-    """The best kept value after each experiment, from the first kept one on."""
+    """Return the best kept value after each experiment, from the first kept one on."""
     pick = max if session.direction == "higher_is_better" else min
-    found: list[float] = []
-    for one in experiments:
-        value = one.primary_metric if one.status == "keep" else None
+    bests: list[float] = []
+    for experiment in experiments:
+        value = experiment.primary_metric if experiment.status == "keep" else None
         if value is not None and math.isfinite(value):
-            found.append(pick([*found[-1:], value]))
-        elif found:
-            found.append(found[-1])
-    return found
+            bests.append(pick([*bests[-1:], value]))
+        elif bests:
+            bests.append(bests[-1])
+    return bests
 
 
 def trend(experiments: Sequence[Experiment], session: Session) -> str:
-    """The best kept value over the experiments, a character each, at most 60."""
+    """Return the best kept value over the experiments, one character each, at most 60."""
     values = best_so_far(experiments, session)[-_WIDTH:]
     low, high = min(values, default=0.0), max(values, default=0.0)
     if low == high:
@@ -92,7 +93,7 @@ def trend(experiments: Sequence[Experiment], session: Session) -> str:
 
 
 BEGINS = b"<!DOCTYPE html>"
-"""The first bytes of a page; no other file is replaced by one."""
+"""First bytes of a page. Only files that start with them are replaced."""
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
@@ -114,13 +115,13 @@ svg {{ width: 100%; height: auto; }} .wide {{ overflow-x: auto; }}
 
 
 def page(session: Session, log: Log) -> str:
-    """One page that loads nothing; what the log says stands in it as text alone."""
+    """Return one page that loads nothing; it escapes all text of the log."""
     quoted = html.escape
     rows = "".join(
-        f"<tr class='{quoted(one.status)}'><td class='n'>{one.experiment}</td><td>{quoted(one.status)}</td>"
-        f"<td class='n'>{'-' if one.primary_metric is None else f'{one.primary_metric:g}'}</td>"
-        f"<td>{quoted(one.description)}</td><td>{quoted(one.learned)}</td><td>{quoted(one.next_action_hint)}</td></tr>"
-        for one in log.current
+        f"<tr class='{quoted(experiment.status)}'><td class='n'>{experiment.experiment}</td><td>{quoted(experiment.status)}</td>"
+        f"<td class='n'>{'-' if experiment.primary_metric is None else f'{experiment.primary_metric:g}'}</td>"
+        f"<td>{quoted(experiment.description)}</td><td>{quoted(experiment.learned)}</td><td>{quoted(experiment.next_action_hint)}</td></tr>"
+        for experiment in log.current
     )
     summary = "<br>".join(quoted(line) for line in list(_lines(session, log))[1:4])
     names = {"title": quoted(session.name), "primary": quoted(session.primary)}
@@ -128,7 +129,11 @@ def page(session: Session, log: Log) -> str:
 
 
 def _chart(experiments: Sequence[Experiment], session: Session) -> str:
-    values = [(at, one.primary_metric) for at, one in enumerate(experiments) if one.primary_metric is not None]
+    values = [
+        (at, experiment.primary_metric)
+        for at, experiment in enumerate(experiments)
+        if experiment.primary_metric is not None
+    ]
     if not values:
         return ""
     low, high = min(value for _, value in values), max(value for _, value in values)
