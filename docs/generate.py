@@ -1,9 +1,9 @@
-"""Writes docs/reference: a page for each folder of plugins, from its README.md and the output of ``dicast plugins --load --json``.
+"""Script that writes docs/reference: a page for each folder of plugins, from its README.md and ``dicast plugins --load --json``.
 
     uv run python docs/generate.py            # after a README, a docstring, an option or a default has changed
-    uv run python docs/generate.py --check    # changes nothing; exit code 1 names the pages that it would change
+    uv run python docs/generate.py --check    # changes nothing; exit code 1 and the names of outdated pages
 
-So what a plugin is for and how it is used is written in its README alone, and what its options do in its classes alone.
+So the README is the only place for a plugin's purpose and use, and the class the only place for the text of an option.
 """  # noqa: INP001  # a script
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reference"
 NOTE = "<!-- Written by docs/generate.py, of {}: change those, and run it. -->\n"
 WHERE = re.compile(r"\n[^\n]*\]\((?:\.\./)+docs/reference/\w+\.md\)[^\n]*\n*\Z")
-"""A README's last line, which leads to its page."""
+"""Last line of a README, with the link to its page."""
 ROLES = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the pages, or with ``--check`` compare; returns the exit code."""
+    """Write the pages, or compare them with ``--check``, and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 when a page is not up to date")
     check = parser.parse_args(arguments).check
-    pages = dict(written(loaded()))
+    pages = dict(write_pages(load_plugins()))
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     mine = [path for path in PAGES.glob("*.md") if path.read_text(encoding="utf-8").startswith(NOTE[:30])]
     gone = sorted(set(mine) - set(pages))
@@ -46,15 +46,15 @@ def main(arguments: Sequence[str]) -> int:
     for path in sorted([*stale, *gone]):
         sys.stdout.write(f"{path.relative_to(ROOT)} {'is not up to date' if check else 'changed'}\n")
     if check and (stale or gone):
-        sys.stdout.write("to mend it: uv run python docs/generate.py\n")
+        sys.stdout.write("to fix it: uv run python docs/generate.py\n")
     return int(check and bool(stale or gone))
 
 
-def loaded() -> list[Mapping[str, Any]]:
+def load_plugins() -> list[Mapping[str, Any]]:
     """Return the plugins of this workspace with their components, by name; ``page`` is the name of a plugin's page."""
     command = [sys.executable, "-m", "dicast", "plugins", "--load", "--json"]
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S603  # our own
-    plugins = {plugin["name"]: plugin for plugin in json.loads(done.stdout)["plugins"]}
+    result = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S603  # our own
+    plugins = {plugin["name"]: plugin for plugin in json.loads(result.stdout)["plugins"]}
     pages = {"dicast": "dicast"} | {
         name: path.parent.name
         for path in ROOT.glob("[pc]*/*/pyproject.toml")
@@ -70,8 +70,8 @@ def loaded() -> list[Mapping[str, Any]]:
     return [{**plugins[name], "page": pages[name]} for name in sorted(pages)]
 
 
-def written(plugins: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Path, str]]:
-    """Every page with its text."""
+def write_pages(plugins: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Path, str]]:
+    """Yield each page's path with its text."""
     for name in dict.fromkeys(plugin["page"] for plugin in plugins):
         yield PAGES / f"{name}.md", page(name, [plugin for plugin in plugins if plugin["page"] == name])
     yield PAGES / "index.md", index(plugins)
@@ -81,35 +81,43 @@ def written(plugins: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Path, str]]:
 
 
 def index(plugins: Sequence[Mapping[str, Any]]) -> str:
-    """The table of all components."""
+    """Return the page with the tables of all components."""
     lines = [
         "# All components",
         "",
-        "What the plugins of this repository offer. A cost is what one call may cost at most, as far as it can be said without options:",
-        "`as its model` is what the component in its option `model` costs. `dicast plugins NAME` prints the same of a plugin that is installed.",
+        "All components of this repository's plugins. The cost is the highest cost of a call, if it is known without options:",
+        "`as its model` is the cost of the component in the option `model`. `dicast plugins NAME` prints the same for an installed plugin.",
     ]
-    for kind in dict.fromkeys(one["kind"] for plugin in plugins for one in plugin["components"]):
-        lines += ["", f"## {kind.capitalize()}s", "", *table(("name", "tier", "cost", ""), rows(plugins, kind))]
+    for kind in dict.fromkeys(component["kind"] for plugin in plugins for component in plugin["components"]):
+        lines += ["", f"## {plural(kind)}", "", *table(("name", "tier", "cost", ""), rows(plugins, kind))]
     return NOTE.format("the plugins' docstrings") + "\n" + "\n".join(lines) + "\n"
 
 
+def plural(kind: str) -> str:
+    """Return the heading for the components of *kind*, such as ``Early stops`` for ``early_stop``."""
+    words = kind.replace("_", " ").capitalize()
+    return f"{words}es" if words.endswith("x") else f"{words}s"
+
+
 def events() -> str:
-    """The types of events, each with its payload: what the docstrings in the kernel's ``events`` say."""
+    """Return the page of event types with their payloads, from the docstrings of the kernel's ``events``."""
     path = ROOT / "framework" / "dicast" / "_kernel" / "events.py"
-    found = list(event_types(path.read_text(encoding="utf-8")))
+    types = list(event_types(path.read_text(encoding="utf-8")))
     lines = [
         "# Events",
         "",
-        "Everything a run does is an event: the [ledger](../concepts/ledger.md) has it first, then sinks and the report. What a trace brings is recorded",
-        "beside these, as `trace.TYPE` where its type begins like one of them. An event is `user_controlled` where its payload holds what a user",
-        "wrote, else `pseudonymous`. A member with a question mark is left out where it has nothing to say.",
+        "Every action of a run is an event: the [ledger](../concepts/ledger.md) records it first, then sinks and the report get it. To print the",
+        "events of a run: `dicast ledger export --run last`.",
+        "",
+        "Events of a trace are recorded too, as `trace.TYPE` if the type begins like a type of this page. An event is `user_controlled` if its payload",
+        "contains text of a user, else `pseudonymous`. A member with a question mark is absent if it has no value.",
         "",
         *table(
             ("type", "when", "sensitivity"),
-            [(f"[`{name}`](#{anchor(name)})", when, kind) for name, when, kind, _ in found],
+            [(f"[`{name}`](#{anchor(name)})", when, kind) for name, when, kind, _ in types],
         ),
     ]
-    for name, when, _, members in found:
+    for name, when, _, members in types:
         lines += ["", f"## `{name}`", "", when]
         lines += (
             ["", *table(("member", ""), [(f"`{member}`", text) for member, text in members.items()])] if members else []
@@ -118,20 +126,20 @@ def events() -> str:
 
 
 def event_types(source: str) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
-    """Each type in the module *source*: its name, when it is recorded, its sensitivity, and its payload's members."""
+    """Yield each type in the module *source*: name, time of recording, sensitivity, and the members of its payload."""
     body = ast.parse(source).body
-    for said, about in pairwise(body):
-        match said, about:
+    for statement, docstring in pairwise(body):
+        match statement, docstring:
             case ast.Assign(value=ast.Constant(value=str(name))), ast.Expr(value=ast.Constant(value=str(text))):
-                when, _, listed = text.partition("\n\n")
+                when, _, parameters = text.partition("\n\n")
                 when, users, where = markdown(" ".join(when.split())).partition(" User controlled")
-                members = re.findall(r"^:param (\w+\??): (.+)$", listed, re.MULTILINE)
+                members = re.findall(r"^:param (\w+\??): (.+)$", parameters, re.MULTILINE)
                 kind = f"`user_controlled`{where.rstrip('.')}" if users else "`pseudonymous`"
-                yield name, when, kind, {member: markdown(said) for member, said in members}
+                yield name, when, kind, {member: markdown(description) for member, description in members}
 
 
 def members() -> str:
-    """What components may have beside their methods: what the docstrings in ``dicast.optional`` say."""
+    """Return the page of optional members of components, from the docstrings of ``dicast.optional``."""
     kernel = ROOT / "framework" / "dicast"
     texts = [
         (kernel / f"{name}.py").read_text(encoding="utf-8")
@@ -140,8 +148,8 @@ def members() -> str:
     lines = [
         "# Optional members",
         "",
-        "Optional members of a component, in addition to the methods of its kind ([hooks](hooks.md)). `dicast.optional` has protocols for them, with which a type",
-        "checker compares a class: `HasEstimate` for `estimate`, and so on. A class need not inherit from it. A ledger may also keep leases, as `dicast.Leasing` says.",
+        "Optional members of a component, in addition to the methods of its kind ([hooks](hooks.md)). `dicast.optional` has protocols for them, for type checkers:",
+        "`HasEstimate` for `estimate`, and so on. A class need not inherit from them. A ledger may also keep leases (`dicast.Leasing`).",
         "",
         *table(("member", "of", "protocol", ""), sorted(member for text in texts for member in optional_members(text))),
     ]
@@ -163,19 +171,19 @@ def toolkit() -> str:
         module = ast.parse(path.read_text(encoding="utf-8"))
         text = markdown((ast.get_docstring(module) or "").partition("::\n")[0].strip().rstrip(":."))
         lines += ["", f"## `dicast.toolkit.{name}`", "", f"{text}."]
-        found = [
+        names = [
             (
                 f"`{node.name}`",
                 markdown(" ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())).replace("|", "\\|"),
             )
             for node in toolkit_names(path, module)
         ]
-        lines += ["", *table(("name", ""), found)] if found else []
+        lines += ["", *table(("name", ""), names)] if names else []
     return NOTE.format("the docstrings of framework/dicast/toolkit") + "\n" + "\n".join(lines) + "\n"
 
 
 def toolkit_names(path: Path, module: ast.Module) -> Iterator[ast.ClassDef | ast.FunctionDef]:
-    """Yield the public classes and functions of a module, also those that it takes from other modules of the framework."""
+    """Yield the public classes and functions of a module, also re-exported ones of other modules of the framework."""
     for node in module.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
             yield node
@@ -185,12 +193,12 @@ def toolkit_names(path: Path, module: ast.Module) -> Iterator[ast.ClassDef | ast
             names = {alias.name for alias in node.names}
             inner = ast.parse(source.read_text(encoding="utf-8")) if source.exists() else module
             yield from (
-                each for each in inner.body if isinstance(each, ast.ClassDef | ast.FunctionDef) and each.name in names
+                node for node in inner.body if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in names
             )
 
 
 def optional_members(source: str) -> Iterator[tuple[str, str, str, str]]:
-    """Each member in the module *source*: how it is written, which kinds may have it, its protocol, and what it means."""
+    """Yield each member in the module *source*: signature, kinds of components, protocol, and description."""
     for protocol in ast.parse(source).body:
         if isinstance(protocol, ast.ClassDef):
             kinds = (ast.get_docstring(protocol) or "").rstrip(".").lower()
@@ -198,18 +206,18 @@ def optional_members(source: str) -> Iterator[tuple[str, str, str, str]]:
                 if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef):
                     parameters = [*member.args.posonlyargs, *member.args.args][1:]
                     arguments = ", ".join(parameter.arg for parameter in parameters)
-                    shown = member.name if member.decorator_list else f"{member.name}({arguments})"
-                    said = markdown(ast.get_docstring(member) or "").replace("|", "\\|")
-                    yield f"`{shown}`", kinds, f"`{protocol.name}`", said
+                    signature = member.name if member.decorator_list else f"{member.name}({arguments})"
+                    description = markdown(ast.get_docstring(member) or "").replace("|", "\\|")
+                    yield f"`{signature}`", kinds, f"`{protocol.name}`", description
 
 
 def rows(plugins: Sequence[Mapping[str, Any]], kind: str) -> Iterator[tuple[str, ...]]:
-    """The components of *kind*, a row each."""
+    """Yield a row of the table for each component of *kind*."""
     for plugin in plugins:
-        for one in plugin["components"]:
-            if one["kind"] == kind:
-                link = f"[`{one['name']}`]({plugin['page']}.md#{anchor(heading(one))})"
-                yield link, one["tier"] or "", one["cost"], markdown(one["summary"])
+        for component in plugin["components"]:
+            if component["kind"] == kind:
+                link = f"[`{component['name']}`]({plugin['page']}.md#{anchor(heading(component))})"
+                yield link, component["tier"] or "", component["cost"], markdown(component["summary"])
 
 
 def page(name: str, plugins: Sequence[Mapping[str, Any]]) -> str:
@@ -240,7 +248,7 @@ def installed(folder: Path) -> str:
     extras = [
         name
         for name, needs in root["optional-dependencies"].items()
-        if any(re.match(rf"{project['name']}>", one) for one in needs)
+        if any(re.match(rf"{project['name']}>", need) for need in needs)
     ]
     if any(need.startswith(f"{project['name']}>") for need in root["dependencies"]):
         extras = []
@@ -253,10 +261,10 @@ def installed(folder: Path) -> str:
 
 
 def section(component: Mapping[str, Any]) -> str:
-    """A component with its options."""
+    """Return the section of a component with its options."""
     about = ". ".join(filter(None, (component["tier"] and f"Tier: {component['tier']}", f"Cost: {component['cost']}")))
-    said = [part for part in component["docstring"].split("\n\n") if not part.startswith(":")]
-    lines = [f"## {heading(component)}", "", "\n\n".join(map(markdown, said)), "", f"{about}."]
+    paragraphs = [part for part in component["docstring"].split("\n\n") if not part.startswith(":")]
+    lines = [f"## {heading(component)}", "", "\n\n".join(map(markdown, paragraphs)), "", f"{about}."]
     options = [
         (
             f"`{name}`",
@@ -276,24 +284,24 @@ def section(component: Mapping[str, Any]) -> str:
 
 
 def heading(component: Mapping[str, Any]) -> str:
-    """The component's name and kind; a name may stand for a source and a sink."""
+    """Return the component's name and kind, because a source and a sink may share a name."""
     return f"`{component['name']}`: {component['kind']}"
 
 
 def anchor(text: str) -> str:
-    """What links to the heading *text* have behind the #."""
+    """Return the anchor of the heading *text*."""
     return re.sub(r"[^\w -]", "", text).lower().replace(" ", "-")
 
 
 def default(name: str, option: Mapping[str, Any], component: Mapping[str, Any]) -> str:
-    """The option's default as YAML has it; nothing where it has to be given."""
+    """Return the option's default in YAML, ``required`` or ``none``."""
     if name in component["required"]:
         return "required"
     return f"`{json.dumps(option['default'], ensure_ascii=False)}`" if "default" in option else "none"
 
 
 def type_text(schema: Mapping[str, Any]) -> str:
-    """What an option takes, in words, of its JSON Schema; null is not said: it is the same as leaving the option out."""
+    """Return the type of an option in words, from its JSON Schema, without null, which means an absent option."""
     if "anyOf" in schema:
         kinds = dict.fromkeys(map(type_text, schema["anyOf"]))
         return " or ".join(kind for kind in kinds if kind)
@@ -310,7 +318,7 @@ def type_text(schema: Mapping[str, Any]) -> str:
 
 
 def object_text(schema: Mapping[str, Any]) -> str:
-    """A mapping, by its keys or by what its values are."""
+    """Return the words for a mapping: its keys, or the type of its values."""
     if schema.get("properties"):
         return f"`{{{', '.join(schema['properties'])}}}`"
     values = schema.get("additionalProperties")
@@ -318,12 +326,12 @@ def object_text(schema: Mapping[str, Any]) -> str:
 
 
 def markdown(text: str) -> str:
-    """A docstring's markup as Markdown."""
+    """Return *text*, a docstring, as Markdown."""
     return ROLES.sub(r"`\1`", text).replace("``", "`")
 
 
 def table(head: Sequence[str], body: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> list[str]:
-    """A Markdown table."""
+    """Return the lines of a Markdown table."""
     return [f"| {' | '.join(row)} |".replace("|  |", "| |") for row in (head, ["---"] * len(head), *body)]
 
 

@@ -1,4 +1,4 @@
-"""Writes docs/pictures/terminal.svg, the recorded terminal of the home page, of a screen that the tests keep.
+"""Script that writes docs/pictures/terminal.svg, the terminal on the home page, from a golden screen of the tests.
 
 uv run python docs/record.py            # after tests/golden/screens/run-80.ansi has changed
 uv run python docs/record.py --check    # changes nothing; exit code 1 when the picture is not up to date
@@ -17,7 +17,7 @@ from rich.text import Text
 ROOT = Path(__file__).resolve().parents[1]
 SCREEN = ROOT / "tests" / "golden" / "screens" / "run-80.ansi"
 PICTURE = ROOT / "docs" / "pictures" / "terminal.svg"
-# As rich draws it, but for the fonts: those that it names come from another host.
+# Rich's own form with local fonts, because its fonts come from another host.
 FORM = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
 <title>dicast run, on a terminal</title>
 <style>
@@ -40,18 +40,18 @@ FORM = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http:
 
 
 def picture() -> str:
-    """The screen as an SVG image."""
+    """Return the screen as an SVG image."""
     console = Console(record=True, width=80, file=StringIO(), force_terminal=True)
     console.print(Text.from_ansi("$ dicast run after.yaml\n" + SCREEN.read_text(encoding="utf-8")))
     return console.export_svg(title="dicast", theme=MONOKAI, code_format=FORM, unique_id="terminal")
 
 
 def main(arguments: list[str]) -> int:
-    """Write the picture, or with ``--check`` compare it; returns the exit code."""
-    made = picture()
+    """Write the picture, or compare it with ``--check``, and return the exit code."""
+    image = picture()
     if "--check" in arguments:
-        return int(not PICTURE.exists() or PICTURE.read_text(encoding="utf-8") != made)
-    PICTURE.write_text(made, encoding="utf-8")
+        return int(not PICTURE.exists() or PICTURE.read_text(encoding="utf-8") != image)
+    PICTURE.write_text(image, encoding="utf-8")
     return 0
 
 

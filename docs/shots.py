@@ -1,4 +1,4 @@
-"""Writes the pictures of pages in docs/pictures, as Chromium shows what docs/how-to/reports.md and dashboard.md make.
+"""Script that writes the pictures in docs/pictures: the pages of docs/how-to/reports.md and dashboard.md in Chromium.
 
 uv run python docs/shots.py            # after a page has changed; needs chromium
 """  # noqa: INP001
@@ -24,7 +24,7 @@ SETTLED = "() => !document.documentElement.hasAttribute('aria-busy')"
 
 
 def files_of(page: str, folder: Path) -> None:
-    """Write the files that a page's blocks are."""
+    """Write the titled blocks of a page as files."""
     shutil.copytree(ROOT / "examples", folder / "examples")
     text = (ROOT / "docs" / "how-to" / page).read_text(encoding="utf-8")
     for name, content in re.findall(r'```\w+ title="([^"]+)"\n(.*?)```', text, re.DOTALL):
@@ -37,7 +37,7 @@ def call(folder: Path, *arguments: str) -> None:
 
 
 def report(browser: Browser, folder: Path) -> None:
-    """The picture of a report."""
+    """Write the picture of a report."""
     files_of("reports.md", folder)
     call(folder, "run", "support.yaml", "--json")
     page = browser.new_page(viewport={"width": 1100, "height": 860}, color_scheme="light")
@@ -48,7 +48,7 @@ def report(browser: Browser, folder: Path) -> None:
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The address of a server over the ledger in *folder*."""
+    """Run a server over the ledger in *folder*, and yield its address."""
     (folder / "read.token").write_text("another-token-for-pictures")
     (folder / "label.token").write_text(TOKEN)
     tokens = ["--token-file", "read.token", "--label-token-file", "label.token"]
@@ -61,14 +61,14 @@ def served(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def watched(folder: Path) -> Iterator[None]:
-    """While this is open, the watch goes on."""
+    """Run a watch while this is open."""
     with subprocess.Popen([DICAST, "watch", "watch.yaml"], cwd=folder, stderr=subprocess.DEVNULL) as process:  # noqa: S603
         yield
         process.terminate()
 
 
 def dashboard(browser: Browser, folder: Path) -> None:
-    """The pictures of the dashboard: a verdict that is read, another that is given, and what becomes of agreement."""
+    """Write the pictures of the dashboard: a verdict, a person's verdict, and the agreement of both."""
     files_of("dashboard.md", folder)
     call(folder, "watch", "watch.yaml", "--once")
     with served(folder) as address:
@@ -101,7 +101,7 @@ def dashboard(browser: Browser, folder: Path) -> None:
 
 
 def main() -> int:
-    """Write the pictures; returns the exit code."""
+    """Write the pictures, and return the exit code."""
     browser = shutil.which("chromium")
     if browser is None:
         print("there is no chromium here", file=sys.stderr)

@@ -1,17 +1,17 @@
 """Every code block of the README and the documentation works.
 
-What a page's blocks do, in their order, in a folder of their own that has a copy of ``examples/``:
+The blocks of a page are used in their order, in a new folder with a copy of ``examples/``:
 
-- A block with ``title="NAME"`` is that file. One that stands for a file of ``examples/`` holds the same data.
-- A page's ``python`` blocks are one program, but for one with a title: ``test_….py`` is run by pytest.
+- A block with ``title="NAME"`` is that file. A copy of a file of ``examples/`` has the same data.
+- The ``python`` blocks of a page without a title are one program; pytest runs ``test_….py``.
 - A ``toml`` block with an entry point makes the page's module an installed package.
 - A ``yaml`` block with a ``source`` is a pipeline and passes ``dicast check``, or is run by a ``console`` block.
 - A ``json`` block is JSON, a ``sql`` block is SQLite's.
-- ``JUDGE_URL`` and ``BATCH_URL``, where nobody listens, and ``JUDGE_KEY`` are in the environment.
+- ``JUDGE_URL`` and ``BATCH_URL``, without a server, and ``JUDGE_KEY`` are in the environment.
 
 tests/test_followed_pages.py runs the commands.
 
-The plugins' pages of ``docs/reference`` are written by ``docs/generate.py``, and their blocks stand in the plugins' READMEs.
+``docs/generate.py`` writes the plugins' pages of ``docs/reference``; their blocks are in the plugins' READMEs.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ REFERENCE = [
     ROOT / "docs" / "reference" / f"{name}.md"
     for name in ("index", "dicast", *[path.parent.name for path in READMES[1:]])
 ]
-"""The pages of the plugins, which ``docs/generate.py`` writes."""
+"""Pages of the plugins, written by ``docs/generate.py``."""
 WALK = ROOT / "docs" / "how-to" / "first-contribution.md"
-"""Changes the repository itself: tests/test_first_contribution.py does what it says."""
+"""Page that changes the repository itself; tests/test_first_contribution.py follows it."""
 WRITTEN = {path for path in (ROOT / "docs").rglob("*.md") if "adr" not in path.parts}
 PAGES = [ROOT / "README.md", *sorted(WRITTEN - {WALK} - {*REFERENCE}), *REFERENCE]
 EVERY_PAGE = [
@@ -83,12 +83,12 @@ class Block:
 
 
 def blocks(page: Path, language: str | None = None) -> list[Block]:
-    found = [Block(*match.groups()) for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
-    return [block for block in found if language in {None, block.language}]
+    parts = [Block(*match.groups()) for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
+    return [block for block in parts if language in {None, block.language}]
 
 
 def pages_with(language: str, slow: tuple[str, ...] = ()) -> pytest.MarkDecorator:
-    """A test for each page that has blocks in *language*; those of the *slow* pages are marked so."""
+    """Return a test parameter for each page with blocks in *language*; *slow* pages are marked."""
     pages = [page for page in PAGES if blocks(page, language)]
     marked = [pytest.param(page, marks=[pytest.mark.slow] if place(page) in slow else []) for page in pages]
     return pytest.mark.parametrize("page", marked, ids=place)
@@ -101,7 +101,7 @@ def makes_sandboxes() -> bool:
 
 @pytest.fixture
 def folder(tmp_path: Path, page: Path) -> Path:
-    """A folder with the examples, the page's titled files and the plugin it builds."""
+    """Folder with the examples, the page's titled files and its plugin."""
     if page.stem in ("sandbox", "sandboxes") and not makes_sandboxes():
         pytest.skip("bubblewrap makes no sandbox here (apt install bubblewrap)")
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out"))
@@ -118,7 +118,7 @@ def folder(tmp_path: Path, page: Path) -> Path:
 
 
 def install(project: dict, folder: Path) -> None:
-    """Let the page's module be the package that *project* describes, as installed metadata beside it."""
+    """Install the page's module as the package of *project*, by metadata next to it."""
     metadata = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(
@@ -239,7 +239,7 @@ def test_readmes_leave_options_to_the_reference(readme):
 
 
 def anchors(page: Path) -> set[str]:
-    """What links may name behind a #: the headings, as both GitHub and Python-Markdown write them."""
+    """Return the anchors of a page: its headings in the form of GitHub and Python-Markdown."""
     headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
@@ -300,4 +300,4 @@ def test_readme_shows_the_summary_that_is_printed(tmp_path):
 
 
 def test_the_recorded_terminal_is_the_screen_that_the_tests_keep():
-    assert run(ROOT, "docs/record.py", "--check").returncode == 0, "to mend it: uv run python docs/record.py"
+    assert run(ROOT, "docs/record.py", "--check").returncode == 0, "to fix it: uv run python docs/record.py"

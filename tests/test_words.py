@@ -66,7 +66,7 @@ def rooms() -> list[str]:
     folders = [path for path in kernel.iterdir() if path.is_dir()]
     folders += [path for path in kernel.parent.iterdir() if path.is_dir()]
     folders += [path.parent for part in ("plugins", "contrib") for path in (ROOT / part).glob("*/pyproject.toml")]
-    folders += [ROOT / "framework", *(path for path in (ROOT / "docs").iterdir() if path.is_dir())]
+    folders += [ROOT / "framework", ROOT / "docs", *(path for path in (ROOT / "docs").iterdir() if path.is_dir())]
     outside = {"__pycache__", "adr", "pictures"} | FOREIGN  # records are history, in the words of their day
     return sorted({str(path.relative_to(ROOT)) for path in folders if path.name not in outside} | {"."})
 
