@@ -1,4 +1,4 @@
-"""What is recorded when a subject is read: its content, and the trace events it is made of."""
+"""Recorded content of a subject, and its trace events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTS = ("id", "input", "output", "reference", "session_id")
 
 
 def trace_events(stream: Stream, traces: Sequence[TraceEvent]) -> list[Event]:
-    """*traces* as events of the run, at their own times; a type that belongs to runs themselves becomes ``trace.TYPE``."""
+    """Return *traces* as events of the run, at their own times. A type that is reserved for runs becomes ``trace.TYPE``."""
     if not traces:
         return []
     run_id, (ids, now) = stream.run_id, stream.clock.stamps(len(traces))
@@ -35,9 +35,9 @@ def trace_events(stream: Stream, traces: Sequence[TraceEvent]) -> list[Event]:
 
 
 def content(due: Due, run_id: str) -> dict[str, Any]:
-    """The payload of ``subject.read`` in the run *run_id*: what is judged, and the SHA-256 of its canonical JSON.
+    """Return the payload of ``subject.read`` in the run *run_id*: the judged content, and the SHA-256 of its canonical JSON.
 
-    :raises DataError: when it is not JSON.
+    :raises DataError: if the content is not JSON.
     """
     subject = due.subject
     judged = {
@@ -79,18 +79,27 @@ def _text(value: object) -> str | None:
 
 
 def _columns(subject: Subject) -> dict[str, str | list[object]]:
-    """The columns that became parts of *subject*: the part that each is, or a list of its value where it is none and not in the context.
+    """Return the columns that became parts of *subject*, each with the name of its part.
 
-    :raises DataError: when a value is not JSON.
+    A column that is no part and is not in the context has its value in a list.
+
+    :raises DataError: if a value is not JSON.
     """
     parts = [(part, getattr(subject, part)) for part in PARTS]
-    found: dict[str, str | list[object]] = {}
+    columns: dict[str, str | list[object]] = {}
     for name, value in subject.columns.items():
-        part = next((part for part, own in parts if own is value or (type(own) is type(value) and own == value)), None)
+        part = next(
+            (
+                part
+                for part, part_value in parts
+                if part_value is value or (type(part_value) is type(value) and part_value == value)
+            ),
+            None,
+        )
         if part is not None or name not in subject.context or subject.context[name] != value:
-            found[name] = [value] if part is None else part
+            columns[name] = [value] if part is None else part
     try:
-        orjson.dumps(found)
+        orjson.dumps(columns)
     except TypeError as error:
         raise DataError(f"the columns of subject {subject.id!r} are not JSON: {error}") from error
-    return found
+    return columns

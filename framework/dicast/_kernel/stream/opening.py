@@ -1,4 +1,4 @@
-"""Opening components: those that need a connection or state are entered once a run, the nested ones first."""
+"""Opening of components with a connection or state: once for each run, nested components first."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..values import RunContext
 from ..values.errors import DicastError, PluginError
 
 Wrap = Callable[[Any, str], Any]
-"""What the kernel makes of a live object inside another: given the object and where it stands in it."""
+"""Returns the wrapper of a nested live object, given the object and its address."""
 
 
 class ComponentStack(AsyncExitStack):
-    """What is open in a run. What a part raises when it is left is in *faults*, by where it stands, and ends no run."""
+    """Stack of a run's open components. *faults* has the errors of closing parts, by address; such an error does not end the run."""
 
     def __init__(self) -> None:
         super().__init__()
         self.faults: dict[str, str] = {}
 
     def part(self, at: str) -> AsyncExitStack:
-        """What the part *at* is opened on."""
+        """Return the stack for the components of the part at the address *at*."""
         part = AsyncExitStack()
 
         async def leave(*raised: Any) -> None:
@@ -38,12 +38,12 @@ class ComponentStack(AsyncExitStack):
 
 
 async def open_component(component: Any, run: RunContext, stack: AsyncExitStack) -> Any:
-    """The live object of *component*, closed with *stack*; the component itself where it needs no opening."""
+    """Return the live object of *component*, closed with *stack*; the component itself if it needs no opening."""
     return await Opener(run, stack).open(component)
 
 
 class Opener:
-    """Opens the components of one run, closed with *stack*. Equal chat models and sandboxes share one live object."""
+    """Opener of a run's components, closed with *stack*. Equal chat models and sandboxes share one live object."""
 
     def __init__(self, run: RunContext, stack: AsyncExitStack) -> None:
         self._run, self._stack = run, stack
@@ -53,7 +53,7 @@ class Opener:
 
     def note_collecting(self, model: object) -> None:
         """Note a live chat model if it collects calls."""
-        if hasattr(model, "send_collected") and all(model is not one for one in self.collecting):
+        if hasattr(model, "send_collected") and all(model is not noted for noted in self.collecting):
             self.collecting.append(model)
 
     def configured(self, live: Any) -> Any:
@@ -61,7 +61,11 @@ class Opener:
         return self._opened.get(id(live), (live, live))[1]
 
     async def open(self, component: Any, wrap: Wrap | None = None, at: str = "") -> Any:
-        """The live object of *component*, which stands at *at*; *wrap* makes of each one inside it what its owner gets."""
+        """Return the live object of *component*.
+
+        :param wrap: a function that wraps the live object of each nested component before its owner gets it.
+        :param at: the address of *component*, for *wrap*.
+        """
         component = await self._open_fields(component, wrap, at)
         opened = getattr(component, "open", None)
         if opened is None:
@@ -100,8 +104,8 @@ class Opener:
         return value
 
     async def _open_once(self, component: Any, wrap: Wrap | None, at: str) -> Any:
-        for known, live in self._shared:
-            if type(known) is type(component) and known == component:
+        for shared, live in self._shared:
+            if type(shared) is type(component) and shared == component:
                 return live
         live = await self.open(component, wrap, at)
         if isinstance(live, ChatModel | Sandbox):

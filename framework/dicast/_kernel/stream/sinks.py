@@ -1,4 +1,4 @@
-"""Feeding a sink: it receives its events, is tried again when it fails, and never stops the scoring."""
+"""Delivery of events to a sink: a failed sink is tried again, and never stops the scoring."""
 
 from __future__ import annotations
 
@@ -14,31 +14,34 @@ from ..values import Event
 from ..values.rationale import for_sink
 
 ATTEMPTS = 3
-"""How often a sink that fails is sent a batch."""
+"""Attempts to write a batch to a sink that fails."""
 
 SINK_SECONDS = 30.0
-"""How long a sink may take for one batch; one that takes longer at every attempt is sent no more."""
+"""Seconds for one batch; a sink that takes longer at every attempt gets no more events."""
 
 CLOSE_SECONDS = 600.0
-"""How long the ``def`` that closes a sink may take: it may write everything then."""
+"""Seconds for the ``def`` that closes a sink, which may write all its data then."""
 
 PAUSE_SECONDS = 0.1
-"""Before the second attempt; doubled before each further one."""
+"""Pause before the second attempt; it doubles before each further attempt."""
 
 
 class Silence(Exception):
-    """A sink has not answered in time."""
+    """Raised if a sink does not answer in time."""
 
 
 Action = Callable[[], int | Awaitable[int | None] | None]
-"""What a sink is asked for."""
+"""Call of a sink."""
 
 Ask = Callable[[Action, float, float], Awaitable[object]]
-"""Calls a sink: what a ``def`` does in so many seconds, and what is awaited in so many; raises :class:`Silence` when it takes longer."""
+"""Calls a sink, with the seconds for a ``def`` and for an awaited call; raises :class:`Silence` if it takes longer."""
 
 
 def output(sink: Slot, base: Path) -> str:
-    """Where *sink* writes: its ``path``, as it is from the pipeline's folder *base*, or without one the digest of its options."""
+    """Return the place where *sink* writes: its ``path``, relative to the pipeline's folder *base* if it is inside.
+
+    A sink without a path has the digest of its options.
+    """
     path = getattr(sink.component, "path", None)
     if isinstance(path, Path):
         return str(path.relative_to(base) if path.is_relative_to(base) else path.absolute())
@@ -47,7 +50,7 @@ def output(sink: Slot, base: Path) -> str:
 
 @define
 class SinkFeed:
-    """One open sink with what became of its events: records *written*, events *lost*, and the last *error*."""
+    """An open sink with the state of its delivery: records *written*, events *lost*, and the last *error*."""
 
     label: str
     sink: Sink
@@ -55,7 +58,7 @@ class SinkFeed:
     rewrites: bool
     ask: Ask
     content: bool = False
-    """Whether the sink gets rationales and replies that are for the ledger."""
+    """True if the sink gets rationales and replies that are only for the ledger."""
     written: int = 0
     lost: int = 0
     error: str | None = None
@@ -64,9 +67,9 @@ class SinkFeed:
 
     @classmethod
     def of(cls, label: str, config: object, live: Sink, ask: Ask, *, keeps_content: bool) -> SinkFeed:
-        """Feed *live*, the open object of the component *config*, calling it by *ask*.
+        """Return the feed of *live*, the open object of the component *config*, which *ask* calls.
 
-        :param keeps_content: whether the ledger keeps what was judged; else no sink gets texts that are for the ledger.
+        :param keeps_content: whether the ledger keeps the judged content; otherwise no sink gets texts that are only for the ledger.
         """
         content = keeps_content and getattr(live, "content", getattr(config, "content", None)) is True
         wants = frozenset(getattr(live, "wants", getattr(config, "wants", ())))
@@ -74,21 +77,21 @@ class SinkFeed:
         return cls(label, live, wants, rewrites, ask, content)
 
     async def send(self, events: Sequence[Event]) -> None:
-        """Tell the sink those of *events* that it wants."""
-        wanted = [event for event in events if event.type in self.wants] if self.wants else list(events)
-        wanted = [for_sink(event, content=self.content) for event in wanted]
-        if wanted and self._silent:
-            self.lost += len(wanted)
-        elif wanted:
-            await self._attempt(lambda: self.sink.write(wanted), len(wanted), SINK_SECONDS)
+        """Write the *events* whose types the sink wants."""
+        selected = [event for event in events if event.type in self.wants] if self.wants else list(events)
+        selected = [for_sink(event, content=self.content) for event in selected]
+        if selected and self._silent:
+            self.lost += len(selected)
+        elif selected:
+            await self._attempt(lambda: self.sink.write(selected), len(selected), SINK_SECONDS)
 
     async def close(self) -> None:
-        """Close the sink; what it could not finish counts as one lost event."""
+        """Close the sink; a failure to close counts as one lost event."""
         self.closed = True
         await self._attempt(self.sink.close, 0, CLOSE_SECONDS)
 
     def status(self, ahead: int = 0) -> dict[str, object]:
-        """What became of the events; *ahead* are still to be sent if the sink is open."""
+        """Return the state of the delivery as JSON data; *ahead* is the number of events that an open sink is still going to get."""
         written = self.written + (0 if self.closed else ahead)
         status: dict[str, object] = {"written": written, "lost": self.lost}
         return status if self.error is None or not self.lost else status | {"error": self.error}
@@ -115,12 +118,12 @@ class SinkFeed:
 
 
 def _count(written: object, sent: int) -> int:
-    """How many records a sink says it wrote; one an event where it does not say.
+    """Return the number of records that a sink reports as *written*; *sent*, the number of events, if it reports none.
 
-    :raises TypeError: for what is no count.
+    :raises TypeError: if the report is not a count.
     """
     if written is None:
         return sent
     if isinstance(written, bool) or not isinstance(written, int) or written < 0:
-        raise TypeError(f"the sink returned {written!r:.100}, not how many records it wrote")
+        raise TypeError(f"the sink returned {written!r:.100}, not the number of records that it wrote")
     return written

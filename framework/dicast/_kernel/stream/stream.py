@@ -19,7 +19,7 @@ BATCH = 10_000
 """Events that are appended to the ledger in one transaction."""
 
 SECONDS = 0.2
-"""How long an event waits for its batch, at most: what is passed on together keeps the event loop from its calls meanwhile."""
+"""Maximum seconds until a batch is passed on. A batch blocks the event loop while it is passed on."""
 
 Lost = Callable[[Entry], Event]
 """Makes the ``spend.lost`` event for a reservation that ran out."""
@@ -28,11 +28,11 @@ Observe = Callable[[Sequence[Event]], None]
 """Receives the events that the ledger has: the report of the run."""
 
 Waiting = tuple[Claim, Lost, asyncio.Future[Refusal | None]]
-"""A claim that waits for the ledger, and where its decision goes."""
+"""A claim that waits for the ledger, and the future for its decision."""
 
 
 class Stream:
-    """Collects a run's events and passes them on in batches.
+    """Collector of a run's events, which it passes on in batches.
 
     The events of one :meth:`emit` are appended together: a batch never ends between them.
 
@@ -65,26 +65,26 @@ class Stream:
         subject: Subject | None = None,
         sensitivity: str = "pseudonymous",
     ) -> Event:
-        """Make an event of this run, about *subject* where there is one."""
+        """Return a new event of this run, about *subject* if there is one."""
         id_, now = self.clock.stamp()
         if subject is None:
             return Event(id_, type_, now, self.run_id, payload, sensitivity=sensitivity)
         kind = subject.kind
         turn = subject.id if kind == "turn" else subject.parent_id if kind == "tool_cycle" else None
-        made: Any = EventFields(
+        event: Any = EventFields(
             id_, type_, now, self.run_id, payload, subject.session_id, turn, kind, subject.id, sensitivity
         )
-        made.__class__ = Event  # as Event.of does, without a call for each row
-        return made  # type: ignore[no-any-return]
+        event.__class__ = Event  # as Event.of does, without a call for each row
+        return event  # type: ignore[no-any-return]
 
     def emit(self, events: Sequence[Event]) -> None:
-        """Put *events* into the stream."""
+        """Add *events* to the stream."""
         self._emitted += events
 
     def claim(self, claim: Claim, lost: Lost) -> asyncio.Future[Refusal | None]:
-        """Let the ledger decide *claim* with all claims of this moment, in one transaction with what was emitted before them.
+        """Submit *claim* to the ledger, which decides all current claims in one transaction with the events emitted before them.
 
-        The future has what :meth:`Ledger.reserve` returns or raises. Cancelled before, it takes the claim back.
+        The future has the result or the error of :meth:`Ledger.reserve`. Cancelling it before the decision withdraws the claim.
         """
         answer: asyncio.Future[Refusal | None] = asyncio.get_running_loop().create_future()
         self._waiting.append((claim, lost, answer))
@@ -93,18 +93,18 @@ class Stream:
 
     @property
     def idle(self) -> bool:
-        """Whether everything that was emitted has been passed on."""
+        """True if all emitted events have been passed on."""
         return not self._emitted and not self._committed
 
     @property
     def due(self) -> bool:
-        """Whether a batch is full, or has waited long enough."""
+        """True if a batch is full, or has waited long enough."""
         return len(self._emitted) >= BATCH or time.monotonic() >= self._due
 
     def commit(self) -> None:
-        """Append everything emitted so far to the ledger, and let it decide what is claimed.
+        """Append all emitted events to the ledger, and let it decide the claims.
 
-        :raises LedgerError: when the ledger did not take it; what was emitted stays, and each claim raises the same.
+        :raises LedgerError: if the ledger refuses the events; they stay emitted, and each claim raises the same error.
         """
         waiting = [(claim, lost, answer) for claim, lost, answer in self._waiting if not answer.done()]
         self._waiting = []
@@ -125,14 +125,14 @@ class Stream:
             answer.set_result(refusal)
 
     def commit_soon(self) -> None:
-        """Commit once the tasks that can go on now have emitted, and claimed, what they have to."""
+        """Commit after the tasks that are ready now have emitted their events and claims."""
         if not self._committing:
             self._committing = True
             asyncio.get_running_loop().call_soon(self._commit_now)
 
     def _commit_now(self) -> None:
         self._committing = False
-        with suppress(LedgerError):  # nobody waits for it here; the next commit tries again, and raises it
+        with suppress(LedgerError):  # the next commit tries again, and raises it
             self.commit()
 
     async def flush(self) -> None:
@@ -141,7 +141,7 @@ class Stream:
         await self.pass_on()
 
     async def pass_on(self) -> None:
-        """Publish what the ledger has taken."""
+        """Publish the committed events."""
         async with self._feeding:
             self._due = time.monotonic() + SECONDS
             events, self._committed = self._committed, []
@@ -157,7 +157,7 @@ class Stream:
                 await feed.send(events)
 
     async def replay(self, events: Sequence[Event], *, counted: bool = True) -> None:
-        """Send events of an earlier process: to the observer if *counted*, and to the sinks that are rewritten each time."""
+        """Send events of an earlier process: to the observer if *counted*, and to the sinks that are rewritten by each process."""
         if counted:
             self._observe(events)
         for feed in self.feeds:
@@ -165,7 +165,7 @@ class Stream:
                 await feed.send(events)
 
     async def close_sinks(self, which: Callable[[SinkFeed], bool] | None = None) -> None:
-        """Close the sinks that are still open, or those of them that *which* accepts."""
+        """Close the sinks that are still open and that *which* accepts; all of them without *which*."""
         for feed in self.feeds:
             if not feed.closed and (which is None or which(feed)):
                 await feed.close()

@@ -1,4 +1,4 @@
-"""Running a coroutine that waits for nothing."""
+"""Execution of a coroutine that never waits."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ T = TypeVar("T")
 
 
 def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """What *work* returns, without an event loop, which takes 30 ms to import and more than a small reading to make.
+    """Return the result of *work* without an event loop, whose import takes 30 ms and whose setup takes longer than a small read.
 
-    :raises PluginError: when it waits for something all the same.
+    :raises PluginError: if *work* waits nevertheless.
     """
     try:
         work.send(None)
     except StopIteration as end:
-        found: T = end.value
-        return found
+        result: T = end.value
+        return result
     work.close()
-    raise PluginError("a ledger file is opened without an event loop, and this one's plugin waits for one")
+    raise PluginError("a ledger file is opened without an event loop, and the plugin of this file waits for one")

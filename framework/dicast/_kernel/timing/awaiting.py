@@ -1,4 +1,4 @@
-"""Awaiting a component in its time, also one that keeps the event loop to itself, or ignores that it was cancelled."""
+"""Time limit of an awaited component, which may also block the event loop or ignore its cancellation."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .timer import INSIST_SECONDS, Timer
 from .turns import holding
 
 GIVE_UP_SECONDS = 2.0
-"""How long a component may go on after it was cancelled."""
+"""Seconds for which a component may continue after its cancellation."""
 
 LATE_SECONDS = 0.05
-"""When the event loop comes round later than this, somebody has kept it."""
+"""Delay of the event loop, in seconds, above which a component has blocked it."""
 
 
 _LIMITS: ContextVar[tuple[Limit, ...]] = ContextVar("dicast_limits", default=())
@@ -25,32 +25,32 @@ _LIMITS: ContextVar[tuple[Limit, ...]] = ContextVar("dicast_limits", default=())
 
 
 class TimeUp(Exception):
-    """An awaited answer did not come in time; the message says what more there is to say."""
+    """Raised if an awaited answer does not come in time; the message has details to append to the report."""
 
 
 async def within(timer: Timer, answer: Awaitable[object], seconds: float) -> object:
-    """What was awaited in its time.
+    """Return the result of *answer* if it comes within *seconds*.
 
-    :raises TimeUp: when it took longer.
-    :raises Overtime: when it kept the event loop for longer than that.
+    :raises TimeUp: if it takes longer.
+    :raises Overtime: if it blocks the event loop for longer.
     """
     limit = Limit(seconds)
     try:
         with holding(_LIMITS, (*_LIMITS.get(), limit)):
-            found = await Steps(answer, timer, limit)
+            result = await Steps(answer, timer, limit)
     except asyncio.CancelledError:
-        if not limit.expired or limit.end():  # not the limit has cancelled it, or not alone
+        if not limit.expired or limit.end():  # cancelled by somebody else, perhaps in addition to the limit
             raise
     finally:
         limit.end()
     if limit.expired:
         raise TimeUp("; it ignored its cancellation and was given up" if limit.given_up else "")
-    return found
+    return result
 
 
 @contextmanager
 def unlimited() -> Iterator[None]:
-    """Let the time of no component around run while the block waits."""
+    """Pause the time limits of all enclosing components while the block waits."""
     limits = _LIMITS.get()
     for limit in limits:
         limit.pause()
@@ -62,23 +62,24 @@ def unlimited() -> Iterator[None]:
 
 
 class Limit:
-    """Cancels the current task when its time is over, and again while it goes on.
+    """Time limit of the current task. It cancels the task when the time is over, and again as long as the task continues.
 
-    A time that ended while another component kept the event loop is longer, once, by what that took: what is there by now counts.
+    If another component blocked the event loop when the time ended, the limit is extended once by the blocked time: an answer that is
+    there by then counts.
     """
 
     def __init__(self, seconds: float) -> None:
         task = asyncio.current_task()
         assert task is not None  # components are awaited in tasks
         self.expired = self.given_up = self._extended = False
-        self._task, self._before = task, task.cancelling()
-        self._sent, self._since, self._kept = 0, 0.0, 0.0
-        self._pauses, self._left, self._ended = 0, 0.0, False
+        self._task, self._cancels_before = task, task.cancelling()
+        self._sent, self._since, self._blocked_until = 0, 0.0, 0.0
+        self._pauses, self._left, self._is_ended = 0, 0.0, False
         self.until = time.monotonic() + seconds
         self._look_in(seconds)
 
     def pause(self) -> None:
-        """Stop the time, which is over at no moment until :meth:`go_on` is called as often."""
+        """Stop the clock until :meth:`go_on` has been called as often as this method."""
         self._pauses += 1
         if self._pauses == 1:
             self._left, self.until = max(0.0, self.until - time.monotonic()), inf
@@ -89,7 +90,7 @@ class Limit:
         self._pauses -= 1
         if not self._pauses:
             self.until = time.monotonic() + self._left
-            if not self._ended:
+            if not self._is_ended:
                 self._look_in(self._left)
 
     def _look_in(self, seconds: float) -> None:
@@ -98,10 +99,10 @@ class Limit:
 
     def _look(self) -> None:
         now = time.monotonic()
-        if not self._extended and now - self._due > LATE_SECONDS and self._kept < self._due:
+        if not self._extended and now - self._due > LATE_SECONDS and self._blocked_until < self._due:
             self._extended = True
             self._look_in(max(now - self._due, INSIST_SECONDS))
-        elif now < self.until and not self._since:  # it has ended after its cancellation
+        elif now < self.until and not self._since:  # it ended after its cancellation
             self._look_in(self.until - now)
         else:
             self.expired = True
@@ -109,16 +110,16 @@ class Limit:
             self._task.cancel()
             self._look_in(INSIST_SECONDS)
 
-    def took(self, began: float) -> None:
-        """A step of the component that *began* then is over."""
+    def end_step(self, start: float) -> None:
+        """Note the end of a step of the component that started at *start*."""
         now = time.monotonic()
-        if now - began > LATE_SECONDS:
-            self._kept = now
+        if now - start > LATE_SECONDS:
+            self._blocked_until = now
             self.expired = self.expired or now > self.until
 
     def is_ignored(self) -> bool:
-        """Whether the component has gone on for too long after it was cancelled. By a timeout of its own is another matter."""
-        if self._task.cancelling() <= self._before:
+        """Return whether the component continues for too long after its cancellation. A timeout that the component sets itself does not count."""
+        if self._task.cancelling() <= self._cancels_before:
             self._since = 0.0
             return False
         now = time.monotonic()
@@ -131,19 +132,19 @@ class Limit:
         return self.given_up
 
     def end(self) -> bool:
-        """Cancel no more; return whether the task was cancelled by others, too."""
-        self._ended = True
+        """Stop cancelling the task; return whether somebody else cancelled it too."""
+        self._is_ended = True
         self._timer.cancel()
         while self._sent:
             self._sent -= 1
             self._task.uncancel()
-        return self._task.cancelling() > self._before
+        return self._task.cancelling() > self._cancels_before
 
 
 class Steps:
-    """Awaits *answer*, step by step: one that keeps the event loop beyond its *limit* is ended by *timer*.
+    """Awaits *answer* step by step; *timer* ends a step that blocks the event loop beyond *limit*.
 
-    A component that ignores its cancellation is given up: nobody resumes it any more.
+    A component that ignores its cancellation is abandoned: it is never resumed.
     """
 
     def __init__(self, answer: Awaitable[object], timer: Timer, limit: Limit) -> None:
@@ -152,21 +153,21 @@ class Steps:
     def __await__(self) -> Generator[Any, Any, object]:
         limit, steps = self._limit, self._answer.__await__()
         step: Any = steps.send
-        given: Any = None
+        sent: Any = None
         while True:
-            began = time.monotonic()
+            start = time.monotonic()
             try:
-                left = max(limit.until - began, INSIST_SECONDS)
-                waited = self._timer.patiently(step, given, left, INSIST_SECONDS)
+                left = max(limit.until - start, INSIST_SECONDS)
+                waited = self._timer.patiently(step, sent, left, INSIST_SECONDS)
             except StopIteration as end:
                 return end.value
             finally:
-                limit.took(began)
+                limit.end_step(start)
             if limit.is_ignored():
                 if waited is not None:
                     waited.cancel()
                 raise asyncio.CancelledError
             try:
-                step, given = steps.send, (yield waited)
-            except BaseException as error:  # for the component to handle
-                step, given = steps.throw, error
+                step, sent = steps.send, (yield waited)
+            except BaseException as error:  # the component handles it
+                step, sent = steps.throw, error

@@ -1,4 +1,4 @@
-"""Running an event loop to its end, whatever components have left in it, and the garbage collector meanwhile."""
+"""Event loops that end although components left tasks and threads in them, and garbage collection during a run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..values.errors import PluginError
 T = TypeVar("T")
 
 LEAVE_SECONDS = 2.0
-"""How long is waited for the tasks that components left, once they are cancelled."""
+"""Seconds to wait for the cancelled tasks that components left."""
 
 YOUNG = 100_000
-"""New containers before the collector looks at them; a batch of events has about as many, and is let go as a whole."""
+"""Additional containers before a collection; a batch of events has about as many, and is freed as a whole."""
 
 
 def in_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run *work* to its end, in a thread of its own where an event loop is running already."""
+    """Run *work* to its end; if an event loop is already running, in a separate thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -34,15 +34,15 @@ def in_loop(work: Coroutine[Any, Any, T]) -> T:
             return _run_alone(work)
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(_run_alone, work).result()
-    except asyncio.CancelledError as error:  # nobody else knows the tasks of a loop of its own
+    except asyncio.CancelledError as error:  # only a component can cancel the tasks of this loop
         raise PluginError(
-            "a component has cancelled the tasks of the run; what was judged is kept, and --resume goes on"
+            "a component cancelled the tasks of the run; judged subjects are recorded, continue with --resume"
         ) from error
 
 
 def _run_alone(work: Coroutine[Any, Any, T]) -> T:
-    """Run *work* as ``asyncio.run`` does, which would wait for the tasks and threads that components left, however long they take."""
-    threads = ThreadPoolExecutor(thread_name_prefix="dicast")  # has none before there is work for one
+    """Run *work* as ``asyncio.run`` does, but without waiting for the tasks and threads that components left."""
+    threads = ThreadPoolExecutor(thread_name_prefix="dicast")  # no thread is started before there is work
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
         loop.set_default_executor(threads)
@@ -51,7 +51,7 @@ def _run_alone(work: Coroutine[Any, Any, T]) -> T:
         finally:
             loop.run_until_complete(_leave_tasks())
             threads.shutdown(wait=False, cancel_futures=True)
-            loop.set_default_executor(ThreadPoolExecutor(1))  # the loop waits for this one's threads
+            loop.set_default_executor(ThreadPoolExecutor(1))  # the loop waits for the threads of its executor
 
 
 async def _leave_tasks() -> None:
@@ -61,15 +61,15 @@ async def _leave_tasks() -> None:
     if left:
         _, deaf = await asyncio.wait(left, timeout=LEAVE_SECONDS)
         for task in deaf:
-            asyncio._unregister_task(task)  # noqa: SLF001  # documented, and all that keeps the loop's end from waiting
+            asyncio._unregister_task(task)  # noqa: SLF001  # documented; nothing else stops the loop from waiting at its end
 
 
 @contextmanager
 def patient_collector() -> Iterator[None]:
-    """Let the collector wait until a batch is through: looking at live events again and again took 7 % of a run's CPU time.
+    """Raise the threshold of the garbage collector for the block: repeated scans of live events took 7 % of a run's CPU time.
 
-    Each run adds to the threshold what it takes away again, so runs may end in any order; of a collector that is off, and outside
-    the main thread, where another one may be at it at the same moment, nothing is changed.
+    Each run adds an amount to the threshold and subtracts it again, so runs may end in any order. Nothing changes if the collector is
+    off, or outside the main thread, where another thread may change the threshold at the same moment.
     """
     first, *rest = gc.get_threshold()
     if not first or threading.current_thread() is not threading.main_thread():
@@ -80,5 +80,5 @@ def patient_collector() -> Iterator[None]:
         yield
     finally:
         first, *rest = gc.get_threshold()
-        if first > YOUNG:  # else the host has set it meanwhile
+        if first > YOUNG:  # else the host has changed it in the meantime
             gc.set_threshold(first - YOUNG, *rest)

@@ -1,4 +1,4 @@
-"""Ending a command in order, whichever signal asks for it."""
+"""Orderly end of a command, for Ctrl-C and for SIGTERM."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def sigterm_as_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does while the block runs: raise KeyboardInterrupt, or end the event loop that is running.
+    """Make SIGTERM act as Ctrl-C during the block: raise KeyboardInterrupt, or end the running event loop.
 
-    Also where SIGINT is ignored, as in the background jobs of a script. For commands that start no run which handles signals itself.
+    This includes processes that ignore SIGINT, such as background jobs of a script. Use it for commands without a run that handles
+    signals itself.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

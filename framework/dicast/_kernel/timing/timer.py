@@ -1,7 +1,7 @@
-"""A real timer for ``def`` components: it ends a busy loop or a catastrophic regular expression.
+"""Timer for ``def`` components, which also ends a busy loop or a catastrophic regular expression.
 
-One interval timer ticks for all the runs of the process and looks whether the call that is under way is over its time, so that a
-call costs no system call of its own. Where the system has no interval timer (Windows), a thread ticks instead.
+One interval timer ticks for all runs of the process, and checks whether the active call has exceeded its time. So a call costs no
+system call of its own. On a system without an interval timer (Windows), a thread ticks instead.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ R = TypeVar("R")
 
 TICK_SECONDS = 0.01
 INSIST_SECONDS = 0.25
-"""After this long a component that swallowed the first :class:`Overtime` gets the next one."""
+"""Seconds after which a component that swallowed the first :class:`Overtime` gets the next one."""
 
 _SOON = 1e-6
-"""The shortest time that an alarm takes; 0 would take it back."""
+"""Shortest time of an alarm; 0 would remove it."""
 
 Handler = Callable[[int, FrameType | None], Any] | int
-"""What Python calls at a signal, or what it does without: a ``SIG_DFL`` or ``SIG_IGN``."""
+"""Handler of a signal, or ``SIG_DFL`` or ``SIG_IGN``."""
 
 
 class Overtime(BaseException):
-    """Raised inside a call that is over its time; not an ``Exception``, so that the component does not swallow it."""
+    """Raised inside a call that has exceeded its time. It is not an ``Exception``, so that components do not swallow it."""
 
 
 class Timer:
-    """Watches the ``def`` call that is under way: the innermost, within the time of those around it.
+    """Time limit of the active ``def`` call: the innermost call, within the time of its enclosing calls.
 
-    Outside the main thread nothing is interrupted, because Python runs handlers of signals in the main thread alone. *over* says that the newest call was;
-    *deadline* is when the one under way is, by the monotonic clock, and 0 where there is none.
+    Outside the main thread no call is interrupted, because Python runs signal handlers in the main thread alone. *over* is whether the newest
+    call exceeded its time. *deadline* is the end of the active call's time by the monotonic clock; 0 without a call.
     """
 
     def __init__(self) -> None:
@@ -48,27 +48,29 @@ class Timer:
         self._aborted: Callable[[], bool] = bool
 
     def begin(self, seconds: float) -> float:
-        """A call begins that may take *seconds*; return what *deadline* has to be set to when it is over."""
+        """Start the time of a call that may take *seconds*; return the value that *deadline* must have after the call."""
         before, deadline = self.deadline, time.monotonic() + seconds
         self.over = False
         self.deadline = min(before, deadline) if before else deadline
         return before
 
-    def patiently(self, function: Callable[[T], R], given: T, seconds: float, patience: float = inf) -> R:
-        """What *function* returns in its time. A run that has to stop leaves it alone for as long as its *patience*.
+    def patiently(self, function: Callable[[T], R], argument: T, seconds: float, patience: float = inf) -> R:
+        """Return the result of ``function(argument)``.
 
-        :raises Overtime: inside it, when its time was over.
+        :param seconds: the time of the call.
+        :param patience: seconds for which a run that has to stop waits for the call.
+        :raises Overtime: inside *function*, if its time is over.
         """
         before, patient = self.begin(seconds), self._patience
         self._patience = time.monotonic() + patience
         try:
-            return function(given)
+            return function(argument)
         finally:
             self.deadline, self._patience = before, patient
 
     @contextmanager
     def ticking(self, aborted: Callable[[], bool]) -> Iterator[None]:
-        """Tick while the block runs; *aborted* says that the call under way has to end at once."""
+        """Tick during the block; *aborted* returns whether the active call has to end at once."""
         ticker = Ticker.current()
         if ticker is None:
             yield
@@ -81,9 +83,9 @@ class Timer:
             ticker.leave(self)
 
     def look(self) -> None:
-        """End the call under way where it is over its time.
+        """End the active call if its time is over.
 
-        :raises Overtime: inside it.
+        :raises Overtime: inside the call.
         """
         now = time.monotonic()
         if self.deadline and (now > self.deadline or (now > self._patience and self._aborted())):
@@ -93,7 +95,7 @@ class Timer:
 
 
 class TickSource(Protocol):
-    """Sends the signal *number* to the process every :data:`TICK_SECONDS`."""
+    """Source of ticks, which sends the signal *number* to the process every :data:`TICK_SECONDS`."""
 
     number: signal.Signals
 
@@ -101,7 +103,7 @@ class TickSource(Protocol):
         """Start to tick."""
 
     def stop(self) -> tuple[float, float]:
-        """Stop, and return the seconds until the host's own alarm and its interval; 0 where there is none."""
+        """Stop, and return the seconds until the host's own alarm, and its interval; 0 without an alarm."""
 
 
 class AlarmTicks:
@@ -152,10 +154,10 @@ class ThreadTicks:
 
 
 class Ticker:
-    """The process's handler of a clock's signal while runs judge: one for all of them, which a further run finds where it is set.
+    """Signal handler of the process during runs. All runs share one handler: a further run finds the installed one.
 
-    What the host had, its handler and its own alarm, it has again when the last run leaves; an alarm of the host's that is due
-    before goes to the host's handler, at the next tick.
+    When the last run ends, the host's handler and alarm are restored. If the host's alarm is due earlier, the host's handler is called at
+    the next tick.
     """
 
     def __init__(self, clock: TickSource, host: Handler) -> None:
@@ -165,9 +167,9 @@ class Ticker:
 
     @classmethod
     def current(cls) -> Ticker | None:
-        """Return the running timer, or a new timer.
+        """Return the installed ticker, or a new ticker.
 
-        None outside the main thread, and where C code has a handler that would be lost.
+        None outside the main thread, or if C code has a handler that would be lost.
         """
         if threading.current_thread() is not threading.main_thread():
             return None
@@ -176,7 +178,7 @@ class Ticker:
         return handler if isinstance(handler, cls) else None if handler is None else cls(clock, handler)
 
     def join(self, timer: Timer) -> None:
-        """Tick for *timer*, too."""
+        """Tick for *timer* too."""
         if not self._timers:
             left, self._every = self._clock.stop()
             self._due = time.monotonic() + left if left else inf
@@ -185,20 +187,20 @@ class Ticker:
         self._clock.start()
 
     def leave(self, timer: Timer) -> None:
-        """Tick no more for *timer*; after the last one the host has its handler and its alarm, unless it has set others."""
+        """Stop to tick for *timer*. After the last timer the host's handler and alarm are restored, unless the host has set other ones."""
         self._timers.remove(timer)
         ours = signal.getsignal(self._clock.number) is self
         if self._timers or not ours:
             return
         self._clock.stop()
         due, self._due = self._due, inf
-        signal.signal(self._clock.number, signal.SIG_IGN)  # which drops a tick that another thread still holds
+        signal.signal(self._clock.number, signal.SIG_IGN)  # drops a pending tick of another thread
         signal.signal(self._clock.number, self._host)
         if due < inf:
             signal.setitimer(signal.ITIMER_REAL, max(due - time.monotonic(), _SOON), self._every)
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
-        """Look at each timer, and at the host's alarm."""
+        """Check each timer, and the host's alarm."""
         now = time.monotonic()
         if now >= self._due and callable(self._host):
             self._due = now + self._every if self._every else inf

@@ -1,4 +1,4 @@
-"""How many calls are under way at once: a jury's, and those of a judge that asks several times, count against ``concurrency``."""
+"""Limit of active calls: the calls of a jury, and repeated calls of a judge, count against ``concurrency``."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 class Permits(asyncio.Semaphore):
-    """The turns of a run whose chat models collect calls: a call that only waits gives its turn back meanwhile.
+    """Turns of a run whose chat models collect calls: a call that only waits returns its turn in the meantime.
 
-    *granted* counts the turns that were ever given; *idle* is set while nobody has one, *busy* while somebody has.
+    *granted* counts all granted turns. *idle* is set while nobody has a turn, *busy* while somebody has one.
     """
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
-        self.granted = self._taken = self._owed = 0
+        self.granted = self._active = self._owed = 0
         self.idle, self.busy = asyncio.Event(), asyncio.Event()
         self.idle.set()
 
@@ -29,32 +29,32 @@ class Permits(asyncio.Semaphore):
         """Wait for a turn, and take it."""
         await super().acquire()
         self.granted += 1
-        self._taken += 1
+        self._active += 1
         self.idle.clear()
         self.busy.set()
         return True
 
     def release(self) -> None:
-        """Give a turn back."""
+        """Return a turn."""
         if self._owed:
             self._owed -= 1
             return
-        self._taken -= 1
-        if not self._taken:
+        self._active -= 1
+        if not self._active:
             self.busy.clear()
             self.idle.set()
         super().release()
 
     def owe(self) -> None:
-        """Go on without a turn that was given back: the next release gives nothing back."""
+        """Continue without a turn after it was returned: the next release has no effect."""
         self._owed += 1
 
 
 class Turn:
-    """The right to have one call under way. While its holder waits for a call inside, that call has it.
+    """Right to have one active call. While its holder waits for a nested call, the nested call has the right.
 
-    In a run whose chat models collect calls it is the holder's only while nothing inside goes on or rests: the first call inside takes it over,
-    the last one hands it back, and whatever rests lets others have it.
+    In a run whose chat models collect calls, the holder has the right only while no nested call is active or rests. The first nested call takes
+    it over, the last one returns it, and a resting call lets other holders use it.
     """
 
     def __init__(self, free: asyncio.Semaphore) -> None:
@@ -63,13 +63,13 @@ class Turn:
         self._inside = 0
 
     def rest(self, free: Permits) -> None:
-        """Let others have the turn."""
+        """Return the turn for the time of a rest."""
         self._inside += 1
         if self._inside == 1:
             free.release()
 
     async def resume(self, free: Permits) -> None:
-        """End the rest once the turn can be had again, or while something inside goes on."""
+        """End the rest: wait for a turn, or continue at once while another nested call is active."""
         if self._inside == 1:
             try:
                 await free.acquire()
@@ -102,15 +102,15 @@ class Turn:
         return partial(self._leave, free)
 
     async def take(self) -> Callable[[], None]:
-        """Wait until this turn is not lent, or another one is free, and return what gives it back."""
+        """Wait until this turn is not lent or another turn is free; return the function that returns it."""
         if isinstance(self.free, Permits):
             return await self._enter(self.free)
-        for one in (self._lent, self.free):
-            if not one.locked():
-                await one.acquire()
-                return one.release
+        for lock in (self._lent, self.free):
+            if not lock.locked():
+                await lock.acquire()
+                return lock.release
         either = self._lent, self.free
-        waiting = [asyncio.ensure_future(one.acquire()) for one in either]
+        waiting = [asyncio.ensure_future(lock.acquire()) for lock in either]
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -123,20 +123,20 @@ class Turn:
 
 
 def _let_go(waiting: Sequence[asyncio.Task[Any]], either: Sequence[asyncio.Lock | asyncio.Semaphore]) -> None:
-    for future, one in zip(waiting, either, strict=True):
+    for future, lock in zip(waiting, either, strict=True):
         if not future.done():
             future.cancel()
         elif not future.cancelled():
-            one.release()
+            lock.release()
 
 
 TURN: ContextVar[Turn | None] = ContextVar("dicast_turn", default=None)
-"""The turn of what is under way in the current task; None where calls are not counted."""
+"""Turn of the active call in the current task; None if calls are not counted."""
 
 
 @asynccontextmanager
 async def resting() -> AsyncIterator[None]:
-    """Let others have the current call's turn while the block waits, in a run whose chat models collect calls."""
+    """Return the current call's turn during the block, in a run whose chat models collect calls."""
     turn = TURN.get()
     free = None if turn is None else turn.free
     if turn is None or not isinstance(free, Permits):
@@ -153,9 +153,9 @@ async def resting() -> AsyncIterator[None]:
 
 @contextmanager
 def holding(variable: ContextVar[Any], value: Any) -> Iterator[None]:
-    """Let *variable* have *value* while the block runs.
+    """Set *variable* to *value* during the block.
 
-    A coroutine that was given up is thrown away later, in a context that is not its own: there is nothing to set back there.
+    An abandoned coroutine is discarded later, in another context, where there is no value to restore.
     """
     token = variable.set(value)
     try:
@@ -176,7 +176,7 @@ async def subject_turn(free: asyncio.Semaphore) -> AsyncIterator[None]:
 async def together(calls: Sequence[Awaitable[T]]) -> list[T]:
     """Return the results of *calls* in order. All calls are awaited at the same time, each in a separate turn.
 
-    When one of them raises, the others are cancelled and waited for, and its exception is raised.
+    If a call raises, the other calls are cancelled and awaited, and its exception is raised.
     """
 
     async def awaited(call: Awaitable[T]) -> T:
@@ -193,9 +193,9 @@ async def together(calls: Sequence[Awaitable[T]]) -> list[T]:
 
 @asynccontextmanager
 async def call_turn(given_up: Callable[[], None] | None = None) -> AsyncIterator[None]:
-    """Wait until one more call may be made inside what is under way: at once, where that does nothing but wait for it.
+    """Wait for the turn of a nested call: no wait if the enclosing call does nothing but wait for it.
 
-    *given_up* is called where the wait is cancelled: nothing was sent then.
+    :param given_up: is called if the wait is cancelled, before any request was sent.
     """
     around = TURN.get()
     if around is None:
