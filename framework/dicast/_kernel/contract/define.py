@@ -21,17 +21,17 @@ JudgeFunction = Callable[..., Judgment | Failure | Awaitable[Judgment | Failure]
 def metric(
     *, tier: Tier, cost: str | None = None, name: str | None = None, needs_output: NeedsOutput = True
 ) -> Callable[[ScoreFunction], type[Any]]:
-    """Make a metric of a function ``(subject, *, options…) -> Score``.
+    """Return a decorator that makes a metric of a function ``(subject, *, options…) -> Score``.
 
-    Its keyword-only arguments become the options, with their annotations and defaults; its docstring becomes the metric's.
-    A ``def`` is for pure, quick work and runs under a timer; anything that waits is ``async def``.
+    Its keyword-only arguments become the options, with their annotations and defaults; its docstring becomes the metric's docstring.
+    A ``def`` is for pure, quick work and runs under a timer; a function that waits is ``async def``.
 
     :param tier: ``"proxy"`` or ``"truth"``.
-    :param cost: what one call may cost at most, as ``"0.01 usd"``; nothing by default.
+    :param cost: the most that one call may cost, as ``"0.01 usd"``; nothing by default.
     :param name: the component's name; the function's by default.
-    :param needs_output: False for a metric that judges something else: it is also asked about subjects without an output;
-        ``"always"`` for one that reads nothing but the output: it is not asked about trace events without one.
-    :raises ConfigError: when the function has other parameters than one subject and keyword-only options.
+    :param needs_output: False for a metric that judges something other than the output: it is called for subjects without an output too.
+        ``"always"`` for a metric that reads the output alone: it is not called for trace events without an output.
+    :raises ConfigError: if the function has parameters other than one subject and keyword-only options.
     """
     if tier not in ("proxy", "truth"):
         raise ConfigError(f"a metric's tier is 'proxy' or 'truth', not {tier!r}")
@@ -47,13 +47,13 @@ def metric(
 def judge(
     *, accepts: Sequence[str] = (), cost: str | None = None, name: str | None = None, needs_output: NeedsOutput = True
 ) -> Callable[[JudgeFunction], type[Any]]:
-    """Make a judge of a function ``(subject, children, *, options…) -> Judgment``; *children* may be left out.
+    """Return a decorator that makes a judge of a function ``(subject, children, *, options…) -> Judgment``; *children* may be left out.
 
-    :param accepts: the subject kinds it judges; any by default.
-    :param cost: what one call may cost at most, as ``"0.01 usd"``; nothing by default.
+    :param accepts: the subject kinds that it judges; any by default.
+    :param cost: the most that one call may cost, as ``"0.01 usd"``; nothing by default.
     :param name: the component's name; the function's by default.
     :param needs_output: as for :func:`metric`.
-    :raises ConfigError: when the function has other parameters than subject, children and keyword-only options.
+    :raises ConfigError: if the function has parameters other than subject, children and keyword-only options.
     """
     price = Cost.zero() if cost is None else Cost.parse(cost)
 
@@ -65,10 +65,10 @@ def judge(
 
 
 def _estimate(price: Cost) -> dict[str, object]:
-    """The method ``estimate``; none where nothing is charged, so that the runner need not ask."""
+    """Return the method ``estimate``; empty for a price of zero, so that the kernel need not call it."""
 
     def estimate(self: object, subject: Subject) -> Cost:
-        """What one call may cost at most."""
+        """Return the most that one call may cost."""
         return price
 
     return {} if price.is_zero else {"estimate": estimate}
@@ -81,19 +81,19 @@ def _component(
     name: str | None,
     extra: dict[str, object],
 ) -> type[Any]:
-    given, options = _parameters(function, takes)
+    count, options = _parameters(function, takes)
     fields = {option.name: _field(option) for option in options}
     body = {
         "__doc__": function.__doc__,
         "__module__": function.__module__,
         "__qualname__": function.__qualname__,
         "name": name or function.__name__,
-        method: _method(function, given, tuple(fields), method),
+        method: _method(function, count, tuple(fields), method),
         **extra,
     }
-    made = attrs.make_class(function.__name__, fields, class_body=body, frozen=True, slots=True, kw_only=True)
-    made.__module__, made.__qualname__ = function.__module__, function.__qualname__
-    return made
+    component = attrs.make_class(function.__name__, fields, class_body=body, frozen=True, slots=True, kw_only=True)
+    component.__module__, component.__qualname__ = function.__module__, function.__qualname__
+    return component
 
 
 def _field(option: inspect.Parameter) -> Any:
@@ -105,27 +105,27 @@ def _field(option: inspect.Parameter) -> Any:
 
 
 def _parameters(function: Callable[..., object], takes: tuple[str, ...]) -> tuple[int, list[inspect.Parameter]]:
-    given, options = 0, []
+    count, options = 0, []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY:
             options.append(parameter)
-        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) and given < len(takes):
-            given += 1
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) and count < len(takes):
+            count += 1
         else:
             raise ConfigError(
                 f"{function.__module__}.{function.__qualname__}: unexpected parameter {parameter.name!r}; "
                 f"it takes {' and '.join(takes)}, and its options after a '*'"
             )
-    if not given:
+    if not count:
         raise ConfigError(f"{function.__module__}.{function.__qualname__} takes no {takes[0]}")
-    return given, options
+    return count, options
 
 
-def _method(function: Callable[..., object], given: int, options: tuple[str, ...], name: str) -> Callable[..., object]:
-    """Bind the options as keyword arguments. *given* is how many of subject and children the function takes."""
+def _method(function: Callable[..., object], count: int, options: tuple[str, ...], name: str) -> Callable[..., object]:
+    """Return a method that passes the options as keyword arguments; *count* is the number of positional arguments of *function*."""
 
     def call(self: object, *subject_and_children: object) -> object:
-        return function(*subject_and_children[:given], **{option: getattr(self, option) for option in options})
+        return function(*subject_and_children[:count], **{option: getattr(self, option) for option in options})
 
     async def wait(self: object, *subject_and_children: object) -> object:
         return await call(self, *subject_and_children)  # type: ignore[misc]
@@ -136,7 +136,7 @@ def _method(function: Callable[..., object], given: int, options: tuple[str, ...
 
 
 @overload
-async def maybe_await(value: Score | Failure | Awaitable[Score | Failure]) -> Score | Failure: ...  # type: ignore[overload-overlap]  # what it is for
+async def maybe_await(value: Score | Failure | Awaitable[Score | Failure]) -> Score | Failure: ...  # type: ignore[overload-overlap]  # the overloads differ on purpose
 @overload
 async def maybe_await(value: Judgment | Failure | Awaitable[Judgment | Failure]) -> Judgment | Failure: ...  # type: ignore[overload-overlap]  # as above
 @overload
@@ -146,5 +146,5 @@ async def maybe_await(value: Awaitable[T]) -> T: ...
 @overload
 async def maybe_await(value: T) -> T: ...
 async def maybe_await(value: Any) -> Any:
-    """Return *value*, awaited if it has to be: for calling a nested component that may be ``def`` or ``async def``."""
+    """Return *value*, awaited if it is awaitable. Use it to call a nested component that may be ``def`` or ``async def``."""
     return await value if inspect.isawaitable(value) else value

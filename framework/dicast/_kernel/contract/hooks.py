@@ -1,8 +1,7 @@
-"""The hook specifications: how a plugin says what it offers.
+"""Hook specifications, by which a plugin offers its components.
 
-Every hook is called once, right after the plugin is imported, which happens when a pipeline first names one of its
-components. A hook takes no arguments and returns a list of classes; it has no effect and no order. Order comes from the
-pipeline file alone.
+Each hook is called once, right after the plugin is imported: when a pipeline first names one of its components. A hook takes no
+arguments and returns a list of classes. It has no effect and no order: the order comes from the pipeline file alone.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ def dicast_extractors() -> list[type[Extractor]]:  # type: ignore[empty-body]
 
 @hookspec
 def dicast_aggregates() -> list[type[Aggregate]]:  # type: ignore[empty-body]
-    """Offer what runs come to.
+    """Offer aggregates, which summarize the records of a run.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with
     ``open(run)`` of a live object that has ``add(record)`` and ``finish()``. Two of one name in one plugin are refused.
@@ -140,10 +139,10 @@ def dicast_metrics() -> list[type[Metric]]:  # type: ignore[empty-body]
 
 @hookspec
 def dicast_presets() -> list[type[Preset]]:  # type: ignore[empty-body]
-    """Offer presets: names that stand for several metrics.
+    """Offer presets: names for several metrics.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``metrics()``, which
-    gives the metrics as a pipeline file would have them. Two of one name in one plugin are refused.
+    returns the metrics in the form of a pipeline file. Two of one name in one plugin are refused.
 
     Example::
 
@@ -186,10 +185,10 @@ def dicast_models() -> list[type[ChatModel]]:  # type: ignore[empty-body]
 
 @hookspec
 def dicast_sinks() -> list[type[Sink]]:  # type: ignore[empty-body]
-    """Offer places to send a run's events to.
+    """Offer sinks, which receive a run's events.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``open(run)`` of a
-    live object that has ``write(events)`` and ``close()``, or with these two themselves. Two of one name in one plugin are
+    live object that has ``write(events)`` and ``close()``, or with these two methods. Two of one name in one plugin are
     refused.
 
     Example::
@@ -232,7 +231,7 @@ def dicast_sandboxes() -> list[type[Sandbox]]:  # type: ignore[empty-body]
 
 @hookspec
 def dicast_executors() -> list[type[Executor]]:  # type: ignore[empty-body]
-    """Offer ways to carry out a run's work.
+    """Offer executors, which schedule a run's work.
 
     Called by the kernel once, when a pipeline first names this plugin. Return frozen attrs classes with ``concurrency``.
     Two of one name in one plugin are refused.

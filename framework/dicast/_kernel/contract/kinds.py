@@ -1,4 +1,4 @@
-"""The kinds of component, and what a class must be to be one."""
+"""Kinds of components, and the checks of a component's class."""
 
 from __future__ import annotations
 
@@ -29,19 +29,22 @@ from .protocols import (
 )
 
 SLOT_KEYS = ("as", "weight", "timeout", "retries", "on", "range", "on_failure", "pass_at")
-"""What a pipeline may write beside the options of a metric or a judge; no option of theirs may be called so."""
+"""Keys that a pipeline may have next to the options of a metric or a judge; none of their options may have such a name."""
 
 CLAIMABLE = ("retries", "timeout")
-"""The slot keys that a component may take for itself, as an option: it alone knows what to try again, or whose time is over."""
+"""Slot keys that a component may have as options: it knows which requests to try again, and when the time of each is over."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @frozen
 class Kind:
-    """A kind of component: *protocol* is how a field's type asks for one, *members* what a class of it has.
+    """A kind of component.
 
-    *also* are the kinds that may stand where this one is expected; *slot* says that its options may have slot keys beside.
+    :param protocol: the type of a field that takes a component of this kind.
+    :param members: the members that its class needs.
+    :param also: the kinds that are accepted in its place.
+    :param slot: whether slot keys are accepted next to its options.
     """
 
     protocol: type
@@ -85,16 +88,16 @@ class Component:
     summary: str
 
 
-def described(kind: str, cls: object, plugin: str, distribution: str, version: str) -> Component:
-    """Describe *cls*, which *plugin* offers as a *kind*.
+def describe_component(kind: str, cls: object, plugin: str, distribution: str, version: str) -> Component:
+    """Return the description of *cls*, which *plugin* offers as a *kind*.
 
-    :raises PluginError: when it is not a frozen attrs class with the kind's methods, or is named like nothing else is.
+    :raises PluginError: if it is not a frozen attrs class with the kind's members, or if its name is invalid.
     """
     if not (isinstance(cls, type) and attrs.has(cls) and _is_frozen(cls)):
         decorator = f", or decorate the function with @dicast.{kind}" if kind in ("metric", "judge") else ""
         raise PluginError(f"{cls!r} is not a frozen attrs class; decorate the class with @attrs.frozen{decorator}")
-    own = getattr(cls, "name", None)
-    name = own if isinstance(own, str) else snake_case(cls.__name__)
+    own_name = getattr(cls, "name", None)
+    name = own_name if isinstance(own_name, str) else snake_case(cls.__name__)
     if not _NAME.fullmatch(name):
         raise PluginError(f"{cls.__qualname__} has the name {name!r}; a name is {_NAME.pattern}")
     _check_members(kind, cls)
@@ -109,10 +112,10 @@ def _check_members(kind: str, cls: type[Any]) -> None:
     if missing and not hasattr(cls, "open"):
         raise PluginError(f"{kind} {cls.__qualname__} has no {', '.join(missing)}")
     reserved = set(SLOT_KEYS).difference(CLAIMABLE) if KINDS[kind].slot else {"shuffle"} if kind == "source" else ()
-    taken = [field.name for field in attrs.fields(cls) if field.name in reserved]
-    if taken:
+    reserved_names = [field.name for field in attrs.fields(cls) if field.name in reserved]
+    if reserved_names:
         raise PluginError(
-            f"{kind} {cls.__qualname__} has an option {taken[0]!r}, which is a slot key; rename the option"
+            f"{kind} {cls.__qualname__} has an option {reserved_names[0]!r}, which is a slot key; rename the option"
         )
 
 
@@ -132,7 +135,7 @@ def snake_case(name: str) -> str:
 
 
 def parts(value: object) -> Iterator[object]:
-    """Yield *value*, and everything inside it: the fields of components, the items of lists and mappings."""
+    """Yield *value* and all values inside it: the fields of components, the items of lists and mappings."""
     yield value
     inside: Iterable[object] = ()
     cls: Any = type(value)
@@ -142,8 +145,8 @@ def parts(value: object) -> Iterator[object]:
         inside = value.values()
     elif isinstance(value, list | tuple):
         inside = value
-    for one in inside:
-        yield from parts(one)
+    for item in inside:
+        yield from parts(item)
 
 
 def summary(cls: type[Any]) -> str:

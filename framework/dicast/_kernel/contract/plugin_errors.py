@@ -1,4 +1,4 @@
-"""The border to a plugin's code: which exceptions are a fault of the plugin, and which come from outside."""
+"""Distinction of exceptions that a plugin's code raised from exceptions that come from outside."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import asyncio
 
 
 def is_plugins_own(error: BaseException) -> bool:
-    """Whether a plugin's code has raised *error* itself: also ``SystemExit`` and ``GeneratorExit``, and ``CancelledError`` for its own tasks.
+    """Return whether a plugin's code raised *error* itself; ``SystemExit`` and ``GeneratorExit`` count, and ``CancelledError`` for its own tasks.
 
-    Not its own are the user's interrupt, this task's cancellation, and the end of a coroutine that nobody awaits any more.
+    The user's interrupt, the cancellation of this task and the end of an abandoned coroutine come from outside.
     """
     if isinstance(error, KeyboardInterrupt):
         return False
@@ -16,6 +16,6 @@ def is_plugins_own(error: BaseException) -> bool:
         return True
     try:
         task = asyncio.current_task()
-    except RuntimeError:  # no loop runs: a coroutine is being closed
+    except RuntimeError:  # no loop runs, so a coroutine is being closed
         return False
     return task is not None and not (isinstance(error, asyncio.CancelledError) and task.cancelling())

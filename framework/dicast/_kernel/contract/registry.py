@@ -1,7 +1,6 @@
-"""What is installed, and loading it: by name, one plugin at a time, when a pipeline first names it.
+"""Installed plugins, which are loaded by name, one at a time, when a pipeline first names them.
 
-Looking reads metadata and imports nothing. A plugin that cannot be loaded is an error for whoever names it, and for nobody
-else.
+Listing reads metadata and imports no plugin. A plugin that cannot be loaded is an error only for a pipeline that names it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ..classes import evolve, frozen
 from ..values.errors import PluginError, Problem
 from ..values.names import nearest
 from . import hooks
-from .kinds import Component, described
+from .kinds import Component, describe_component
 
 Status = Literal["not_loaded", "ok", "blocked", "duplicate", "broken"]
 
@@ -38,7 +37,7 @@ CLAUSE_EXTRAS: Mapping[str, str] = dict.fromkeys(
 
 @frozen
 class Offer:
-    """An entry point of *distribution*, as its metadata gives it; *error* says why it cannot be used."""
+    """An entry point of *distribution* in its metadata; *error* is the reason why it cannot be used."""
 
     name: str
     distribution: str
@@ -49,7 +48,7 @@ class Offer:
 
 @frozen
 class Plugin:
-    """An installed plugin. *components* is None as long as it was not loaded; *error* says why it cannot be."""
+    """An installed plugin. *components* is None until it is loaded; *error* is the reason why it cannot be loaded."""
 
     name: str
     distribution: str
@@ -64,9 +63,9 @@ class Plugin:
 
 
 class Registry:
-    """The installed plugins, and what those offer that were loaded.
+    """Installed plugins, and the components of loaded plugins.
 
-    :param block: plugins that must not be loaded, besides those that ``DICAST_BLOCK`` names, separated by commas.
+    :param block: plugins that must not be loaded, in addition to the names in ``DICAST_BLOCK``, separated by commas.
     """
 
     def __init__(self, block: Iterable[str] = (), environ: Mapping[str, str] = os.environ) -> None:
@@ -75,7 +74,7 @@ class Registry:
         self._plugins: dict[str, Plugin] = {}
 
     def scan(self) -> Mapping[str, Plugin]:
-        """Every installed plugin, with what is known of it by now. Reads metadata and imports nothing."""
+        """Return every installed plugin in its current state. Reads metadata and imports no plugin."""
         if not self._plugins:
             offers = sorted((_kernel(), *_offers("dicast")), key=lambda offer: offer.name)
             for name in dict.fromkeys(offer.name for offer in offers):
@@ -83,9 +82,9 @@ class Registry:
         return self._plugins
 
     def load(self, name: str) -> tuple[Component, ...]:
-        """Import the plugin *name* and nothing else, at most once, and return what it offers.
+        """Import the plugin *name* alone, at most once, and return its components.
 
-        :raises PluginError: when it is not installed, blocked, offered twice, or does not load.
+        :raises PluginError: if it is not installed, blocked, offered twice, or does not load.
         """
         plugin = self.scan().get(name)
         if plugin is None:
@@ -102,7 +101,7 @@ class Registry:
         return plugin.components
 
     def load_all(self) -> Mapping[str, Plugin]:
-        """Load whatever can be loaded; what cannot says so in its *status* and *error*."""
+        """Load every plugin; a plugin that cannot be loaded has the reason in its *status* and *error*."""
         for name, plugin in list(self.scan().items()):
             if plugin.status == "not_loaded":
                 try:
@@ -112,28 +111,28 @@ class Registry:
         return self._plugins
 
     def find(self, name: str, kinds: Sequence[str]) -> Component:
-        """Return the component *name* (``proxy/format``), which must be of one of *kinds*, the expected one first.
+        """Return the component *name* (``proxy/format``), which must be of one of *kinds*, the expected kind first.
 
-        :raises PluginError: when there is no such component, or it is of another kind.
+        :raises PluginError: if there is no such component, or it is of another kind.
         """
         plugin, slash, _ = name.partition("/")
         if not slash:
             raise PluginError(Problem(f"{name!r} is not a component's name; write PLUGIN/{name}", value=name))
         offered = self.load(plugin)
-        same = [one for one in offered if one.name == name]
-        for one in same:
-            if one.kind in kinds:
-                return one
-        if same:
-            raise PluginError(Problem(f"{name} is a {same[0].kind}, not a {kinds[0]}", value=name))
+        matches = [component for component in offered if component.name == name]
+        for component in matches:
+            if component.kind in kinds:
+                return component
+        if matches:
+            raise PluginError(Problem(f"{name} is a {matches[0].kind}, not a {kinds[0]}", value=name))
         raise PluginError(_not_offered(name, kinds, offered))
 
     def _unknown(self, name: str) -> Problem:
-        if _extra(name) in extras():  # a plugin of dicast that is not installed, whatever other name it resembles
+        if _extra(name) in extras():  # a plugin of dicast that is not installed, even if its name resembles another
             return Problem(
                 f"the plugin {name!r} is an extra that is not installed; {how_to_install(_extra(name))}", value=name
             )
-        installed = [known for known in self.scan() if known != _KERNEL]
+        installed = [plugin for plugin in self.scan() if plugin != _KERNEL]
         message = f"unknown plugin {name!r} (installed: {', '.join(installed) or 'none'})"
         hint = nearest(name, self.scan())
         if hint is None and re.fullmatch(r"[a-z][a-z0-9_-]*", name):
@@ -142,22 +141,22 @@ class Registry:
 
 
 def commands() -> Mapping[str, Offer]:
-    """The sub-commands that plugins add, by name. Reads metadata and imports nothing."""
+    """Return the sub-commands that plugins add, by name. Reads metadata and imports no plugin."""
     return _by_name("dicast.commands")
 
 
 def readers() -> Mapping[str, Offer]:
-    """The readers of ledgers that plugins add, by name. Reads metadata and imports nothing."""
+    """Return the readers of ledgers that plugins add, by name. Reads metadata and imports no plugin."""
     return _by_name("dicast.readers")
 
 
 def rubrics() -> Mapping[str, Offer]:
-    """The rubrics that are installed, by id; the target is the package that holds the file."""
+    """Return the installed rubrics, by id; the target is the package that holds the file."""
     return _by_name("dicast.rubrics")
 
 
 def gate_clauses() -> Mapping[str, Offer]:
-    """Return the offers of plugins for clauses of the gate, by key. Reads metadata and imports nothing."""
+    """Return the offers of plugins for clauses of the gate, by key. Reads metadata and imports no plugin."""
     return _by_name(_GATE_CLAUSES)
 
 
@@ -190,13 +189,13 @@ def audit_estimator() -> Any:
 
 def _by_name(group: str) -> Mapping[str, Offer]:
     what = group.removeprefix("dicast.").removesuffix("s")
-    found: dict[str, Offer] = {}
+    offers: dict[str, Offer] = {}
     for offer in sorted(_offers(group), key=lambda offer: (offer.name, offer.distribution)):
-        other = found.setdefault(offer.name, offer)
+        other = offers.setdefault(offer.name, offer)
         if other is not offer:
             error = _twice(f"{what} {offer.name!r}", (other, offer))
-            found[offer.name] = evolve(other, error=error)
-    return found
+            offers[offer.name] = evolve(other, error=error)
+    return offers
 
 
 def _extra(plugin: str) -> str:
@@ -213,7 +212,7 @@ def _kernel() -> Offer:
 
 
 def _offers(group: str) -> Iterator[Offer]:
-    """What the installed distributions offer in *group*; one that is found twice (editable and path) counts once."""
+    """Yield the offers of the installed distributions in *group*; a distribution that is found twice (editable and path) counts once."""
     seen = set()
     for distribution in metadata.distributions():
         if f"[{group}]" not in (distribution.read_text("entry_points.txt") or ""):
@@ -226,18 +225,18 @@ def _offers(group: str) -> Iterator[Offer]:
 
 
 def _identity(distribution: Any) -> tuple[str, str]:
-    try:  # its own metadata have the long description, too, which takes five times as long to read
+    try:  # the full metadata has the long description, which takes five times as long to read
         head = (distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or "").partition("\n\n")[0]
-        said = dict(line.partition(":")[::2] for line in head.splitlines())
-        return said["Name"].strip(), said["Version"].strip()
-    except Exception as error:  # metadata of any age and state stands in site-packages; it must not break the others
+        fields = dict(line.partition(":")[::2] for line in head.splitlines())
+        return fields["Name"].strip(), fields["Version"].strip()
+    except Exception as error:  # site-packages has metadata of any age and state; it must not break other plugins
         return f"unreadable ({type(error).__name__})", "unknown"
 
 
 def _entries(distribution: Any, group: str, name: str, version: str) -> Iterator[Offer]:
     try:
         entries = list(distribution.entry_points.select(group=group))
-    except Exception as error:  # as above; the one who is at fault is named where plugins are listed
+    except Exception as error:  # as above; the list of plugins names the distribution
         message = f"the entry points of {name} {version} cannot be read: {_say(error)}"
         yield Offer(name.removeprefix("dicast-"), name, version, "", message)
         return
@@ -273,7 +272,7 @@ def _load(plugin: Plugin) -> tuple[Component, ...]:
         raise PluginError(f"{plugin} failed to import {plugin.target}: {_say(error)}") from error
     caller = _register(plugin, module)
     distribution = getattr(module, "former_distribution", plugin.distribution)
-    components = (one for hook in hooks.KIND_OF_HOOK for one in _call(plugin, caller, hook, distribution))
+    components = (component for hook in hooks.KIND_OF_HOOK for component in _call(plugin, caller, hook, distribution))
     return tuple(_unique(plugin, components))
 
 
@@ -284,8 +283,8 @@ def _register(plugin: Plugin, module: Any) -> pluggy.PluginManager:
         caller.register(module, plugin.name)
         caller.check_pending()
     except pluggy.PluginValidationError as error:
-        known = ", ".join(hooks.KIND_OF_HOOK)
-        raise PluginError(f"{plugin} has a hook that dicast does not know (known: {known}): {error}") from error
+        names = ", ".join(hooks.KIND_OF_HOOK)
+        raise PluginError(f"{plugin} has a hook that dicast does not know (known: {names}): {error}") from error
     return caller
 
 
@@ -298,26 +297,28 @@ def _call(plugin: Plugin, caller: pluggy.PluginManager, hook: str, distribution:
         raise PluginError(f"{plugin} failed in {hook}: {_say(error)}") from error
     for cls in classes:
         try:
-            yield described(hooks.KIND_OF_HOOK[hook], cls, plugin.name, distribution, plugin.version)
+            yield describe_component(hooks.KIND_OF_HOOK[hook], cls, plugin.name, distribution, plugin.version)
         except PluginError as error:
             raise PluginError(f"{plugin}, {hook}: {error}") from error
 
 
 def _unique(plugin: Plugin, components: Iterable[Component]) -> Iterator[Component]:
     seen: dict[tuple[str, str], Component] = {}
-    for one in components:
-        space = "metric" if one.kind == "judge" else one.kind  # a judge may stand where a metric is expected
-        other = seen.setdefault((space, one.name), one)
-        if other is not one:
-            raise PluginError(f"{plugin} offers {one.name} twice: {other.cls.__qualname__} and {one.cls.__qualname__}")
-        yield one
+    for component in components:
+        space = "metric" if component.kind == "judge" else component.kind  # a judge is accepted as a metric
+        other = seen.setdefault((space, component.name), component)
+        if other is not component:
+            raise PluginError(
+                f"{plugin} offers {component.name} twice: {other.cls.__qualname__} and {component.cls.__qualname__}"
+            )
+        yield component
 
 
 def _not_offered(name: str, kinds: Sequence[str], offered: Iterable[Component]) -> Problem:
-    fitting = [one.name for one in offered if one.kind in kinds]
-    plugin, _, own = name.partition("/")
-    short = ", ".join(sorted(one.partition("/")[2] for one in fitting))
-    message = f"plugin {plugin!r} offers no {kinds[0]} {own!r} (offers: {short or 'none'})"
+    fitting = [component.name for component in offered if component.kind in kinds]
+    plugin, _, own_name = name.partition("/")
+    short = ", ".join(sorted(fitting_name.partition("/")[2] for fitting_name in fitting))
+    message = f"plugin {plugin!r} offers no {kinds[0]} {own_name!r} (offers: {short or 'none'})"
     return Problem(message, value=name, hint=nearest(name, fitting))
 
 

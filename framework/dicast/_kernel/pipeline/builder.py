@@ -9,7 +9,7 @@ from stat import S_ISREG
 from typing import Any
 
 from ..classes import evolve, fields, frozen
-from ..contract.kinds import CLAIMABLE, KINDS, Component, described
+from ..contract.kinds import CLAIMABLE, KINDS, Component, describe_component
 from ..contract.registry import Registry
 from ..values import InputPath
 from ..values.errors import PluginError
@@ -162,7 +162,7 @@ class Builder:
             message = f"{name!r} was given as {live!r:.80}, which is no {' or '.join(kinds)}"
             raise self.data.invalid(message, name)
         try:
-            given = described(kind, type(live), "given", "given from Python", "0")
+            given = describe_component(kind, type(live), "given", "given from Python", "0")
         except PluginError as error:
             raise self.data.invalid(str(error), name) from error
         self.names.setdefault(given.cls, name)

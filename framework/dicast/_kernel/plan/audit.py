@@ -1,4 +1,4 @@
-"""Which of the subjects that the proxies rejected are looked at all the same."""
+"""Audit of subjects that the proxies rejected."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SEED = Within(-(2**63), 2**63 - 1, "a whole number of 64 bits")
 
 @frozen
 class Width:
-    """How far the ends of the corrected mean's 95 % interval may lie from it: *width* is half of the whole."""
+    """Half of the width of the corrected mean's 95 % interval."""
 
     width: float = field(validator=Within(0, 1, "more than 0 and less than 1", open=True))
 
 
 @frozen
 class AutoRate:
-    """The rate that gives the corrected mean an interval of a width."""
+    """Rate that gives the corrected mean an interval of a width."""
 
     auto: Width
 
@@ -42,29 +42,29 @@ def _are_rates(instance: object, attribute: Attribute[Any], value: Mapping[str, 
 
 @frozen
 class AuditStrata:
-    """Groups of subjects that are audited at rates of their own: more where the score says less of the truth.
+    """Groups of subjects with their own audit rates: higher where the score predicts the truth less well.
 
-    :param by: the row's column, or a dotted path in the subject's context, whose value names the group; a subject without one is in the group ``""``.
-    :param rates: the rate of a group, more than 0 and at most 1; of one that is not named the audit's. With ``rate: auto`` earlier runs tell all of them.
+    :param by: the row's column, or a dotted path in the subject's context, whose value is the group; a subject without a value is in the group ``""``.
+    :param rates: the rate of each group, more than 0 and at most 1; by default the audit's rate. With ``rate: auto`` earlier runs determine all rates.
     """
 
     by: str
     rates: Mapping[str, float] = field(factory=dict, validator=_are_rates)
 
     def name(self, context: Mapping[str, object]) -> str:
-        """The group of a subject with this *context*."""
-        found = lookup(context, self.by)
-        return "" if found is MISSING or found is None else str(found)
+        """Return the group of a subject with this *context*."""
+        value = lookup(context, self.by)
+        return "" if value is MISSING or value is None else str(value)
 
 
 @frozen
 class Audit:
-    """Which share of the subjects that the proxies rejected the truth metrics look at anyway.
+    """Share of the subjects rejected by the proxies that the truth metrics judge nevertheless.
 
-    :param rate: the share, from 0 to 1; ``auto`` is the one with which a width of the corrected mean's interval costs least, as far as the
-        newest run of this pipeline that had audits tells; ``{auto: {width: W}}`` the one that gives an interval of the mean plus or minus W.
-    :param seed: with which subjects are drawn: the same ones in every run.
-    :param strata: groups of subjects with rates of their own.
+    :param rate: the share, from 0 to 1. ``auto`` is the rate at which a width of the corrected mean's interval costs least, by the figures of
+        the newest run of this pipeline with audits. ``{auto: {width: W}}`` is the rate that gives an interval of the mean plus or minus W.
+    :param seed: the seed of the selection: every run selects the same subjects.
+    :param strata: groups of subjects with their own rates.
     """
 
     rate: float | Literal["auto"] | AutoRate = field(validator=_is_rate)
@@ -73,14 +73,14 @@ class Audit:
 
     @property
     def share(self) -> float:
-        """The rate, once a run has begun: it is a number then."""
-        assert isinstance(self.rate, float)  # a run replaces what is none where it begins
+        """Rate of a started run, which is a number."""
+        assert isinstance(self.rate, float)  # a run replaces ``auto`` when it starts
         return self.rate
 
     def group(self, context: Mapping[str, object]) -> str:
-        """The group that a subject with this *context* is in."""
+        """Return the group of a subject with this *context*."""
         return "" if self.strata is None else self.strata.name(context)
 
     def share_of(self, group: str) -> float:
-        """The rate of a *group*, once a run has begun."""
+        """Return the rate of a *group* in a started run."""
         return self.share if self.strata is None else self.strata.rates.get(group, self.share)

@@ -27,12 +27,12 @@ def compare(
     if low is None or high is None:
         return None, f"{name} is unknown, because it needs two or more sessions: {key} is {line:g}"
     *ends, drawn = distinct(line, low, high)
-    shown = " to ".join(dict.fromkeys(ends))
+    range_text = " to ".join(dict.fromkeys(ends))
     right = low >= line - TOLERANCE if above else high <= line + TOLERANCE
     wrong = high < line - TOLERANCE if above else low > line + TOLERANCE
     if right or wrong:
-        return right, f"{name} is {shown}, {'below' if above else 'above'} {key} {drawn}"
-    return None, f"{name} is {shown}, with {key} {drawn} in between"
+        return right, f"{name} is {range_text}, {'below' if above else 'above'} {key} {drawn}"
+    return None, f"{name} is {range_text}, with {key} {drawn} in between"
 
 
 def distinct(line: float, *values: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""Masking a pipeline's secrets in the answers, errors and reports of its components."""
+"""Masking of a pipeline's secrets in the answers, errors and reports of its components."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .sections import Pipeline
 
 
 class SecretMask:
-    """Replaces the values of all Secrets of a pipeline by ``***``; without Secrets it changes nothing."""
+    """Mask that replaces the values of all Secrets of a pipeline by ``***``; without Secrets it changes nothing."""
 
     def __init__(self, components: object) -> None:
         """:param components: any nesting of components, mappings and sequences that may hold Secrets."""
@@ -25,21 +25,21 @@ class SecretMask:
         self._mask = Mask(values) if values else None
 
     @classmethod
-    def of(cls, pipeline: Pipeline, *others: object) -> SecretMask:
-        """Return the mask of all components of *pipeline* and of *others*."""
+    def of(cls, pipeline: Pipeline, *components: object) -> SecretMask:
+        """Return the mask of all components of *pipeline* and of *components*."""
         slots = (
             pipeline.source, pipeline.task, pipeline.ledger, pipeline.executor, *pipeline.metrics, *pipeline.judges,
             *pipeline.extractors, *pipeline.aggregates, *pipeline.early_stop, *pipeline.sinks,
             *(pipeline.baseline.compare if pipeline.baseline else ()),
         )  # fmt: skip
-        return cls([*(slot.component for slot in slots if slot is not None), *others])
+        return cls([*(slot.component for slot in slots if slot is not None), *components])
 
     def text(self, text: str) -> str:
         """Return *text* without the secrets."""
         return text if self._mask is None else self._mask.message(text)
 
     def data(self, value: Any) -> Any:
-        """Return JSON-like data without the secrets in its texts and keys; *value* itself where there are none."""
+        """Return JSON-like data without the secrets in its texts and keys; *value* itself if there are no secrets."""
         return value if self._mask is None else _mapped(value, self._mask.message)
 
     def answer(self, answer: Any) -> Any:
@@ -54,13 +54,15 @@ class SecretMask:
         return evolve(answer, **changes) if changes else answer
 
     def error(self, error: DicastError) -> DicastError:
-        """Return *error* without the secrets in its message; *error* itself where it holds none."""
+        """Return *error* without the secrets in its message; *error* itself if it has none."""
         if self._mask is None:
             return error
         if isinstance(error, RequestError):
             problems = [
-                evolve(one, message=self.text(one.message), value=self.data(one.value)) if _is_plain(one.value) else one
-                for one in error.problems
+                evolve(problem, message=self.text(problem.message), value=self.data(problem.value))
+                if _is_plain(problem.value)
+                else problem
+                for problem in error.problems
             ]
             return error if problems == list(error.problems) else type(error)(problems)
         text = str(error)
@@ -76,7 +78,7 @@ _TEXTS = {
     Judgment: ("judge_model", "signals"),
     Failure: ("message", "reply", "retry"),
 }
-"""The members of each kind of answer that a component fills with texts of its own."""
+"""Members with texts of a component, by the type of answer."""
 
 
 def _is_plain(value: object) -> bool:
@@ -84,7 +86,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _secrets(value: Any) -> Iterator[str]:
-    """Yield the value of every Secret in *value*, however deep."""
+    """Yield the value of every Secret in *value*, at any depth."""
     if isinstance(value, Secret):
         if value.value:
             yield value.value

@@ -1,4 +1,4 @@
-"""The sections of a pipeline, checked."""
+"""Sections of a checked pipeline."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SECTIONS = (
     "name", "include", "define", "source", "task", "metrics", "scoring", "judges", "extractors", "aggregates", "early_stop",
     "baseline", "experiments", "budget", "gate", "sinks", "ledger", "executor", "disabled", "plugins", "trust",
 )  # fmt: skip
-"""The sections that a pipeline file may have, in the order in which the docs have them; the schema says what each takes."""
+"""Sections of a pipeline file, in the order of the docs; the schema has the values of each section."""
 
 RECORD = ""
-"""Stands in the place of a label for a subject's record."""
+"""Label of a subject's record."""
 
 
 _NOT_NEGATIVE = Within(0, inf, "0 or more")
@@ -37,17 +37,17 @@ AT_LEAST_ONE = Within(1, inf, "1 or more")
 
 @frozen
 class Scoring:
-    """How metrics become a score.
+    """Rules that combine metrics into a score.
 
-    :param threshold: what every proxy has to reach, in [0, 1], for the truth metrics to run.
+    :param threshold: the score in [0, 1] that every proxy has to reach before the truth metrics run.
     :param rollouts: how often the metrics judge each subject; 1 or more.
-    :param aggregation: how rollouts, and then subjects, come to one score.
-    :param audit: which subjects below the threshold the truth metrics look at all the same.
-    :param on_budget: what becomes of a subject where the budget has no room: ``skip_metric`` leaves out each truth metric that does
-        not fit; ``skip_subject`` judges the subject only where all its metrics fit together, and else skips it.
-    :param pass_at: when a subject passes: ``all``, where every metric with a weight reaches its own ``pass_at``; or the least combined score, in [0, 1].
-    :param combine: what makes the score of a subject that passed the gate: ``all``, the weighted mean of proxies and truths;
-        ``truth``, that of the truths alone, so that the proxies only gate.
+    :param aggregation: the rule that combines the scores of rollouts, and then of subjects.
+    :param audit: the selection of subjects below the threshold that the truth metrics judge nevertheless.
+    :param on_budget: the treatment of a subject for which the remaining budget is too small: ``skip_metric`` leaves out each truth metric
+        that does not fit; ``skip_subject`` judges the subject only if all its metrics fit together, and otherwise skips it.
+    :param pass_at: the condition to pass: ``all``, every metric with a weight reaches its own ``pass_at``; or the least combined score, in [0, 1].
+    :param combine: the score of a subject that passed the gate: ``all``, the weighted mean of proxies and truths;
+        ``truth``, the weighted mean of the truths alone, so that the proxies only gate.
     """
 
     threshold: float = field(default=0.5, validator=SHARE)
@@ -59,8 +59,8 @@ class Scoring:
     combine: Combine = "all"
 
 
-def _amounts(given: Cost | tuple[Cost, ...]) -> tuple[Cost, ...]:
-    return given if isinstance(given, tuple) else (given,)
+def _amounts(amounts: Cost | tuple[Cost, ...]) -> tuple[Cost, ...]:
+    return amounts if isinstance(amounts, tuple) else (amounts,)
 
 
 def _one_a_unit(instance: object, attribute: Attribute[Any], value: tuple[Cost, ...]) -> None:
@@ -70,7 +70,7 @@ def _one_a_unit(instance: object, attribute: Attribute[Any], value: tuple[Cost, 
 
 
 def _limit(*default: str) -> Any:
-    """A field that takes an amount of money, or a list with one a unit."""
+    """Return a field for an amount of money, or a list with one amount for each unit."""
     return field(
         default=tuple(Cost(amount) for amount in default),
         converter=_amounts,
@@ -81,7 +81,7 @@ def _limit(*default: str) -> Any:
 
 @frozen
 class Budget:
-    """What may be spent, a scope; no amount in a unit is no limit. *disabled* judges nothing."""
+    """Limits of spending by scope; there is no limit in a unit without an amount. *disabled* judges nothing."""
 
     run: tuple[Cost, ...] = _limit()
     session: tuple[Cost, ...] = _limit("0.10")
@@ -91,7 +91,7 @@ class Budget:
 
 @frozen
 class Plugins:
-    """Which installed plugins must not be loaded."""
+    """Installed plugins that must not be loaded."""
 
     block: tuple[str, ...] = ()
 
@@ -103,18 +103,18 @@ def _named(_instance: object, _attribute: Attribute[str | None], label: str | No
 
 @frozen
 class Label:
-    """What may stand among the options of a sink, an extractor, an aggregate, a comparison and an early stop."""
+    """Options that the kernel accepts next to the options of a sink, an extractor, an aggregate, a comparison and an early stop."""
 
     label: str | None = field(default=None, metadata={"keys": ("as",)}, validator=_named)
 
 
-def _kinds(given: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else given
+def _kinds(kinds: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (kinds,) if isinstance(kinds, str) else kinds
 
 
 @frozen
 class CallOptions:
-    """What may stand among the options of whatever is asked about each subject: how the kernel asks it."""
+    """Options that the kernel accepts next to the options of a component that is called for each subject."""
 
     label: str | None = field(default=None, metadata={"keys": ("as",)}, validator=_named)
     timeout: float | None = field(
@@ -125,30 +125,30 @@ class CallOptions:
 
 @frozen
 class TaskOptions(CallOptions):
-    """What may stand among the options of a task. With ``zero`` a subject that it fails on scores 0."""
+    """Options that the kernel accepts next to the options of a task. With ``zero`` a subject whose task fails scores 0."""
 
     on_failure: Literal["fail", "zero"] = "fail"
 
 
 @frozen
 class SourceOptions:
-    """What may stand among the options of a source.
+    """Options that the kernel accepts next to the options of a source.
 
-    :param shuffle: a seed: subjects come in a random order that it decides, those of one session together and in theirs.
+    :param shuffle: a seed: subjects come in the random order of this seed; the subjects of one session stay together and in order.
     """
 
     shuffle: int | None = field(default=None, validator=validators.optional(SEED))
 
 
 def _finite(_instance: object, _attribute: Attribute[float | None], value: float | None) -> None:
-    """Refuse what is no finite number; that a score passes from a line in [0, 1] on is checked where the scale is known."""
+    """Refuse a number that is not finite. The range [0, 1] is checked later, when the metric's scale is known."""
     if value is not None and not isfinite(value):
         raise ValueError(f"invalid value for pass_at, expected a finite number, got {value}")
 
 
 @frozen
 class SlotOptions(CallOptions):
-    """What may stand among the options of a metric or a judge: how the kernel treats it."""
+    """Options that the kernel accepts next to the options of a metric or a judge."""
 
     weight: float = field(default=1.0, validator=Within(0, 1e9, "a number from 0 to 1e9"))
     on: tuple[str, ...] = field(default=(), converter=_kinds, metadata={"takes": str | tuple[str, ...]})
@@ -164,13 +164,13 @@ class SlotOptions(CallOptions):
 
 @frozen
 class Slot:
-    """A component where the pipeline uses it.
+    """A component in its place in the pipeline.
 
-    *component* is the configuration, not yet opened; *path* addresses it in the file; *options* are its effective options
-    as JSON data, with secrets masked; *timeout* is in seconds; an empty *on* is every subject kind; *fingerprint* digests
-    whatever of it could change a number, *setup* that and every other option. *inside* are the slots of the judges inside it, by where they
-    stand (``.stages[0]``): each has the fingerprint that it would have alone. *shuffle* is a source's seed. *is_raw* says that the metric
-    answers with numbers on a scale of its own; *pass_at* is None where such a slot has none.
+    *component* is the configuration, not yet opened. *path* is its address in the file. *options* are its effective options as JSON data,
+    with secrets masked. *timeout* is in seconds. An empty *on* is every subject kind. *fingerprint* digests the options that can change a
+    number, *setup* digests all options. *inside* has the slots of the nested judges by address (``.stages[0]``), each with the fingerprint of
+    the judge alone. *shuffle* is a source's seed. *is_raw* is whether the metric has a scale of its own; *pass_at* is None if such a slot has
+    no line.
     """
 
     label: str
@@ -196,14 +196,14 @@ class Slot:
     inside: Mapping[str, Slot] = field(factory=dict)
 
     def accepts(self, kind: str) -> bool:
-        """True when subjects of *kind* are judged here."""
+        """Return whether subjects of *kind* are judged here."""
         return not self.on or kind in self.on
 
 
 @frozen
 class Baseline:
-    """What a run is compared with: *run* is ``last`` (the newest finished run of the same name), a run's id, the name of a pipeline
-    (its newest finished run), or a file that ``jsonl/rows`` wrote; *compare* are the comparisons.
+    """Run that a run is compared with. *run* is ``last`` (the newest finished run of the same name), a run's id, the name of a pipeline
+    (its newest finished run), or a file of ``jsonl/rows``; *compare* are the comparisons.
     """
 
     run: str
@@ -214,10 +214,10 @@ class Baseline:
 class Pipeline:
     """A pipeline file, checked and built.
 
-    *file* is named as the user wrote it; *experiment* is which one of a suite; *base* is the file's directory; *trust* has the files of code that may be run; *source* may be None where subjects come from elsewhere;
-    *fingerprints* digests, a section or component, what could
-    change a number; *setup* likewise what may not change between a run and its resume. *criteria* are those of the task that an
-    extractor scores.
+    *file* is the name that the user wrote. *experiment* is the experiment of a suite. *base* is the file's directory. *trust* has the code
+    files that may be run. *source* is None if subjects come from elsewhere. *fingerprints* has a digest of each section and component of
+    everything that can change a number, *setup* of everything that must not change between a run and its resume. *criteria* are the task's
+    criteria that an extractor scores.
     """
 
     name: str
