@@ -303,7 +303,7 @@ def test_a_refusal_longer_than_an_answer_may_be_is_a_refusal(service, tmp_path, 
     ("options", "said"),
     [
         ({"url": "ftp://x/"}, "http:// or https://"),
-        ({"url": "http://user:hunter2@x/"}, "give them in headers"),
+        ({"url": "http://user:hunter2@x/"}, "give them as headers"),
         ({"url": "http://x/", "headers": {"a b": "x"}}, "cannot be the name of a header"),
         ({"url": "http://x/", "headers": {"X-Key": "sk-1\n"}}, "the header X-Key holds a line break"),
     ],

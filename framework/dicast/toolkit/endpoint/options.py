@@ -20,6 +20,9 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEMES = ("http", "https")
 
+REASONING_TOKENS = 4_096
+"""The default of ``max_reasoning_tokens`` for a model that reasons."""
+
 
 @attrs.frozen
 class ClientLimits:
@@ -156,6 +159,38 @@ def check_address(url: str, option: str, instead: str = "api_key or in headers")
         raise ConfigError(f"{option} is no http:// or https:// address: {url!r}")
 
 
+def check_url(component: object, attribute: attrs.Attribute[Any], url: str | None) -> None:
+    """Refuse an address that is none: a validator. An address with a password passes; refuse it with :func:`check_address`."""
+    if url is not None and not has_password(url) and not is_address(url):
+        raise ValueError(f"invalid value for {attribute.name}, expected an http:// or https:// address, got {url!r}")
+
+
+def assumed_free(model: str, address: str) -> list[str]:
+    """Return the assumption that *model* at a loopback *address* is free, for the summary."""
+    shown = address.partition("?")[0]
+    return [f"{model} at {shown} is free, as its address is a loopback address; write price to count a cost"]
+
+
+def changed_options(component: Any, names: Iterable[str]) -> dict[str, object]:
+    """Return the options *names* of *component* that are set to another value than their default."""
+    fields = attrs.fields_dict(type(component))
+    values = {name: getattr(component, name) for name in names}
+    return {name: value for name, value in values.items() if value and value != fields[name].default}
+
+
+def reasoning_tokens(component: Any, models: re.Pattern[str], *, shown: bool) -> int:
+    """Return the tokens for reasoning in one try: ``max_reasoning_tokens``, else a default for models that reason.
+
+    :param models: the pattern of the names of models that reason.
+    :param shown: whether the model was seen to reason.
+    """
+    if component.max_reasoning_tokens is not None:
+        return int(component.max_reasoning_tokens)
+    name = component.model.lower().rpartition("/")[2]
+    has_effort = component.reasoning_effort not in (None, "none")
+    return REASONING_TOKENS if shown or has_effort or models.match(name) else 0
+
+
 def check_secret(component: object, attribute: attrs.Attribute[Any], secret: Secret | None) -> None:
     """Refuse a secret that no header can carry: a validator."""
     if secret is not None and _CONTROL.search(secret.value):
@@ -170,7 +205,7 @@ def check_header_values(
         if not _HEADER_NAME.fullmatch(name):
             raise ValueError(f"{name!r} cannot be the name of a header")
         if _CONTROL.search(value if isinstance(value, str) else value.value):
-            raise ValueError(f"{attribute.name} holds a line break or another character that no header can carry")
+            raise ValueError(f"the header {name} holds a line break or another character that no header can carry")
 
 
 def _check_proxy(component: object, attribute: attrs.Attribute[Any], proxy: Secret | None) -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from decimal import Decimal
 from functools import cached_property
-from math import inf
 from typing import Any, Literal
 
 import attrs
 from attrs.validators import min_len
 
-from dicast import ChatModel, ChatRequest, Cost, Price, RunContext, Secret, Usage, Within
+from dicast import ChatModel, ChatRequest, Cost, Price, RunContext, Secret, Usage
+from dicast.toolkit.batches import options as batches
 from dicast.toolkit.endpoint import options
 from dicast.toolkit.endpoint.prices import ListedPrice
 
@@ -22,10 +21,6 @@ from .chat import ANTHROPIC, Chat
 _CHAT = attrs.fields(Chat)
 _COLD: float | None = 0.0
 _NOT_COUNTED = {"counts": False}
-
-SHARE = Decimal("0.5")
-"""Price of a call in a batch, as a share of the list price."""
-
 
 MAX_ITEMS = 100_000
 
@@ -68,12 +63,8 @@ class Batch:
     price: Literal["free"] | Price | None = attrs.field(
         default=None, validator=_CHAT.price.validator, metadata=_NOT_COUNTED
     )
-    poll: float = attrs.field(
-        default=60.0, validator=Within(0, inf, "more than 0 seconds", open=True), metadata=_NOT_COUNTED
-    )
-    max_items: int = attrs.field(
-        default=MAX_ITEMS, validator=Within(1, MAX_ITEMS, "1 to 100,000"), metadata=_NOT_COUNTED
-    )
+    poll: float = batches.poll()
+    max_items: int = batches.max_items(MAX_ITEMS)
     temperature: float | None = attrs.field(default=_COLD, validator=_CHAT.temperature.validator)
     top_p: float | None = attrs.field(default=None, validator=_CHAT.top_p.validator)
     stop: tuple[str, ...] = ()
@@ -133,10 +124,7 @@ class Batch:
         return self._at_batch_price(self.chat.cost(usage))
 
     def _at_batch_price(self, cost: Cost) -> Cost:
-        if self.price is not None or cost.amount is None or cost.is_zero:
-            return cost
-        version = f"{cost.pricing_version}, half of it (batch)"
-        return attrs.evolve(cost, amount=cost.amount * SHARE, pricing_version=version)
+        return cost if self.price is not None else batches.batch_cost(cost)
 
     def identity(self) -> dict[str, object]:
         """Return the options that decide a reply, next to the request."""
@@ -146,9 +134,9 @@ class Batch:
     async def open(self, run: RunContext) -> AsyncIterator[ChatModel]:
         """Open one client for the whole run, with the batches of earlier processes of the run."""
         # httpx and aiohttp take a while to import, and `dicast check` needs neither.
-        from .batch_endpoint import open_batch_model
+        from .batch_endpoint import open_batches
 
-        async with open_batch_model(self, run) as model:
+        async with open_batches(self, run) as model:
             yield model
 
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import quote
 
 import attrs
 import orjson
 
-from dicast import AccessRefused, BatchLog, ChatRequest, Cost, Reply, RunContext, Secret, Usage
-from dicast.toolkit.batches import BatchModel, EndpointBatch, ItemFault, Unconfirmed, open_batches
+from dicast import AccessRefused, ChatRequest, Cost, Reply, RunContext
+from dicast.toolkit.batches import BatchModel, EndpointBatch, ItemFault, Unconfirmed
+from dicast.toolkit.batches.opening import RESULT_BYTES, BatchOptions, open_batch_model
 from dicast.toolkit.batches.requests import MOST_PAGES, BatchClient, batches_on, endless_list, json_object
-from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
+from dicast.toolkit.endpoint import Answer, CallFault
 from dicast.toolkit.endpoint.answers import json_bytes
-from dicast.toolkit.endpoint.client import Client, connect
+from dicast.toolkit.endpoint.client import Client
 from dicast.toolkit.endpoint.media import MediaReader, count_media
 
 from .accepted import Accepted
@@ -30,7 +31,6 @@ from .requests import body, media_block
 _PAGE = 1000
 _CLOCKS = timedelta(minutes=10)
 """How far the API's clock may be behind, when batches before the intent are passed over."""
-_RESULT_BYTES = 2**31
 _REQUEST_BYTES = 256 * 10**6
 
 
@@ -38,52 +38,23 @@ WINDOW = 24 * 3600.0
 """Seconds in which the API processes a batch."""
 
 
-class BatchOptions(Protocol):
-    """The options of ``anthropic/batch``; *chat* is the same model without batches."""
+class Options(BatchOptions, Protocol):
+    """The options of ``anthropic/batch``."""
 
     @property
-    def model(self) -> str: ...  # noqa: D102
-    @property
     def base_url(self) -> str: ...  # noqa: D102
-    @property
-    def proxy(self) -> Secret | None: ...  # noqa: D102
-    @property
-    def poll(self) -> float: ...  # noqa: D102
-    @property
-    def max_items(self) -> int: ...  # noqa: D102
     @property
     def chat(self) -> Chat: ...  # noqa: D102
 
     def estimate_for(self, request: ChatRequest, accepted: Accepted) -> Cost: ...  # noqa: D102
-    def cost(self, usage: Usage) -> Cost: ...  # noqa: D102
-    def identity(self) -> dict[str, object]: ...  # noqa: D102
 
 
 @asynccontextmanager
-async def open_batch_model(options: BatchOptions, run: RunContext) -> AsyncIterator[BatchModel]:
+async def open_batches(options: Options, run: RunContext) -> AsyncIterator[BatchModel]:
     """Open the live object of *options* for *run*."""
-    address, chat = Address(options.base_url, model=options.model), options.chat
-    # The first request shows whether there is an endpoint; once a batch is under way, one that is away for hours is waited for.
-    limits = attrs.evolve(
-        ClientLimits.of(options), max_reply_bytes=_RESULT_BYTES, unreachable_at_start=1, unreachable_later=sys.maxsize
-    )
-    proxy = options.proxy.value if options.proxy else None
-    async with connect(address, limits, 1, headers=chat.sent_headers(), secrets=chat.secrets(), proxy=proxy) as client:
-        endpoint = MessageBatches(options, client)
-
-        def make(log: BatchLog) -> BatchModel:
-            return BatchModel(
-                endpoint,
-                log,
-                model=options.model,
-                shown=Address(options.base_url).shown(),
-                identity=options.identity(),
-                window=WINDOW,
-                poll=options.poll,
-            )
-
-        async with open_batches(run, "anthropic/batch", make) as model:
-            yield model
+    endpoint = partial(MessageBatches, options)
+    async with open_batch_model(options, run, "anthropic/batch", options.base_url, WINDOW, endpoint) as model:
+        yield model
 
 
 class MessageBatches:
@@ -91,7 +62,7 @@ class MessageBatches:
 
     max_bytes = _REQUEST_BYTES
 
-    def __init__(self, options: BatchOptions, client: Client) -> None:
+    def __init__(self, options: Options, client: Client) -> None:
         self._options, self._client, self.max_items = options, BatchClient(client), options.max_items
         self._path = f"{options.chat.path}/batches"
         self._accepted = Accepted()
@@ -188,7 +159,7 @@ class MessageBatches:
 
     async def _lines(self, batch: EndpointBatch) -> list[Mapping[str, Any]]:
         answer = await self._client.ask(
-            "GET", f"{self._path}/{quote(batch.id, safe='')}/results", max_bytes=_RESULT_BYTES
+            "GET", f"{self._path}/{quote(batch.id, safe='')}/results", max_bytes=RESULT_BYTES
         )
         found = []
         for line in filter(bytes.strip, answer.data.splitlines()):

@@ -26,13 +26,6 @@ _COLD: float | None = 0.0
 _NOT_COUNTED = {"counts": False}
 
 
-def _check_url(chat: Chat, attribute: attrs.Attribute[str], url: str) -> None:
-    if not options.has_password(url) and not options.is_address(
-        url
-    ):  # a password is refused by the class, without the value
-        raise ValueError(f"invalid value for base_url, expected an http:// or https:// address, got {url!r}")
-
-
 def _at(url: str) -> str:
     """Return the words for the address *url*; none for one with a password."""
     return "" if options.has_password(url) else f" at {url.partition('?')[0]}"
@@ -101,7 +94,7 @@ class Chat:
     name = "chat"
 
     model: str = attrs.field(validator=min_len(1))
-    base_url: str = attrs.field(default=ANTHROPIC, validator=_check_url)
+    base_url: str = attrs.field(default=ANTHROPIC, validator=options.check_url)
     api_key: Secret | None = options.key()
     price: Literal["free"] | Price | None = attrs.field(default=None, validator=_check_price, metadata=_NOT_COUNTED)
     temperature: float | None = attrs.field(default=_COLD, validator=Within(0, 1, "from 0 to 1"))
@@ -157,8 +150,7 @@ class Chat:
         """Return the values of options that the component assumes, for the summary."""
         if not self.is_assumed_free:
             return []
-        address = self.base_url.partition("?")[0]
-        return [f"{self.model} at {address} is free, as its address is a loopback address; write price to count a cost"]
+        return options.assumed_free(self.model, self.base_url)
 
     def sent_headers(self) -> dict[str, str]:
         """Return the headers of each request."""

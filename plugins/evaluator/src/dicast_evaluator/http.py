@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import attrs
 
 from dicast import Metric, RunContext, Secret, Within
-from dicast.toolkit.http_address import check_headers, check_url
+from dicast.toolkit.endpoint import options
 
 from .options import EvaluatorOptions
 
@@ -35,11 +35,11 @@ class Http(EvaluatorOptions):
     name = "http"
 
     url: str = attrs.field(kw_only=False)
-    headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=check_headers)
+    headers: Mapping[str, Secret] = options.headers()
     max_output_bytes: int = attrs.field(default=10_000_000, validator=Within(1, 2**40, "1 or more"))
 
     def __attrs_post_init__(self) -> None:
-        check_url(self.url)
+        options.check_address(self.url, "url", "headers")
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Metric]:

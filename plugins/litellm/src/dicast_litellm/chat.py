@@ -46,21 +46,11 @@ _OWN = (
 )
 _LATER_IDENTITY = ("top_p", "seed", "stop", "system_role", "reasoning_effort", "max_reasoning_tokens", "extra_body")
 
-REASONING_TOKENS = 4_096
-"""The default of ``max_reasoning_tokens`` for a model that reasons."""
-
 _REASONING_MODELS = re.compile(
     r"(o[134](-|$)|gpt-5(?!.*chat)|gpt-oss|codex-mini|deepseek-(reasoner|r1)|grok-(3-mini|4(?!.*non-reasoning)|code)|qwq|magistral|gemini-(2\.5|[3-9])"
     r"|claude-(opus|sonnet|haiku|fable|mythos)-([5-9]|\d\d)|.*(thinking|reasoning)(?!.*non))"
 )
 """Beginnings of the names of models that reason before they answer, without the provider's name."""
-
-
-def _check_url(chat: Chat, attribute: attrs.Attribute[Any], url: str | None) -> None:
-    if url is None or options.has_password(url):
-        return  # refused by the class: the error of a field's validator shows the value
-    if not options.is_address(url):
-        raise ValueError(f"invalid value for api_base, expected an http:// or https:// address, got {url!r}")
 
 
 def _check_extra_body(chat: Chat, attribute: attrs.Attribute[Any], body: Mapping[str, Any]) -> None:
@@ -131,7 +121,7 @@ class Chat:
 
     model: str = attrs.field(validator=min_len(1))
     api_key: Secret | None = options.key()
-    api_base: str | None = attrs.field(default=None, validator=_check_url)
+    api_base: str | None = attrs.field(default=None, validator=options.check_url)
     price: Literal["free"] | Price | None = attrs.field(default=None, metadata={"counts": False})
     temperature: float | None = attrs.field(default=_COLD, validator=Within(0, inf, "0 or more"))
     timeout: float = options.timeout()
@@ -187,8 +177,7 @@ class Chat:
         """Return the values of options that the component assumes, for the summary."""
         if self.api_base is None or not self.is_assumed_free:
             return []
-        address = self.api_base.partition("?")[0]
-        return [f"{self.model} at {address} is free, as its address is a loopback address; write price to count a cost"]
+        return options.assumed_free(self.model, self.api_base)
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[ChatModel]:
@@ -216,11 +205,7 @@ class Chat:
 
     def reasoning_room(self, *, shown: bool = False) -> int:
         """Return the tokens for reasoning in one try; *shown* if the model was seen to reason."""
-        if self.max_reasoning_tokens is not None:
-            return self.max_reasoning_tokens
-        name = self.model.lower().rpartition("/")[2]
-        has_effort = self.reasoning_effort not in (None, "none")
-        return REASONING_TOKENS if shown or has_effort or _REASONING_MODELS.match(name) else 0
+        return options.reasoning_tokens(self, _REASONING_MODELS, shown=shown)
 
     @property
     def cache_control(self) -> bool:
@@ -229,12 +214,10 @@ class Chat:
 
     def identity(self) -> dict[str, object]:
         """Return the options that decide a reply, next to the request, for components that keep replies."""
-        fields = attrs.fields_dict(type(self))
-        later = {name: getattr(self, name) for name in _LATER_IDENTITY}
         return {
             "model": self.model,
             "api_base": self.api_base,
             "temperature": self.temperature,
             "response_format": self.response_format,
-            **{name: value for name, value in later.items() if value and value != fields[name].default},
+            **options.changed_options(self, _LATER_IDENTITY),
         }

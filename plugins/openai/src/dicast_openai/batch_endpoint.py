@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import secrets
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import quote
 
 import attrs
 import orjson
 
-from dicast import ChatRequest, Cost, Reply, RunContext, Secret, Usage
-from dicast.toolkit.batches import BatchModel, EndpointBatch, ItemFault, Unconfirmed, open_batches, seconds_of
+from dicast import ChatRequest, Cost, Reply, RunContext
+from dicast.toolkit.batches import BatchModel, EndpointBatch, ItemFault, Unconfirmed, seconds_of
+from dicast.toolkit.batches.opening import RESULT_BYTES, BatchOptions, open_batch_model
 from dicast.toolkit.batches.requests import FINE, MOST_PAGES, BatchClient, batches_on, endless_list, json_object
-from dicast.toolkit.endpoint import Address, Answer, CallFault, ClientLimits
+from dicast.toolkit.endpoint import Answer, CallFault
 from dicast.toolkit.endpoint.answers import json_bytes
 from dicast.toolkit.endpoint.chat_form import RequestForm, adapted, request_body
 from dicast.toolkit.endpoint.chat_parts import is_carried
-from dicast.toolkit.endpoint.client import Client, connect
+from dicast.toolkit.endpoint.client import Client
 from dicast.toolkit.endpoint.media import MediaReader, count_media
 from dicast.toolkit.endpoint.parameters import SYSTEM_ROLE, named_parameter
 
@@ -32,7 +33,6 @@ _ENDED = ("completed", "failed", "expired", "cancelled")
 _PAGE = 100
 _CLOCKS = timedelta(hours=1)
 """How far the endpoint's clock may be behind, when batches before the intent are passed over."""
-_RESULT_BYTES = 2**31
 _FILE_BYTES = 200 * 10**6
 LIMITS = frozenset(("max_tokens", "max_completion_tokens"))
 ADAPTABLE = LIMITS | {
@@ -49,55 +49,25 @@ ADAPTABLE = LIMITS | {
 """The parameters that are left out or translated where the items of a batch were refused for them."""
 
 
-class BatchOptions(Protocol):
-    """The options of ``openai/batch``; *chat* is the same model without batches."""
+class Options(BatchOptions, Protocol):
+    """The options of ``openai/batch``."""
 
-    @property
-    def model(self) -> str: ...  # noqa: D102
     @property
     def address(self) -> str: ...  # noqa: D102
     @property
-    def proxy(self) -> Secret | None: ...  # noqa: D102
-    @property
     def window(self) -> str: ...  # noqa: D102
-    @property
-    def poll(self) -> float: ...  # noqa: D102
-    @property
-    def max_items(self) -> int: ...  # noqa: D102
     @property
     def chat(self) -> Chat: ...  # noqa: D102
 
     def estimate(self, request: ChatRequest, room: int | None = None) -> Cost: ...  # noqa: D102
-    def cost(self, usage: Usage) -> Cost: ...  # noqa: D102
-    def identity(self) -> dict[str, object]: ...  # noqa: D102
 
 
 @asynccontextmanager
-async def open_batch_model(options: BatchOptions, run: RunContext) -> AsyncIterator[BatchModel]:
+async def open_batches(options: Options, run: RunContext) -> AsyncIterator[BatchModel]:
     """Open the live object of *options* for *run*."""
-    address = Address(options.address, model=options.model)
-    # The first upload shows whether there is an endpoint; once a batch is under way, one that is away for hours is waited for.
-    limits = attrs.evolve(
-        ClientLimits.of(options), max_reply_bytes=_RESULT_BYTES, unreachable_at_start=1, unreachable_later=sys.maxsize
-    )
-    proxy = options.proxy.value if options.proxy else None
-    headers, hidden = options.chat.sent_headers(), options.chat.secrets()
-    async with connect(address, limits, 1, headers=headers, secrets=hidden, proxy=proxy) as client:
-        endpoint = BatchRequests(options, client)
-
-        def make(log: Any) -> BatchModel:
-            return BatchModel(
-                endpoint,
-                log,
-                model=options.model,
-                shown=Address(options.address).shown(),
-                identity=options.identity(),
-                window=seconds_of(options.window),
-                poll=options.poll,
-            )
-
-        async with open_batches(run, "openai/batch", make) as model:
-            yield model
+    window, endpoint = seconds_of(options.window), partial(BatchRequests, options)
+    async with open_batch_model(options, run, "openai/batch", options.address, window, endpoint) as model:
+        yield model
 
 
 class BatchRequests:
@@ -105,7 +75,7 @@ class BatchRequests:
 
     max_bytes = _FILE_BYTES
 
-    def __init__(self, options: BatchOptions, client: Client) -> None:
+    def __init__(self, options: Options, client: Client) -> None:
         self._options, self._client, self.max_items = options, BatchClient(client), options.max_items
         self._form, self._room, self._is_sealed = _first_form(options), options.chat.reasoning_room(), True
         self._media, self._kinds_sent = MediaReader(is_carried), set[str]()
@@ -190,7 +160,7 @@ class BatchRequests:
         for name in ("output_file_id", "error_file_id"):
             if file := batch.data.get(name):
                 answer = await self._client.ask(
-                    "GET", f"/files/{quote(str(file), safe='')}/content", max_bytes=_RESULT_BYTES
+                    "GET", f"/files/{quote(str(file), safe='')}/content", max_bytes=RESULT_BYTES
                 )
                 for line in answer.data.splitlines():
                     if line.strip() and (item := self._item(line)) is not None:
@@ -283,7 +253,7 @@ def is_sealed(request: ChatRequest) -> bool:
     return any(f"seal: {nonce}" in request.messages[-1].content for nonce in request.nonces)
 
 
-def _first_form(options: BatchOptions) -> RequestForm:
+def _first_form(options: Options) -> RequestForm:
     """Return the form of the first batch. A refused parameter costs a whole window, so parameters that OpenAI refuses are not sent to OpenAI."""
     form = RequestForm.of(options.chat)
     if options.address != OPENAI:

@@ -25,9 +25,6 @@ _COLD: float | None = 0.0
 
 OPENAI = "https://api.openai.com/v1"
 
-REASONING_TOKENS = 4_096
-"""The default of ``max_reasoning_tokens`` for a model that reasons."""
-
 _REASONING_MODELS = re.compile(
     r"(?!.*non-?(reasoning|thinking))(o[134](-|$)|gpt-5(?!.*chat)|gpt-oss|codex-mini|deepseek-(reasoner|r1)|grok-(3-mini|4|code)|qwq|magistral"
     r"|gemini-(2\.5|[3-9])|.*(thinking|reasoning))"
@@ -51,13 +48,6 @@ _OWN_OPTIONS: Mapping[str, str] = {
 """Fields of a body that would change a projection or the reading of replies, with the advice for each."""
 
 LATER: dict[str, Any] = {"later": True}
-
-
-def _check_url(chat: Chat, attribute: attrs.Attribute[str | None], url: str | None) -> None:
-    if url is None or options.has_password(url):
-        return  # refused by the class: the error of a field's validator shows the value
-    if not options.is_address(url):
-        raise ValueError(f"invalid value for base_url, expected an http:// or https:// address, got {url!r}")
 
 
 def _at(url: str) -> str:
@@ -140,7 +130,7 @@ class Chat:
     name = "chat"
 
     model: str = attrs.field(validator=min_len(1))
-    base_url: str | None = attrs.field(default=None, validator=_check_url)
+    base_url: str | None = attrs.field(default=None, validator=options.check_url)
     api_key: Secret | None = options.key()
     price: Literal["free"] | Price | None = attrs.field(
         default=None, validator=_check_price, metadata={"counts": False}
@@ -210,11 +200,7 @@ class Chat:
 
     def reasoning_room(self, *, shown: bool = False) -> int:
         """Return the tokens for reasoning in one try; *shown* if the model was seen to reason."""
-        if self.max_reasoning_tokens is not None:
-            return self.max_reasoning_tokens
-        name = self.model.lower().rpartition("/")[2]
-        has_effort = self.reasoning_effort not in (None, "none")
-        return REASONING_TOKENS if shown or has_effort or _REASONING_MODELS.match(name) else 0
+        return options.reasoning_tokens(self, _REASONING_MODELS, shown=shown)
 
     @property
     def is_assumed_free(self) -> bool:
@@ -235,9 +221,7 @@ class Chat:
         """Return the values of options that the component assumes, for the summary."""
         if not self.is_assumed_free:
             return []
-        return [
-            f"{self.model} at {self.address.partition('?')[0]} is free, as its address is a loopback address; write price to count a cost"
-        ]
+        return options.assumed_free(self.model, self.address)
 
     def most_input_tokens(self, request: ChatRequest) -> int:
         """How many tokens what is sent of *request* takes at most; the schema is sent as a ``json_schema`` alone."""
@@ -268,14 +252,12 @@ class Chat:
 
     def identity(self) -> dict[str, object]:
         """Return the options that decide a reply, next to the request, for components that keep replies."""
-        later = {name: getattr(self, name) for name in _LATER_IDENTITY}
-        fields = attrs.fields_dict(type(self))
         return {
             "base_url": self.address,
             "model": self.model,
             "temperature": self.temperature,
             "response_format": self.response_format,
-            **{name: value for name, value in later.items() if value and value != fields[name].default},
+            **options.changed_options(self, _LATER_IDENTITY),
         }
 
 

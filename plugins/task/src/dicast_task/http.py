@@ -9,7 +9,7 @@ from math import inf
 import attrs
 
 from dicast import RunContext, Secret, Task, Within
-from dicast.toolkit.http_address import check_headers, check_url
+from dicast.toolkit.endpoint import options
 
 
 @attrs.frozen
@@ -36,14 +36,14 @@ class Http:
     name = "http"
 
     url: str
-    headers: Mapping[str, Secret] = attrs.field(factory=dict, validator=check_headers)
-    retries: int = attrs.field(default=3, validator=Within(0, inf, "0 or more"), metadata={"counts": False})
+    headers: Mapping[str, Secret] = options.headers()
+    retries: int = options.retries()
     max_output_bytes: int = attrs.field(default=10_000_000, validator=Within(1, inf, "1 or more"))
     security_level: str | None = attrs.field(default=None, metadata={"counts": False})
     determinism_level: str | None = attrs.field(default=None, metadata={"counts": False})
 
     def __attrs_post_init__(self) -> None:
-        check_url(self.url)
+        options.check_address(self.url, "url", "headers")
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Task]:
