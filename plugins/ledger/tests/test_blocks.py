@@ -16,6 +16,6 @@ def test_a_system_that_refuses_large_pages_gives_small_ones(monkeypatch):
             raise OSError(22, "Invalid argument")
 
     monkeypatch.setattr(mmap, "mmap", Refusing)
-    numbers, scores = blocks.columns_of("qd", blocks.MANY)
+    numbers, scores = blocks.columns_of("qd", blocks.MANY_ROWS)
     numbers[-1], scores[0] = 7, 0.5
-    assert (len(numbers), numbers[0], numbers[-1], scores[0], scores[-1]) == (blocks.MANY, 0, 7, 0.5, 0)
+    assert (len(numbers), numbers[0], numbers[-1], scores[0], scores[-1]) == (blocks.MANY_ROWS, 0, 7, 0.5, 0)

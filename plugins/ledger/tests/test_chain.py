@@ -1,4 +1,4 @@
-"""The chain finds what was changed afterwards, and others can check it."""
+"""Verification finds later changes, and other programs can check the chain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from dicast import LedgerError, Query
 
-BESIDE = ["columned", "names", "begun"] + [
+SIDE_TABLES = ["columned", "names", "begun"] + [
     f"{about}_{part}" for about in ("judged", "read", "traced", "spent") for part in ("lines", "by")
 ]
 """The tables of the columns."""
@@ -59,14 +59,14 @@ def linked(prev, values):
 
 def recomputed(path: Path) -> tuple[int, str]:
     """The number of rows and the last digest, by the standard library alone; fails where a row does not hold."""
-    last, held = "0" * 64, 0
+    last, count = "0" * 64, 0
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute(f"SELECT prev, digest, {', '.join(COLUMNS)} FROM events ORDER BY seq")
         for prev, digest, *values in rows:
             assert prev == last
             assert digest == linked(prev, values)
-            last, held = digest, held + 1
-    return held, last
+            last, count = digest, count + 1
+    return count, last
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +97,9 @@ def tampered(template: Path) -> Iterator[tuple[Path, sqlite3.Connection]]:
 
 def bad_seq(opened, path, head=None):
     with opened(path, create=False) as ledger:
-        found = ledger.verify(head)
-    assert found.ok == (found.bad_seq is None) == (found.reason is None)
-    return found.bad_seq
+        result = ledger.verify(head)
+    assert result.ok == (result.bad_seq is None) == (result.reason is None)
+    return result.bad_seq
 
 
 def shift(connection: sqlite3.Connection, seq: int) -> None:
@@ -109,8 +109,8 @@ def shift(connection: sqlite3.Connection, seq: int) -> None:
 
 def test_an_untouched_ledger_holds(template, opened):
     with opened(template, create=False) as ledger:
-        found = ledger.verify(ledger.head().digest)
-        assert (found.ok, found.events, found.head) == (True, ROWS, ledger.head())
+        result = ledger.verify(ledger.head().digest)
+        assert (result.ok, result.events, result.head) == (True, ROWS, ledger.head())
 
 
 def test_the_chain_can_be_recomputed_with_the_standard_library(template, opened):
@@ -218,7 +218,7 @@ def test_a_cut_tail_is_found_with_the_head_alone(template, opened, left):
         # whoever cuts the end off with care leaves nothing of it
         connection.execute("UPDATE runs SET last_seq = ?" if left else "DELETE FROM runs WHERE 0 = ?", (left,))
         connection.execute("DELETE FROM contents WHERE seq > ?", (left,))
-        for table in BESIDE:
+        for table in SIDE_TABLES:
             connection.execute(f"DELETE FROM {table}")  # as in a ledger of before, which has none
         assert bad_seq(opened, path) is None
         assert bad_seq(opened, path, head) == left + 1
@@ -254,8 +254,8 @@ def test_a_changed_row_is_named_before_a_tail_that_was_cut(template, opened):
 
 def test_an_empty_ledger_holds_and_has_no_head(tmp_path, opened):
     with opened(tmp_path / "ledger.db") as ledger:
-        found = ledger.verify()
-        assert (found.ok, found.events, found.head) == (True, 0, None)
+        result = ledger.verify()
+        assert (result.ok, result.events, result.head) == (True, 0, None)
 
 
 def test_an_older_head_is_still_there(template, opened):
@@ -276,9 +276,9 @@ def test_sums_that_do_not_follow_from_the_chain_are_found(tmp_path, opened, make
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(statement)
     with opened(path, create=False) as ledger:
-        found = ledger.verify()
-        assert found.bad_seq == 3
-        assert "do not follow" in found.reason
+        result = ledger.verify()
+        assert result.bad_seq == 3
+        assert "do not follow" in result.reason
 
 
 @pytest.mark.parametrize(
@@ -303,9 +303,9 @@ def test_every_table_beside_the_chain_is_compared_with_it(template, opened, stat
     with tampered(template) as (path, connection):
         connection.execute(statement)
         with opened(path, create=False) as ledger:
-            found = ledger.verify()
-        assert found.bad_seq == seq
-        assert reason in found.reason
+            result = ledger.verify()
+        assert result.bad_seq == seq
+        assert reason in result.reason
 
 
 @pytest.mark.parametrize("column", ["digest", "prev", "type", "payload", "id"])
@@ -314,12 +314,12 @@ def test_a_column_of_another_type_is_found_at_its_row(template, opened, column, 
     with tampered(template) as (path, connection):
         connection.execute(f"UPDATE events SET {column} = {value} WHERE seq = ?", (ROWS,))
         with opened(path, create=False) as ledger:
-            found = ledger.verify()
-        assert found.bad_seq == ROWS
-        json.dumps([found.reason, found.head.digest]).encode()
-        found.head.digest.encode()
+            result = ledger.verify()
+        assert result.bad_seq == ROWS
+        json.dumps([result.reason, result.head.digest]).encode()
+        result.head.digest.encode()
         if value == "x'ff00'":
-            assert found.reason == f"its {column} is binary data, where text belongs"
+            assert result.reason == f"its {column} is binary data, where text belongs"
 
 
 @pytest.mark.parametrize("change", ["prev = NULL", "digest = NULL", "payload = '{}'", "session_id = 9e999"])
@@ -338,9 +338,9 @@ def test_an_index_that_lacks_rows_is_found(template, opened):
         )
         connection.close()
         with opened(path, create=False) as ledger:
-            found = ledger.verify()
-        assert not found.ok
-        assert "SQLite finds the file damaged" in found.reason
+            result = ledger.verify()
+        assert not result.ok
+        assert "SQLite finds the file damaged" in result.reason
 
 
 def test_a_run_whose_events_share_batches_with_anothers_holds(tmp_path, opened, make_event):
@@ -380,10 +380,10 @@ def test_a_damaged_file_is_found_where_reading_ends(damaged, opened):
     with opened(path, create=False) as ledger:
         with pytest.raises(LedgerError, match="damaged"):
             list(ledger.read(Query()))
-        found = ledger.verify()
+        result = ledger.verify()
     assert 0 < readable < 40
-    assert (found.events, found.bad_seq) == (readable, readable + 1)
-    assert f"damaged after row {readable}:" in found.reason
+    assert (result.events, result.bad_seq) == (readable, readable + 1)
+    assert f"damaged after row {readable}:" in result.reason
 
 
 def test_a_changed_row_before_the_damage_is_named_first(damaged, opened):

@@ -1,4 +1,4 @@
-"""Leases of runs: whoever has lost one records nothing more, in any order of what several owners do."""
+"""Leases of runs: an owner that lost its lease records nothing more, in any order of the actions of several owners."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ NAMES = st.sampled_from(OWNERS)
 
 
 class Owners(RuleBasedStateMachine):
-    """Three live ledgers on one file, and what each may do: *rows* has the lease of each run, *held* that of each owner."""
+    """Three live ledgers on one file. *rows* has the lease of each run, *leases* the lease of each owner."""
 
     def __init__(self, opened):
         super().__init__()
         self.stack = ExitStack()
         path = Path(self.stack.enter_context(TemporaryDirectory())) / "ledger.db"
         self.ledgers = {name: self.stack.enter_context(opened(path)) for name in OWNERS}
-        self.rows, self.held, self.recorded, self.number = {}, {}, [], 0
+        self.rows, self.leases, self.recorded, self.number = {}, {}, [], 0
 
     def teardown(self):
         self.stack.close()
 
     def loses(self, name, act):
         """Do *act*, which the owner may do where it holds no lease, or one that nobody has taken."""
-        if name not in self.held or self.rows[self.held[name][0]]["token"] == self.held[name][1]:
+        if name not in self.leases or self.rows[self.leases[name][0]]["token"] == self.leases[name][1]:
             act()
             return True
         with pytest.raises(LedgerError, match="has lost its lease"):
@@ -41,25 +41,25 @@ class Owners(RuleBasedStateMachine):
 
     @rule(name=NAMES, run=st.sampled_from(RUNS), lasts=st.booleans(), dead=st.booleans())
     def take(self, name, run, lasts, dead):
-        if name in self.held:
+        if name in self.leases:
             return
         row = self.rows.get(run)
         seconds = 3600.0 if lasts else -1.0  # or one that is over at once
-        found = self.ledgers[name].take_lease(run, name, seconds, lambda lease: dead)
+        lease_ = self.ledgers[name].take_lease(run, name, seconds, lambda lease: dead)
         if row is not None and row["lasts"] and not dead:
-            assert (found.owner, found.token, found.over) == (row["owner"], row["token"], False)
+            assert (lease_.owner, lease_.token, lease_.over) == (row["owner"], row["token"], False)
             return
-        assert found is None
-        token = max((held for of, held in self.held.values() if of == run), default=0)
-        found = self.ledgers[name].lease_of(run)
-        assert (found.owner, found.over) == (name, not lasts)
-        assert found.token > token, "no other owner has this token"
-        self.rows[run] = {"owner": name, "token": found.token, "lasts": lasts}
-        self.held[name] = run, found.token
+        assert lease_ is None
+        token = max((held_token for of, held_token in self.leases.values() if of == run), default=0)
+        lease_ = self.ledgers[name].lease_of(run)
+        assert (lease_.owner, lease_.over) == (name, not lasts)
+        assert lease_.token > token, "no other owner has this token"
+        self.rows[run] = {"owner": name, "token": lease_.token, "lasts": lasts}
+        self.leases[name] = run, lease_.token
 
     @rule(name=NAMES, run=st.sampled_from(RUNS))
     def append(self, name, run):
-        run = self.held[name][0] if name in self.held else run
+        run = self.leases[name][0] if name in self.leases else run
         self.number += 1
         event = Event(f"E{self.number:08d}", "2026-03-01T12:00:00.000Z", "eval.started", run, {})
         if self.loses(name, lambda: self.ledgers[name].append([event])):
@@ -72,7 +72,7 @@ class Owners(RuleBasedStateMachine):
     @rule(name=NAMES)
     def release(self, name):
         self.ledgers[name].release_lease()
-        run, token = self.held.pop(name, (None, None))
+        run, token = self.leases.pop(name, (None, None))
         if run is not None and self.rows[run]["token"] == token:
             self.rows[run]["lasts"] = False
 

@@ -1,4 +1,4 @@
-"""Reading: queries, contents, and what is stored of them."""
+"""Reading: queries, contents, and the stored form of contents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def stored(path):
 
 @pytest.fixture
 def runs(tmp_path, opened, make_event):
-    """Three runs, the second beside the third."""
+    """Make three runs, the second at the same time as the third."""
     with opened(tmp_path / "ledger.db") as ledger:
         for run_id in ("R1", "R2"):
             ledger.append([make_event("run.started", run_id=run_id), make_event("eval.started", run_id=run_id)])
@@ -125,11 +125,11 @@ def test_a_content_is_stored_once_and_read_everywhere(tmp_path, opened, make_eve
 
 
 def test_digests_that_begin_alike_are_two_contents(tmp_path, opened, make_event):
-    one, two = (read(text, "aa" * 31 + end) for text, end in (("one", "00"), ("two", "01")))
+    first, two = (read(text, "aa" * 31 + end) for text, end in (("one", "00"), ("two", "01")))
     with opened(tmp_path / "ledger.db") as ledger:
-        ledger.append([make_event("subject.read", payload) for payload in (one, two, one, two)])
-        ledger.append([make_event("subject.read", payload) for payload in (two, one)])
-        assert [entry.event.payload for entry in ledger.read(Query())] == [one, two, one, two, two, one]
+        ledger.append([make_event("subject.read", payload) for payload in (first, two, first, two)])
+        ledger.append([make_event("subject.read", payload) for payload in (two, first)])
+        assert [entry.event.payload for entry in ledger.read(Query())] == [first, two, first, two, two, first]
 
 
 def test_a_content_of_a_refused_batch_is_stored_by_the_next(tmp_path, opened, make_event):
@@ -161,11 +161,11 @@ def test_digest_mode_stores_no_content_and_digests_what_users_wrote(tmp_path, op
 
 
 def test_digest_mode_keeps_verdicts_kinds_and_money_and_drops_what_may_quote_the_output(tmp_path, opened, make_event):
-    def payloads(said):
-        reply = {"value": 0.5, "confidence": 1.0, "feedback": said, "details": said, "cost": {"amount": "0.01"}}
-        score = {"metric": "a", "value": 0.5, "details": said, "signals": {"details": 3}}
+    def payloads(texts):
+        reply = {"value": 0.5, "confidence": 1.0, "feedback": texts, "details": texts, "cost": {"amount": "0.01"}}
+        score = {"metric": "a", "value": 0.5, "details": texts, "signals": {"details": 3}}
         money = {"reservation_id": "r", "amount": "0.01", "unit": "usd", "judge": "metrics", "metric": "a"}
-        failure = {"failure_mode": "crashed", "error_message": said}
+        failure = {"failure_mode": "crashed", "error_message": texts}
         return {
             "eval.completed": {"score": 0.5, "scores": [score, score], "signals": {"flags": ["clean"]}},
             "eval.failed": {"eval_id": "e", **failure},

@@ -1,4 +1,4 @@
-"""What is no ledger of ours is refused when it is opened, and left as it was."""
+"""A file that is no valid ledger is refused when it is opened, and left unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caps, reservations, and what counts as spent."""
+"""Caps, reservations, and the amounts that count as spent."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ STEPS = st.lists(
 @settings(max_examples=60, deadline=None)  # each example waits for the disk
 @given(steps=STEPS)
 def test_the_sums_are_those_of_a_plain_recount(tmp_path_factory, opened, reserved, closed, lost, steps):
-    """The model: what each reservation counts for, by its last word."""
+    """The model counts each reservation by its last event."""
     opened_ids, done, spent = {}, {}, {}
     with opened(tmp_path_factory.mktemp("sums") / "ledger.db") as ledger:
         for kind, number, amount in steps:
@@ -266,13 +266,13 @@ def test_the_sums_are_those_of_a_plain_recount(tmp_path_factory, opened, reserve
                 continue
             ledger.append([closed(kind, str(number), amount)])
             if number in opened_ids:
-                held = opened_ids.pop(number)
+                count = opened_ids.pop(number)
             elif done.get(number, "") == "lost" and kind != "lost":
-                held = spent[number]
+                count = spent[number]
             else:
                 continue
             done[number] = kind
-            spent[number] = "0" if kind == "released" else held if amount is None else amount
+            spent[number] = "0" if kind == "released" else count if amount is None else amount
         settled, open_ = (sum(map(Decimal, sums.values()), Decimal(0)) for sums in (spent, opened_ids))
         tiny = Decimal("0.0001")
         assert not reserve(ledger, reserved("x", str(tiny)), [cap(f"{settled} usd")], lost).wait

@@ -1,4 +1,4 @@
-"""Who spent what: the money in a ledger's events, added up by model, judge, rubric, session or day."""
+"""Sums of the money in a ledger's events, by model, judge, rubric, session or day."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ EVALS = ("eval.started", "eval.completed", "eval.failed")
 
 
 class Accounts:
-    """Adds up events in their order. Memory grows with the groups and with the verdicts that are open at one time.
+    """Sums of events in their order. Memory grows with the groups and with the verdicts that are open at one time.
 
-    *groups* are the sums by name of the group; None has what belongs to no group of this kind, such as the agent's own
-    calls where judges are told apart. *lost* is what calls that ended unheard were given.
+    *groups* maps the name of a group to its sum; None has the amounts that belong to no group of this kind, such as the calls of the agent
+    in a grouping by judge. *lost* is the sum that was reserved by calls that ended without a settlement.
     """
 
     def __init__(self, by: Group) -> None:
@@ -35,44 +35,44 @@ class Accounts:
         self.total, self.lost = Tally(), Tally()
         self._lost: dict[object, Cost] = {}
         self._rubrics: dict[object, str] = {}
-        self._held: dict[object, list[Spend]] = {}
+        self._open_spends: dict[object, list[Spend]] = {}
 
     def read(self, events: Iterable[Event]) -> Accounts:
         """Take all *events* into account."""
-        with closing(_Told()) as told:
+        with closing(_RecordedCalls()) as calls:
             for event in events:
                 if event.type in EVALS:
                     self._eval(event)
                 elif event.type != AGENT:
                     self._money(event)
-                elif not told.again(event):
+                elif not calls.again(event):
                     self._call(event)
-        for eval_id in list(self._held):
+        for eval_id in list(self._open_spends):
             self._release(eval_id, self._rubrics.get(eval_id))
         for cost in self._lost.values():
             self.lost.add_cost(cost)
         return self
 
     def read_lines(self, spent: Spent, run_id: str | None, *, include_eval: bool) -> Accounts:
-        """Take what was *spent* into account, of one run or of all: what :meth:`read` does with the events."""
+        """Add the columns *spent* of one run or of all runs, as :meth:`read` adds events."""
         np = numpy_for(len(spent.codes))
         if np is None:
             self._read_each(spent, run_id, include_eval=include_eval)
         else:
-            many = ManySpent(np, spent, run_id, judging=include_eval)
-            for line in many.about_lost():
+            lines = ManySpent(np, spent, run_id, judging=include_eval)
+            for line in lines.about_lost():
                 self._counts(spent, line, spent.payers[spent.codes[line]], spent.marks[line])
-            for group, found in many.sums(self._by):
-                found.put(self.groups.setdefault(group, Tally()))
-            for _, found in many.sums(None):
-                found.put(self.total)
+            for group, sum_ in lines.sums(self._by):
+                sum_.put(self.groups.setdefault(group, Tally()))
+            for _, sum_ in lines.sums(None):
+                sum_.put(self.total)
         for cost in self._lost.values():
             self.lost.add_cost(cost)
         return self
 
     def _read_each(self, spent: Spent, run_id: str | None, *, include_eval: bool) -> None:
-        """Likewise line by line."""
-        told: dict[int, str] = {}
+        """Add the columns *spent* line by line, without numpy."""
+        first_runs: dict[int, str] = {}
         sums: dict[tuple[str | None, int], Sum] = {}
         name = self._namer(spent)
         for line, (code, flag) in enumerate(zip(spent.codes, spent.flags, strict=True)):
@@ -81,28 +81,28 @@ class Accounts:
                 continue
             mark = spent.marks[line]
             if payer.type == AGENT:
-                if told.setdefault(mark, payer.run_id) != payer.run_id:
+                if first_runs.setdefault(mark, payer.run_id) != payer.run_id:
                     continue
             elif not include_eval or not self._counts(spent, line, payer, mark):
                 continue
             key = name(line), payer.unit == "msat"
-            found = sums.get(key)
-            if found is None:
-                found = sums[key] = Sum()
-            found.add(spent, line, flag)
-        for (group, _), found in sums.items():
-            found.put(self.groups.setdefault(group, Tally()))
-            found.put(self.total)
+            sum_ = sums.get(key)
+            if sum_ is None:
+                sum_ = sums[key] = Sum()
+            sum_.add(spent, line, flag)
+        for (group, _), sum_ in sums.items():
+            sum_.put(self.groups.setdefault(group, Tally()))
+            sum_.put(self.total)
 
     def _counts(self, spent: Spent, line: int, payer: Payer, reservation: int) -> bool:
-        """Whether a line is a sum that was paid; what was lost is kept until a late word replaces it."""
+        """Return True for a line with a paid amount. A lost amount is stored until a later line about the same reservation replaces it."""
         self._lost.pop(reservation, None)
         if payer.type == "spend.lost":
             self._lost[reservation] = Cost(amount_of_line(spent, line), "msat" if payer.unit == "msat" else "usd")
         return payer.type == "spend.settled"
 
     def _namer(self, spent: Spent) -> Callable[[int], str | None]:
-        """What the group of a line is called."""
+        """Return a function that returns the group of a line."""
         if self._by == "session":
             return spent.sessions.__getitem__
         if self._by == "day":
@@ -125,14 +125,14 @@ class Accounts:
             # a component that asks no chat model is called itself
             spend = Spend(cost, payload.get("calls") or int(not cost.is_zero), payload.get("tokens"))
             if self._by == "rubric":
-                self._held.setdefault(payload.get("eval_id"), []).append(spend)
+                self._open_spends.setdefault(payload.get("eval_id"), []).append(spend)
             else:
                 self._add(spend, self._key(event))
 
     def _eval(self, event: Event) -> None:
-        """A verdict says which rubric it was made by; one that failed, or never came, which one it was begun with.
+        """Release the amounts of a verdict to its rubric. A judgment without a verdict has the rubric that it was started with.
 
-        :raises LedgerError: when the event is none of a verdict, because the ledger was changed.
+        :raises LedgerError: if the event has no verdict's id, because the ledger was changed.
         """
         if "eval_id" not in event.payload:
             raise LedgerError(f"the event {event.id} is none of a verdict: run dicast ledger verify")
@@ -141,11 +141,11 @@ class Accounts:
             self._rubrics[eval_id] = str(event.payload.get("rubric_id"))
             return
         planned = self._rubrics.pop(eval_id, None)
-        found = event.payload.get("rubric_id", planned)
-        self._release(eval_id, None if found is None else str(found))
+        rubric = event.payload.get("rubric_id", planned)
+        self._release(eval_id, None if rubric is None else str(rubric))
 
     def _release(self, eval_id: object, rubric: str | None) -> None:
-        for spend in self._held.pop(eval_id, ()):
+        for spend in self._open_spends.pop(eval_id, ()):
             self._add(spend, rubric)
 
     def _key(self, event: Event) -> str | None:
@@ -153,16 +153,16 @@ class Accounts:
             return event.session_id
         if self._by == "day":
             return _day(event.time)
-        found = event.payload.get(self._by)
-        return None if found is None else str(found)
+        name = event.payload.get(self._by)
+        return None if name is None else str(name)
 
     def _add(self, spend: Spend, group: str | None) -> None:
         self.groups.setdefault(group, Tally()).add(spend)
         self.total.add(spend)
 
 
-class _Told:
-    """Which of the agent's calls other runs have told already: each run over a trace tells them all, and they were paid once."""
+class _RecordedCalls:
+    """The agent's calls that other runs have recorded already. Each run over a trace records all its calls, and they were paid once."""
 
     def __init__(self) -> None:
         # A file without a name, gone with the process: there may be more calls than fit in memory.
@@ -175,7 +175,7 @@ class _Told:
         self._database.close()
 
     def again(self, event: Event) -> bool:
-        """Whether an earlier run has told this call; alike ones of a single run are several calls."""
+        """Return True if an earlier run has recorded this call. Equal calls of a single run are several calls."""
         call = [event.session_id, event.turn_id, event.payload]
         key = sha256(orjson.dumps(call, option=orjson.OPT_SORT_KEYS)).digest()[:16]
         new = self._database.execute("INSERT OR IGNORE INTO calls VALUES (?, ?)", (key, event.run_id)).rowcount
@@ -186,6 +186,6 @@ class _Told:
 
 
 def _day(time: str) -> str:
-    """The day in UTC."""
+    """Return the day in UTC."""
     moment = datetime.fromisoformat(time)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).date().isoformat()

@@ -1,4 +1,4 @@
-"""The chain: what a row's digest covers, and checking a whole ledger."""
+"""The chain: the digest of a row, and the check of a whole ledger."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ cannot be JSON text in UTF-8.
 
 
 def payload_of(row: Row, path: Path) -> dict[str, Any]:
-    """The payload of a row of the file *path*.
+    """Return the payload of a row of the file *path*.
 
-    :raises LedgerError: when the row is none that a ledger has written.
+    :raises LedgerError: if no ledger has written the row.
     """
     try:
-        found = orjson.loads(row[10])
+        payload = orjson.loads(row[10])
     except ValueError as error:
         raise LedgerError(f"row {row[0]} of {path} was changed ({error}): run dicast ledger verify") from error
-    if not isinstance(found, dict) or any(isinstance(column, bytes) for column in row):
+    if not isinstance(payload, dict) or any(isinstance(column, bytes) for column in row):
         raise LedgerError(f"row {row[0]} of {path} was changed: run dicast ledger verify")
-    return found
+    return payload
 
 
 def refuse_changed(row: Row, link: Link, path: Path) -> None:
@@ -90,37 +90,39 @@ LINKS: Mapping[int, Link] = {2: _link_object, 3: _link_list}
 
 
 def link_of(connection: sqlite3.Connection) -> Link:
-    """How the rows of this ledger are linked."""
+    """Return the rule that links the rows of this ledger."""
     return LINKS[connection.execute("PRAGMA user_version").fetchone()[0]]
 
 
 def head(connection: sqlite3.Connection) -> Head | None:
-    """The newest row, or None in an empty ledger."""
+    """Return the newest row, or None for an empty ledger."""
     row = connection.execute("SELECT seq, digest FROM events ORDER BY seq DESC LIMIT 1").fetchone()
     return None if row is None else Head(*row)
 
 
 def verify(connection: sqlite3.Connection, expected: str | None) -> Verification:
-    """Check every row, then that the tables beside the chain follow from it and that SQLite finds the file whole, in constant memory.
+    """Check every row, then that the side tables follow from the rows, and that SQLite reports no damage; in constant memory.
 
-    *connection* must see one state of the ledger throughout; its ``text_factory`` must not raise on what is no UTF-8.
-    With *expected*, a row with this digest must be there: a chain alone does not show that its tail was cut.
+    *connection* must see one state of the ledger throughout, and its ``text_factory`` must not raise on bytes that are no UTF-8.
+    With *expected*, a row must have this digest: the chain alone does not show that its end was cut off.
     """
     with closing(sqlite3.connect("")) as scratch:  # a temporary file of SQLite's own: memory stays constant
-        beside = SideTables(scratch, _covered(connection))
-        found, unaccounted = _walk(connection, expected, beside)
-        if not found.ok:
-            return found
-        wrong = unaccounted or beside.compared(connection, found.events)
+        side_tables = SideTables(scratch, _covered(connection))
+        result, unaccounted = _walk(connection, expected, side_tables)
+        if not result.ok:
+            return result
+        wrong = unaccounted or side_tables.compared(connection, result.events)
         if wrong is None and (reason := integrity(connection)) is not None:
             wrong = Wrong(None, reason)
     return (
-        found if wrong is None else attrs.evolve(found, bad_seq=wrong.seq or max(1, found.events), reason=wrong.reason)
+        result
+        if wrong is None
+        else attrs.evolve(result, bad_seq=wrong.seq or max(1, result.events), reason=wrong.reason)
     )
 
 
 def _covered(connection: sqlite3.Connection) -> int:
-    """Up to which row the columns beside the chain go; nothing where that cannot be read, which comparing them tells."""
+    """Return the last row that the columns cover; 0 if it cannot be read, which the later comparison reports."""
     try:
         return covered(connection)[0]
     except sqlite3.DatabaseError:
@@ -128,9 +130,9 @@ def _covered(connection: sqlite3.Connection) -> int:
 
 
 def _walk(
-    connection: sqlite3.Connection, expected: str | None, beside: SideTables
+    connection: sqlite3.Connection, expected: str | None, side_tables: SideTables
 ) -> tuple[Verification, Wrong | None]:
-    """Whether the chain holds, and the first row that it vouches for but that means nothing."""
+    """Check the chain. Return the result, and the first row that is part of the chain but has no valid meaning."""
     events, seq, digest, met = 0, 0, START, expected is None
     bad: tuple[int, str] | None = None
     unaccounted: Wrong | None = None
@@ -142,25 +144,25 @@ def _walk(
             events, seq, digest = events + 1, row[0], row[12]
             met = met or digest == expected
             if bad is None and unaccounted is None:
-                unaccounted = _noted(beside, row)
+                unaccounted = _noted(side_tables, row)
     except sqlite3.DatabaseError as error:
         bad = bad or (seq + 1, f"the file is damaged after row {seq}: {error}")
     if bad is None and not met:
         bad = seq + 1, f"no row has the digest {expected}: the end of the ledger was cut off"
-    newest = Head(seq, _shown(digest)) if events else None
+    newest = Head(seq, _printable(digest)) if events else None
     return Verification(events, newest, *(bad or (None, None))), unaccounted
 
 
-def _noted(beside: SideTables, row: Row) -> Wrong | None:
+def _noted(side_tables: SideTables, row: Row) -> Wrong | None:
     try:
-        beside.note(row)
+        side_tables.note(row)
     except LedgerError as error:
         return Wrong(row[0], str(error))
     return None
 
 
-def _shown(digest: object) -> str:
-    """A digest as text that can be printed, whatever stands in its place."""
+def _printable(digest: object) -> str:
+    """Return a stored digest as printable text, also if it is no digest."""
     text = digest if isinstance(digest, str) else repr(digest)
     return text.encode("utf-8", "backslashreplace").decode()
 

@@ -1,10 +1,10 @@
-"""Columns beside the chain: of each verdict, failure, reading and model the few values that readers of many of them need.
+"""Columns next to the chain: the few values of each verdict, failure, reading and model call that readers of many of them need.
 
-A row of ``judged_lines``, ``read_lines``, ``traced_lines`` or ``spent_lines`` holds the lines of one append, or of several small ones, a column after the other:
-whole numbers of 4 or 8 bytes, and floats. What many lines have in common is stored once, in ``judged_by`` and the others; ids
-are numbers of ``names`` (see :mod:`.naming`). ``columned`` says up to which row of the chain the columns go; a version of before leaves that
-where it was, and the rows behind it are read from the chain. It also counts the ``odd`` ones: rows that are about a subject and have no
-line, because their payload is not as their type asks.
+A row of ``judged_lines``, ``read_lines``, ``traced_lines`` or ``spent_lines`` holds the lines of one append, or of several small appends, one column after
+another: whole numbers of 4 or 8 bytes, and floats. Facts that many lines share are stored once, in ``judged_by`` and the similar tables; ids
+are numbers of ``names`` (see :mod:`.naming`). ``columned`` has the last row of the chain that the columns cover. An older version of dicast does not move
+it, and later rows are read from the chain. It also counts the ``odd`` rows: rows about a subject that have no
+line, because their payload does not have the form of its type.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COLUMN_TABLES = (
     NAMES_TABLE,
 )
 
-AT_ONCE = 20_000
+LINES_AT_ONCE = 20_000
 """Rows of a chain without columns that one append catches up on."""
 
 Values = tuple[Any, ...]
@@ -45,7 +45,7 @@ Values = tuple[Any, ...]
 Line = tuple[Values, str | None, list[Any] | None]
 """What is packed of a row of the chain, the name it is about, and the amounts as text where they are no numbers."""
 
-Found = tuple[Any, Values, Values, str | None, Sequence[Any] | None, bool]
+EventLine = tuple[Any, Values, Values, str | None, Sequence[Any] | None, bool]
 """What an event has in common with others, the numbers before and behind the code of that, the name, the amounts as text, and whether
 the line does not say which subject it is about."""
 
@@ -61,12 +61,12 @@ def _sizes(codes: str) -> tuple[int, ...]:
 
 @attrs.frozen(eq=False)
 class Packed:
-    """A table of lines: what it is about, the types of events, and the type of each column, of which the last is the name's number."""
+    """A table of lines: its subject, the types of its events, and the type of each column. The last column is the name's number."""
 
     about: str
     types: tuple[str, ...]
     codes: str
-    line: Callable[[Event, Times], Found | None]
+    line: Callable[[Event, Times], EventLine | None]
     name: str = attrs.field(init=False, default=attrs.Factory(lambda self: f"{self.about}_lines", takes_self=True))
     """The table of the lines."""
     common: str = attrs.field(init=False, default=attrs.Factory(lambda self: f"{self.about}_by", takes_self=True))
@@ -81,9 +81,9 @@ class Packed:
     """How the numbers of a line are packed for a comparison."""
 
     def split(self, lines: bytes, size: int) -> Iterator[memoryview]:
-        """The columns of a row of the table.
+        """Yield the columns of a row of the table.
 
-        :raises sqlite3.DatabaseError: when it does not hold so many lines.
+        :raises sqlite3.DatabaseError: if the row does not hold *size* lines.
         """
         if type(lines) is not bytes or type(size) is not int or len(lines) != size * sum(self.sizes):
             raise sqlite3.DatabaseError(f"a row of {self.name} does not hold {size!r} lines")
@@ -94,7 +94,7 @@ class Packed:
             start = end
 
 
-def _verdict(event: Event, times: Times) -> Found | None:
+def _verdict(event: Event, times: Times) -> EventLine | None:
     line = line_of(event, times)
     if line is None:
         return None
@@ -102,19 +102,19 @@ def _verdict(event: Event, times: Times) -> Found | None:
     return origin, (time,), (flags, score, confidence, usd, msat), id, exact, id != event.subject_id
 
 
-def _read(event: Event, times: Times) -> Found | None:
-    found = activity_of(event)
-    return None if found is None else (found[0], (), (found[1],), found[2], None, False)
+def _read(event: Event, times: Times) -> EventLine | None:
+    activity = activity_of(event)
+    return None if activity is None else (activity[0], (), (activity[1],), activity[2], None, False)
 
 
-def _traced(event: Event, times: Times) -> Found | None:
-    found = activity_of(event)
-    return None if found is None else (found[0], (), (), found[2], None, False)
+def _traced(event: Event, times: Times) -> EventLine | None:
+    activity = activity_of(event)
+    return None if activity is None else (activity[0], (), (), activity[2], None, False)
 
 
-def _spent(event: Event, times: Times) -> Found | None:
-    found = spent_of(event)
-    return None if found is None else (*found, False)
+def _spent(event: Event, times: Times) -> EventLine | None:
+    activity = spent_of(event)
+    return None if activity is None else (*activity, False)
 
 
 ABOUT = ("subject.read", "record.completed", "record.failed")
@@ -131,7 +131,7 @@ COLUMNED = frozenset((STARTED, *(type_ for table in PACKED for type_ in table.ty
 
 
 class Columns:
-    """Writes the columns of one ledger, inside the transactions of its appends. After one that failed it has to :meth:`forget`."""
+    """Writer of the columns of one ledger, inside the transactions of its appends. Call :meth:`forget` after a failed transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -140,7 +140,7 @@ class Columns:
         self._newest: dict[str, Newest] = {}
         self._upto = -1
         self._covered: int | None = None
-        self._there = False
+        self._has_tables = False
 
     def forget(self) -> None:
         """Forget the numbers that were given in a transaction that came to nothing."""
@@ -155,11 +155,11 @@ class Columns:
 
     def catch_up(self, newest: int, entry: Callable[[sqlite3.Connection, tuple[Any, ...]], Entry]) -> None:
         """Make columns of some of the rows up to *newest* that have none yet; a row that was changed keeps them from being made."""
-        self._there = self._there or has_columns(self._connection)
-        self._covered = upto = covered(self._connection, there=True)[0] if self._there else None
+        self._has_tables = self._has_tables or has_columns(self._connection)
+        self._covered = upto = covered(self._connection, has_table=True)[0] if self._has_tables else None
         if upto is None or upto >= newest:
             return
-        last = min(newest, upto + AT_ONCE)
+        last = min(newest, upto + LINES_AT_ONCE)
         query = f"""SELECT seq, id, type, time, run_id, session_id, turn_id, subject_kind, subject_id, sensitivity, payload, prev, digest
             FROM events WHERE seq > ? AND seq <= ? AND type IN ({", ".join("?" * len(COLUMNED))}) ORDER BY seq"""
         rows = self._connection.execute(query, (upto, last, *sorted(COLUMNED))).fetchall()
@@ -168,64 +168,64 @@ class Columns:
 
     def _extend(self, events: Iterable[tuple[int, Event]], before: int, upto: int) -> None:
         """Add *events* with the numbers of their rows; the columns went up to the row *before*, and go up to the row *upto* then."""
-        chosen = [one for one in events if one[1].type in COLUMNED]
-        if judged := [one for one in chosen if one[1].type in EVALS]:
+        chosen = [numbered for numbered in events if numbered[1].type in COLUMNED]
+        if judged := [numbered for numbered in chosen if numbered[1].type in EVALS]:
             self.begin(judged)
-        known = self._upto == before  # else another process has written since
-        if not known:
+        is_current = self._upto == before  # else another process has written since
+        if not is_current:
             self._newest.clear()
-        odd = self._write(chosen, known=known) if chosen else 0
-        self._covered, self._upto = upto, upto if chosen or known else -1
+        odd = self._write(chosen, is_current=is_current) if chosen else 0
+        self._covered, self._upto = upto, upto if chosen or is_current else -1
         execute = self._connection.execute
         if not execute("UPDATE columned SET upto = ?, odd = odd + ?", (upto, odd)).rowcount:
             execute("INSERT INTO columned VALUES (?, ?)", (upto, odd))
 
     def begin(self, events: Iterable[tuple[int, Event]]) -> None:
-        """Note which verdicts *events* begin, and forget those that they end."""
-        begun: dict[object, list[int]] = {}
-        ended = []
+        """Record the verdicts that *events* start, and remove the verdicts that they end."""
+        starts: dict[object, list[int]] = {}
+        ends = []
         for seq, event in events:
             eval_id = event.payload.get("eval_id")
             if event.type == STARTED:
-                begun.setdefault(eval_id, []).append(seq)
+                starts.setdefault(eval_id, []).append(seq)
             else:
-                begun.pop(eval_id, None)
-                ended.append((eval_id,))
-        if ended and self._connection.execute("SELECT 1 FROM begun LIMIT 1").fetchone() is not None:
-            self._connection.executemany("DELETE FROM begun WHERE eval_id = ?", ended)
-        if begun:
-            rows = [(eval_id, seq) for eval_id, seqs in begun.items() if isinstance(eval_id, str) for seq in seqs]
+                starts.pop(eval_id, None)
+                ends.append((eval_id,))
+        if ends and self._connection.execute("SELECT 1 FROM begun LIMIT 1").fetchone() is not None:
+            self._connection.executemany("DELETE FROM begun WHERE eval_id = ?", ends)
+        if starts:
+            rows = [(eval_id, seq) for eval_id, seqs in starts.items() if isinstance(eval_id, str) for seq in seqs]
             self._connection.executemany("INSERT INTO begun VALUES (?, ?)", rows)
 
-    def _write(self, events: Sequence[tuple[int, Event]], *, known: bool) -> int:
-        """Write the lines of *events*; return how many of these are odd."""
-        odd = 0
-        self._naming.begin(events[0][0], known=known)
+    def _write(self, events: Sequence[tuple[int, Event]], *, is_current: bool) -> int:
+        """Write the lines of *events*, and return the number of odd events."""
+        total_odd = 0
+        self._naming.begin(events[0][0], is_current=is_current)
         for table in PACKED:
-            if found := [one for one in events if one[1].type in table.types]:
-                made, apart = self.lines(table, found)
-                odd += apart
-                if made:
-                    self._put(table, made)
+            if table_events := [numbered for numbered in events if numbered[1].type in table.types]:
+                lines, odd = self.lines(table, table_events)
+                total_odd += odd
+                if lines:
+                    self._put(table, lines)
         self._naming.write()
-        return odd
+        return total_odd
 
-    def _put(self, table: Packed, made: Sequence[Line]) -> None:
-        first, last, size = made[0][0][0], made[-1][0][0], len(made)
-        numbers = self._naming.numbers([line[1] for line in made])
-        columns = zip(*(line[0] for line in made), strict=True)
+    def _put(self, table: Packed, lines: Sequence[Line]) -> None:
+        first, last, size = lines[0][0][0], lines[-1][0][0], len(lines)
+        numbers = self._naming.numbers([line[1] for line in lines])
+        columns = zip(*(line[0] for line in lines), strict=True)
         packed = [array(code, column).tobytes() for code, column in zip(table.codes, (*columns, numbers), strict=True)]
-        exact = [[place, *line[2]] for place, line in enumerate(made) if line[2] is not None]
+        exact = [[place, *line[2]] for place, line in enumerate(lines) if line[2] is not None]
         if size < FEW and (before := self._newest_of(table)) is not None and before[1] < FEW:
             exact = [*before[2], *([place + before[1], *texts] for place, *texts in exact)]
-            packed = [one + other for one, other in zip(before[3], packed, strict=True)]
+            packed = [older + newer for older, newer in zip(before[3], packed, strict=True)]
             first, size = before[0], before[1] + size
         self._newest[table.name] = (first, size, exact, packed)
         row = (first, last, size, orjson.dumps(exact).decode() if exact else None, b"".join(packed))
         self._connection.execute(f"INSERT OR REPLACE INTO {table.name} VALUES (?, ?, ?, ?, ?)", row)
 
     def _newest_of(self, table: Packed) -> Newest | None:
-        """The newest row of *table*, as it was written, or is read where another process may have written it."""
+        """Return the newest row of *table*: the row that was written last, or the stored row if another process may have written it."""
         if table.name not in self._newest:
             newest = f"SELECT first, size, exact, lines FROM {table.name} ORDER BY first DESC LIMIT 1"
             row = self._connection.execute(newest).fetchone()
@@ -237,46 +237,47 @@ class Columns:
         return self._newest[table.name]
 
     def lines(self, table: Packed, events: Iterable[tuple[int, Event]]) -> tuple[list[Line], int]:
-        """The line of each of *events* that has one, and how many are odd: that have none, but for a trace without a model, or whose
-        line does not say which subject they are about.
+        """Return the lines of *events*, and the number of odd events.
+
+        An odd event has no line, unless it is a trace event without a model, or its line does not name a subject.
         """
         line, codes = table.line, self._codes[table.common]
-        made: list[Line] = []
+        lines: list[Line] = []
         times: Times = {}
         odd = 0
         for seq, event in events:
-            found = line(event, times)
-            if found is None:
+            event_line = line(event, times)
+            if event_line is None:
                 odd += event.type not in TRACES or table is PAID
                 continue
-            facts, before, after, name, exact, apart = found
+            facts, before, after, name, exact, is_odd = event_line
             code = codes.get(facts)
             if code is None:
                 code = codes[facts] = self._code(table.common, orjson.dumps(tuple(facts)).decode())
-            odd += apart
-            made.append(((seq, *before, code, *after), name, None if exact is None else [*exact]))
-        return made, odd
+            odd += is_odd
+            lines.append(((seq, *before, code, *after), name, None if exact is None else [*exact]))
+        return lines, odd
 
     def _code(self, common: str, facts: str) -> int:
         execute = self._connection.execute
         row = execute(f"SELECT code FROM {common} WHERE facts = ?", (facts,)).fetchone()
         if row is None:
-            made = f"INSERT INTO {common} SELECT coalesce(max(code), -1) + 1, ? FROM {common} RETURNING code"
-            row = execute(made, (facts,)).fetchone()
+            statement = f"INSERT INTO {common} SELECT coalesce(max(code), -1) + 1, ? FROM {common} RETURNING code"
+            row = execute(statement, (facts,)).fetchone()
         return int(row[0])
 
 
 def has_columns(connection: sqlite3.Connection) -> bool:
-    """Whether a ledger has the tables of the columns."""
+    """Return True if the ledger has the tables of the columns."""
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'columned'").fetchone() is not None
 
 
-def covered(connection: sqlite3.Connection, *, there: bool = False) -> tuple[int, int]:
-    """Up to which row of the chain the columns go, and how many odd rows there are; nothing where there are no columns.
+def covered(connection: sqlite3.Connection, *, has_table: bool = False) -> tuple[int, int]:
+    """Return the last row of the chain that the columns cover, and the number of odd rows; zeros without columns.
 
-    *there* says that the ledger has the tables, which nobody takes away.
+    *has_table* is True if the tables are known to exist. They are never removed.
     """
-    if not there and not has_columns(connection):
+    if not has_table and not has_columns(connection):
         return 0, 0
     upto, odd = connection.execute("SELECT upto, odd FROM columned").fetchone() or (0, 0)
     if type(upto) is not int or type(odd) is not int:

@@ -20,10 +20,10 @@ from .live import Live
 class Sqlite:
     """Keep every event of every run in one SQLite file, append-only and chained by SHA-256.
 
-    :param path: the file; it and its folders are created when a run first writes to it, readable by its owner alone.
-    :param content: ``store`` keeps what was judged, once per digest; ``digest`` keeps digests in its place and in the
-        place of the payloads of trace events, and blanks the texts that may quote it (``details``, ``feedback``,
-        ``error_message``), so that the ledger holds no user's text. Scores, kinds, signals and money are kept whole.
+    :param path: the file. The file and its folders are created when a run first writes to it, readable by its owner alone.
+    :param content: ``store`` keeps the judged texts, once per digest. ``digest`` keeps digests in place of the judged texts and of
+        the payloads of trace events, and blanks the texts that may quote them (``details``, ``feedback``,
+        ``error_message``), so the ledger holds no user's text. Scores, kinds, signals and money are kept in full.
     :param busy_timeout: seconds to wait for another process that is writing to the same file.
     """
 

@@ -1,4 +1,4 @@
-"""What was judged, once per digest: the table ``contents`` says which row holds it."""
+"""The judged texts, once per digest: the table ``contents`` has the row that holds each text."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ CONTENTS_TABLE = "CREATE TABLE contents (key INTEGER PRIMARY KEY, seq INTEGER);"
 
 
 def known_contents(connection: sqlite3.Connection, read: Mapping[int, Mapping[str, object]]) -> set[int]:
-    """The rows among *read*, payloads of ``subject.read`` by their row, whose content an earlier row holds; note the others."""
+    """Return the rows among *read* whose content an earlier row holds, and record the contents of the other rows.
+
+    *read* has the payloads of ``subject.read`` by their row.
+    """
     # sorted, because neighbours share pages
     keys = sorted((key_of(payload), seq) for seq, payload in read.items() if payload.get("content") is not None)
     added = connection.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?)", keys)
     if added.rowcount == len(keys):
         return set()
-    known = set()
+    digests = set()
     for key, seq in keys:
         (first,) = connection.execute("SELECT seq FROM contents WHERE key = ?", (key,)).fetchone()
         if first != seq and _holder(connection, first, read).get("digest") == read[seq]["digest"]:
-            known.add(seq)
-    return known
+            digests.add(seq)
+    return digests
 
 
 def _holder(connection: sqlite3.Connection, seq: int, read: Mapping[int, Mapping[str, object]]) -> Mapping[str, object]:
@@ -39,7 +42,7 @@ def _holder(connection: sqlite3.Connection, seq: int, read: Mapping[int, Mapping
 
 
 def stored_content(connection: sqlite3.Connection, path: Path, payload: Mapping[str, object]) -> object:
-    """The content of a ``subject.read`` *payload* that was written without it; None where the ledger at *path* keeps none."""
+    """Return the content of a ``subject.read`` *payload* that was written without it; None if the ledger at *path* stores no contents."""
     row = connection.execute(
         "SELECT payload FROM events WHERE seq = (SELECT seq FROM contents WHERE key = ?)", (key_of(payload),)
     ).fetchone()
@@ -52,9 +55,9 @@ def stored_content(connection: sqlite3.Connection, path: Path, payload: Mapping[
 
 
 def key_of(payload: Mapping[str, object]) -> int:
-    """The first 8 bytes of the digest: as a whole it would make the index three times as large, and as slow to write.
+    """Return the first 8 bytes of the digest. The whole digest would make the index three times as large and as slow to write.
 
-    Two digests that begin alike are no harm: the content of the second is stored with each row.
+    Two digests with the same beginning do no harm: the content of the second digest is stored with each of its rows.
     """
     digest = payload.get("digest")
     try:

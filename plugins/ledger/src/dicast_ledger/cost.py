@@ -1,4 +1,4 @@
-"""``dicast cost``: what was spent, from a ledger."""
+"""The command ``dicast cost``: sums of the spending in a ledger."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def moment(_context: click.Context, _option: click.Parameter, text: str | None) 
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError as error:
         raise click.BadParameter(f"{text!r} is no ISO 8601 time: write it like 2026-01-31T12:00:00Z") from error
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 @click.command()
@@ -50,14 +50,14 @@ def cost(
     ledger: Path | None,
     as_json: bool,
 ) -> None:
-    """Add up what was spent. The agent's own calls count, as its trace tells them, and with --include-eval the judging of them."""
+    """Add up the spending. The agent's calls in its trace count; with --include-eval, the calls of judges and metrics count too."""
     window = Window.of(start, end)
     if as_json:
         read = partial(read_cost, group_by=group, include_eval=include_eval, run=run_id, start=start, end=end)
         click.echo(orjson.dumps(read_ledger(ledger, read), option=orjson.OPT_INDENT_2))
         return
-    found = read_ledger(ledger, lambda live: _read(live, group, run_id, window, include_eval=include_eval))
-    for line in _lines(found, group):
+    accounts = read_ledger(ledger, lambda live: _read(live, group, run_id, window, include_eval=include_eval))
+    for line in _lines(accounts, group):
         click.echo(one_line(line))
     if not include_eval:
         click.echo("the agent's own calls alone; --include-eval adds what judging them cost", err=True)
@@ -77,8 +77,8 @@ def read_cost(
     :raises ConfigError: when the window is empty, or there is no such run.
     """
     window = Window.of(start, end)
-    found = _document(_read(ledger, group_by, run, window, include_eval=include_eval), group_by)
-    return {"window": window.document(), "current_pricing_version": _prices(ledger, run), **found}
+    document = _document(_read(ledger, group_by, run, window, include_eval=include_eval), group_by)
+    return {"window": window.document(), "current_pricing_version": _prices(ledger, run), **document}
 
 
 @attrs.frozen
@@ -100,11 +100,11 @@ class Window:
 
     @property
     def is_open(self) -> bool:
-        """Whether all times are in it."""
+        """True if the window contains all times."""
         return self.first is None and self.last is None
 
     def has(self, event: Event) -> bool:
-        """Return whether *event* is in the window; verdicts say which rubric a cost is of, and count wherever they are."""
+        """Return True if *event* is in the window. Events of verdicts always count, because they name the rubric of a cost."""
         if self.is_open or event.type in EVALS:
             return True
         time = datetime.fromisoformat(event.time)
@@ -143,52 +143,52 @@ def _read(ledger: Ledger, group: Group, run_id: str | None, window: Window, *, i
     return Accounts(group).read(event for event in events if window.has(event))
 
 
-def _document(found: Accounts, group: Group) -> dict[str, Any]:
-    """Amounts are decimal strings, null where a price is not known; what is there of other kinds stands beside."""
-    data = [{group: name, **_sums(tally)} for name, tally in _sorted(found, group)]
-    total = _sums(found.total)
+def _document(accounts: Accounts, group: Group) -> dict[str, Any]:
+    """Return the JSON document. Amounts are decimal strings, or null if a price is unknown; amounts of other kinds have fields of their own."""
+    data = [{group: name, **_sums(tally)} for name, tally in _sorted(accounts, group)]
+    total = _sums(accounts.total)
     named = {"usd": "total_usd", "msat": "total_msat", "known_usd": "known_usd", "unpriced": "unpriced"}
-    lost = {f"lost_{unit}": amount for unit in ("usd", "msat") if (amount := _lost(found, unit)) is not None}
+    lost = {f"lost_{unit}": amount for unit in ("usd", "msat") if (amount := _lost(accounts, unit)) is not None}
     return {"data": data, **{name: total[key] for key, name in named.items() if key in total}, **lost}
 
 
 def _sums(tally: Tally) -> dict[str, Any]:
-    known = tally.usd.decimal
-    sums = {"usd": None if tally.unpriced else known, "calls": tally.calls, "tokens": tally.tokens}
+    amount = tally.usd.decimal
+    sums = {"usd": None if tally.unpriced else amount, "calls": tally.calls, "tokens": tally.tokens}
     if not tally.msat.is_zero:
         sums["msat"] = tally.msat.decimal
-    return sums | ({"unpriced": tally.unpriced, "known_usd": known} if tally.unpriced else {})
+    return sums | ({"unpriced": tally.unpriced, "known_usd": amount} if tally.unpriced else {})
 
 
-def _lost(found: Accounts, unit: str) -> str | None:
-    lost = found.lost.usd if unit == "usd" else found.lost.msat
+def _lost(accounts: Accounts, unit: str) -> str | None:
+    lost = accounts.lost.usd if unit == "usd" else accounts.lost.msat
     return None if lost.is_zero else lost.decimal
 
 
-def _sorted(found: Accounts, group: Group) -> Sequence[tuple[str | None, Tally]]:
-    """Days in their order; else the dearest first, and what belongs to no group last."""
+def _sorted(accounts: Accounts, group: Group) -> Sequence[tuple[str | None, Tally]]:
+    """Return the groups: days in their order, other groups with the most expensive first. The amounts without a group come last."""
     if group == "day":
-        return sorted(found.groups.items(), key=lambda item: item[0] or "")
+        return sorted(accounts.groups.items(), key=lambda item: item[0] or "")
     return sorted(
-        found.groups.items(),
+        accounts.groups.items(),
         key=lambda item: (item[0] is None, -(item[1].usd.amount or 0), -(item[1].msat.amount or 0), item[0] or ""),
     )
 
 
-def _lines(found: Accounts, group: Group) -> Iterator[str]:
-    rows = [(name or "(none)", *_cells(tally)) for name, tally in _sorted(found, group)]
-    with_msat = not found.total.msat.is_zero
+def _lines(accounts: Accounts, group: Group) -> Iterator[str]:
+    rows = [(name or "(none)", *_cells(tally)) for name, tally in _sorted(accounts, group)]
+    with_msat = not accounts.total.msat.is_zero
     heads = (group, "usd", "calls", "tokens", *(["msat"] if with_msat else []))
-    table = [heads, *(row[: len(heads)] for row in rows), ("total", *_cells(found.total))[: len(heads)]]
+    table = [heads, *(row[: len(heads)] for row in rows), ("total", *_cells(accounts.total))[: len(heads)]]
     widths = [max(len(row[column]) for row in table) for column in range(len(heads))]
     for first, *rest in table:
         yield "  ".join(
             [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))]
         )
-    if found.total.unpriced:
-        yield f"+: besides {found.total.unpriced:,} calls whose price is not known"
+    if accounts.total.unpriced:
+        yield f"+: besides {accounts.total.unpriced:,} calls whose price is not known"
     for unit in ("usd", "msat"):
-        if (lost := _lost(found, unit)) is not None:
+        if (lost := _lost(accounts, unit)) is not None:
             yield f"lost: {lost} {unit} reserved for calls that ended unheard; not in the sums"
 
 

@@ -73,7 +73,7 @@ class Patient(sqlite3.Connection):
         deadline, (nap, longest) = 0.0, _NAPS
         while True:
             try:
-                found = super().execute(*statement)
+                cursor = super().execute(*statement)
             except sqlite3.OperationalError as error:
                 if not _is_busy(error) or self._tired:
                     raise
@@ -86,7 +86,7 @@ class Patient(sqlite3.Connection):
                 nap = min(2 * nap, longest)
             else:
                 self._tired = False
-                return found
+                return cursor
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
@@ -94,11 +94,9 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 
 def open_file(path: Path, *, create: bool, timeout: float) -> sqlite3.Connection:
-    """Return a connection to the ledger at *path*, made first if it is not there and *create* allows it.
+    """Return a connection to the ledger at *path*. With *create* a missing ledger is created, and the file is proved writable.
 
-    With *create* the file is also proved writable.
-
-    :raises LedgerRefused: saying what is wrong with the file and what to do.
+    :raises LedgerRefused: with the fault of the file and its fix.
     """
     if path.is_dir():
         raise LedgerRefused(f"{path} is a folder, a ledger is a file: name one in it, such as {path / 'ledger.db'}")
@@ -172,8 +170,8 @@ def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
     if create:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
-        found = _pragma(connection, "user_version")
-        connection.execute(f"PRAGMA user_version = {found}")  # beginning alone succeeds on a file that is read-only
+        format_ = _pragma(connection, "user_version")
+        connection.execute(f"PRAGMA user_version = {format_}")  # beginning alone succeeds on a file that is read-only
         for statement in _LATER:
             connection.execute(statement)
         connection.execute("COMMIT")
@@ -197,11 +195,11 @@ def _create(connection: sqlite3.Connection) -> None:
 def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     if _pragma(connection, "application_id") != APPLICATION_ID:
         raise LedgerRefused(f"{path} is a SQLite database, but no dicast ledger: choose another path for the ledger")
-    found = _pragma(connection, "user_version")
-    if found not in FORMATS:
-        known = " and ".join(map(str, FORMATS))
+    format_ = _pragma(connection, "user_version")
+    if format_ not in FORMATS:
+        formats = " and ".join(map(str, FORMATS))
         raise LedgerRefused(
-            f"{path} is a ledger of format {found}, dicast-ledger {version('dicast-ledger')} reads formats {known}: "
+            f"{path} is a ledger of format {format_}, dicast-ledger {version('dicast-ledger')} reads formats {formats}: "
             "use the version that wrote it or a newer one (pip install --upgrade dicast-ledger), or choose another path"
         )
 
@@ -213,7 +211,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 def explain(path: Path, error: sqlite3.Error, timeout: float) -> str:
-    """Say what *error* means for the ledger at *path*, and what to do."""
+    """Return the meaning of *error* for the ledger at *path*, and its fix."""
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return (

@@ -1,10 +1,10 @@
-"""Who carries out which run: the table ``leases``, a row a run, beside the chain.
+"""The owners of runs: the table ``leases`` next to the chain, one row a run.
 
 The rule:
 
-- A lease that is taken gets the token after the one before, so a token names one owner.
-- It is over at its *until*, by this ledger's clock; it is given back by making it end at once.
-- While its token stands in the table its owner may append, and that renews it, also where it is over and nobody took it.
+- A new lease has the next token after the last lease of the run, so a token names one owner.
+- A lease is over at its *until*, by this ledger's clock. Giving it back ends it at once.
+- While its token is in the table, its owner may append. An append renews the lease, also if it is over and no other process took it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dicast import Lease, LedgerError
 LEASES_TABLE = (
     "CREATE TABLE IF NOT EXISTS leases (run_id TEXT PRIMARY KEY, token INTEGER, owner TEXT, until TEXT) WITHOUT ROWID"
 )
-_ENDED = ""
+_ENDED_UNTIL = ""
 """The *until* of a lease that was given back."""
 
 _FRESH = 2 / 3
@@ -29,7 +29,7 @@ _FRESH = 2 / 3
 
 
 @attrs.define
-class Held:
+class HeldLease:
     """The lease that a live ledger holds: *until* in seconds since the epoch."""
 
     run_id: str
@@ -39,27 +39,27 @@ class Held:
 
 
 class Leases:
-    """The leases of a ledger, and the one that this live object of it holds. Called inside transactions.
+    """The leases of a ledger, and the lease that this live ledger holds. Its methods are called inside transactions.
 
-    *clock* gives the seconds since the epoch.
+    *clock* returns the seconds since the epoch.
     """
 
     def __init__(self, connection: sqlite3.Connection, clock: Callable[[], float] = time.time) -> None:
         self._connection, self._clock = connection, clock
-        self._held: Held | None = None
+        self._lease: HeldLease | None = None
 
     def now(self) -> str:
-        """The time by the ledger's clock, to be compared with *until* as text."""
+        """Return the time of the ledger's clock as text, for a comparison with *until*."""
         return _text(self._clock())
 
     def of(self, run_id: str) -> Lease | None:
-        """The newest lease of the run; None where it never had one."""
+        """Return the newest lease of the run; None if it never had a lease."""
         query = "SELECT run_id, token, owner, until FROM leases WHERE run_id = ?"
         row = self._connection.execute(query, (run_id,)).fetchone()
         return None if row is None else Lease(row[0], row[1], row[2], row[3], row[3] < self.now())
 
     def take(self, run_id: str, owner: str, seconds: float, dead: Callable[[Lease], bool]) -> Lease | None:
-        """Take the lease of the run; return the one that is in the way, or None."""
+        """Take the lease of the run, and return None; or return the lease of another owner that blocks it."""
         before = self.of(run_id)
         if before is not None and not before.over and not dead(before):
             return before
@@ -67,46 +67,46 @@ class Leases:
         token = 1 if before is None else before.token + 1
         row = run_id, token, owner, _text(until)
         self._connection.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)", row)
-        self._held = Held(run_id, token, seconds, until)
+        self._lease = HeldLease(run_id, token, seconds, until)
         return None
 
     def check(self) -> None:
-        """Renew the lease that is held, where it is due.
+        """Renew the lease of this live ledger if it is due.
 
-        :raises LedgerError: when another owner has taken it.
+        :raises LedgerError: if another owner has taken the lease.
         """
-        held = self._held
-        if held is None:
+        lease = self._lease
+        if lease is None:
             return
         query = "SELECT token FROM leases WHERE run_id = ?"
-        row = self._connection.execute(query, (held.run_id,)).fetchone()
-        if row != (held.token,):
+        row = self._connection.execute(query, (lease.run_id,)).fetchone()
+        if row != (lease.token,):
             raise LedgerError(
-                f"run {held.run_id} has lost its lease, which lasted until {_text(held.until)}: another process has taken "
+                f"run {lease.run_id} has lost its lease, which lasted until {_text(lease.until)}: another process has taken "
                 "the run up. What was recorded stays; nothing more of this process is recorded"
             )
         now = self._clock()
-        if held.until - now < held.seconds * _FRESH:
-            until = now + held.seconds
+        if lease.until - now < lease.seconds * _FRESH:
+            until = now + lease.seconds
             update = "UPDATE leases SET until = ? WHERE run_id = ?"
-            self._connection.execute(update, (_text(until), held.run_id))
-            held.until = until
+            self._connection.execute(update, (_text(until), lease.run_id))
+            lease.until = until
 
     def give_back(self) -> None:
         """End the lease that is held, if it is still this one's.
 
         Of a run without a row nothing is left, unless it had an owner before: that one's token is not given out again.
         """
-        held, self._held = self._held, None
-        if held is not None:
-            mine = held.run_id, held.token
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            mine = lease.run_id, lease.token
             self._connection.execute(
                 "DELETE FROM leases WHERE run_id = ? AND token = ? AND token = 1"
                 " AND run_id NOT IN (SELECT run_id FROM runs)",
                 mine,
             )
             update = "UPDATE leases SET until = ? WHERE run_id = ? AND token = ?"
-            self._connection.execute(update, (_ENDED, *mine))
+            self._connection.execute(update, (_ENDED_UNTIL, *mine))
 
 
 def _text(seconds: float) -> str:

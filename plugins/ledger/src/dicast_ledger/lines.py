@@ -26,86 +26,88 @@ NamesOf = Callable[[sqlite3.Connection, "array[int]"], Names]
 
 
 def read_verdict_columns(connection: sqlite3.Connection, bounds: Bounds | None, named: NamesOf) -> VerdictColumns:
-    """The verdicts and failures in the columns, those of rows within *bounds* and perhaps some beside."""
+    """Return the verdicts and failures in the columns: of the rows within *bounds*, and perhaps of other rows."""
     origins = [VerdictOrigin(*facts) for facts in common(connection, JUDGED)]
-    columns, exact = _whole(connection, JUDGED, bounds)
+    columns, exact = _read_columns(connection, JUDGED, bounds)
     seqs, times, codes, flags, scores, confidences, usd, msat, numbers = columns
-    apart = {line: (texts[0], texts[1]) for line, texts in exact.items()}
+    exact_amounts = {line: (texts[0], texts[1]) for line, texts in exact.items()}
     names = named(connection, numbers)
-    return VerdictColumns(seqs, times, codes, flags, scores, confidences, usd, msat, numbers, names, origins, apart)
+    return VerdictColumns(
+        seqs, times, codes, flags, scores, confidences, usd, msat, numbers, names, origins, exact_amounts
+    )
 
 
 def read_activity_columns(
     connection: sqlite3.Connection, bounds: Bounds | None, types: Collection[str], named: NamesOf
 ) -> ActivityColumns:
-    """What was told of the events of *types*, and perhaps of others, likewise."""
+    """Return the activity in the columns: of the events of *types* within *bounds*, and perhaps of other events."""
     tables = [table for table in (READ, TRACED) if not set(types).isdisjoint(table.types)]
-    found = [_activity_of(connection, table, bounds, named) for table in tables]
-    return found[0] if len(found) == 1 else _merged(found)
+    parts = [_activity_of(connection, table, bounds, named) for table in tables]
+    return parts[0] if len(parts) == 1 else _merged(parts)
 
 
 def _activity_of(
     connection: sqlite3.Connection, table: Packed, bounds: Bounds | None, named: NamesOf
 ) -> ActivityColumns:
     origins = [ActivityOrigin(*facts) for facts in common(connection, table)]
-    (seqs, codes, *marks, numbers), _ = _whole(connection, table, bounds)
+    (seqs, codes, *marks, numbers), _ = _read_columns(connection, table, bounds)
     names = named(connection, numbers)
     return ActivityColumns(seqs, codes, marks[0] if marks else array("b", bytes(len(seqs))), numbers, names, origins)
 
 
 def _merged(parts: Sequence[ActivityColumns]) -> ActivityColumns:
-    """The rows of several tables in the order of the ledger."""
+    """Return the rows of several tables in the order of the ledger."""
     rows: list[tuple[int, ActivityOrigin, int, str | None]] = []
     for part in parts:
         origins = map(part.origins.__getitem__, part.codes)
         rows += zip(part.seqs, origins, part.content_hashes, part.ids, strict=True)
-    found = ActivityColumns()
+    merged = ActivityColumns()
     codes: dict[ActivityOrigin, int] = {}
     for seq, origin, mark, id in sorted(rows, key=itemgetter(0)):
-        found.put(seq, codes.setdefault(origin, len(codes)), mark, id)
-    found.origins = list(codes)
-    return found
+        merged.put(seq, codes.setdefault(origin, len(codes)), mark, id)
+    merged.origins = list(codes)
+    return merged
 
 
 def read_spent(connection: sqlite3.Connection, bounds: Bounds | None, named: NamesOf | None) -> Spent:
-    """What was spent, likewise; without *named* nobody asks for the sessions."""
-    columns, exact = _whole(connection, PAID, bounds)
+    """Return the spending in the columns, within *bounds* and perhaps beyond. Without *named* the result has no names of sessions."""
+    columns, exact = _read_columns(connection, PAID, bounds)
     _, times, codes, flags, amounts, tokens, calls, marks, numbers = columns
     payers = [Payer(*facts) for facts in common(connection, PAID)]
-    apart = {line: texts[0] for line, texts in exact.items()}
+    exact_amounts = {line: texts[0] for line, texts in exact.items()}
     names = Names() if named is None else named(connection, numbers)
-    return Spent(times, codes, flags, amounts, tokens, calls, marks, numbers, names, payers, apart)
+    return Spent(times, codes, flags, amounts, tokens, calls, marks, numbers, names, payers, exact_amounts)
 
 
 def some_names(connection: sqlite3.Connection, numbers: array[int]) -> Names:
-    """The names with these numbers, and those between, counted from 0 on; *numbers* are changed to these."""
+    """Return the names from the least to the largest of *numbers*, counted from 0 on, and change *numbers* to this count."""
     if not numbers:
         return Names()
     least, most = min(numbers), max(numbers)
     query = "SELECT start, size, marks, texts FROM names WHERE start + size > ? AND start <= ? ORDER BY first"
-    found, begin, end = Names(), 0, -1
+    names, begin, end = Names(), 0, -1
     for start, size, marks, texts in connection.execute(query, (least, most)):
         begin, end = start if end < 0 else begin, start + size
-        found.add_block(size, texts, marks)
+        names.add_block(size, texts, marks)
     if begin > least or end <= most:
         raise sqlite3.DatabaseError(f"names does not hold the numbers {least} to {most}")
     if begin:
         numbers[:] = array("i", [number - begin for number in numbers])
-    return found
+    return names
 
 
 def rows_about(connection: sqlite3.Connection, subject_id: str) -> Iterator[int]:
-    """The rows of the chain about a subject, as far as the columns go: verdicts, failures, readings and records."""
+    """Yield the rows of the chain about a subject, as far as the columns cover it: verdicts, failures, readings and records."""
     for number, first, end in numbers_about(connection, subject_id):
         for table in (JUDGED, READ):
             query = f"SELECT lines, size FROM {table.name} WHERE last >= ? AND first < ?"
             for lines, size in connection.execute(query, (first, end)):
                 seqs, *_, numbers = _decoded(table, lines, size)
-                yield from (seq for seq, found in zip(seqs, numbers, strict=True) if found == number)
+                yield from (seq for seq, other in zip(seqs, numbers, strict=True) if other == number)
 
 
 class Exploded:
-    """The lines of *table* one by one, to be compared with what they should be."""
+    """The single lines of *table*, for a comparison with the lines that follow from the chain."""
 
     def __init__(self, connection: sqlite3.Connection, table: Packed) -> None:
         self._connection, self._table = connection, table
@@ -114,25 +116,31 @@ class Exploded:
         self._names: list[str | None] = []
 
     def rows(self, used: Callable[[set[int]], object]) -> Iterator[tuple[int, bytes, str]]:
-        """Each line: its row of the chain, its numbers but that of its name, and as JSON the name with the amounts; *used* is told the numbers.
+        """Yield each line: its row of the chain, its numbers without the number of its name, and the name with the amounts as JSON.
 
-        :raises sqlite3.DatabaseError: when a row of the table does not say what its own lines say.
+        *used* receives the numbers of names.
+
+        :raises sqlite3.DatabaseError: if a row of the table does not agree with its lines.
         """
         table, pack = self._table, self._table.pack.pack
         query = f"SELECT first, last, size, exact, lines FROM {table.name} ORDER BY first"
         for first, last, size, exact, lines in self._connection.execute(query):
             *columns, numbers = _decoded(table, lines, size)
-            apart = {place: texts for place, *texts in orjson.loads(exact)} if exact is not None else {}
+            exact_amounts = {place: texts for place, *texts in orjson.loads(exact)} if exact is not None else {}
             seqs = columns[0]
-            if [first, last] != [*seqs[:1], *seqs[-1:]] or not apart.keys() <= set(range(size)) or exact == "[]":
+            if (
+                [first, last] != [*seqs[:1], *seqs[-1:]]
+                or not exact_amounts.keys() <= set(range(size))
+                or exact == "[]"
+            ):
                 raise sqlite3.DatabaseError(f"row {first!r} of {table.name} is not what its lines are")
             used(set(numbers))
             for place, values in enumerate(zip(*columns, strict=True)):
                 name = self._name(values[0], numbers[place])
-                yield values[0], pack(*values), orjson.dumps([name, apart.get(place)]).decode()
+                yield values[0], pack(*values), orjson.dumps([name, exact_amounts.get(place)]).decode()
 
     def _name(self, seq: int, number: int) -> str | None:
-        """The name with a number, which stands where lines of the row *seq* have theirs."""
+        """Return the name with *number*, in the block of names that the lines of the row *seq* use."""
         if not self._first <= seq < self._end:
             query = """SELECT first, start, texts, (SELECT min(first) FROM names AS later WHERE later.first > names.first)
                 FROM names WHERE first <= ? ORDER BY first DESC LIMIT 1"""
@@ -145,20 +153,20 @@ class Exploded:
 
 
 def names_wrong(connection: sqlite3.Connection, used: int) -> str | None:
-    """What is wrong with the names as such, of which so many are *used* by lines."""
-    known = 0
+    """Return the fault of the table of names, or None. *used* is the number of names that lines use."""
+    expected = 0
     for start, size, marks, texts in connection.execute("SELECT start, size, marks, texts FROM names ORDER BY first"):
-        found = orjson.loads(texts)
-        if start != known or size != len(found) or len(set(found)) != size or not size:
-            return f"names has {size!r} from {start!r} on, which are {len(set(found))}, behind {known}"
-        if marks != b"".join(map(name_hash, found)):
+        names = orjson.loads(texts)
+        if start != expected or size != len(names) or len(set(names)) != size or not size:
+            return f"names has {size!r} from {start!r} on, which are {len(set(names))}, behind {expected}"
+        if marks != b"".join(map(name_hash, names)):
             return f"names has other marks from {start!r} on"
-        known = start + size
-    return None if known == used else f"names has {known} names, {used} of them are those of lines"
+        expected = start + size
+    return None if expected == used else f"names has {expected} names, {used} of them are those of lines"
 
 
 def common(connection: sqlite3.Connection, table: Packed) -> list[list[Any]]:
-    """What lines of *table* have in common, by its code."""
+    """Return the facts that lines of *table* share, by their code."""
     query = f"SELECT code, facts FROM {table.common} ORDER BY code"
     rows = connection.execute(query).fetchall()
     if [code for code, _ in rows] != list(range(len(rows))):
@@ -170,20 +178,24 @@ def _decoded(table: Packed, lines: bytes, size: int) -> list[array[Any]]:
     return [array(code, bytes(part)) for code, part in zip(table.codes, table.split(lines, size), strict=True)]
 
 
-def _whole(
+def _read_columns(
     connection: sqlite3.Connection, table: Packed, bounds: Bounds | None
 ) -> tuple[Sequence[Any], dict[int, list[Any]]]:
-    """The columns of *table*, and by line the amounts that are no numbers."""
+    """Return the columns of *table*, and the amounts that are no numbers by line."""
     where = f"FROM {table.name} WHERE last >= ? AND first <= ?"
-    (held,) = connection.execute(f"SELECT total(length(lines)) {where}", bounds or ALL).fetchone()
-    columns, start, apart = columns_of(table.codes, int(held) // sum(table.sizes)), 0, dict[int, list[Any]]()
+    (total_bytes,) = connection.execute(f"SELECT total(length(lines)) {where}", bounds or ALL).fetchone()
+    columns, start, exact_amounts = (
+        columns_of(table.codes, int(total_bytes) // sum(table.sizes)),
+        0,
+        dict[int, list[Any]](),
+    )
     room = [memoryview(column).cast("B") for column in columns]
     for size, exact, lines in connection.execute(f"SELECT size, exact, lines {where} ORDER BY first", bounds or ALL):
         if exact is not None:
-            apart.update((start + place, texts) for place, *texts in orjson.loads(exact))
+            exact_amounts.update((start + place, texts) for place, *texts in orjson.loads(exact))
         for part, column, width in zip(room, table.split(lines, size), table.sizes, strict=True):
             part[start * width : (start + size) * width] = column
         start += size
     for part in room:
         part.release()  # else nothing could be added to an array
-    return columns, apart
+    return columns, exact_amounts

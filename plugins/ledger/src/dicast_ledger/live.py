@@ -32,7 +32,7 @@ _TOGETHER = 200
 
 _VALUES = f"({', '.join('?' * 13)})"
 _INSERT = f"INSERT INTO events ({chain.ROW}) VALUES {_VALUES}"
-_WHOLE = frozenset(("run.started", "run.completed", "run.stopped"))
+_RUN_ENDS = frozenset(("run.started", "run.completed", "run.stopped"))
 """What is compared with its digest when it is read: few rows, and much is made of each."""
 _INSERT_TOGETHER = _INSERT + f", {_VALUES}" * (_TOGETHER - 1)
 
@@ -57,11 +57,11 @@ class Live:
 
     @property
     def keeps_content(self) -> bool:
-        """Whether what was judged, and what traces say, can be read back."""
+        """True if the judged texts and the payloads of traces can be read back."""
         return self._store_content
 
     def close(self) -> None:
-        """Let go of the file; readings that are under way go on."""
+        """Release the file. Open readings continue."""
         self._closed = True
         self._readings.forget()
         while self._idle:
@@ -92,7 +92,7 @@ class Live:
                 yield self._entry(connection, row)
 
     def head(self) -> Head | None:
-        """The newest row, or None in an empty ledger."""
+        """Return the newest row, or None for an empty ledger."""
         with self._reader() as connection:
             return chain.head(connection)
 
@@ -111,12 +111,12 @@ class Live:
     def reserve(
         self, claims: Sequence[Claim], lost: Callable[[Entry], Event], before: Sequence[Event] = ()
     ) -> Sequence[Refusal | None]:
-        """In one transaction: append *before*, close what is over its lease, and grant each of *claims* whose caps all hold.
+        """Append *before*, close each reservation whose lease is over, and grant each of *claims* whose caps all hold, in one transaction.
 
-        A reservation is over its lease when that ends before the last claim's ``event.time``, or with the lease of its run. Of the exceeded caps the first that can never
-        hold is returned, else the first that is only waiting for open reservations. An amount of 0 is never refused.
+        A reservation's lease is over when it ends before the last claim's ``event.time``, or with the lease of its run. Of the exceeded caps the first that can never
+        hold is returned, else the first that only waits for open reservations. An amount of 0 is never refused.
 
-        :raises LedgerError: when nothing was appended.
+        :raises LedgerError: if nothing was appended.
         """
         with self._transaction() as spending:
             self._append(before, spending)
@@ -134,12 +134,12 @@ class Live:
             return refusals
 
     def reservations(self, run_id: str | None) -> Sequence[Entry]:
-        """The ``spend.reserved`` entries of *run_id*, or of all runs, that were neither settled, released nor lost, oldest first."""
+        """Return the ``spend.reserved`` entries of *run_id*, or of all runs, that are not settled, released or lost, oldest first."""
         with self._lock, self._errors():
             return [self._row(seq) for seq in Spending(self._connection).open(run_id)]
 
     def take_lease(self, run_id: str, owner: str, seconds: float, dead: Callable[[Lease], bool]) -> Lease | None:
-        """Take the lease of a run for *seconds*; return the one that is in the way, neither over nor *dead*, or None."""
+        """Take the lease of a run for *seconds*, and return None; or return the lease that blocks it, which is neither over nor *dead*."""
         with self._transaction(fenced=False):
             return self._leases.take(run_id, owner, seconds, dead)
 
@@ -152,12 +152,12 @@ class Live:
             pass
 
     def release_lease(self) -> None:
-        """Give back the lease that this live object holds; nothing happens where it was lost."""
+        """Give back the lease of this live ledger. A lost lease is ignored."""
         with self._transaction(fenced=False):
             self._leases.give_back()
 
     def lease_of(self, run_id: str) -> Lease | None:
-        """The newest lease of a run; None where it never had one."""
+        """Return the newest lease of a run; None if it never had a lease."""
         with self._lock, self._errors():
             return self._leases.of(run_id)
 
@@ -189,18 +189,18 @@ class Live:
         return last
 
     def _rows(self, events: Sequence[Event], newest: Head) -> Iterator[chain.Row]:
-        """The rows of *events* after *newest*. Written flat: this runs for every event of every run."""
-        link, dumps, whole = self._link, orjson.dumps, self._store_content
+        """Yield the rows of *events* after *newest*. The code is flat, because it runs for every event of every run."""
+        link, dumps, stores_content = self._link, orjson.dumps, self._store_content
         seq, digest = newest.seq, newest.digest
-        known = self._known_contents(events, seq + 1)
+        stored = self._known_contents(events, seq + 1)
         for event in events:
             seq, prev, payload, id, run_id = seq + 1, digest, event.payload, event.id, event.run_id
             session, subject, kind = event.session_id, event.subject_id, event.subject_kind
             sensitivity, time, turn, type = event.sensitivity, event.time, event.turn_id, event.type
             try:
-                if seq in known:
+                if seq in stored:
                     payload = {**payload, "content": None}
-                elif not whole:
+                elif not stores_content:
                     payload = without_texts(event, plain)
                 body = dumps(payload, plain)
                 values = (id, type, time, run_id, session, turn, kind, subject, sensitivity)
@@ -210,14 +210,14 @@ class Live:
             yield seq, *values, body.decode(), prev, digest
 
     def _known_contents(self, events: Sequence[Event], start: int) -> set[int]:
-        """The rows, counted from *start*, that are to be written without their content."""
+        """Return the rows, counted from *start*, that are written without their content."""
         read = {seq: event.payload for seq, event in enumerate(events, start) if event.type == "subject.read"}
         return known_contents(self._connection, read) if self._store_content else set(read)
 
     def _entry(self, connection: sqlite3.Connection, row: chain.Row) -> Entry:
         seq, id, type, time, run_id, session, turn, kind, subject, sensitivity, _, prev, digest = row
         loaded = chain.payload_of(row, self.path)
-        if type in _WHOLE:
+        if type in _RUN_ENDS:
             chain.refuse_changed(row, self._link, self.path)
         if type == "subject.read" and loaded.get("content") is None:
             loaded["content"] = stored_content(connection, self.path, loaded)
@@ -232,7 +232,7 @@ class Live:
 
     @contextmanager
     def _transaction(self, *, fenced: bool = True) -> Iterator[Spending]:
-        """A transaction; *fenced*, it is refused where the lease that is held was lost."""
+        """Open a transaction. With *fenced* it is refused if this live ledger has lost its lease."""
         with self._lock, self._errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -251,7 +251,7 @@ class Live:
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
-        """A connection of its own that sees one state of the ledger, whatever is appended meanwhile."""
+        """Open a separate connection that sees one state of the ledger; later appends do not change it."""
         with self._errors(), self._connected() as connection:
             connection.execute("BEGIN")
             try:
@@ -261,7 +261,7 @@ class Live:
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
-        """A connection that nobody else is using; opening one takes as long as a small reading."""
+        """Return a connection that no other reader uses. Opening a connection takes as long as a small reading, so connections are reused."""
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -286,7 +286,7 @@ class Live:
 
 
 def _as_stored(event: Event) -> Event:
-    """*event* with what a ledger without texts has of it: columns say nothing that the chain does not."""
+    """Return *event* as a ledger without texts stores it, because columns hold only facts of the chain."""
     return event if event.type == "subject.read" else attrs.evolve(event, payload=without_texts(event, plain))
 
 

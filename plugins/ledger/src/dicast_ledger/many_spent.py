@@ -1,4 +1,4 @@
-"""The sums of :mod:`.accounts`, made of many lines a column at a time, with numpy where it is installed."""
+"""The sums of :mod:`.accounts` over many lines, computed a column at a time with numpy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dicast.reading import Numbering, first_places, view
 from .spent import AGENT, DAY, DIGITS, EXACT, UNCOUNTED, UNPRICED, Spent, amount_of_line, day_of
 from .sums import Group, Sum
 
-MANY = 50_000
+MANY_LINES = 50_000
 """Lines from which on numpy is imported, which takes as long as 50,000 lines one by one."""
 
 Array = Any
@@ -20,7 +20,7 @@ Array = Any
 
 def numpy_for(lines: int) -> ModuleType | None:
     """Numpy where there are so many *lines* that it pays, and it is installed (``dicast[arrays]``)."""
-    if lines < MANY:
+    if lines < MANY_LINES:
         return None
     try:
         import numpy as np
@@ -30,7 +30,7 @@ def numpy_for(lines: int) -> ModuleType | None:
 
 
 class ManySpent:
-    """The lines of *spent* that count: of one run or of all, what agents paid, with *judging* what was settled for judging, too."""
+    """The lines of *spent* that count, of one run or of all: calls that agents paid and, with *judging*, calls that were settled for judging."""
 
     def __init__(self, np: ModuleType, spent: Spent, run_id: str | None, *, judging: bool) -> None:
         self._np, self._spent = np, spent
@@ -41,10 +41,10 @@ class ManySpent:
         settled = np.array([judging and payer.type == "spend.settled" for payer in payers], bool)
         calls = self._first_told(np.flatnonzero((mine & self._agents)[self._codes]))
         self._lines = np.sort(np.concatenate([calls, np.flatnonzero((mine & settled)[self._codes])]))
-        self._others = (mine & ~self._agents)[self._codes] if judging else np.zeros(len(self._codes), bool)
+        self._judging = (mine & ~self._agents)[self._codes] if judging else np.zeros(len(self._codes), bool)
 
     def _first_told(self, lines: Array) -> Array:
-        """Those of *lines* whose call no other run has told before: each run over a trace tells them all, and they were paid once."""
+        """Return the *lines* whose call no other run has recorded before. Each run over a trace records all its calls, and they were paid once."""
         np, payers = self._np, self._spent.payers
         numbers = {run: number for number, run in enumerate(dict.fromkeys(payer.run_id for payer in payers))}
         runs = np.array([numbers[payer.run_id] for payer in payers], "i")[self._codes[lines]]
@@ -53,14 +53,14 @@ class ManySpent:
         return lines[runs[first_places(np, view(np, self._spent.marks)[lines])] == runs]
 
     def about_lost(self) -> Iterator[int]:
-        """The lines that say what became of reservations of which one was lost, in their order."""
+        """Yield, in their order, the lines about reservations that have a loss."""
         np, marks = self._np, view(self._np, self._spent.marks)
-        lost = np.array([payer.type == "spend.lost" for payer in self._spent.payers], bool)[self._codes] & self._others
+        lost = np.array([payer.type == "spend.lost" for payer in self._spent.payers], bool)[self._codes] & self._judging
         if lost.any():
-            yield from np.flatnonzero(self._others & np.isin(marks, marks[lost])).tolist()
+            yield from np.flatnonzero(self._judging & np.isin(marks, marks[lost])).tolist()
 
     def sums(self, by: Group | None) -> Iterator[tuple[str | None, Sum]]:
-        """The sum of each group and unit; without groups of everything."""
+        """Yield the sum of each group and unit; without *by* the sum of all lines in each unit."""
         np, spent = self._np, self._spent
         if not len(self._lines):
             return
@@ -70,20 +70,20 @@ class ManySpent:
         order = np.argsort(keys, kind="stable")
         lines, keys = self._lines[order], keys[order]
         starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
-        found = self._added(lines, starts)
-        for key, each in zip(keys[starts].tolist(), found, strict=True):
-            each.unit = "msat" if key & 1 else "usd"
-            yield names[key >> 1], each
+        sums = self._added(lines, starts)
+        for key, sum_ in zip(keys[starts].tolist(), sums, strict=True):
+            sum_.unit = "msat" if key & 1 else "usd"
+            yield names[key >> 1], sum_
 
     def _grouped(self, by: Group | None) -> tuple[Any, Array]:
-        """The names of the groups by number, and the number of each line's."""
+        """Return the names of the groups by number, and the group number of each line."""
         np, spent, codes = self._np, self._spent, self._codes[self._lines]
         if by == "session":
             numbering = Numbering(np, spent.names)
             numbers = numbering.of(spent.names)[view(np, spent.numbers)[self._lines]]
-            there = np.unique(numbers)
-            order, names = numbering.sorted_texts(there)
-            return dict(zip(there[order].tolist(), names, strict=True)), numbers
+            used = np.unique(numbers)
+            order, names = numbering.sorted_texts(used)
+            return dict(zip(used[order].tolist(), names, strict=True)), numbers
         if by is None:
             return [None], np.zeros(len(codes), "i")
         if by == "day":
@@ -94,7 +94,7 @@ class ManySpent:
         return list(named), np.array(numbers, "i")[codes]
 
     def _added(self, lines: Array, starts: Array) -> Iterator[Sum]:
-        """The sum of *lines* from each of *starts* to the next."""
+        """Yield the sum of *lines* from each of *starts* to the next."""
         np, spent, flags = self._np, self._spent, self._flags[lines]
         amounts, tokens = view(np, spent.amounts)[lines], view(np, spent.tokens)[lines]
         calls, decimals = view(np, spent.calls)[lines], np.where(amounts != 0, flags >> DIGITS, 0)
@@ -107,15 +107,15 @@ class ManySpent:
         ]
         exact = np.flatnonzero(flags & EXACT != 0)
         places = np.searchsorted(starts, exact, side="right") - 1
-        apart: dict[int, list[int]] = {}
+        exact_lines: dict[int, list[int]] = {}
         for place, line in zip(places.tolist(), lines[exact].tolist(), strict=True):
-            apart.setdefault(place, []).append(line)
+            exact_lines.setdefault(place, []).append(line)
         for place, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
             high, low, digits, calls_high, calls_low, tokens_high, tokens_low, counted, unpriced = values
-            known = (tokens_high << 32) + tokens_low if counted else None
-            found = Sum(
-                (high << 32) + low, digits, calls=(calls_high << 32) + calls_low, tokens=known, unpriced=unpriced
+            token_count = (tokens_high << 32) + tokens_low if counted else None
+            sum_ = Sum(
+                (high << 32) + low, digits, calls=(calls_high << 32) + calls_low, tokens=token_count, unpriced=unpriced
             )
-            for line in apart.get(place, ()):
-                found.apart += amount_of_line(spent, line)
-            yield found
+            for line in exact_lines.get(place, ()):
+                sum_.exact += amount_of_line(spent, line)
+            yield sum_

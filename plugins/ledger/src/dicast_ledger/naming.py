@@ -1,9 +1,9 @@
-"""The names that columns are about: ids of subjects, turns and sessions, each with a number, which the lines hold in its place.
+"""The names of the columns: ids of subjects, turns and sessions. Each has a number, which the lines hold in its place.
 
-A row of ``names`` holds the names of one append, or of several small ones, each once; *start* is the number of its first. *marks* are 16
-bytes of each, which tell names apart for readers who need not know them. The lines about
-them are those of the chain's rows from *first* on, up to where the next row of ``names`` begins. So a name of another append has a number
-of its own there, and what is looked for about a name lies within bounds.
+A row of ``names`` holds the names of one append, or of several small appends, each once; *start* is the number of its first name. *marks* are 16
+bytes of a digest of each name; they distinguish names for readers that do not need the texts. The lines that use
+the names belong to the chain's rows from *first* on, up to the first row of the next row of ``names``. A name in another append has another
+number there, so a search for a name has bounds.
 """
 
 from __future__ import annotations
@@ -33,63 +33,63 @@ class Naming:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._first = self._start = 0
-        self._known: dict[Name, int] = {}
+        self._numbers: dict[Name, int] = {}
         self._marks = b""
 
-    def begin(self, first: int, *, known: bool) -> None:
-        """Name what lines from the row *first* of the chain on are about; *known* says that nobody else has written since.
+    def begin(self, first: int, *, is_current: bool) -> None:
+        """Start naming for lines from the row *first* of the chain on. *is_current* is True if no other process has written since.
 
-        It goes on with the newest names where they are few.
+        A small newest block of names is continued.
         """
-        if not known:
+        if not is_current:
             self._read()
-        if len(self._known) >= FEW or not self._known:
-            self._first, self._start = first, self._start + len(self._known)
-            self._known, self._marks = {}, b""
+        if len(self._numbers) >= FEW or not self._numbers:
+            self._first, self._start = first, self._start + len(self._numbers)
+            self._numbers, self._marks = {}, b""
 
     def _read(self) -> None:
         row = self._connection.execute("SELECT * FROM names ORDER BY first DESC LIMIT 1").fetchone()
         self._first, self._start, _, self._marks, texts = row or (0, 0, 0, b"", "[]")
-        self._known = {name: place for place, name in enumerate(orjson.loads(texts))}
+        self._numbers = {name: place for place, name in enumerate(orjson.loads(texts))}
 
     def numbers(self, names: Sequence[Name]) -> array[int]:
-        """The number of each of *names*."""
-        known, start = self._known, self._start
+        """Return the number of each of *names*."""
+        numbers, start = self._numbers, self._start
         for name in dict.fromkeys(names):
-            if name not in known:
-                known[name] = len(known)
-        return array("i", [start + known[name] for name in names])
+            if name not in numbers:
+                numbers[name] = len(numbers)
+        return array("i", [start + numbers[name] for name in names])
 
     def write(self) -> None:
-        """Write what has been named."""
+        """Write the new names."""
         written = len(self._marks) // HASH_BYTES
-        if len(self._known) > written:
-            self._marks += b"".join(map(name_hash, islice(self._known, written, None)))
-            row = (self._first, self._start, len(self._known), self._marks, orjson.dumps([*self._known]).decode())
+        if len(self._numbers) > written:
+            self._marks += b"".join(map(name_hash, islice(self._numbers, written, None)))
+            row = (self._first, self._start, len(self._numbers), self._marks, orjson.dumps([*self._numbers]).decode())
             self._connection.execute("INSERT OR REPLACE INTO names VALUES (?, ?, ?, ?, ?)", row)
 
 
 def keep_names(connection: sqlite3.Connection, names: Names) -> None:
-    """Let *names* keep those that are behind the ones that it has.
+    """Add to *names* the stored names that come after its last one.
 
-    :raises sqlite3.DatabaseError: when there are others than their rows say.
+    :raises sqlite3.DatabaseError: if a block does not agree with its row.
     """
-    known = len(names)
+    count = len(names)
     query = "SELECT start, size, marks, texts FROM names WHERE start + size > ? ORDER BY first"
-    for start, size, marks, texts in connection.execute(query, (known,)):
-        if len(marks) != size * HASH_BYTES or start > known:
-            raise sqlite3.DatabaseError(f"names has {size!r} from {start!r} on, behind {known}")
-        there = known - start  # of a row that was written anew, with more
-        later = orjson.dumps(orjson.loads(texts)[there:]).decode() if there else texts
-        names.add_block(size - there, later, marks[there * HASH_BYTES :])
-        known = start + size
+    for start, size, marks, texts in connection.execute(query, (count,)):
+        if len(marks) != size * HASH_BYTES or start > count:
+            raise sqlite3.DatabaseError(f"names has {size!r} from {start!r} on, behind {count}")
+        offset = count - start  # of a row that was written anew, with more
+        later = orjson.dumps(orjson.loads(texts)[offset:]).decode() if offset else texts
+        names.add_block(size - offset, later, marks[offset * HASH_BYTES :])
+        count = start + size
 
 
 def numbers_about(connection: sqlite3.Connection, name: str) -> Iterator[tuple[int, int, int]]:
-    """Each number of *name*, with the first row of the chain whose lines may have it, and the first behind the last of these."""
+    """Yield each number of *name*, with the first row of the chain whose lines may have it, and the first row after the last such row."""
     query = """SELECT first, start, texts, (SELECT min(first) FROM names AS later WHERE later.first > names.first)
         FROM names WHERE instr(texts, ?) ORDER BY first"""
     for first, start, texts, end in connection.execute(query, (orjson.dumps(name).decode(),)):
-        found = orjson.loads(texts)
-        if name in found:
-            yield start + found.index(name), first, 2**62 if end is None else end
+        names = orjson.loads(texts)
+        if name in names:
+            yield start + names.index(name), first, 2**62 if end is None else end

@@ -1,4 +1,4 @@
-"""What a live ledger reads from its columns, and from the chain where they do not go to its end."""
+"""The readings of a live ledger: from its columns, and from the chain for rows that the columns do not cover."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class Readings:
         self._names, self._lock = Names(), threading.Lock()
 
     def forget(self) -> None:
-        """Let go of the names."""
+        """Release the names."""
         self._names = Names()
 
     def _all_names(self, connection: sqlite3.Connection, numbers: array[int]) -> Names:
-        """The names of the ledger, which readings share: they are read once."""
+        """Return the names of the ledger. They are read once, and all readings share them."""
         with self._lock:
             keep_names(connection, self._names)
             return self._names
 
     def verdict_columns(self, run_id: str | None = None) -> VerdictColumns:
-        """The verdicts and failures of the ledger, or of one run, from the columns and, behind these, from the chain.
+        """Return the verdicts and failures of the ledger, or of one run: from the columns, and from the chain for later rows.
 
-        :raises LedgerError: when the file cannot be read.
+        :raises LedgerError: if the file cannot be read.
         """
         with self._reader() as connection:
             bounds = bounds_of(connection, run_id)
@@ -50,14 +50,14 @@ class Readings:
                 return VerdictColumns()
             upto, _ = covered(connection)
             named = self._all_names if run_id is None else some_names
-            found = read_verdict_columns(connection, bounds, named) if upto else VerdictColumns()
-            found.add(self._behind(connection, Query(run_id, JUDGED.types, after=upto)))
-        return found if run_id is None else found.of_run(run_id)
+            columns = read_verdict_columns(connection, bounds, named) if upto else VerdictColumns()
+            columns.add(self._behind(connection, Query(run_id, JUDGED.types, after=upto)))
+        return columns if run_id is None else columns.of_run(run_id)
 
     def activity_columns(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
-        """What the ledger, or one run, has of the events of *types*, likewise.
+        """Return the events of *types* of the ledger or of one run, as columns.
 
-        :raises LedgerError: when the file cannot be read.
+        :raises LedgerError: if the file cannot be read.
         """
         with self._reader() as connection:
             bounds = bounds_of(connection, run_id)
@@ -65,16 +65,16 @@ class Readings:
                 return ActivityColumns()
             upto, _ = covered(connection)
             named = self._all_names if run_id is None else some_names
-            found = read_activity_columns(connection, bounds, types, named) if upto else ActivityColumns()
-            found.add(self._behind(connection, Query(run_id, tuple(types), after=upto)))
-        return found.of(run_id, types)
+            columns = read_activity_columns(connection, bounds, types, named) if upto else ActivityColumns()
+            columns.add(self._behind(connection, Query(run_id, tuple(types), after=upto)))
+        return columns.of(run_id, types)
 
     def spent(self, run_id: str | None = None, *, sessions: bool = True) -> Spent | None:
-        """What was spent in the ledger, or in one run and perhaps some others; None where the columns do not go to the end of the chain.
+        """Return the spending of the ledger, or of one run and perhaps some others; None if the columns do not cover the whole chain.
 
-        Without *sessions* it does not say of which.
+        Without *sessions* the result has no names of sessions.
 
-        :raises LedgerError: when the file cannot be read.
+        :raises LedgerError: if the file cannot be read.
         """
         with self._reader() as connection:
             bounds, newest = bounds_of(connection, run_id), chain.head(connection)
@@ -85,19 +85,19 @@ class Readings:
             return read_spent(connection, bounds, named if sessions else None)
 
     def open_judgments(self, run_id: str | None = None) -> Sequence[Entry]:
-        """The ``eval.started`` entries of the ledger, or of one run, of verdicts that have neither come nor failed, oldest first.
+        """Return the ``eval.started`` entries of the ledger, or of one run, without a verdict or failure yet, oldest first.
 
-        :raises LedgerError: when the file cannot be read.
+        :raises LedgerError: if the file cannot be read.
         """
         with self._reader() as connection:
             upto, _ = covered(connection)
             rows = f"SELECT {chain.ROW} FROM events WHERE seq IN (SELECT seq FROM begun) ORDER BY seq"
             before = [self._entry(connection, row) for row in connection.execute(rows)] if upto else []
-            found = still_open(before, self._behind(connection, Query(types=EVALS, after=upto)))
-        return [entry for entry in found if run_id in (None, entry.event.run_id)]
+            columns = still_open(before, self._behind(connection, Query(types=EVALS, after=upto)))
+        return [entry for entry in columns if run_id in (None, entry.event.run_id)]
 
     def _behind(self, connection: sqlite3.Connection, query: Query) -> Iterator[Entry]:
-        """The rows of *query* in the chain; without looking for them where the columns go up to its end."""
+        """Yield the rows of *query* in the chain. Nothing is read if the columns cover the whole chain."""
         newest = chain.head(connection)
         if newest is None or newest.seq <= query.after:
             return

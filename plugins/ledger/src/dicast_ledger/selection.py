@@ -15,7 +15,7 @@ Statement = tuple[str, list[object]]
 
 Bounds = tuple[int, int]
 
-_MANY = 10_000
+_MANY_ROWS = 10_000
 """More rows about a subject than are looked up one by one."""
 
 _RARE = ("feedback.explicit", "feedback.implicit", "calibration.revoked")
@@ -23,17 +23,17 @@ _RARE = ("feedback.explicit", "feedback.implicit", "calibration.revoked")
 
 
 def bounds_of(connection: sqlite3.Connection, run_id: str | None) -> Bounds | None:
-    """The first and the last row that a run may have, or any run; None of a run that has none."""
+    """Return the first and the last row that a run, or any run, may have; None for a run without rows."""
     if run_id is None:
         return 0, 2**62
-    found: Bounds | None = connection.execute(
+    bounds: Bounds | None = connection.execute(
         "SELECT first_seq, last_seq FROM runs WHERE run_id = ?", (run_id,)
     ).fetchone()
-    return found
+    return bounds
 
 
 def select(connection: sqlite3.Connection, query: Query) -> Statement | None:
-    """The statement that reads the rows of *query*, with its values; None where no row can match."""
+    """Return the statement that reads the rows of *query*, with its values; None if no row can match."""
     conditions, values = _conditions(query)
     bounds = bounds_of(connection, query.run_id)
     if bounds is None:
@@ -56,18 +56,18 @@ def select(connection: sqlite3.Connection, query: Query) -> Statement | None:
 
 
 def _about(connection: sqlite3.Connection, query: Query) -> tuple[list[int], int] | None:
-    """The rows about the subject of *query* as far as the columns go, and how far that is; None where they do not say."""
+    """Return the rows about the subject of *query* that the columns cover, and the last covered row; None if the columns cannot answer."""
     if query.subject_id is None or not query.types or not {*query.types} <= {*ABOUT, *JUDGED.types}:
         return None
     upto, odd = covered(connection)
     rows = [] if odd or not upto else sorted(rows_about(connection, query.subject_id))
-    return None if odd or not upto or len(rows) > _MANY else (rows, upto)
+    return None if odd or not upto or len(rows) > _MANY_ROWS else (rows, upto)
 
 
 def _of_types(query: Query, values: list[object]) -> str:
-    """The condition on the types; the index on (type, time) finds rows up to a time, and only the numbers of these are sorted.
+    """Return the condition on the types. The index on (type, time) finds rows up to a time, and only their numbers are sorted.
 
-    Without a time rows are read in their order: the plus keeps SQLite from sorting all rows of a type, also for the first one.
+    Without a time, rows are read in their order: the plus keeps SQLite from sorting all rows of a type, also for the first row.
     """
     narrow = query.run_id is not None or query.session_id is not None
     if not narrow and query.until is None and {*query.types} <= {*_RARE}:
@@ -85,7 +85,7 @@ def _types(column: str, query: Query, values: list[object]) -> str:
 
 
 def _conditions(query: Query) -> tuple[list[str], list[object]]:
-    given = {
+    conditions = {
         "run_id = ?": query.run_id,
         "subject_kind = ?": query.subject_kind,
         "subject_id = ?": query.subject_id,
@@ -93,5 +93,5 @@ def _conditions(query: Query) -> tuple[list[str], list[object]]:
         "time <= ?": query.until,
         "seq > ?": query.after or None,
     }
-    chosen = {condition: value for condition, value in given.items() if value is not None}
+    chosen = {condition: value for condition, value in conditions.items() if value is not None}
     return list(chosen), list[object](chosen.values())

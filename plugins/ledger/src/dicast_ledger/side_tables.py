@@ -1,4 +1,4 @@
-"""The tables beside the chain, made again from its rows and compared."""
+"""The tables next to the chain: derived again from its rows, and compared."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Row = tuple[Any, ...]
 
 @attrs.frozen
 class Wrong:
-    """What is wrong with a table: the row of ``events`` that shows it, None where it is the table as a whole."""
+    """The fault of a table: the row of ``events`` that shows it, or None if the fault has no row."""
 
     seq: int | None
     reason: str
 
 
 class SideTables:
-    """What the tables should hold, noted row by row in *scratch*, a temporary database, so that memory stays constant."""
+    """The expected content of the tables, collected row by row in *scratch*, a temporary database, so that memory stays constant."""
 
     def __init__(self, scratch: sqlite3.Connection, upto: int) -> None:
         scratch.executescript(CONTENTS_TABLE + SPENDING_TABLES + ";".join(COLUMN_TABLES))
@@ -75,19 +75,19 @@ class SideTables:
             self._write_columns()
 
     def _write_columns(self) -> None:
-        """Make columns of what was noted, together: a statement for each takes three times as long."""
+        """Write the columns of the collected events together: a statement for each event takes three times as long."""
         noted, self._noted = self._noted, []
         self._columns.begin([(seq, event) for seq, event in noted if event.type in EVALS])
         for table in PACKED:
             events = [(seq, event) for seq, event in noted if event.type in table.types]
-            made, odd = self._columns.lines(table, events)
+            lines, odd = self._columns.lines(table, events)
             self._odd += odd
             pack = table.pack.pack
-            rows = [(line[0], pack(*line), orjson.dumps([name, exact]).decode()) for line, name, exact in made]
+            rows = [(line[0], pack(*line), orjson.dumps([name, exact]).decode()) for line, name, exact in lines]
             self._scratch.executemany(f"INSERT INTO {table.about}_made VALUES (?, ?, ?)", rows)
 
     def compared(self, connection: sqlite3.Connection, events: int) -> Wrong | None:
-        """What is wrong first with the tables of *connection*, which has so many *events*."""
+        """Return the first fault of the tables of *connection*, or None. *events* is the number of events in the chain."""
         self._spending.write()
         try:
             self._write_columns()
@@ -101,45 +101,49 @@ class SideTables:
             return Wrong(None, f"a table beside the chain cannot be read: {error}")
 
     def _runs(self, connection: sqlite3.Connection, events: int) -> Wrong | None:
-        """The rows of a run are within the bounds kept for it; bounds may be wider, where a batch held several runs."""
+        """Check that the rows of each run are within its stored bounds. Bounds may be wider, because a batch may hold several runs."""
         query = "SELECT run_id, first_seq, last_seq FROM runs ORDER BY run_id"
-        for (run_id, first, last), kept in _paired(self._scratch.execute(query), connection.execute(query)):
+        for (run_id, first, last), stored in _paired(self._scratch.execute(query), connection.execute(query)):
             wrong = f"the bounds of runs {_DOES_NOT_FOLLOW}: run {run_id!r} has rows {first} to {last}, runs says"
-            if kept is None:
+            if stored is None:
                 return Wrong(first, f"{wrong} nothing of it")
             if first is None:
                 return Wrong(None, f"the bounds of runs {_DOES_NOT_FOLLOW}: no row is of run {run_id!r}")
-            if not (type(kept[1]) is type(kept[2]) is int and 1 <= kept[1] <= first and last <= kept[2] <= events):
-                return Wrong(first, f"{wrong} {kept[1]!r} to {kept[2]!r}")
+            if not (
+                type(stored[1]) is type(stored[2]) is int and 1 <= stored[1] <= first and last <= stored[2] <= events
+            ):
+                return Wrong(first, f"{wrong} {stored[1]!r} to {stored[2]!r}")
         return None
 
     def _contents(self, connection: sqlite3.Connection) -> Wrong | None:
         query = "SELECT key, seq FROM contents ORDER BY key"
-        for (key, seq), kept in _paired(self._scratch.execute(query), connection.execute(query)):
-            if kept is None or kept[1] != seq:
-                says = None if kept is None else kept[1]
+        for (key, seq), stored in _paired(self._scratch.execute(query), connection.execute(query)):
+            if stored is None or stored[1] != seq:
+                says = None if stored is None else stored[1]
                 return Wrong(
                     seq, f"the contents {_DOES_NOT_FOLLOW}: key {key!r} is of row {seq}, contents says {says!r}"
                 )
         return None
 
     def _lines(self, connection: sqlite3.Connection, events: int) -> Wrong | None:
-        """The columns go up to a row that is there, and say of each row what the chain says."""
-        upto, found = covered(connection)
+        """Check that the columns end at an existing row, and that each line agrees with its row of the chain."""
+        upto, odd = covered(connection)
         if not 0 <= upto <= events:
             return Wrong(None, f"the columns {_DOES_NOT_FOLLOW}: they go up to row {upto} of {events}")
-        if found != self._odd:
-            return Wrong(None, f"the columns {_DOES_NOT_FOLLOW}: {self._odd} odd rows, columned says {found}")
+        if odd != self._odd:
+            return Wrong(None, f"the columns {_DOES_NOT_FOLLOW}: {self._odd} odd rows, columned says {odd}")
         query = "SELECT seq, eval_id FROM begun ORDER BY seq, eval_id"
-        for (seq, *made), kept in _paired(self._scratch.execute(query), connection.execute(query)) if upto else ():
-            if kept is None or made != list(kept[1:]):
+        for (seq, *expected), stored in (
+            _paired(self._scratch.execute(query), connection.execute(query)) if upto else ()
+        ):
+            if stored is None or expected != list(stored[1:]):
                 return Wrong(seq, f"the columns {_DOES_NOT_FOLLOW}: begun says something else of row {seq}")
         for table in PACKED if upto else ():
             if common(connection, table) != common(self._scratch, table):
                 return Wrong(None, f"the columns {_DOES_NOT_FOLLOW}: {table.common} says something else")
             lines = self._scratch.execute(f"SELECT seq, line, text FROM {table.about}_made ORDER BY seq")
-            for (seq, *line), kept in _paired(lines, Exploded(connection, table).rows(self._use)):
-                if kept is None or line != list(kept[1:]):
+            for (seq, *line), stored in _paired(lines, Exploded(connection, table).rows(self._use)):
+                if stored is None or line != list(stored[1:]):
                     return Wrong(seq, f"the columns {_DOES_NOT_FOLLOW}: {table.name} says something else of row {seq}")
         return self._names(connection) if upto else None
 
@@ -157,30 +161,30 @@ class SideTables:
         return None if difference is None else Wrong(None, f"the sums {_DOES_NOT_FOLLOW}: {difference}")
 
 
-def _paired(made: Iterator[Row], kept: Iterator[Row]) -> Iterator[tuple[Row, Row | None]]:
-    """Rows of two tables in the order of their first column, the key; what only *kept* has stands beside a row of None."""
-    mine, theirs = next(made, None), next(kept, None)
+def _paired(expected: Iterator[Row], stored: Iterator[Row]) -> Iterator[tuple[Row, Row | None]]:
+    """Yield the rows of two tables in pairs, in the order of their first column, the key. A row that only *stored* has is paired with a row of None."""
+    mine, theirs = next(expected, None), next(stored, None)
     while mine is not None or theirs is not None:
         if theirs is not None and (mine is None or (theirs[0] != mine[0] and _before(theirs[0], mine[0]))):
             yield (theirs[0], *[None] * (len(theirs) - 1)), theirs
-            theirs = next(kept, None)
+            theirs = next(stored, None)
         elif mine is not None and theirs is not None and theirs[0] == mine[0]:
             yield mine, theirs
-            mine, theirs = next(made, None), next(kept, None)
+            mine, theirs = next(expected, None), next(stored, None)
         elif mine is not None:
             yield mine, None
-            mine = next(made, None)
+            mine = next(expected, None)
 
 
-def _before(one: object, other: object) -> bool:
-    """Whether SQLite orders the key *one* before *other*: numbers, then texts, then what is binary."""
-    return (_RANK[type(one)], one) < (_RANK[type(other)], other)
+def _before(key: object, other: object) -> bool:
+    """Return True if SQLite orders the key *key* before *other*: numbers, then texts, then binary data."""
+    return (_RANK[type(key)], key) < (_RANK[type(other)], other)
 
 
 def integrity(connection: sqlite3.Connection) -> str | None:
-    """What SQLite itself finds wrong with the file, its indexes included."""
+    """Return the damage of the file that SQLite reports, its indexes included, or None."""
     try:
-        (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        (report,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     except sqlite3.DatabaseError as error:
-        found = str(error)
-    return None if found == "ok" else f"SQLite finds the file damaged: {found}"
+        report = str(error)
+    return None if report == "ok" else f"SQLite finds the file damaged: {report}"

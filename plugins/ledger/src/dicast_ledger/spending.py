@@ -1,13 +1,13 @@
-"""What was spent and what is reserved, kept beside the chain so that a cap is compared without reading all of it.
+"""Spent and reserved amounts, kept next to the chain so that a cap is checked without reading all of it.
 
 The rule, event by event:
 
 - ``spend.reserved`` opens a reservation: its amount counts as open in each of its scopes.
-- ``spend.settled`` closes it and counts the true amount, in its own unit; an amount of null counts what was reserved.
+- ``spend.settled`` closes it and counts the true amount, in its unit; an amount of null counts the reserved amount.
 - ``spend.released`` closes it and counts nothing.
 - ``spend.lost`` closes it and counts as spent.
-- After ``spend.lost``, a late ``settled`` or ``released`` replaces what was lost; a second ``lost`` changes nothing.
-- An event about a reservation that was never made, or is settled or released already, changes nothing.
+- After ``spend.lost``, a late ``settled`` or ``released`` replaces the lost amount; a second ``lost`` changes nothing.
+- An event about a reservation that was never made, or is already settled or released, changes nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CREATE TABLE held (scope TEXT, unit TEXT, amount TEXT, PRIMARY KEY (scope, unit)
 
 _LAPSED = "lease_until < :now"
 _LEASE = "SELECT 1 FROM leases WHERE leases.run_id = reservations.run_id AND until"
-_OVER, _HELD = f"EXISTS ({_LEASE} < :ledgers_now)", f"EXISTS ({_LEASE} >= :ledgers_now)"
+_OVER, _OPEN = f"EXISTS ({_LEASE} < :ledgers_now)", f"EXISTS ({_LEASE} >= :ledgers_now)"
 _OUTLIVES = """coalesce((SELECT json_extract(payload, '$.outlives_run') FROM events
     WHERE events.seq = reservations.seq), 0)"""
 
@@ -62,9 +62,9 @@ class Spending:
         self._moved.clear()
 
     def record(self, seq: int, run_id: str, kind: str, payload: Mapping[str, Any]) -> None:
-        """Let the event of type *kind* at *seq* move the sums.
+        """Apply the event of type *kind* at *seq* to the sums.
 
-        :raises LedgerError: for a reservation made twice, or a payload that is not as its type asks.
+        :raises LedgerError: for a reservation that is made twice, or a payload that does not have the form of its type.
         """
         try:
             if kind == "spend.reserved":
@@ -75,23 +75,23 @@ class Spending:
             raise LedgerError(f"cannot account for this {kind} event, {error!r}: {dict(payload)}") from error
 
     def expired(self, now: str, ledgers_now: str) -> list[int]:
-        """The rows of the open reservations whose lease ended before *now*, or that of their run before *ledgers_now*; oldest first.
+        """Return the rows of the open reservations whose lease ended before *now*, or whose run's lease ended before *ledgers_now*; oldest first.
 
-        A reservation that outlives its run, because the reply is in a batch, ends only where both leases are over.
+        A reservation that outlives its run, because the reply is in a batch, ends only after both leases are over.
         """
-        query = f"""SELECT seq FROM reservations WHERE {_LAPSED} AND NOT ({_OUTLIVES} AND {_HELD})
+        query = f"""SELECT seq FROM reservations WHERE {_LAPSED} AND NOT ({_OUTLIVES} AND {_OPEN})
             OR {_OVER} AND NOT {_OUTLIVES} ORDER BY seq"""
-        given = {"now": _moment(now), "ledgers_now": ledgers_now}
-        return [seq for (seq,) in self._connection.execute(query, given)]
+        values = {"now": _moment(now), "ledgers_now": ledgers_now}
+        return [seq for (seq,) in self._connection.execute(query, values)]
 
     def open(self, run_id: str | None) -> list[int]:
-        """The rows of the open reservations of *run_id*, or of all runs, oldest first."""
+        """Return the rows of the open reservations of *run_id*, or of all runs, oldest first."""
         query = "SELECT seq FROM reservations WHERE run_id = :run_id OR :run_id IS NULL ORDER BY seq"
         rows = self._connection.execute(query, {"run_id": run_id})
         return [seq for (seq,) in rows]
 
     def exceeded(self, caps: Sequence[Cap], amount: Decimal, unit: str) -> Refusal | None:
-        """The refusal of *amount* more under *caps*: the first cap that can never hold, else the first to wait for."""
+        """Return the refusal of *amount* under *caps*, or None: of the first cap that can never hold, else of the first cap to wait for."""
         if not amount:
             return None
         waiting = None
@@ -135,17 +135,17 @@ class Spending:
 
     def _close(self, kind: str, payload: Mapping[str, Any]) -> None:
         reservation = payload["reservation_id"]
-        held = self._take("reservations", reservation)
-        if held is None:
-            held = None if kind == "spend.lost" else self._take("lost", reservation)
-            if held is None:
+        lost = self._take("reservations", reservation)
+        if lost is None:
+            lost = None if kind == "spend.lost" else self._take("lost", reservation)
+            if lost is None:
                 return
-            self._add("spend", held[0], held[2], -held[1])
+            self._add("spend", lost[0], lost[2], -lost[1])
         else:
-            self._add("held", held[0], held[2], -held[1])
+            self._add("held", lost[0], lost[2], -lost[1])
         if kind == "spend.released":
             return
-        scopes, amount, unit = held
+        scopes, amount, unit = lost
         if payload.get("amount") is not None:
             amount, unit = amount_of(payload), payload["unit"]
         self._add("spend", scopes, unit, amount)
@@ -169,21 +169,22 @@ class Spending:
             self._moved.add((table, scope, unit))
 
     def _sum(self, table: str, scope: str, unit: str) -> Decimal:
-        known = self._sums.get((table, scope, unit))
-        if known is not None:
-            return known
+        total = self._sums.get((table, scope, unit))
+        if total is not None:
+            return total
         if len(self._sums) >= SUMS:
             self.write()
         statement = f"SELECT amount FROM {table} WHERE scope = ? AND unit = ?"
         row = self._connection.execute(statement, (scope, unit)).fetchone()
-        self._sums[table, scope, unit] = known = Decimal(row[0]) if row else Decimal(0)
-        return known
+        self._sums[table, scope, unit] = total = Decimal(row[0]) if row else Decimal(0)
+        return total
 
 
 def amount_of(payload: Mapping[str, Any]) -> Decimal:
-    """The amount of a ``spend.*`` payload.
+    """Return the amount of a ``spend.*`` payload.
 
-    :raises ValueError: when it is a binary float, negative or not finite; the callers name the event.
+    :raises ValueError: if it is negative or not finite. The callers name the event.
+    :raises TypeError: if it is a binary float.
     """
     if not isinstance(payload["amount"], int | str | Decimal):
         raise TypeError(f"an amount is a decimal string, not {payload['amount']!r}")
@@ -194,7 +195,7 @@ def amount_of(payload: Mapping[str, Any]) -> Decimal:
 
 
 def _moment(text: str) -> str:
-    """An ISO 8601 time as one that can be compared as text; one without an offset is UTC."""
+    """Return an ISO 8601 time in a form that can be compared as text. A time without an offset is UTC."""
     moment = datetime.fromisoformat(text)
     utc = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     return utc.isoformat(timespec="microseconds")

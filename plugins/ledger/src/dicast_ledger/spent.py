@@ -1,4 +1,4 @@
-"""What was spent, as columns: calls that agents made, and what was settled, released or lost for judging them."""
+"""The spending as columns: calls of agents, and amounts that were settled, released or lost for judging them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DAY = 86_400_000
 
 
 class Payer(NamedTuple):
-    """What many of them have in common."""
+    """The facts that many lines share."""
 
     run_id: str
     type: str
@@ -50,11 +50,11 @@ class Payer(NamedTuple):
     judge: str | None
 
     def group(self, by: str) -> str | None:
-        """Its model, or its judge, which an agent has none."""
+        """Return the model or the judge. A call of an agent has no judge."""
         return self.model if by == "model" else None if self.type == AGENT else self.judge
 
 
-Found = tuple[Payer, tuple[Any, ...], tuple[Any, ...], str | None, list[str] | None]
+Line = tuple[Payer, tuple[Any, ...], tuple[Any, ...], str | None, list[str] | None]
 """The payer, the numbers before and behind its code, the session, and the amount as text where it is no whole number."""
 
 
@@ -62,8 +62,8 @@ Found = tuple[Payer, tuple[Any, ...], tuple[Any, ...], str | None, list[str] | N
 class Spent:
     """One line an event, in the order of the ledger.
 
-    *marks* tell calls apart, and reservations, by 8 bytes of a digest; *amounts* are in 10^-12 of the payer's unit, or in *exact* by line;
-    *numbers* are those of sessions among *names*.
+    *marks* identify calls and reservations by 8 bytes of a digest. *amounts* are in 10^-12 of the payer's unit; *exact* has other amounts by line.
+    *numbers* are the numbers of sessions among *names*.
     """
 
     times: Ints
@@ -87,53 +87,53 @@ class Spent:
         """Return the lines from *first*, inclusive, to *last*, exclusive, in milliseconds since 1970; None is an open end."""
         chosen = [(first is None or first <= time) and (last is None or time < last) for time in self.times]
         columns = (self.times, self.codes, self.flags, self.amounts, self.tokens, self.calls, self.marks, self.numbers)
-        kept: list[Any] = [array(_code_of(column), compress(column, chosen)) for column in columns]
+        selected: list[Any] = [array(_code_of(column), compress(column, chosen)) for column in columns]
         places = {line: place for place, line in enumerate(compress(range(len(chosen)), chosen))}
         exact = {places[line]: text for line, text in self.exact.items() if line in places}
-        times, codes, flags, amounts, tokens, calls, marks, numbers = kept
+        times, codes, flags, amounts, tokens, calls, marks, numbers = selected
         return Spent(times, codes, flags, amounts, tokens, calls, marks, numbers, self.names, self.payers, exact)
 
     def day(self, line: int) -> str:
-        """The day in UTC."""
+        """Return the day of *line* in UTC."""
         return day_of(self.times[line] // DAY)
 
 
 def _code_of(column: Any) -> str:
-    found: str = column.format if isinstance(column, memoryview) else column.typecode
-    return found
+    code: str = column.format if isinstance(column, memoryview) else column.typecode
+    return code
 
 
 def day_of(number: int) -> str:
-    """The day that is so many days behind the first of 1970."""
+    """Return the day with *number*, counted from the first day of 1970."""
     return datetime.fromtimestamp(number * 86_400, UTC).date().isoformat()
 
 
-def spent_of(event: Event) -> Found | None:
-    """The line of an event of :data:`SPENT_TYPES`; None of one whose payload is not as its type asks."""
+def spent_of(event: Event) -> Line | None:
+    """Return the line of an event of :data:`SPENT_TYPES`; None if its payload does not have the form of its type."""
     try:
         return _of_call(event) if event.type == AGENT else _of_judging(event)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, InvalidCost):
         return None
 
 
-def _of_call(event: Event) -> Found | None:
+def _of_call(event: Event) -> Line | None:
     payload: Mapping[str, Any] = event.payload
     call = orjson.dumps([event.session_id, event.turn_id, payload], plain, orjson.OPT_SORT_KEYS)
-    return _found(event, call, agent_cost(payload.get("cost_usd")), 1, tokens_of(payload.get("usage")))
+    return _line(event, call, agent_cost(payload.get("cost_usd")), 1, tokens_of(payload.get("usage")))
 
 
-def _of_judging(event: Event) -> Found | None:
+def _of_judging(event: Event) -> Line | None:
     payload: Mapping[str, Any] = event.payload
     reservation = orjson.dumps(payload["reservation_id"])
     if event.type == "spend.released":
-        return _found(event, reservation, Cost.zero(), 0, None)
+        return _line(event, reservation, Cost.zero(), 0, None)
     cost = Cost(payload["amount"], payload["unit"])
     calls = payload.get("calls") or int(not cost.is_zero)
     tokens = payload.get("tokens")
-    return _found(event, reservation, cost, calls, tokens)
+    return _line(event, reservation, cost, calls, tokens)
 
 
-def _found(event: Event, told: bytes, cost: Cost, calls: Any, tokens: Any) -> Found | None:
+def _line(event: Event, identity: bytes, cost: Cost, calls: Any, tokens: Any) -> Line | None:
     if type(calls) is not int or type(tokens) not in (int, type(None)) or not 0 <= calls <= _MOST > abs(tokens or 0):
         return None
     payload: Mapping[str, Any] = event.payload
@@ -143,14 +143,14 @@ def _found(event: Event, told: bytes, cost: Cost, calls: Any, tokens: Any) -> Fo
     if cost.amount is None:
         flags |= UNPRICED
     elif cost.amount:
-        whole, digits = cost.amount.scaleb(PLACES), max(0, -int(cost.amount.as_tuple().exponent))
-        if whole != whole.to_integral_value() or whole > _MOST or digits > PLACES:
+        amount_in_units, digits = cost.amount.scaleb(PLACES), max(0, -int(cost.amount.as_tuple().exponent))
+        if amount_in_units != amount_in_units.to_integral_value() or amount_in_units > _MOST or digits > PLACES:
             flags, exact = flags | EXACT, f"{cost.amount:f}"
         else:
-            flags, amount = flags | digits << DIGITS, int(whole)
+            flags, amount = flags | digits << DIGITS, int(amount_in_units)
     moment = datetime.fromisoformat(event.time)
     time = milliseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-    mark = int.from_bytes(blake2b(told, digest_size=8).digest(), "big", signed=True)
+    mark = int.from_bytes(blake2b(identity, digest_size=8).digest(), "big", signed=True)
     return (
         payer,
         (time,),
@@ -161,25 +161,25 @@ def _found(event: Event, told: bytes, cost: Cost, calls: Any, tokens: Any) -> Fo
 
 
 def amount_of_line(spent: Spent, line: int) -> Decimal:
-    """The amount of a line whose price is known, with the decimals that it was written with."""
+    """Return the amount of a line whose price is known, with the decimals of the event."""
     if spent.flags[line] & EXACT:
         return Decimal(spent.exact[line])
     digits = spent.flags[line] >> DIGITS
     return Decimal(spent.amounts[line] // 10 ** (PLACES - digits)).scaleb(-digits)
 
 
-def agent_cost(given: object) -> Cost:
-    """What a trace says that a call cost; unknown where that is no amount of money."""
-    if isinstance(given, float):
-        given = Decimal(repr(given))
+def agent_cost(cost: object) -> Cost:
+    """Return the cost that a trace states for a call; an unknown cost if it is no amount of money."""
+    if isinstance(cost, float):
+        cost = Decimal(repr(cost))
     try:
-        return _UNKNOWN if given is None else Cost(given)
+        return _UNKNOWN if cost is None else Cost(cost)
     except InvalidCost:
         return _UNKNOWN
 
 
 def tokens_of(usage: object) -> int | None:
-    """How many tokens a trace says that a call took; None where it does not count them."""
+    """Return the number of tokens of a call in a trace; None if the trace does not count them."""
     if not isinstance(usage, Mapping):
         return None
     for names in _USAGE:
@@ -190,7 +190,7 @@ def tokens_of(usage: object) -> int | None:
 
 
 def plain(value: object) -> object:
-    """JSON of what is none yet, as the ledger writes it."""
+    """Return the JSON form of a value that orjson does not know, as the ledger writes it."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Decimal):

@@ -17,7 +17,7 @@ GROUPS: tuple[str, ...] = get_args(Group)
 
 @attrs.frozen
 class Spend:
-    """What one event says was spent: on how many calls, and how many tokens they took, None where nobody has counted."""
+    """The spending of one event: its cost, its calls and their tokens. *tokens* is None if they were not counted."""
 
     cost: Cost
     calls: int
@@ -26,7 +26,7 @@ class Spend:
 
 @attrs.define
 class Tally:
-    """A sum of spends. *usd* and *msat* add up the amounts that are known, *unpriced* counts those that are not."""
+    """A sum of spends. *usd* and *msat* add up the known amounts; *unpriced* counts the unknown amounts."""
 
     usd: Cost = Cost.zero()
     msat: Cost = Cost.zero("msat")
@@ -42,7 +42,7 @@ class Tally:
         self.add_cost(spend.cost)
 
     def add_cost(self, cost: Cost) -> None:
-        """Add an amount, to those of its own unit."""
+        """Add an amount to the sum of its unit."""
         if cost.amount is None:
             self.unpriced += 1
         elif cost.unit == "usd":
@@ -53,11 +53,11 @@ class Tally:
 
 @attrs.define
 class Sum:
-    """A sum of lines in one unit: *amount* in 10^-12 of it, *apart* of those that are no whole number of these."""
+    """A sum of lines in one unit: *amount* in 10^-12 of it, and *exact* for amounts that are no whole number of 10^-12."""
 
     amount: int = 0
     digits: int = 0
-    apart: Decimal = Decimal(0)
+    exact: Decimal = Decimal(0)
     calls: int = 0
     tokens: int | None = None
     unpriced: int = 0
@@ -71,7 +71,7 @@ class Sum:
         if flag & UNPRICED:
             self.unpriced += 1
         elif flag & EXACT:
-            self.apart += amount_of_line(spent, line)
+            self.exact += amount_of_line(spent, line)
         elif amount := spent.amounts[line]:
             self.amount += amount
             self.digits = max(self.digits, flag >> DIGITS)
@@ -83,5 +83,5 @@ class Sum:
         if self.tokens is not None:
             tally.tokens = (tally.tokens or 0) + self.tokens
         tally.unpriced += self.unpriced
-        whole = Decimal(self.amount).scaleb(-PLACES).quantize(Decimal(1).scaleb(-self.digits))
-        tally.add_cost(Cost(whole + self.apart if self.apart else whole, "msat" if self.unit == "msat" else "usd"))
+        amount = Decimal(self.amount).scaleb(-PLACES).quantize(Decimal(1).scaleb(-self.digits))
+        tally.add_cost(Cost(amount + self.exact if self.exact else amount, "msat" if self.unit == "msat" else "usd"))

@@ -1,4 +1,4 @@
-"""What a ledger of digests keeps of a payload: everything but what users wrote, and what may quote it."""
+"""The payloads of a ledger of digests: without the texts that users wrote, and without texts that may quote them."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ _LEFT_OUT = frozenset(("rationale_redacted", "rationale_scope"))
 """Texts of models that are not kept, and the members next to them."""
 
 _RECORDS = ("record.completed", "record.failed")
-_KEPT = ("response", "responses", "metrics", "retry", "error")
+_NUMBERED_KEYS = ("response", "responses", "metrics", "retry", "error")
 """What of a record is kept, with its texts left empty."""
 
-_SAID = ("failure_mode", "timestamp", "security_level", "determinism_level")
+_PLAIN_KEYS = ("failure_mode", "timestamp", "security_level", "determinism_level")
 """What of a record is no text of anybody's."""
 
 
 def without_texts(event: Event, plain: Callable[[object], object]) -> Mapping[str, object]:
-    """The payload of *event* without texts; *plain* makes JSON of what is none yet.
+    """Return the payload of *event* without texts. *plain* returns the JSON form of a value that orjson does not know.
 
-    Of a verdict, a reply, a failure and a run's end the explanations are blanked, so that scores, kinds, signals and money
-    stay whole, of a record all texts but its row's id; what else holds what a user wrote becomes its digest.
+    The explanations of a verdict, a reply, a failure and a run's end are blanked; scores, kinds, signals and money
+    stay in full. A record loses all texts except its row's id. Any other payload that holds a user's text becomes its digest.
     """
     if event.type in _RECORDS:
-        whole = orjson.loads(orjson.dumps(event.payload, plain))
-        kept = {key: _numbers(value) for key, value in whole.items() if key in _KEPT}
-        plainly = {key: whole[key] for key in _SAID if key in whole}
-        return {"digest": _digest(event, plain), "row": {"id": event.subject_id}, **kept, **plainly}
+        payload = orjson.loads(orjson.dumps(event.payload, plain))
+        numbers = {key: _numbers(value) for key, value in payload.items() if key in _NUMBERED_KEYS}
+        plain_values = {key: payload[key] for key in _PLAIN_KEYS if key in payload}
+        return {"digest": _digest(event, plain), "row": {"id": event.subject_id}, **numbers, **plain_values}
     if event.type.startswith(_IN_FULL):
         left_out = _LEFT_OUT | {"reply"} if event.type == "eval.failed" else _LEFT_OUT
         return {key: _blanked(key, value) for key, value in event.payload.items() if key not in left_out}
     if event.sensitivity != "user_controlled":
         return event.payload
     failure = event.payload.get("failure") if event.type == "subject.read" else None
-    kept = {"failure": {"kind": failure.get("kind"), "message": ""}} if isinstance(failure, Mapping) else {}
-    return {"digest": _digest(event, plain), **kept}
+    failure_part = {"failure": {"kind": failure.get("kind"), "message": ""}} if isinstance(failure, Mapping) else {}
+    return {"digest": _digest(event, plain), **failure_part}
 
 
 def _digest(event: Event, plain: Callable[[object], object]) -> str:
