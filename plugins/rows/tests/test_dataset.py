@@ -42,12 +42,12 @@ def test_a_record_may_have_any_fields_and_is_the_example_whole(dataset):
 def test_every_bad_line_is_named_with_path_physical_line_and_reason(dataset):
     bad = [b"[1]", b'"a"', b"null"] * 50
     source = dataset(b"\n".join([b'{"ok": 1}', b"", b'{"bad":', b'{"x": "\xff"}', *bad]))
-    found = faults(source)
-    assert len(found) == 2 + len(bad)
-    assert found[0][0] == 3
-    assert found[0][1].startswith("Invalid JSON in dataset 'P' at line 3: ")
-    assert found[1] == (4, "Dataset 'P' is not valid UTF-8: byte 0xff at line 4")
-    assert found[2] == (5, "Invalid record in dataset 'P' at line 5: expected JSON object, got a list")
+    problems = faults(source)
+    assert len(problems) == 2 + len(bad)
+    assert problems[0][0] == 3
+    assert problems[0][1].startswith("Invalid JSON in dataset 'P' at line 3: ")
+    assert problems[1] == (4, "Dataset 'P' is not valid UTF-8: byte 0xff at line 4")
+    assert problems[2] == (5, "Invalid record in dataset 'P' at line 5: expected JSON object, got a list")
 
 
 def test_10_000_records_pass_and_the_next_one_is_named_with_the_bad_lines_after_it(dataset):
@@ -55,9 +55,9 @@ def test_10_000_records_pass_and_the_next_one_is_named_with_the_bad_lines_after_
     source = dataset(records + b"\n\n")
     source.check()
     assert len(read_dataset(source.path)) == 10_000
-    found = faults(dataset(records + b'\n{"b": 1}\n{}\n{'))
-    assert found[0] == (10_002, "Dataset 'P' has too many records: maximum 10000")
-    assert [line for line, _ in found] == [10_002, 10_004]
+    problems = faults(dataset(records + b'\n{"b": 1}\n{}\n{'))
+    assert problems[0] == (10_002, "Dataset 'P' has too many records: maximum 10000")
+    assert [line for line, _ in problems] == [10_002, 10_004]
 
 
 def test_an_empty_dataset_has_no_records_and_one_that_is_not_there_is_named(dataset, tmp_path):

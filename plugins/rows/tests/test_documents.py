@@ -48,7 +48,7 @@ def read(source) -> list[Subject]:
 def faults(source) -> list[str]:
     with pytest.raises(DataError) as caught:
         source.check()
-    return [str(each).removeprefix(str(source.path)) for each in caught.value.problems]
+    return [str(problem).removeprefix(str(source.path)) for problem in caught.value.problems]
 
 
 VALUES = st.recursive(
@@ -80,7 +80,7 @@ def test_array_has_the_rows_of_json_lines_whatever_its_layout_and_wherever_it_is
 
 
 class Quoting(yaml.SafeDumper):
-    """Quotes texts: of those that it would leave plain, some are numbers in YAML 1.2, as 0E0."""
+    """A dumper that quotes texts, because some plain texts are numbers in YAML 1.2, such as 0E0."""
 
 
 Quoting.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
@@ -155,15 +155,15 @@ def test_scanner_takes_any_bytes_to_their_end(data):
     ],
 )
 def test_json_names_all_that_is_wrong_with_its_place(written, text, expected):
-    found = faults(Json(written(text)))
+    problems = faults(Json(written(text)))
     if expected is None:
-        assert any("the data cannot be read to its end" in each for each in found)
+        assert any("the data cannot be read to its end" in fault for fault in problems)
     else:
-        assert found == expected
+        assert problems == expected
 
 
 @pytest.mark.parametrize(
-    ("at", "said"),
+    ("at", "message"),
     [
         ("data.rowz", "the document has nothing at 'data.rowz'; it has n, rows, did you mean 'rows'? (at)"),
         ("list.7", "the document has nothing at 'list.7'; the array there has 1 items (at)"),
@@ -175,21 +175,21 @@ def test_json_names_all_that_is_wrong_with_its_place(written, text, expected):
         ),
     ],
 )
-def test_path_that_leads_to_no_array_says_what_is_there(written, at, said):
+def test_path_that_leads_to_no_array_says_what_is_there(written, at, message):
     path = written('{"list": [{}], "data": {"n": 1, "rows": [{}]}}')
-    assert faults(Json(path, at=at)) == [f":1: {said}"]
+    assert faults(Json(path, at=at)) == [f":1: {message}"]
 
 
 def test_paths_and_bounds_of_json_are_checked(written):
     with pytest.raises(ConfigError, match="is no path into a document"):
         Json("x", at="a..b")
-    found = faults(Json(written('[{"a": 1},\n{"a": "' + "x" * 99 + '"}]'), max_item_bytes=50))
-    assert found == [":2: a value is longer than max_item_bytes (50)"]
+    problems = faults(Json(written('[{"a": 1},\n{"a": "' + "x" * 99 + '"}]'), max_item_bytes=50))
+    assert problems == [":2: a value is longer than max_item_bytes (50)"]
 
 
 def test_one_hundred_bad_items_are_named_and_the_others_counted(written):
-    found = faults(Json(written(json.dumps([1] * 120))))
-    assert (len(found), found[-1]) == (101, ": … and 20 more")
+    problems = faults(Json(written(json.dumps([1] * 120))))
+    assert (len(problems), problems[-1]) == (101, ": … and 20 more")
 
 
 YAML = """\
@@ -210,8 +210,8 @@ def test_yaml_values_are_those_of_its_core_schema_with_anchors(written):
     first, second, third = read(Yaml(written(YAML)))
     context = {"when": "2026-01-31", "n": 31, "f": 0.5, "t": True, "y": None}
     assert first == Subject("row", "1", "q", "no", None, context)
-    whole = {"base": {"input": "q", "output": "no", **context}}
-    assert second == Subject("row", "2", None, "two\nlines\n", None, whole)
+    row = {"base": {"input": "q", "output": "no", **context}}
+    assert second == Subject("row", "2", None, "two\nlines\n", None, row)
     assert (third.id, third.input, third.output) == ("3", "r", "1")
 
 
@@ -282,7 +282,7 @@ def parquet(path: Path, columns, **options: object) -> Path:
 def test_parquet_rows_are_json_data(tmp_path):
     import pyarrow as pa
 
-    made = {
+    columns = {
         "output": ["a", None, "c"],
         "id": [7, 8, 9],
         "day": [date(2026, 1, 31)] * 3,
@@ -290,7 +290,7 @@ def test_parquet_rows_are_json_data(tmp_path):
         "meta": [{"k": [1.5]}] * 3,
         "map": pa.array([[("a", 1)]] * 3, pa.map_(pa.string(), pa.int64())),
     }
-    source = Parquet(parquet(tmp_path / "x", made, row_group_size=2), batch_rows=2)
+    source = Parquet(parquet(tmp_path / "x", columns, row_group_size=2), batch_rows=2)
     context = {"day": "2026-01-31", "price": "1.50", "meta": {"k": [1.5]}, "map": {"a": 1}}
     expected = [Subject("row", id, None, output, None, context) for id, output in (("7", "a"), ("8", None), ("9", "c"))]
     assert read(source) == expected

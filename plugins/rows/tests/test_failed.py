@@ -1,4 +1,4 @@
-"""Records that failed where they were recorded are failed subjects; what is not in the format refuses the file."""
+"""Records with a recorded failure are failed subjects; a record in a wrong format refuses the file."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def jsonl(folder: Path, *rows: object, **options: object) -> Jsonl:
 
 def failures(source: Jsonl | Json | Csv | Yaml) -> dict[str, str]:
     source.check()
-    found = [due for due in source.subjects() if isinstance(due, Due)]
-    assert {due.failure.kind for due in found} <= {"source_error"}
-    return {due.subject.id: due.failure.message for due in found}
+    subjects = [due for due in source.subjects() if isinstance(due, Due)]
+    assert {due.failure.kind for due in subjects} <= {"source_error"}
+    return {due.subject.id: due.failure.message for due in subjects}
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def failures(source: Jsonl | Json | Csv | Yaml) -> dict[str, str]:
 )
 def test_a_record_with_an_error_is_a_failed_subject(tmp_path, fields, failed, message):
     good = {"response": {**answer("Hello."), "output": "a"}, "result": {"message": {"content": [{"text": "a"}]}}}
-    whole = {**good, "output": "a", "custom_id": "1", "error": None}
-    whole["response"]["body"]["output"] = [{"content": [{"text": "a"}]}]
-    whole["response"]["candidates"] = [{"content": {"parts": [{"text": "a"}]}}]
-    whole["outputs"] = {"answer": "a"}
-    assert failures(jsonl(tmp_path, whole, {"custom_id": "2", **failed}, fields=fields)) == {"2": message}
+    row = {**good, "output": "a", "custom_id": "1", "error": None}
+    row["response"]["body"]["output"] = [{"content": [{"text": "a"}]}]
+    row["response"]["candidates"] = [{"content": {"parts": [{"text": "a"}]}}]
+    row["outputs"] = {"answer": "a"}
+    assert failures(jsonl(tmp_path, row, {"custom_id": "2", **failed}, fields=fields)) == {"2": message}
 
 
 @pytest.mark.parametrize(
@@ -169,12 +169,12 @@ def test_a_line_that_is_not_in_the_format_refuses_the_file(tmp_path, line):
 @pytest.mark.parametrize("text", [r'"\ud83d"', r'"a \udc00 b"', r'{"\ud83d": 1}', r'[["\ud83d\ud83d"]]'])
 def test_a_lone_surrogate_fails_its_record_alone(tmp_path, text):
     lines = b'{"id": "1", "output": %s}' % text.encode(), b'{"id": "2", "output": "\\ud83d\\ude00"}'
-    found = failures(jsonl(tmp_path, *lines))
-    assert list(found) == ["1"]
-    assert "lone surrogate \\ud" in found["1"]
+    failed = failures(jsonl(tmp_path, *lines))
+    assert list(failed) == ["1"]
+    assert "lone surrogate \\ud" in failed["1"]
     document = tmp_path / "rows.json"
     document.write_bytes(b"[%s]" % b",".join(lines))
-    assert failures(Json(document)) == found
+    assert failures(Json(document)) == failed
     (due, _) = Json(document).subjects()
     orjson.dumps(due.subject.output)
 
@@ -231,7 +231,7 @@ def test_a_cell_is_text_and_a_list_only_if_fields_read_it_as_json(tmp_path):
     path.write_text('id,output,gold\n1,a,"[""a"", ""b""]"\n2,b,\n')
     columns = ("gold", Column("gold", json=True))
     text, parsed = (
-        [(one.reference, one.columns) for one in Csv(path, fields={"reference": column}).subjects()]
+        [(subject.reference, subject.columns) for subject in Csv(path, fields={"reference": column}).subjects()]
         for column in columns
     )
     assert text == [('["a", "b"]', {"gold": '["a", "b"]'}), ("", {"gold": ""})]
@@ -269,4 +269,4 @@ def test_json_in_the_context_is_merged(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text('id,meta,lang\n1,"{""a"": 1}",en\n2,,de\n')
     source = Csv(path, fields={"context": Column("meta", json=True)})
-    assert [one.context for one in source.subjects()] == [{"a": 1, "lang": "en"}, {"lang": "de"}]
+    assert [subject.context for subject in source.subjects()] == [{"a": 1, "lang": "en"}, {"lang": "de"}]

@@ -37,7 +37,7 @@ def jsonl(folder, *rows, **options):
     return Jsonl(folder / "rows.jsonl", **options)
 
 
-def one(source):
+def only_subject(source):
     source.check()
     (subject,) = source.subjects()
     return subject
@@ -45,7 +45,7 @@ def one(source):
 
 def test_media_are_in_the_context_under_the_name_of_their_field(tmp_path):
     (tmp_path / "a.png").write_bytes(png())
-    subject = one(jsonl(tmp_path, {"output": "x", "photo": "a.png", "n": 1}, fields=PHOTO))
+    subject = only_subject(jsonl(tmp_path, {"output": "x", "photo": "a.png", "n": 1}, fields=PHOTO))
     assert subject.context == {"n": 1, "image": {**IMAGE, "name": "a.png"}}
     assert subject.columns == {"photo": "a.png"}
 
@@ -53,7 +53,7 @@ def test_media_are_in_the_context_under_the_name_of_their_field(tmp_path):
 def test_parts_of_a_subject_may_be_media(tmp_path):
     url = f"data:image/png;base64,{IMAGE['data']}"
     fields = {"output": Column("drawn", media="image"), "reference": Column("reference", media="image")}
-    subject = one(jsonl(tmp_path, {"drawn": url, "reference": None}, fields=fields))
+    subject = only_subject(jsonl(tmp_path, {"drawn": url, "reference": None}, fields=fields))
     assert (subject.output, subject.reference) == (IMAGE, None)
     assert subject.columns == {"drawn": f"[image/png, {len(png())} B]"}
 
@@ -61,9 +61,9 @@ def test_parts_of_a_subject_may_be_media(tmp_path):
 def test_lists_and_empty_cells(tmp_path):
     (tmp_path / "a.png").write_bytes(png())
     rows = [{"output": "x", "photo": ["a.png", "a.png"]}, {"output": "x", "photo": ""}, {"output": "x", "photo": None}]
-    first, *others = jsonl(tmp_path, *rows, fields=PHOTO).subjects()
+    first, *rest = jsonl(tmp_path, *rows, fields=PHOTO).subjects()
     assert [image["name"] for image in first.context["image"]] == ["a.png", "a.png"]
-    assert [other.context for other in others] == [{}, {}]
+    assert [other.context for other in rest] == [{}, {}]
 
 
 def test_cells_of_a_table_may_be_lists_in_json(tmp_path):
@@ -83,7 +83,7 @@ def test_images_of_parquet_files_are_bytes_with_a_path(tmp_path):
     rows = [{"output": "x", "photo": {"bytes": png(), "path": "deep/a.png"}, "plain": png()}]
     parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
     fields = {**PHOTO, "other": Column("plain", media="image")}
-    subject = one(Parquet(tmp_path / "rows.parquet", fields=fields))
+    subject = only_subject(Parquet(tmp_path / "rows.parquet", fields=fields))
     assert subject.context == {"image": {**IMAGE, "name": "a.png"}, "other": IMAGE}
     assert orjson.loads(orjson.dumps(subject.columns)) == dict.fromkeys(
         ("photo", "plain"), f"[image/png, {len(png())} B]"
@@ -97,7 +97,7 @@ def test_folder_says_where_the_files_are(tmp_path):
     (tmp_path / "photos" / "a.png").write_bytes(png())
     (tmp_path / "data").mkdir()
     fields = {"image": Column("photo", media="image", folder="../photos")}
-    assert one(jsonl(tmp_path / "data", {"output": "x", "photo": "a.png"}, fields=fields)).context["image"]
+    assert only_subject(jsonl(tmp_path / "data", {"output": "x", "photo": "a.png"}, fields=fields)).context["image"]
     with pytest.raises(DataError, match="outside of the folder"):
         jsonl(tmp_path / "data", {"output": "x", "photo": "../photos/a.png"}, fields=PHOTO).check()
     absolute = str(tmp_path / "photos" / "a.png")
@@ -117,8 +117,8 @@ def test_a_link_does_not_lead_out_of_the_folder(tmp_path):
 def test_a_changed_file_changes_the_digest_of_the_data(tmp_path):
     source = jsonl(tmp_path, {"output": "x", "photo": "a.png"}, fields=PHOTO)
     digests = set()
-    for more in b"", b"1":
-        (tmp_path / "a.png").write_bytes(png() + more)
+    for extra in b"", b"1":
+        (tmp_path / "a.png").write_bytes(png() + extra)
         digests.add(source.check())
     assert len(digests) == 2
 

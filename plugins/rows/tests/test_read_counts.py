@@ -1,4 +1,4 @@
-"""What each source of rows counts adds up to what its file has."""
+"""The counts of each source of rows add up to the number of rows in its file."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def counted(source: Jsonl | Json | Csv | Yaml | Parquet) -> tuple[int, int, int]
     """Read the whole source; return the records, the subjects and the failed ones that it counts."""
     with source.reading() as live:
         live.check()
-        found = list(live.subjects())
+        subjects = list(live.subjects())
         counts = live.read_counts()
-        assert live.total == counts.records == len(found)
+        assert live.total == counts.records == len(subjects)
         assert not counts.marked
         assert not counts.dropped
-        assert counts.failed == sum(isinstance(one, Due) and one.failure is not None for one in found)
+        assert counts.failed == sum(isinstance(subject, Due) and subject.failure is not None for subject in subjects)
     return counts.records, counts.records - counts.failed, counts.failed
 
 

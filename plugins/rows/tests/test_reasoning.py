@@ -30,9 +30,9 @@ def test_reasoning_is_left_out_of_outputs_that_are_texts(tmp_path, kind):
             path.write_text(json.dumps(rows))
     for strip, first in ((False, ROWS[0]["output"]), (True, "yes")):
         with kind(path, strip_reasoning=strip).reading() as live:
-            found = list(live.subjects())
+            subjects = list(live.subjects())
             details = live.read_counts().details
-        assert [subject.output for subject in found] == [first, *(row["output"] for row in rows[1:])]
+        assert [subject.output for subject in subjects] == [first, *(row["output"] for row in rows[1:])]
         assert details == ({"contents": {"stripped_reasoning": 1}} if strip else {})
 
 

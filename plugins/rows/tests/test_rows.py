@@ -42,8 +42,8 @@ def opened(source: Jsonl | Csv):
 def problems(source: Jsonl | Csv) -> list[tuple[int | None, str]]:
     with pytest.raises(DataError) as caught:
         source.check()
-    assert {each.file for each in caught.value.problems} == {str(source.path)}
-    return [(each.line, each.message) for each in caught.value.problems]
+    assert {problem.file for problem in caught.value.problems} == {str(source.path)}
+    return [(problem.line, problem.message) for problem in caught.value.problems]
 
 
 def test_columns_become_the_parts_of_a_subject_and_the_rest_context(tmp_path):
@@ -113,7 +113,7 @@ def test_text_in_context_keeps_its_name(tmp_path):
 def test_unknown_fields_are_all_refused_with_the_nearest_name():
     with pytest.raises(ConfigError) as caught:
         Jsonl("x", fields={"referense": "a", "zzz": "b", "input": ""})
-    assert [(each.path, each.hint) for each in caught.value.problems] == [
+    assert [(problem.path, problem.hint) for problem in caught.value.problems] == [
         ("fields.referense", "reference"),
         ("fields.zzz", None),
         ("fields.input", None),
@@ -226,14 +226,14 @@ def test_a_message_holds_no_more_of_a_long_header_than_can_be_read(tmp_path):
 def test_csv_field_that_is_not_in_the_header_is_reported_once(tmp_path):
     with pytest.raises(DataError) as caught:
         table(tmp_path, "qid,answer\n1,2\n3,4\n", fields={"output": "answr"}).check()
-    (found,) = caught.value.problems
-    assert (found.line, found.path, found.hint) == (1, "fields.output", "answer")
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.path, problem.hint) == (1, "fields.output", "answer")
 
 
 @pytest.mark.parametrize(("text", "line"), [('a,b\n"x"y,2\n1,2\n', 2), ('a\n1\n"open\n\n', 3)])
 def test_broken_quotes_are_reported_on_the_line_where_the_record_starts(tmp_path, text, line):
-    ((found, message),) = problems(table(tmp_path, text))
-    assert found == line
+    ((first_line, message),) = problems(table(tmp_path, text))
+    assert first_line == line
     assert message.startswith("the record is not CSV")
 
 
@@ -268,7 +268,7 @@ def test_what_the_csv_writer_wrote_is_read(tmp_path_factory, rows):
         csv.writer(file).writerows([("input", "output"), *rows])
     source = Csv(path)
     source.check()
-    assert [(each.input, each.output) for each in source.subjects()] == rows
+    assert [(subject.input, subject.output) for subject in source.subjects()] == rows
 
 
 @given(
@@ -289,7 +289,7 @@ def test_the_quick_way_and_the_searching_way_agree(tmp_path_factory, rows):
 
 
 @pytest.mark.parametrize(
-    ("rows", "fields", "said"),
+    ("rows", "fields", "message"),
     [
         (
             [{"q": 1, "answer": "a"}, {"q": 2}],
@@ -308,11 +308,11 @@ def test_the_quick_way_and_the_searching_way_agree(tmp_path_factory, rows):
         ),
     ],
 )
-def test_rows_without_any_output_say_which_columns_there_are(tmp_path, rows, fields, said):
+def test_rows_without_any_output_say_which_columns_there_are(tmp_path, rows, fields, message):
     with opened(jsonl(tmp_path, *rows, fields=fields)) as live:
         live.check()
         assert live.no_output is not None
-        assert said in live.no_output.message
+        assert message in live.no_output.message
 
 
 @pytest.mark.parametrize("text", ["id,output\n1,\n2,\n", "id,output\n1,\n2,x\n"])
@@ -352,12 +352,12 @@ def test_a_row_that_records_an_error_is_a_failed_record_and_is_not_judged(tmp_pa
     path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     source = Jsonl(path, {"error": "error"})
     failures = {due.subject.id: due.failure for due in source.subjects() if isinstance(due, Due)}
-    assert {name: (one.kind, one.message) for name, one in failures.items()} == {
+    assert {name: (subject.kind, subject.message) for name, subject in failures.items()} == {
         "2": ("source_error", "rate limited"),
         "3": ("source_error", "first; second"),
     }
     assert len([*source.subjects()]) == 4
-    assert not any(isinstance(one, Due) for one in Jsonl(path).subjects())  # the column alone means nothing
+    assert not any(isinstance(subject, Due) for subject in Jsonl(path).subjects())  # the column alone means nothing
 
 
 @pytest.mark.parametrize(
@@ -380,17 +380,17 @@ def test_ids_are_made_by_a_template_of_columns_and_the_line(tmp_path, template, 
     (tmp_path / "rows.jsonl").write_text(text)
     source = Jsonl(tmp_path / "rows.jsonl", fields={"id": template})
     source.check()
-    found = list(source.subjects())
-    assert [subject.id for subject in found] == ids
-    assert found[0].context["id"] == "same"
-    assert not any("\0" in name for subject in found for name in (*subject.context, *subject.columns))
+    subjects = list(source.subjects())
+    assert [subject.id for subject in subjects] == ids
+    assert subjects[0].context["id"] == "same"
+    assert not any("\0" in name for subject in subjects for name in (*subject.context, *subject.columns))
 
 
 def test_a_template_of_ids_that_cannot_be_filled_is_an_error_with_its_place(tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"q": "1", "model": "a"}\n{"q": null, "model": "a"}\n{"model": "a"}\n')
     with pytest.raises(DataError) as caught:
         Jsonl(tmp_path / "rows.jsonl", fields={"id": "{{ q }}"}).check()
-    assert [(one.line, one.path) for one in caught.value.problems] == [(2, "q"), (3, "q")]
+    assert [(problem.line, problem.path) for problem in caught.value.problems] == [(2, "q"), (3, "q")]
     (tmp_path / "rows.csv").write_text("question,model\n1,a\n")
     with pytest.raises(DataError, match="the header has no 'qestion'.*did you mean 'question'"):
         Csv(tmp_path / "rows.csv", fields={"id": "{{ qestion }}-{{ model }}"}).check()

@@ -24,13 +24,13 @@ def table(tmp_path):
 
 def read(source: Csv) -> list[tuple[object, object]]:
     source.check()
-    return [(each.input, each.output) for each in source.subjects()]
+    return [(subject.input, subject.output) for subject in source.subjects()]
 
 
 def faults(source: Csv) -> list[tuple[int | None, int | None, str]]:
     with pytest.raises(DataError) as caught:
         source.check()
-    return [(each.line, each.column, each.message) for each in caught.value.problems]
+    return [(problem.line, problem.column, problem.message) for problem in caught.value.problems]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ TEXT = 'input,output\n"zwei\nZeilen",März\n你好,"a, b"\n'
 def test_encoding_is_any_that_python_knows(table, encoding):
     source = table(TEXT.encode(encoding), encoding=encoding)
     assert read(source) == [("zwei\nZeilen", "März"), ("你好", "a, b")]
-    assert [each.id for each in source.subjects()] == ["2", "4"]
+    assert [subject.id for subject in source.subjects()] == ["2", "4"]
     assert len(source.check()) == 64
 
 
@@ -172,15 +172,15 @@ def test_file_without_a_header_has_numbered_columns_or_those_of_a_list(table):
 
 
 @pytest.mark.parametrize(
-    ("header", "text", "said"),
+    ("header", "text", "message"),
     [
         (("input", "output"), "q\n", "the record has 1 value, the option header has 2 columns: input, output"),
         (("input", "output"), "input,output\nq,a\n", "the first record has the names that the option header gives"),
         (False, "q,a\nr\n", "the record has 1 value, the first has 2 columns: column_1, column_2"),
     ],
 )
-def test_header_that_does_not_fit_the_records_is_an_error(table, header, text, said):
-    assert said in faults(table(text, header=header))[0][2]
+def test_header_that_does_not_fit_the_records_is_an_error(table, header, text, message):
+    assert message in faults(table(text, header=header))[0][2]
 
 
 @pytest.mark.parametrize("header", [("a", "a"), ("a", ""), ()])
@@ -194,12 +194,12 @@ def test_file_with_none_of_the_default_columns_says_how_to_map_them_before_anyth
 ):
     monkeypatch.chdir(tmp_path)
     source = table("Qid,Question,Answer,Gold\n1,q,a,g\n")
-    given = {"path": str(source.path), "header": True, "fields": {"id": "Qid"}}
-    pipeline = {"source": {"rows/csv": given}, "metrics": ["proxy/length"]}
-    said = "fields: {id: Qid, input: Question, output: Answer, reference: Gold}"
-    with pytest.raises(DataError, match=f"the file has the columns Qid, Question, Answer, Gold; map them: {said}"):
+    options = {"path": str(source.path), "header": True, "fields": {"id": "Qid"}}
+    pipeline = {"source": {"rows/csv": options}, "metrics": ["proxy/length"]}
+    proposal = "fields: {id: Qid, input: Question, output: Answer, reference: Gold}"
+    with pytest.raises(DataError, match=f"the file has the columns Qid, Question, Answer, Gold; map them: {proposal}"):
         run(pipeline)
     mapped = {"id": "Qid", "input": "Question", "output": "Answer", "reference": "Gold"}
-    given = {**given, "header": ["Qid", "Question", "Answer", "Gold"], "path": "u.csv", "fields": mapped}
+    options = {**options, "header": ["Qid", "Question", "Answer", "Gold"], "path": "u.csv", "fields": mapped}
     table("1,q,a,g\n", "u.csv")
-    assert run({**pipeline, "source": {"rows/csv": given}}).scored == 1
+    assert run({**pipeline, "source": {"rows/csv": options}}).scored == 1

@@ -20,8 +20,8 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(48_000)
 def outputs(source) -> tuple[list[object], ReadCounts]:
     with source.reading() as live:
         live.check()
-        found = [one.output for one in live.subjects()]
-        return found, live.read_counts()
+        outputs_ = [subject.output for subject in live.subjects()]
+        return outputs_, live.read_counts()
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.json", "rows.yaml"])
@@ -32,8 +32,8 @@ def test_a_number_of_more_than_64_bits_is_marked(tmp_path, name):
     (tmp_path / name).write_text(text)
     with pytest.raises(DataError, match="64 bits"):
         outputs(make(tmp_path / name))
-    found, counts = outputs(make(tmp_path / name, unknown="mark"))
-    assert found == [{"n": f"[number {LONG}]", "m": 7, "f": 0.5}, "x"]
+    outputs_, counts = outputs(make(tmp_path / name, unknown="mark"))
+    assert outputs_ == [{"n": f"[number {LONG}]", "m": 7, "f": 0.5}, "x"]
     assert counts == ReadCounts(2, {"number": 1})
 
 
@@ -42,8 +42,8 @@ def test_tags_and_numbers_that_are_not_finite_are_marked_in_yaml(tmp_path):
     path.write_text("- output: {a: !point 1, b: [.nan, 2]}\n")
     with pytest.raises(DataError, match="tag !point"):
         outputs(Yaml(path))
-    found, counts = outputs(Yaml(path, unknown="mark"))
-    assert found == [{"a": "[tag !point 1]", "b": ["[.nan]", 2]}]
+    outputs_, counts = outputs(Yaml(path, unknown="mark"))
+    assert outputs_ == [{"a": "[tag !point 1]", "b": ["[.nan]", 2]}]
     assert counts == ReadCounts(1, {"tag !point": 1, "not finite": 1})
 
 
@@ -68,7 +68,7 @@ def test_bytes_and_numbers_that_are_not_finite_are_marked_in_parquet(tmp_path):
         outputs(Parquet(path))
     with Parquet(path, unknown="mark").reading() as live:
         live.check()
-        first, second = (one.context for one in live.subjects())
+        first, second = (subject.context for subject in live.subjects())
         counts = live.read_counts()
     assert first == {"image": {"bytes": "[image/png, 48 kB]", "path": "a.png"}, "n": "[nan]"}
     assert second == {"image": {"bytes": "[bytes, 1 B]", "path": None}, "n": 1.0}
@@ -97,7 +97,7 @@ def test_marks_are_in_the_document_and_in_the_summary(tmp_path, monkeypatch):
     Path("rows.jsonl").write_text(f'{{"output": "a", "n": [{LONG}, {LONG}]}}\n')
     done = run_pipeline("source: {rows/jsonl: {path: rows.jsonl, unknown: mark}}\nmetrics: [proxy/format]").document
     assert done["read"] == {"records": 1, "subjects": {"row": 1}, "marked": {"number": 2}, "dropped": {}, "failed": 0}
-    assert [one["kind"] for one in done["warnings"]] == ["marked_parts"]
+    assert [warning["kind"] for warning in done["warnings"]] == ["marked_parts"]
 
 
 @given(
@@ -113,11 +113,14 @@ def test_marks_are_in_the_document_and_in_the_summary(tmp_path, monkeypatch):
 def test_marked_and_mapped_parts_add_up_to_those_of_the_file(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
     path.write_text("\n".join(json.dumps({"output": row}) for row in rows))
-    found, counts = outputs(Jsonl(path, unknown="mark"))
-    long = sum(isinstance(one, int) and not -(2**63) <= one < 2**64 for row in rows for one in row)
+    outputs_, counts = outputs(Jsonl(path, unknown="mark"))
+    long = sum(isinstance(cell, int) and not -(2**63) <= cell < 2**64 for row in rows for cell in row)
     assert counts.records == len(rows)
     assert counts.marked.get("number", 0) >= long  # a long fraction may be marked, too
-    same = [
-        one for row, read in zip(rows, found, strict=True) for one, other in zip(row, read, strict=True) if one == other
+    unchanged = [
+        cell
+        for row, read in zip(rows, outputs_, strict=True)
+        for cell, other in zip(row, read, strict=True)
+        if cell == other
     ]
-    assert len(same) + sum(counts.marked.values()) == sum(map(len, rows))
+    assert len(unchanged) + sum(counts.marked.values()) == sum(map(len, rows))

@@ -82,8 +82,11 @@ def test_cells_keep_their_types_and_dates_become_text(written):
 
 
 def test_empty_cells_are_null_and_blank_rows_are_passed_over(written):
-    found = read(written([["id", "output", "reference"], ["a", "x"], [], ["b", None, "y"]]))
-    assert [(one.id, one.output, one.reference) for one in found] == [("a", "x", None), ("b", None, "y")]
+    subjects = read(written([["id", "output", "reference"], ["a", "x"], [], ["b", None, "y"]]))
+    assert [(subject.id, subject.output, subject.reference) for subject in subjects] == [
+        ("a", "x", None),
+        ("b", None, "y"),
+    ]
 
 
 def test_a_formula_has_its_stored_value(written):
@@ -93,8 +96,8 @@ def test_a_formula_has_its_stored_value(written):
 
 
 def test_a_formula_without_a_stored_value_is_an_error_with_its_cell(written):
-    found = faults(written([["output", "twice"], ["x", "=1+1"], ["y", 3], ["=A2", 4]]))
-    assert found == [
+    problems = faults(written([["output", "twice"], ["x", "=1+1"], ["y", 3], ["=A2", 4]]))
+    assert problems == [
         ": row 2: cell B2 has a formula without a stored value; open the file in a spreadsheet program and save it",
         ": row 4: cell A4 has a formula without a stored value; open the file in a spreadsheet program and save it",
     ]
@@ -106,17 +109,21 @@ def test_each_cell_of_a_merged_range_has_its_value(written):
         book.active.merge_cells("C3:D3")
 
     rows = [["topic", "output", "one", "two"], ["sea", "x"], [None, "y", "same"], [None, "z"]]
-    found = read(written(rows, change=change))
-    assert [(one.context["topic"], one.output) for one in found] == [("sea", "x"), ("sea", "y"), ("sea", "z")]
-    assert (found[1].context["one"], found[1].context["two"]) == ("same", "same")
-    assert found[0].context["one"] is None
+    subjects = read(written(rows, change=change))
+    assert [(subject.context["topic"], subject.output) for subject in subjects] == [
+        ("sea", "x"),
+        ("sea", "y"),
+        ("sea", "z"),
+    ]
+    assert (subjects[1].context["one"], subjects[1].context["two"]) == ("same", "same")
+    assert subjects[0].context["one"] is None
 
 
 def test_error_values_are_errors_where_they_are_used_and_text_elsewhere(written):
     path = written([["output", "note"], ["x", "#N/A"], ["y", None]])
     assert read(path)[0].context == {"note": "#N/A"}
-    found = faults(path, fields={"reference": "note"})
-    assert found == [": row 2: cell B2 has the error #N/A; correct the formula, or clear the cell"]
+    problems = faults(path, fields={"reference": "note"})
+    assert problems == [": row 2: cell B2 has the error #N/A; correct the formula, or clear the cell"]
 
 
 def test_the_sheet_must_be_named_where_several_have_values(written):
@@ -135,8 +142,8 @@ def test_the_sheet_must_be_named_where_several_have_values(written):
 
 def test_columns_without_a_header_are_named_by_letters_or_a_list(written):
     path = written([["q", "a"], ["r", "b"]])
-    assert [one.output for one in read(path, header=False, fields={"output": "B"})] == ["a", "b"]
-    assert [one.output for one in read(path, header=("input", "output"))] == ["a", "b"]
+    assert [subject.output for subject in read(path, header=False, fields={"output": "B"})] == ["a", "b"]
+    assert [subject.output for subject in read(path, header=("input", "output"))] == ["a", "b"]
 
 
 def test_a_value_outside_the_header_and_a_wrong_header_are_errors(written):
@@ -183,7 +190,7 @@ def bad_sheet(written, row="", after=""):
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ('<row r="2"><c r="A2"><v>1</v></c></row>', "row 2 comes after row 2"),
         ('<row r="1"><c r="A1"><v>1</v></c></row>', "row 1 comes after row 2"),
@@ -195,9 +202,9 @@ def bad_sheet(written, row="", after=""):
         ('<row r="3"><c r="XFE3"><v>1</v></c></row>', "cell XFE3 is out of order"),
     ],
 )
-def test_rows_and_cells_that_would_be_left_out_are_refused(written, row, said):
+def test_rows_and_cells_that_would_be_left_out_are_refused(written, row, message):
     (fault,) = bad_sheet(written, row)
-    assert said in fault
+    assert message in fault
 
 
 @pytest.mark.parametrize("reference", ['ref="foo"', 'ref="B:B"', 'ref="B3:A1"', ""])

@@ -1,4 +1,4 @@
-"""What a task expects, held against an output."""
+"""The expectations of a task, compared with an output."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def score(output, *, field=None, **expected):
 
 
 def values(output, **condition):
-    found = score(output, fields={"x": condition})
-    return found.value, found.signals
+    result = score(output, fields={"x": condition})
+    return result.value, result.signals
 
 
 @pytest.mark.parametrize(
@@ -53,23 +53,23 @@ def test_each_condition_of_a_field(condition, good, bad):
 
 
 def test_a_condition_that_is_null_is_none_and_a_null_alone_is_what_is_expected():
-    wanted = {"value": None, "expected_type": "number", "min": 0, "max": None, "pattern": None}
-    assert score({"n": 5}, fields={"n": wanted}).signals == {"fields.n.expected_type": True, "fields.n.min": True}
+    conditions = {"value": None, "expected_type": "number", "min": 0, "max": None, "pattern": None}
+    assert score({"n": 5}, fields={"n": conditions}).signals == {"fields.n.expected_type": True, "fields.n.min": True}
     assert score({"n": None}, fields={"n": {"value": None}}).value == 1
     assert score({"n": 5}, fields={"n": {"value": None}}).value == 0
     assert isinstance(score({"n": 5}, fields={"n": {"min": None}}), Failure)
 
 
 def test_each_condition_has_the_same_share():
-    found = score(
+    result = score(
         {"s": 0.5, "deep": {"n": ["no"]}, "text": "it is a success"},
         fields={"s": {"type": "number", "min": 0, "max": 0.4}, "/deep/n/0": {"value": "no"}},
         required_patterns=["success", "^never$"],
         forbidden_patterns=["TODO"],
     )
-    assert found.value == pytest.approx(4 / 6)
-    assert found.details == "not as expected: fields.s.max, required[1]"
-    assert found.signals == {
+    assert result.value == pytest.approx(4 / 6)
+    assert result.details == "not as expected: fields.s.max, required[1]"
+    assert result.signals == {
         "fields.s.type": True, "fields.s.min": True, "fields.s.max": False, "fields./deep/n/0.value": True,
         "required[0]": True, "required[1]": False, "forbidden[0]": True,
     }  # fmt: skip
@@ -93,8 +93,8 @@ def test_patterns_search_the_text_the_strings_of_an_object_or_a_field():
 
 
 def test_commands_are_counted_and_not_run():
-    found = score("x", required_patterns=["x"], pass_commands=["rm -rf /", "b"])
-    assert (found.value, found.signals) == (1.0, {"required[0]": True, "pass_commands": 2})
+    result = score("x", required_patterns=["x"], pass_commands=["rm -rf /", "b"])
+    assert (result.value, result.signals) == (1.0, {"required[0]": True, "pass_commands": 2})
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,10 @@ def test_commands_are_counted_and_not_run():
     ],
 )
 def test_without_what_it_needs_it_is_a_failure(context, output, message):
-    found = Expected().score(sample(output, context=context))
-    assert isinstance(found, Failure)
-    assert found.kind == "missing_input"
-    assert message in found.message
+    failure = Expected().score(sample(output, context=context))
+    assert isinstance(failure, Failure)
+    assert failure.kind == "missing_input"
+    assert message in failure.message
 
 
 def test_patterns_that_explode_elsewhere_do_not():
@@ -145,8 +145,10 @@ def test_patterns_that_explode_elsewhere_do_not():
     ],
 )
 def test_odd_outputs_end_in_a_score(output):
-    found = score(output, fields={"x": {"type": "string"}}, required_patterns=["x", "\u00e9"], forbidden_patterns=["y"])
-    assert isinstance(found, Score)
+    result = score(
+        output, fields={"x": {"type": "string"}}, required_patterns=["x", "\u00e9"], forbidden_patterns=["y"]
+    )
+    assert isinstance(result, Score)
 
 
 @pytest.mark.slow
@@ -155,8 +157,8 @@ def test_deep_values_are_compared_without_recursion():
     for _ in range(100_000):
         deep, other = [deep], [other]
     assert Expected().score(sample({"x": deep}, context={"expected": {"fields": {"x": {"value": other}}}})).value == 1.0
-    found = score({"x": deep}, required_patterns=["^1$"])
-    assert found.value == 1.0
+    result = score({"x": deep}, required_patterns=["^1$"])
+    assert result.value == 1.0
 
 
 def test_long_outputs_take_time_in_proportion():
@@ -188,7 +190,7 @@ def test_a_missing_output_is_unscored_and_zero_on_request():
         0.5,
     )
     zero = run_pipeline("metrics: [tasksets/expected: {on_failure: zero}]", subjects=subjects)
-    assert [found.score for found in zero.verdicts] == [1.0, 0.0]
+    assert [verdict.score for verdict in zero.verdicts] == [1.0, 0.0]
 
 
 PATTERN = st.sampled_from(["a", "b+", "^c", "[0-9]{2}", "(?i)D$", "."])
@@ -226,12 +228,12 @@ def test_the_score_is_the_share_of_what_holds_and_the_same_again(output, expecte
     if isinstance(first, Failure):
         assert output is None or not any(expected.values())
         return
-    wanted = [good for name, good in first.signals.items() if not name.startswith("forbidden")]
+    holds = [good for name, good in first.signals.items() if not name.startswith("forbidden")]
     clean = all(good for name, good in first.signals.items() if name.startswith("forbidden"))
-    assert first.value == (sum(wanted) / len(wanted) if wanted and clean else float(clean))
+    assert first.value == (sum(holds) / len(holds) if holds and clean else float(clean))
     json.dumps(dict(first.signals))
 
 
-@given(OUTPUT.filter(lambda one: "nan" not in repr(one)))
+@given(OUTPUT.filter(lambda value: "nan" not in repr(value)))
 def test_an_output_is_always_as_it_is(output):
     assert score({"x": output}, fields={"x": {"value": output}}).value == 1.0

@@ -1,4 +1,4 @@
-"""Tasks whose output or whose own record failed are failed subjects, and what was read adds up."""
+"""Tasks with a failed output or a failed record are failed subjects, and the counts add up."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dicast import DataError, Due, ReadCounts
 from dicast_tasksets import Files
 
 
-def task(name: str, **more: object) -> dict[str, object]:
-    return {"id": name, "goal": f"do {name}", **more}
+def task(name: str, **fields: object) -> dict[str, object]:
+    return {"id": name, "goal": f"do {name}", **fields}
 
 
 def read(source: Files) -> tuple[dict[str, str | None], ReadCounts]:
     with source.reading() as live:
         live.check()
-        found = {}
-        for one in live.subjects():
-            due = one if isinstance(one, Due) else Due(one)
+        subjects = {}
+        for subject in live.subjects():
+            due = subject if isinstance(subject, Due) else Due(subject)
             assert due.failure is None or due.failure.kind == "source_error"
-            found[due.subject.id] = due.failure and due.failure.message
-        return found, live.read_counts()
+            subjects[due.subject.id] = due.failure and due.failure.message
+        return subjects, live.read_counts()
 
 
 @pytest.fixture
@@ -72,9 +72,9 @@ def test_tasks_that_the_filters_leave_out_are_counted_as_dropped(tasks):
 def test_a_lone_surrogate_fails_its_task_alone(tmp_path, name):
     lines = r'{"id": "a", "goal": "half \ud83d"}', r'{"id": "b", "goal": "whole \ud83d\ude00"}'
     (tmp_path / name).write_text("\n".join(lines) if name.endswith("l") else f"[{','.join(lines)}]")
-    found, counts = read(Files(tmp_path / name))
-    assert "lone surrogate \\ud83d" in found["a"]
-    assert (found["b"], counts) == (None, ReadCounts(2, failed=1))
+    subjects, counts = read(Files(tmp_path / name))
+    assert "lone surrogate \\ud83d" in subjects["a"]
+    assert (subjects["b"], counts) == (None, ReadCounts(2, failed=1))
 
 
 def test_a_lone_surrogate_in_an_output_fails_its_task_alone(tasks, tmp_path):
@@ -84,8 +84,8 @@ def test_a_lone_surrogate_in_an_output_fails_its_task_alone(tasks, tmp_path):
             rf'{{"id": "{name}", "output": "{text}"}}' for name, text in (("a", "x"), ("b", r"\ud83d"), ("c", "y"))
         )
     )
-    found, counts = read(Files(tasks, outputs))
-    assert "lone surrogate" in found["b"]
+    subjects, counts = read(Files(tasks, outputs))
+    assert "lone surrogate" in subjects["b"]
     assert counts == ReadCounts(3, failed=1)
 
 
@@ -93,7 +93,7 @@ shapes = st.sampled_from(["good", "failed", "surrogate", "dropped"])
 
 
 @pytest.mark.parametrize("name", ["tasks.json", "tasks.jsonl"])
-@given(st.lists(shapes, min_size=1, max_size=8).filter(lambda found: set(found) != {"dropped"}))
+@given(st.lists(shapes, min_size=1, max_size=8).filter(lambda kinds: set(kinds) != {"dropped"}))
 def test_what_was_read_adds_up_to_what_the_files_have(tmp_path_factory, name, chosen):
     folder = tmp_path_factory.mktemp("tasks")
     tags = [[] if shape == "dropped" else ["x"] for shape in chosen]
@@ -106,9 +106,9 @@ def test_what_was_read_adds_up_to_what_the_files_have(tmp_path_factory, name, ch
     bad = {"output": None, "error": "too late"}
     rows = [{"id": str(at), **(bad if shape == "failed" else {"output": "x"})} for at, shape in enumerate(chosen)]
     (folder / "outputs.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    found, counts = read(Files(folder / name, folder / "outputs.jsonl", tags=("x",)))
+    shapes_, counts = read(Files(folder / name, folder / "outputs.jsonl", tags=("x",)))
     dropped = chosen.count("dropped")
     failed = chosen.count("failed") + chosen.count("surrogate")
     assert counts == ReadCounts(len(chosen), dropped={"filtered": dropped} if dropped else {}, failed=failed)
-    assert len(found) == len(chosen) - dropped
-    assert sum(why is not None for why in found.values()) == failed
+    assert len(shapes_) == len(chosen) - dropped
+    assert sum(why is not None for why in shapes_.values()) == failed

@@ -1,4 +1,4 @@
-"""Task files: what is read, what is refused and where, and how outputs come to their tasks."""
+"""Task files: valid input, refused input with its place, and the join of outputs with their tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dicast import ConfigError, DataError, RunContext, Source
 from dicast.testing import run_pipeline
 from dicast_tasksets import Files
 
-WHOLE = {
+FULL_TASK = {
     "id": "t1",
     "repo": {"source": "./repo", "ref_spec": "main", "focus_files": ["src/auth.py"]},
     "goal": "Fix the login.",
@@ -62,9 +62,9 @@ def lines(*rows: object) -> bytes:
     return b"".join((row if isinstance(row, bytes) else orjson.dumps(row)) + b"\n" for row in rows)
 
 
-def task(id_: str, *tags: str, difficulty: float | None = None, **more: object) -> dict[str, object]:
+def task(id_: str, *tags: str, difficulty: float | None = None, **fields: object) -> dict[str, object]:
     metadata = {"tags": [*tags]} | ({} if difficulty is None else {"difficulty": difficulty})
-    return {"id": id_, "goal": f"do {id_}", "metadata": metadata, **more}
+    return {"id": id_, "goal": f"do {id_}", "metadata": metadata, **fields}
 
 
 def ids(source: Files) -> list[str]:
@@ -78,7 +78,7 @@ def problems(source: Files) -> list[tuple[str, int | None, int | None, str, str 
 
 
 def test_a_task_becomes_a_subject_as_document_003_gives_it_to_a_predictor(tmp_path):
-    path = write(tmp_path, "set.json", {"name": "s", "description": "d", "version": "2.0.0", "tasks": [WHOLE]})
+    path = write(tmp_path, "set.json", {"name": "s", "description": "d", "version": "2.0.0", "tasks": [FULL_TASK]})
     (subject,) = Files(path).subjects()
     assert (subject.kind, subject.id, subject.output, subject.reference) == ("task", "t1", None, "fixed")
     assert subject.input == {
@@ -89,7 +89,7 @@ def test_a_task_becomes_a_subject_as_document_003_gives_it_to_a_predictor(tmp_pa
         "expected_commands": ["cargo test"],
     }
     names = ("constraints", "gold_files", "expected", "metadata")
-    assert subject.context == {**{n: WHOLE[n] for n in names}, "task_set": {"name": "s", "version": "2.0.0"}}
+    assert subject.context == {**{n: FULL_TASK[n] for n in names}, "task_set": {"name": "s", "version": "2.0.0"}}
 
 
 def test_a_task_needs_an_id_and_a_goal_alone(tmp_path):
@@ -101,8 +101,8 @@ def test_what_may_be_left_out_may_be_null(tmp_path):
     task = {"id": "a", "goal": "g", "repo": {"source": "x", "ref_spec": None}, "gold_files": None, "constraints": None}
     task["metadata"] = {"tags": None, "difficulty": None, "estimated_time_secs": None, "source": None, "extra": None}
     task["expected"] = {"fields": {"n": {"value": None, "expected_type": "number", "min": 0, "max": None}}}
-    whole = {"name": "set", "description": None, "tasks": [task, {"id": "b", "goal": "g", "metadata": None}]}
-    first, second = Files(write(tmp_path, "set.json", whole)).subjects()
+    full = {"name": "set", "description": None, "tasks": [task, {"id": "b", "goal": "g", "metadata": None}]}
+    first, second = Files(write(tmp_path, "set.json", full)).subjects()
     assert (first.input, first.reference) == ({"goal": "g", "repo_source": "x"}, None)
     assert first.context == {name: task[name] for name in ("expected", "metadata")} | {"task_set": {"name": "set"}}
     assert second.context == {"task_set": {"name": "set"}}
@@ -182,8 +182,11 @@ def test_a_filter_that_lets_nothing_through_is_an_error(three):
 
 
 def test_a_tag_or_an_id_that_no_task_has_names_the_nearest(three):
-    found = problems(Files(three, tags=("xx",), ids=("esay",)))
-    assert [found_[3:] for found_ in found] == [("no task has the tag 'xx'", "x"), ("there is no task 'esay'", "easy")]
+    faults = problems(Files(three, tags=("xx",), ids=("esay",)))
+    assert [problem[3:] for problem in faults] == [
+        ("no task has the tag 'xx'", "x"),
+        ("there is no task 'esay'", "easy"),
+    ]
 
 
 @pytest.mark.parametrize("difficulty", [(0.5, 0.1), (-0.1, 0.5), (0.5, 1.1)])
@@ -225,11 +228,11 @@ def test_an_output_of_a_task_that_is_filtered_out_is_no_error(three, tmp_path):
 def test_what_is_wrong_with_outputs_is_told_at_once(three, tmp_path):
     rows = ({"id": "esay", "output": 1}, {"id": "easy", "ouput": 1}, b"{", {"output": 1}, {"id": "hard", "output": 1},
             {"id": "hard", "output": 2}, {"id": [1], "output": 1}, [1])  # fmt: skip
-    found = problems(Files(three, write(tmp_path, "out.jsonl", lines(*rows))))
-    assert [(line, hint) for _, line, _, _, hint in found] == [
+    faults = problems(Files(three, write(tmp_path, "out.jsonl", lines(*rows))))
+    assert [(line, hint) for _, line, _, _, hint in faults] == [
         (1, "easy"), (2, "ouput"), (3, None), (4, None), (6, None), (7, None), (8, None)
     ]  # fmt: skip
-    assert found[4][3] == "duplicate id 'hard', first on line 5"
+    assert faults[4][3] == "duplicate id 'hard', first on line 5"
 
 
 # What is wrong with tasks
@@ -243,8 +246,8 @@ def test_every_fault_of_a_json_set_is_told_with_its_place(tmp_path):
    "expected": {"fields": {"f": {"typ": 1}, "g": {"type": "numbr"}, "h": {"min": 2, "max": 1}}, "required_patterns": ["(a"]}},
   {"id": "", "goal": "z", "gold_files": [{"path": "p", "content": "c", "comparison": "semantc"}, {"path": "p"}]},
   7]}"""
-    found = problems(Files(write(tmp_path, "bad.json", text)))
-    assert [(line, column, hint) for _, line, column, _, hint in found] == [
+    faults = problems(Files(write(tmp_path, "bad.json", text)))
+    assert [(line, column, hint) for _, line, column, _, hint in faults] == [
         (1, 15, "version"),
         (3, 3, None),
         (3, 15, "goal"),
@@ -261,24 +264,28 @@ def test_every_fault_of_a_json_set_is_told_with_its_place(tmp_path):
         (6, 98, None),
         (7, 3, None),
     ]
-    assert found[1][3] == "a task needs 'goal'"
-    assert found[5][3].startswith("kind is max_tokens, max_latency, must_use_file, ")
-    assert found[10][3] == "'(a' is no regular expression of RE2: missing ): (a"
+    assert faults[1][3] == "a task needs 'goal'"
+    assert faults[5][3].startswith("kind is max_tokens, max_latency, must_use_file, ")
+    assert faults[10][3] == "'(a' is no regular expression of RE2: missing ): (a"
 
 
 def test_every_fault_of_a_yaml_set_is_told_with_its_place(tmp_path):
     text = "tasks:\n  - id: a\n    gaol: x\n  - id: b\n    goal: ok\n    metadata:\n      difficulty: hard\n"
-    found = problems(Files(write(tmp_path, "bad.yaml", text)))
-    assert [(line, column, hint) for _, line, column, _, hint in found] == [(2, 5, None), (3, 5, "goal"), (7, 19, None)]
-    assert found[2][3] == "difficulty is a number from 0 to 1, not 'hard'"
+    faults = problems(Files(write(tmp_path, "bad.yaml", text)))
+    assert [(line, column, hint) for _, line, column, _, hint in faults] == [
+        (2, 5, None),
+        (3, 5, "goal"),
+        (7, 19, None),
+    ]
+    assert faults[2][3] == "difficulty is a number from 0 to 1, not 'hard'"
 
 
 def test_every_fault_of_json_lines_is_told_with_its_place(tmp_path):
     content = lines(
         {"id": "a"}, b"not json", {"id": "b", "goal": "x", "repo": {"src": 1}}, [1], b"\xff", task("b"), task("b")
     )
-    found = problems(Files(write(tmp_path, "bad.jsonl", content)))
-    assert [(line, column, hint) for _, line, column, _, hint in found] == [
+    faults = problems(Files(write(tmp_path, "bad.jsonl", content)))
+    assert [(line, column, hint) for _, line, column, _, hint in faults] == [
         (1, 1, None), (2, 1, None), (3, 30, "source"), (4, None, None), (5, 1, None), (7, None, None)
     ]  # fmt: skip
 
@@ -312,16 +319,16 @@ def test_every_fault_of_json_lines_is_told_with_its_place(tmp_path):
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_line(tmp_path, name, content, line, words):
-    found = problems(Files(write(tmp_path, name, content)))
-    assert any(words in message for *_, message, _ in found)
-    assert line is None or found[0][1] == line
+    faults = problems(Files(write(tmp_path, name, content)))
+    assert any(words in message for *_, message, _ in faults)
+    assert line is None or faults[0][1] == line
 
 
 def test_the_first_100_problems_are_named_and_the_others_counted(tmp_path):
     path = write(tmp_path, "bad.jsonl", lines(*({"id": str(n)} for n in range(250))))
-    found = problems(Files(path))
-    assert len(found) == 101
-    assert found[-1][3] == "… and 150 more"
+    faults = problems(Files(path))
+    assert len(faults) == 101
+    assert faults[-1][3] == "… and 150 more"
 
 
 def test_ids_are_one_over_all_files(tmp_path):
@@ -413,10 +420,10 @@ JSON = st.recursive(
 
 
 @settings(max_examples=40)
-@given(st.lists(st.tuples(st.text("abc", min_size=1), JSON), unique_by=lambda one: one[0], min_size=1, max_size=4))
+@given(st.lists(st.tuples(st.text("abc", min_size=1), JSON), unique_by=lambda pair: pair[0], min_size=1, max_size=4))
 def test_json_yaml_and_json_lines_say_the_same(tmp_path_factory, tasks):
     folder = tmp_path_factory.mktemp("t")
     rows = [task(id_, metadata={"extra": {"x": extra}}) for id_, extra in tasks]
-    found = [[*Files(write(folder, name, content)).subjects()] for name, content in (
+    faults = [[*Files(write(folder, name, content)).subjects()] for name, content in (
         ("a.json", rows), ("a.jsonl", lines(*rows)), ("b.json", json.dumps(rows, indent=1)), ("a.yaml", json.dumps(rows, ensure_ascii=False)))]  # fmt: skip
-    assert found[0] == found[1] == found[2] == found[3]
+    assert faults[0] == faults[1] == faults[2] == faults[3]

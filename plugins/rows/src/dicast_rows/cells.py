@@ -16,7 +16,7 @@ _FORMULA, _ERROR = "f", "e"
 
 
 class BadCell(Exception):
-    """The value of a cell cannot be read; the message says why."""
+    """A cell whose value cannot be read; the message has the reason."""
 
 
 @attrs.frozen

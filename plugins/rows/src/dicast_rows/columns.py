@@ -33,18 +33,18 @@ _LONGEST = 40
 
 @attrs.frozen
 class Parquet:
-    """Rows from a Parquet file, read in batches: each row becomes a subject. It needs pyarrow, of the extra ``parquet``.
+    """Rows from a Parquet file, read in batches: each row becomes a subject. Needs pyarrow, from the extra ``parquet``.
 
     Dates and times become texts in ISO 8601, decimals become texts; bytes, NaN and infinity are errors.
 
-    :param path: the file; gzip is recognised, ``-`` is standard input.
-    :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here (``error``
-        aside) must be in every row. An ``id`` may be a template that makes it of several columns, ``"{{ question }}-{{ model }}"``;
+    :param path: the file. gzip is recognized; ``-`` is standard input.
+    :param fields: the column of each part of a row, as for ``rows/jsonl``: dotted paths. Every row must have a path that is named here, except
+        ``error``. An ``id`` may be a template over several columns, ``"{{ question }}-{{ model }}"``;
         ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by its number, counted from 1.
     :param kind: the subject kind of the rows.
-    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its own name.
-    :param batch_rows: how many rows are made at a time, 1,000 by default; they, and what pyarrow holds of their row group, are in memory.
-    :param unknown: ``error`` refuses bytes, NaN, infinity and values of other types, which cannot be recorded; ``mark`` puts markers in their
+    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its name.
+    :param batch_rows: the number of rows in a batch, 1,000 by default. Memory holds a batch, and the part of its row group that pyarrow holds.
+    :param unknown: ``error`` refuses bytes, NaN, infinity and values of other types, which cannot be recorded. ``mark`` puts markers in their
         place (``[image/png, 48 kB]``), which the run counts.
     """
 
@@ -72,14 +72,14 @@ class Parquet:
         """Open the input and yield the live source."""
         with InputFile.opened(self.path) as file, ExitStack() as stack:
             items = Items(file, "row", Marker.of(self.unknown))
-            raw = {given.column.partition(".")[0] for given in media_columns(self.fields).values()}
+            raw = {column.column.partition(".")[0] for column in media_columns(self.fields).values()}
             batches = _Batches(file, self.batch_rows, items, stack, frozenset(raw))
             yield items.rows(self, batches.rows)
 
 
 @attrs.define
 class _Batches:
-    """How a Parquet file is read; what is wrong with a row goes to *items*. *plain* is where its bytes are, once unpacked.
+    """Reader of a Parquet file. Faults of rows go to *items*. *plain* is the path of its bytes without gzip.
 
     The columns *raw* may hold bytes, which are the content of media.
     """
@@ -113,17 +113,17 @@ class _Batches:
             for row in batch.to_pylist(maps_as_pydicts="strict"):
                 number += 1
                 try:
-                    found = {
+                    row_values = {
                         name: value if name in self.raw else _plain(value, name, self.items.marker)
                         for name, value in row.items()
                     }
                 except DataError as error:
                     self.items.fault(error, number, check)
                 else:
-                    yield number, found
+                    yield number, row_values
 
     def _unpacked(self, check: InputCheck | None) -> Path:
-        """Where the bytes of the file are without gzip; *check* digests them."""
+        """Return the path of the file's bytes without gzip; *check* digests them."""
         if check is None and self.plain is not None:
             return self.plain
         pieces = chunks(self.file, lambda what: self.items.fault(what, 0, check), check)
@@ -155,9 +155,9 @@ def _plain(value: Any, path: str, marker: Marker) -> Any:
         case Decimal():
             return str(value)
         case dict():
-            return {str(name): _plain(each, f"{path}.{name}", marker) for name, each in value.items()}
+            return {str(name): _plain(item_, f"{path}.{name}", marker) for name, item_ in value.items()}
         case list():
-            return [_plain(each, f"{path}.{place}", marker) for place, each in enumerate(value)]
+            return [_plain(item_, f"{path}.{place}", marker) for place, item_ in enumerate(value)]
     if marker.is_on:
         if isinstance(value, bytes):
             return marker.data(value)

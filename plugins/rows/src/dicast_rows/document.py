@@ -24,27 +24,27 @@ from .rows import Failures, Items, Numbered, Rows, chunks, names
 from .unknown import Marker, Unknown
 
 _JSON_TYPES = {b"{": "an object", b"[": "an array", b'"': "a string"}
-_SHOWN = 40
+_MAX_SHOWN = 40
 
 
 @attrs.frozen
 class Json:
     """Rows from a JSON document: each object of an array becomes a subject.
 
-    The file is read item by item, twice: what is in memory is one item, however long the array is.
+    The file is read item by item, twice. Memory holds one item, for an array of any length.
 
-    :param path: the file, UTF-8; gzip is recognised, ``-`` is standard input.
-    :param at: where in the document the array is, a dotted path (``data.rows``, ``results.0.items``); by default the document is
+    :param path: the file, UTF-8. gzip is recognized; ``-`` is standard input.
+    :param at: the place of the array in the document, a dotted path (``data.rows``, ``results.0.items``); by default the document is
         the array.
-    :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here (``error``
-        aside) must be in every row. An ``id`` may be a template that makes it of several columns, ``"{{ question }}-{{ model }}"``;
+    :param fields: the column of each part of a row, as for ``rows/jsonl``: dotted paths. Every row must have a path that is named here, except
+        ``error``. An ``id`` may be a template over several columns, ``"{{ question }}-{{ model }}"``;
         ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by its place in the array, counted from 1.
     :param kind: the subject kind of the rows.
-    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its own name.
+    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its name.
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default.
-    :param max_item_bytes: the longest item that is read, in bytes; 64 MiB by default. What comes behind a longer one is not looked
-        at.
-    :param unknown: ``error`` refuses a number that needs more than 64 bits, which cannot be recorded; ``mark`` puts a marker in its place
+    :param max_item_bytes: the longest item that is read, in bytes; 64 MiB by default. The part of the file after a longer item is not
+        checked.
+    :param unknown: ``error`` refuses a number that needs more than 64 bits, which cannot be recorded. ``mark`` puts a marker in its place
         (``[number 1…]``), which the run counts.
     """
 
@@ -82,7 +82,7 @@ class Json:
 
 @attrs.frozen
 class _Array:
-    """How an array is read; what is wrong with an item goes to *items*."""
+    """Reader of an array. Faults of items go to *items*."""
 
     file: InputFile
     at: str | None
@@ -134,7 +134,7 @@ class _Array:
             self.items.fault(Problem("there is no value behind the comma", column=column), number, check)
 
     def _end(self, scanner: Scanner, depth: int, check: InputCheck | None) -> None:
-        """Look at what is behind the last item."""
+        """Check the part of the document after the last item."""
         closed = scanner.peek() != b"}" and scanner.leave(depth)
         self.items.line = scanner.line
         if not closed:
@@ -143,15 +143,15 @@ class _Array:
             self.items.fault("there is something behind the end of the document", 0, check)
 
     def _row(self, item: bytes, number: int, check: InputCheck | None, failures: Failures) -> dict[str, Any] | None:
-        """Return the object that *item* is, and put into *failures* why it failed, if it did; else report its fault."""
+        """Return the object of *item*, and put the reason of a failed record into *failures*; else report its fault."""
         try:
             value = orjson.loads(item)
         except orjson.JSONDecodeError as error:
-            found = with_lone_surrogates(item)
-            if found is None:
+            record = with_lone_surrogates(item)
+            if record is None:
                 self._fault(item, error, number, check)
                 return None
-            value, failures[number] = found.value, found.why
+            value, failures[number] = record.value, record.why
         if type(value) is not dict:
             wrong = f"it is {_kind(item[:1])}, it must be a JSON object"
         elif self.items.marker.is_on and inexact(item) is not None:
@@ -162,7 +162,7 @@ class _Array:
         elif too_deep(item, value):
             wrong = "it is nested too deeply to be recorded; flatten it, or keep its deep part as text"
         elif (digits := inexact(item)) is not None:
-            wrong = f"the number {digits:.{_SHOWN}} cannot be recorded exactly in 64 bits; write it as a string"
+            wrong = f"the number {digits:.{_MAX_SHOWN}} cannot be recorded exactly in 64 bits; write it as a string"
         else:
             return value
         failures.pop(number, None)
@@ -196,17 +196,17 @@ def _descend(scanner: Scanner, at: str | None, fault: Any) -> int | None:
         opening, seen = scanner.peek(), list[str]()
         depth += 1
         if scanner.skip(b"{"):
-            found = _find_key(scanner, rest, seen)
+            rest_ = _find_key(scanner, rest, seen)
         elif scanner.skip(b"["):
-            found = _find_place(scanner, rest, seen)
+            rest_ = _find_place(scanner, rest, seen)
         else:
             fault(f"there is nothing at {at!r}: {_kind(opening)} has no {rest!r}")
             return None
-        if found is None:
+        if rest_ is None:
             has = f"it has {names(seen)}" if opening == b"{" else f"the array there has {len(seen):,} items"
             fault(Problem(f"the document has nothing at {at!r}; {has}", path="at", value=at, hint=nearest(rest, seen)))
             return None
-        rest = found or None
+        rest = rest_ or None
     opening = scanner.peek()
     if scanner.skip(b"["):
         return depth + 1
@@ -215,7 +215,7 @@ def _descend(scanner: Scanner, at: str | None, fault: Any) -> int | None:
 
 
 def _find_key(scanner: Scanner, rest: str, seen: list[str]) -> str | None:
-    """Go to the value of the key that *rest* begins with, and return what is left of it; None where there is none."""
+    """Go to the value of the key that *rest* begins with, and return the path after this key; None if there is no such key."""
     for key in _keys(scanner):
         seen.append(key)
         if key == rest or rest.startswith(f"{key}."):
@@ -236,7 +236,7 @@ def _find_place(scanner: Scanner, rest: str, seen: list[str]) -> str | None:
 
 
 def _keys(scanner: Scanner) -> Iterator[str]:
-    """The keys of the object that the place is in; each value has to be taken before the next is asked for."""
+    """Yield the keys of the object at the scanner's place. The caller must read each value before the next key."""
     while scanner.peek() == b'"':
         try:
             key = orjson.loads(scanner.value())
@@ -249,7 +249,7 @@ def _keys(scanner: Scanner) -> Iterator[str]:
 
 
 def _no_array(scanner: Scanner, at: str | None, opening: bytes) -> Problem:
-    """That what is *at* the place is no array, and where one may be."""
+    """Return the problem that the value *at* the place is no array, with the places of arrays."""
     where = "the document" if at is None else f"what is at {at!r}"
     wrong = f"{where} is {_kind(opening)}, it must be an array"
     arrays = []

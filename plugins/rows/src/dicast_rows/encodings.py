@@ -54,7 +54,7 @@ def _split_after(file: InputFile, encoding: str, most: int, check: InputCheck | 
 
     for chunk in chain(chunks(file, fault, check), (b"",)):
         try:
-            found = decoder.decode(chunk, final=not chunk)
+            text = decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
             before = len(chunk) - len(error.object) + error.start
             number += (rest + decoder.decode(chunk[: max(0, before)])).count("\n")
@@ -62,7 +62,7 @@ def _split_after(file: InputFile, encoding: str, most: int, check: InputCheck | 
             fault(f"{wrong}: {error.reason}")
             return
         offset += len(chunk)
-        *lines, rest = (rest + found).split("\n")
+        *lines, rest = (rest + text).split("\n")
         if max(map(len, (*lines, rest))) > most:
             fault(f"a line from here on is longer than max_line_bytes ({most:,})")
             return
@@ -74,7 +74,7 @@ def _split_after(file: InputFile, encoding: str, most: int, check: InputCheck | 
 
 
 def encoding_advice(line: bytes, encoding: str = UTF_8) -> str:
-    """Return what to do about a *line* whose bytes are not in *encoding*."""
+    """Return the advice for a *line* whose bytes are not in *encoding*."""
     return _advice(*fitting_encodings(line, encoding))
 
 

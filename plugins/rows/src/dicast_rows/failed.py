@@ -79,7 +79,7 @@ def output_ending(row: Mapping[str, Any], output: str) -> str | None:
 
 
 def _error_on(row: Mapping[str, Any], path: str, *, is_absent: bool) -> str | None:
-    """The error that a row without the part at *path* shows in a level, or in an object on the way."""
+    """Return the error that a row without the part at *path* has at its top level, or in an object on the way."""
     for name in _LEVELS:
         if row.get(name) == _LEVEL:
             texts = (error_text(row.get(message)) for message in _LEVEL_MESSAGES)
@@ -89,12 +89,12 @@ def _error_on(row: Mapping[str, Any], path: str, *, is_absent: bool) -> str | No
     ends = (
         ((f"{at}.{name}", inside.get(name)) for at, inside in reversed(objects) for name in _ENDS) if is_absent else ()
     )
-    ended = (f"{at} is {reason!r}, and {path!r} is not there" for at, reason in ends if isinstance(reason, str))
-    return next(filter(None, errors), None) or next(ended, None)
+    faults = (f"{at} is {reason!r}, and {path!r} is not there" for at, reason in ends if isinstance(reason, str))
+    return next(filter(None, errors), None) or next(faults, None)
 
 
 def _is_missing(part: str, value: object, named: Mapping[str, str]) -> bool:
-    """Whether the row lacks a part: one that the user named, or an output that is null or blank."""
+    """Return True if the row lacks a part that the user named, or its output is null or blank."""
     if value is MISSING:
         return part in named
     return part == "output" and (value is None or (isinstance(value, str) and not value.strip()))
@@ -105,7 +105,7 @@ def _has_error(body: object) -> bool:
 
 
 def _error_in(inside: Mapping[str, Any], place: str) -> str | None:
-    """The error that the object *inside* at *place* shows."""
+    """Return the error in the object *inside* at *place*."""
     text = error_text(inside.get(ERROR)) or _bad_status(inside, place)
     feedback = inside.get("promptFeedback", inside.get("prompt_feedback"))
     if text is None and isinstance(feedback, Mapping):
@@ -116,7 +116,7 @@ def _error_in(inside: Mapping[str, Any], place: str) -> str | None:
 
 
 def _objects(row: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The objects below *row* on the way along *path*, with their paths."""
+    """Yield the objects below *row* on the way along *path*, with their paths."""
     steps = path.split(".")
     for stop in range(1, len(steps)):
         place = ".".join(steps[:stop])

@@ -57,7 +57,7 @@ Fields = Mapping[str, str | Column]
 
 def paths_of(fields: Fields) -> dict[str, str]:
     """Return the column of each of *fields*."""
-    return {name: given if isinstance(given, str) else given.column for name, given in fields.items()}
+    return {name: column if isinstance(column, str) else column.column for name, column in fields.items()}
 
 
 def named_paths(fields: Fields) -> Iterator[tuple[str, str]]:
@@ -80,8 +80,8 @@ def check_fields(fields: Fields) -> None:
             path=f"fields.{name}",
             hint=nearest(name, FIELDS),
         )
-        for name, given in fields.items()
-        if name not in FIELDS and not (isinstance(given, Column) and given.media)
+        for name, column in fields.items()
+        if name not in FIELDS and not (isinstance(column, Column) and column.media)
     ]
     problems += [
         Problem(f"the path of the field {name!r} is empty; name a column", path=f"fields.{name}", value=path)
@@ -99,9 +99,9 @@ def check_fields(fields: Fields) -> None:
         if name in ("id", "session_id", "context", ERROR)
     ]
     problems += [
-        Problem("folder is for columns with media", path=f"fields.{name}.folder", value=given.folder)
-        for name, given in fields.items()
-        if isinstance(given, Column) and given.folder is not None and given.media is None
+        Problem("folder is for columns with media", path=f"fields.{name}.folder", value=column.folder)
+        for name, column in fields.items()
+        if isinstance(column, Column) and column.folder is not None and column.media is None
     ]
     template = paths_of(fields).get("id", "")
     if is_template(template) and (wrong := template_fault(template)):
@@ -112,12 +112,14 @@ def check_fields(fields: Fields) -> None:
 
 def _json_fields(fields: Fields) -> list[str]:
     """Return the fields whose texts are read as JSON; media read theirs themselves."""
-    return [name for name, given in fields.items() if isinstance(given, Column) and given.json and given.media is None]
+    return [
+        name for name, column in fields.items() if isinstance(column, Column) and column.json and column.media is None
+    ]
 
 
 def media_columns(fields: Fields) -> dict[str, Column]:
     """Return the columns of media, by the names of their fields."""
-    return {name: given for name, given in fields.items() if isinstance(given, Column) and given.media is not None}
+    return {name: column for name, column in fields.items() if isinstance(column, Column) and column.media is not None}
 
 
 def taker(kind: str, fields: Fields, *, failed: bool = False, folder: Path | None = None) -> Take:
@@ -132,7 +134,7 @@ def taker(kind: str, fields: Fields, *, failed: bool = False, folder: Path | Non
     if is_template(template := given.get("id", "")):
         return _templated(taker(kind, {**fields, "id": _FILLED}, failed=failed, folder=folder), template)
     if (media := media_columns(fields)) and not failed:
-        parts = {name: given for name, given in fields.items() if name in FIELDS}
+        parts = {name: source for name, source in fields.items() if name in FIELDS}
         columns: Fields = {name: column if name not in media else given[name] for name, column in parts.items()}
         return _with_media(taker(kind, columns), media, set(paths_of(columns).values()), folder)
     paths = {name: given.get(name, name) for name in PARTS}
@@ -146,20 +148,20 @@ def taker(kind: str, fields: Fields, *, failed: bool = False, folder: Path | Non
 
 
 def example_taker(kind: str, fields: Fields, folder: Path | None = None) -> Take:
-    """The same for a record of a dataset, which may have any fields: its ``id`` counts only where *fields* says so.
+    """Return the function that takes the parts of a dataset's record, which may have any fields. Its ``id`` counts only if *fields* names it.
 
-    All of the record is in the context, as ``example``.
+    The take_whole record is in the context, as ``example``.
     """
     take = taker(kind, fields, folder=folder)
 
-    def whole(line: int, record: dict[str, Any]) -> Parts:
+    def take_whole(line: int, record: dict[str, Any]) -> Parts:
         row = deepcopy(record)
         if "id" not in fields:
             row.pop("id", None)
         parts = take(line, row)
         return *parts[:_CONTEXT], {**parts[_CONTEXT], "example": record}, *parts[_CONTEXT + 1 :]
 
-    return whole
+    return take_whole
 
 
 def media_in(parts: Parts, fields: Fields) -> Iterator[str]:
@@ -182,21 +184,21 @@ def _media_value(parts: Parts, name: str) -> Any:
     return parts[PARTS.index(name) + 1] if name in PARTS else parts[_CONTEXT].get(name)
 
 
-def _with_media(take: Take, media: Mapping[str, Column], others: Collection[str], folder: Path | None) -> Take:
+def _with_media(take: Take, media: Mapping[str, Column], other_columns: Collection[str], folder: Path | None) -> Take:
     """Read the columns of *media*, and put them into the parts that *take* returns.
 
-    A column that is none of *others* becomes a value of the context under its field's name; its cells stay under the column's name, but
-    for data URLs.
+    A column outside *other_columns* becomes a value of the context under its field's name. Its cells stay under the column's name, except
+    data URLs.
     """
     columns = {
-        name: MediaColumn(given.column, given.media or "file", given.json, _inside(folder, given.folder))
-        for name, given in media.items()
+        name: MediaColumn(column.column, column.media or "file", column.json, _inside(folder, column.folder))
+        for name, column in media.items()
     }
 
     def read(line: int, row: dict[str, Any]) -> Parts:
         values, cells = read_columns(columns, row)
         for path in cells:
-            if path not in others:
+            if path not in other_columns:
                 drop(row, path)
         parts = [*take(line, row)]
         for name, value in values.items():
@@ -204,8 +206,8 @@ def _with_media(take: Take, media: Mapping[str, Column], others: Collection[str]
                 parts[PARTS.index(name) + 1] = value
         named = {name: value for name, value in values.items() if name not in PARTS and value is not None}
         parts[_CONTEXT] = {**parts[_CONTEXT], **named}
-        kept = {path: cell for path, cell in cells.items() if path not in media}
-        parts[_COLUMNS] = {**parts[_COLUMNS], **kept}
+        plain_cells = {path: cell for path, cell in cells.items() if path not in media}
+        parts[_COLUMNS] = {**parts[_COLUMNS], **plain_cells}
         return tuple(parts)
 
     return read
@@ -237,7 +239,7 @@ def _parsing(take: Take, parsed: Mapping[str, str]) -> Take:
         parts = [*take(line, row)]
         for name, value in values.items():
             if name == "context":
-                context = {key: one for key, one in parts[_CONTEXT].items() if key != "context"}
+                context = {key: value_ for key, value_ in parts[_CONTEXT].items() if key != "context"}
                 parts[_CONTEXT] = context if value is None else _merged(value, context)
             else:
                 parts[PARTS.index(name) + 1] = value
@@ -253,15 +255,15 @@ def json_failure(fields: Fields) -> WhyFailed | None:
     def why(row: Mapping[str, Any]) -> str | None:
         texts = ((path, text) for path in paths if isinstance(text := lookup(row, path), str) and "\\u" in text)
         broken = ((path, with_lone_surrogates(text.encode())) for path, text in texts)
-        return next((f"in the JSON of {path!r}, {found.why}" for path, found in broken if found is not None), None)
+        return next((f"in the JSON of {path!r}, {record.why}" for path, record in broken if record is not None), None)
 
     return why if paths else None
 
 
 def _json(text: str, path: str) -> Any:
-    """The JSON value that *text* is, None for a blank one.
+    """Return the JSON value of *text*, or None for a blank text.
 
-    :raises DataError: (without file and line) when it is none.
+    :raises DataError: (without file and line) if it is no JSON.
     """
     try:
         return read_json(text) if text.strip() else None
@@ -271,7 +273,7 @@ def _json(text: str, path: str) -> Any:
 
 
 def _flat(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> Take:
-    """Every field is a column of its own: no searching, no copying."""
+    """Return the function for fields that are all columns: it needs no search and no copy."""
     id_, input_, output_, reference_, session_, context_ = (paths[name] for name in PARTS)
     required = frozenset(fields.values())
     renamed = [path for name, path in paths.items() if path != name]
@@ -294,7 +296,7 @@ def _flat(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> Tak
 
 
 def _nested(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> Take:
-    """Some field lies inside a column, or two fields share one: look all up, then take what was used out of the rest."""
+    """Return the function for fields that lie inside columns or share a column: it looks up all fields, then removes them from the row."""
     take = _flat(kind, {name: name for name in PARTS}, {})
 
     def rename(line: int, row: dict[str, Any]) -> Parts:
@@ -305,9 +307,9 @@ def _nested(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> T
         columns = _mapped_columns(row, paths)
         for path in paths.values():
             drop(row, path)
-        given = {name: value for name, value in values.items() if value is not MISSING}
+        present = {name: value for name, value in values.items() if value is not MISSING}
         try:
-            *parts, context, events, session, parent, trail, _ = take(line, given)
+            *parts, context, events, session, parent, trail, _ = take(line, present)
         except DataError as error:
             raise DataError(_moved(problem, paths) for problem in error.problems) from error
         return *parts, {**context, **row}, events, session, parent, trail, columns
@@ -316,14 +318,14 @@ def _nested(kind: str, paths: Mapping[str, str], fields: Mapping[str, str]) -> T
 
 
 def _mapped_columns(row: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, Any]:
-    """The columns of *row* that *paths* of other names lead into, whole."""
+    """Return the take_whole columns of *row* that *paths* with other names lead into."""
     mapped = [path for name, path in paths.items() if path != name]
     names = dict.fromkeys(path if path in row else path.partition(".")[0] for path in mapped)
     return {name: row[name] for name in names if name in row}
 
 
 def _moved(problem: Problem, paths: Mapping[str, str]) -> Problem:
-    """The same problem at the path the user gave for the field."""
+    """Return the same problem at the path that the user wrote for the field."""
     return Problem(problem.message, path=paths.get(problem.path or "", problem.path), value=problem.value)
 
 

@@ -1,4 +1,4 @@
-"""Ids that a template makes of several columns, or of the line: ``{{ question }}-{{ model }}``."""
+"""Ids from a template over several columns, or over the line: ``{{ question }}-{{ model }}``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_template(path: str) -> bool:
 
 
 def template_fault(template: str) -> str | None:
-    """Return what is wrong with *template*, None if nothing is."""
+    """Return the fault of *template*, or None."""
     rest = _PLACE.sub("", template)
     if "{{" in rest or "}}" in rest or not all(_PLACE.findall(template)):
         return f"{template!r} is no template; write columns in braces: '{{{{ question }}}}-{{{{ model }}}}'"
@@ -34,7 +34,7 @@ def columns_in(template: str) -> Iterator[str]:
 
 
 def filled(template: str, number: int, row: Mapping[str, Any]) -> str:
-    """Return the id that *template* makes of *row*, whose line is *number*.
+    """Return the id of *row* by *template*; *number* is the row's line.
 
     :raises DataError: (without a place) if the row lacks a column, or its value is no text and no number.
     """

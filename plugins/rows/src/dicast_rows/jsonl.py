@@ -17,7 +17,7 @@ from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 
 from .encodings import UTF_8, known_encoding
 from .fields import Fields, check_fields
-from .rows import KEPT, Failures, Numbered, Rows
+from .rows import MAX_FAULTS, Failures, Numbered, Rows
 from .unknown import Marker, Unknown
 
 MAX_RECORDS = 10_000
@@ -28,21 +28,21 @@ MAX_RECORDS = 10_000
 class Jsonl:
     """Rows from a file of JSON lines: one object a line, each becomes a subject.
 
-    :param path: the file; gzip is recognised, ``-`` is standard input.
-    :param fields: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
-        ``context``, values dotted paths into the row (``meta.question``); a column of that name by default. A path given here
-        must be in every row. An ``id`` may be a template that makes it of several columns, ``"{{ question }}-{{ model }}"``;
-        ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by its line number, blank lines counted. All other columns land
-        in the context, after those of an object in ``context``. A further key, ``error``, names a column of errors: a row with an
+    :param path: the file. gzip is recognized; ``-`` is standard input.
+    :param fields: the column of each part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
+        ``context``, values dotted paths into the row (``meta.question``); by default the column of that name. Every row must have a path that is
+        named here. An ``id`` may be a template over several columns, ``"{{ question }}-{{ model }}"``;
+        ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by its line number, blank lines counted. All other columns are
+        in the context, after the keys of an object in ``context``. A further key, ``error``, names a column of errors: a row with an
         error there is a failed record. ``{column: gold, json: true}`` in place of a path reads the texts there as JSON.
     :param kind: the subject kind of the rows.
-    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its own name.
+    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its name.
     :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default.
-    :param protocol: ``evaluator`` reads the file as a dataset of the evaluator protocol: at most 10,000 records, of which every
-        bad line is named. A record may have any fields: rows are named by line numbers unless ``fields`` has an ``id``, and the
-        context has the whole record as ``example``, which is what an evaluator is sent.
-    :param unknown: ``error`` refuses a number that needs more than 64 bits, which cannot be recorded; ``mark`` puts a marker in its place
+    :param protocol: ``evaluator`` reads the file as a dataset of the evaluator protocol: at most 10,000 records, and every
+        bad line is reported. A record may have any fields: rows are named by line numbers unless ``fields`` has an ``id``, and the
+        context has the whole record as ``example``, which is sent to an evaluator.
+    :param unknown: ``error`` refuses a number that needs more than 64 bits, which cannot be recorded. ``mark`` puts a marker in its place
         (``[number 1…]``), which the run counts.
     """
 
@@ -80,7 +80,7 @@ class Jsonl:
                 self.kind,
                 self.fields,
                 file.fault,
-                kept=MAX_RECORDS if dataset else KEPT,
+                max_faults=MAX_RECORDS if dataset else MAX_FAULTS,
                 dataset=dataset,
                 marked=marker.counts,
                 strip_reasoning=self.strip_reasoning,

@@ -20,19 +20,19 @@ from .unknown import Marker, Unknown
 
 @attrs.frozen
 class Yaml:
-    """Rows from a YAML file: each mapping of a list becomes a subject, or each document that is one.
+    """Rows from a YAML file: each mapping of a list becomes a subject, or each document that is a mapping.
 
-    Values are those of YAML 1.2's core schema: ``no`` and ``2026-01-31`` are texts. The file is read item by item, twice: what is in
-    memory is one item, and what has an anchor.
+    Values follow YAML 1.2's core schema: ``no`` and ``2026-01-31`` are texts. The file is read item by item, twice. Memory holds
+    one item, and the items with an anchor.
 
-    :param path: the file, UTF-8; gzip is recognised, ``-`` is standard input.
-    :param fields: which column holds which part of a row, as for ``rows/jsonl``: dotted paths, and a path given here (``error``
-        aside) must be in every row. An ``id`` may be a template that makes it of several columns, ``"{{ question }}-{{ model }}"``;
+    :param path: the file, UTF-8. gzip is recognized; ``-`` is standard input.
+    :param fields: the column of each part of a row, as for ``rows/jsonl``: dotted paths. Every row must have a path that is named here, except
+        ``error``. An ``id`` may be a template over several columns, ``"{{ question }}-{{ model }}"``;
         ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by its place in the file, counted from 1.
     :param kind: the subject kind of the rows.
-    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its own name.
+    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its name.
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default.
-    :param unknown: ``error`` refuses numbers of more than 64 bits, NaN, infinity and tags of an item, which cannot be recorded; ``mark`` puts markers
+    :param unknown: ``error`` refuses numbers of more than 64 bits, NaN, infinity and tags of an item, which cannot be recorded. ``mark`` puts markers
         in their place (``[tag !set a]``), which the run counts.
     """
 

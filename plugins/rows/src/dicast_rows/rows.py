@@ -18,7 +18,7 @@ from .failed import WhyFailed, output_ending, why_failed
 from .fields import Fields, Parts, Take, blank_media, example_taker, json_failure, media_in, paths_of, taker
 from .unknown import Marker
 
-KEPT = 100
+MAX_FAULTS = 100
 """How many bad rows are named."""
 
 Numbered = Iterator[tuple[int, dict[str, Any]]]
@@ -61,9 +61,9 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
 class Rows:
     """An opened source of rows: *read* yields numbers and rows, and *fields* name the columns of the subjects' parts.
 
-    Faults of a row go to *fault* with its number, which counts in *unit*. Of the bad rows *kept* are named. After a
-    check *total* is how many there are, and *no_output* says why none of them has an output. The records of a *dataset* are
-    taken whole, and none of them counts as failed. *marked* counts by kind the values that the reader marked. With *strip_reasoning* the
+    Faults of a row go to *fault* with its number, which counts in *unit*. The first *max_faults* bad rows are reported. After a
+    check *total* is the number of rows, and *no_output* has the problem if no row has an output. The records of a *dataset* are
+    taken whole, and none counts as failed. *marked* counts the values that the reader marked by kind. With *strip_reasoning* the
     reasoning of a model is left out of the outputs.
     """
 
@@ -73,7 +73,7 @@ class Rows:
     fields: Fields
     fault: Fault
     unit: str = "line"
-    kept: int = KEPT
+    max_faults: int = MAX_FAULTS
     dataset: bool = False
     marked: Counter[str] = attrs.field(factory=Counter)
     strip_reasoning: bool = False
@@ -94,7 +94,7 @@ class Rows:
 
         :raises DataError: naming the bad rows, or that there are none.
         """
-        with InputCheck(self.file, self.kept, self.unit) as check:
+        with InputCheck(self.file, self.max_faults, self.unit) as check:
             rows, has_missing, has_output = 0, False, False
             columns: list[str] = []
             take = self._taker(columns)
@@ -165,9 +165,9 @@ class Rows:
         return None if self.file.label == "<stdin>" else Path(self.file.label).parent
 
     def _taker(self, columns: list[str]) -> _Taker:
-        whole = example_taker if self.dataset else taker
+        make_taker = example_taker if self.dataset else taker
         return _Taker(
-            whole(self.kind, self.fields, folder=self._folder),
+            make_taker(self.kind, self.fields, folder=self._folder),
             taker(self.kind, self.fields, failed=True),
             None if self.dataset else why_failed(paths_of(self.fields)),
             json_failure(self.fields),
@@ -236,7 +236,7 @@ class Items:
         )
 
     def fault(self, what: str | Problem | DataError, number: int, check: InputCheck | None) -> None:
-        """Report *what* is wrong with the unit *number*, or with the whole where that is 0; without *check* raise it."""
+        """Report a problem of the unit *number*, or of the whole file if *number* is 0. Without *check* raise it."""
         problems = what.problems if isinstance(what, DataError) else (Problem(what) if isinstance(what, str) else what,)
         for problem in problems:
             placed = attrs.evolve(
@@ -258,7 +258,7 @@ class Items:
 
 
 def chunks(file: InputFile, fault: Callable[[str], None], check: InputCheck | None) -> Iterator[bytes]:
-    """Yield the bytes of *file*, which *check* digests, in pieces; what cannot be read to its end is told to *fault*."""
+    """Yield the bytes of *file* in pieces, which *check* digests. If the file cannot be read to its end, report it to *fault*."""
     with file.binary() as stream:
         while True:
             try:
@@ -274,13 +274,13 @@ def chunks(file: InputFile, fault: Callable[[str], None], check: InputCheck | No
 
 
 def names(columns: list[str]) -> str:
-    """The *columns* for a message: the first of them where they are many, the beginning of a long one."""
-    shown = [name if len(name) <= _LONG else f"{name[:_LONG]}…" for name in columns[:_NAMED]]
-    return ", ".join(shown) + (", …" if len(columns) > _NAMED else "")
+    """Return the *columns* for a message: the first of many columns, and the beginning of a long name."""
+    shortened = [name if len(name) <= _LONG else f"{name[:_LONG]}…" for name in columns[:_NAMED]]
+    return ", ".join(shortened) + (", …" if len(columns) > _NAMED else "")
 
 
 def _no_output(label: str, fields: Mapping[str, str], columns: list[str]) -> Problem:
-    """That no row has a value in the column of outputs, beside which there are these *columns*."""
+    """Return the problem that no row has a value in the column of outputs; the file has these *columns*."""
     column = fields.get("output", "output")
     lacks = f"{column!r} is null in all of them" if column in columns else f"none has {column!r}"
     step = f"map them: fields: {_mapped(fields, columns)}, or add a task that makes the outputs"
@@ -289,13 +289,13 @@ def _no_output(label: str, fields: Mapping[str, str], columns: list[str]) -> Pro
 
 
 def _mapped(fields: Mapping[str, str], columns: list[str]) -> str:
-    """The option ``fields`` as it may be meant: what it has, and columns with usual names for what is absent."""
+    """Return a proposal for the option ``fields``: its entries, and columns with usual names for the missing parts."""
     lower = {name.lower(): name for name in reversed(columns)}
     free = {name: column for name, column in lower.items() if column not in fields.values()}
     meant = {**fields, "output": "COLUMN"}
     for part, usual in _USUAL.items():
         if part not in fields and part not in columns:
-            found = next((free.pop(name) for name in usual if name in free), None)
-            meant |= {} if found is None else {part: found}
+            column_ = next((free.pop(name) for name in usual if name in free), None)
+            meant |= {} if column_ is None else {part: column_}
     order = sorted(meant, key=lambda part: (part not in fields, list(_USUAL).index(part) if part in _USUAL else -1))
     return "{" + ", ".join(f"{part}: {meant[part]}" for part in order) + "}"

@@ -26,7 +26,7 @@ _PLACE = re.compile(r"\$?([A-Z]{1,3})\$?([0-9]{1,7})", re.ASCII)
 
 
 class BadSheet(Exception):
-    """A sheet cannot be read without loss; the message says why."""
+    """A sheet that cannot be read without loss; the message has the reason."""
 
 
 class Merged:
@@ -58,9 +58,9 @@ def check_sizes(parts: Iterable[ZipInfo]) -> None:
 
 
 def merged_ranges(sheet: Any) -> list[Area]:
-    """Return the merged ranges of the openpyxl *sheet*, which openpyxl does not read where it reads row by row.
+    """Return the merged ranges of the openpyxl *sheet*, which openpyxl does not read in its reading by rows.
 
-    :raises BadSheet: where rows or cells are not in their order, or beyond the size of a sheet: openpyxl would leave them out.
+    :raises BadSheet: if rows or cells are out of order, or beyond the size of a sheet: openpyxl would leave them out.
     """
     ranges: list[Area] = []
     places, cells = _Places(), 0

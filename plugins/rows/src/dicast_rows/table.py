@@ -31,24 +31,24 @@ _LIKELY = ";\t|,"
 class Csv:
     r"""Rows from a file of values between commas, tabs or other delimiters: each record becomes a subject, every value a string.
 
-    :param path: the file; gzip is recognised, ``-`` is standard input.
-    :param fields: which column holds which part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
-        ``context``, values names of columns; a column of that name by default. A column given here must be in the header.
-        An ``id`` may be a template that makes it of several columns, ``"{{ question }}-{{ model }}"``;
-        ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by the number of the line it starts on, blank lines counted. All other columns land in
+    :param path: the file. gzip is recognized; ``-`` is standard input.
+    :param fields: the column of each part of a row: keys ``id``, ``input``, ``output``, ``reference``, ``session_id``,
+        ``context``, values names of columns; by default the column of that name. The header must have a column that is named here.
+        An ``id`` may be a template over several columns, ``"{{ question }}-{{ model }}"``;
+        ``{{ line }}`` in it is the row's number. Without an ``id`` a row is named by the number of its first line, blank lines counted. All other columns are in
         the context. A further key, ``error``, names a column of errors: a row with an error there is a failed record.
         ``{column: gold, json: true}`` in place of a name reads the column's texts as JSON.
     :param kind: the subject kind of the rows.
-    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its own name.
-    :param max_line_bytes: the longest line and the longest value that are read, in bytes (in characters, of an encoding such as
+    :param strip_reasoning: leave each ``<think>…</think>`` out of an output that is a text. The column keeps it under its name.
+    :param max_line_bytes: the longest line and the longest value that are read, in bytes (in characters, for an encoding such as
         UTF-16); 64 MiB by default.
     :param delimiter: the character between two values; ``tab`` or ``\t`` is the tab. By default the tab in a ``.tsv`` file, else the
         comma.
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``, ``shift_jis``); UTF-8 by default, with
         or without a byte order mark. Bytes that are not in it are an error with their place.
-    :param header: whether the first record has the columns' names. Of a file without them ``false`` names the columns ``column_1``,
+    :param header: whether the first record has the columns' names. For a file without names ``false`` names the columns ``column_1``,
         ``column_2`` and so on, and a list gives them names.
-    :param unknown: what becomes of unknown values, of which a table has none: every cell is text. For pipelines that read any kind of file.
+    :param unknown: the treatment of unknown values. A table has none, because every cell is text; for pipelines that read any kind of file.
     """
 
     path: InputPath
@@ -127,7 +127,7 @@ class _Table:
                 self.file.fault(f"{wrong}: {names(header)}", line, check)
 
     def _records(self, check: InputCheck | None) -> Iterator[tuple[int, list[str]]]:
-        """Each record that is not blank, with the line it starts on."""
+        """Yield each record that is not blank, with its first line."""
         csv.field_size_limit(
             self.max_line_bytes
         )  # The module has one limit for the whole process, far lower by default.
@@ -147,13 +147,13 @@ class _Table:
                     yield line, record
 
     def _names(self, first: list[str]) -> list[str]:
-        """The columns' names, where *first* is the first record."""
+        """Return the columns' names; *first* is the first record."""
         if self.header is True:
             return first
         return list(self.header) if self.header else [f"column_{number}" for number in range(1, len(first) + 1)]
 
     def _refuse(self, header: list[str], first: list[str], line: int, check: InputCheck | None) -> bool:
-        """Report what is wrong with the header, and say whether anything was."""
+        """Report the faults of the header, and return True if there are any."""
         without = "; has the file no header? Then say header: false" if self.header is True else ""
         problems = [
             attrs.evolve(problem, message=f"{problem.message}{self._other(first) or without}")
@@ -177,26 +177,26 @@ class _Table:
         return bool(problems)
 
     def _other(self, first: list[str]) -> str:
-        """Which delimiter the file may have, where its *first* record is one value that has it."""
-        found = next((mark for mark in _LIKELY if mark in first[0]), None)
-        if len(first) > 1 or self.sure or found is None:
+        """Return advice for a file whose *first* record is one value with another usual delimiter in it."""
+        mark_ = next((mark for mark in _LIKELY if mark in first[0]), None)
+        if len(first) > 1 or self.sure or mark_ is None:
             return ""
-        shown = "tab" if found == "\t" else f"'{found}'"
-        return f"; is it delimited by {shown}? Then say delimiter: {shown}"
+        name_ = "tab" if mark_ == "\t" else f"'{mark_}'"
+        return f"; is it delimited by {name_}? Then say delimiter: {name_}"
 
 
 def _count(values: Sequence[str], what: str) -> str:
     return f"{len(values)} {what}{'' if len(values) == 1 else 's'}"
 
 
-def _is_delimiter(given: str) -> bool:
-    return given in _TABS or (len(given) == 1 and given not in '"\r\n\0')
+def _is_delimiter(text: str) -> bool:
+    return text in _TABS or (len(text) == 1 and text not in '"\r\n\0')
 
 
-def _delimiter(given: str | None, path: Path) -> str:
-    if given is None:
+def _delimiter(option: str | None, path: Path) -> str:
+    if option is None:
         return "\t" if ".tsv" in path.suffixes[-2:] else ","
-    return "\t" if given in _TABS else given
+    return "\t" if option in _TABS else option
 
 
 def header_faults(header: Sequence[str]) -> Iterator[Problem]:

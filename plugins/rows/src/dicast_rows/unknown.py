@@ -17,7 +17,7 @@ Unknown = Literal["error", "mark"]
 
 _STEP = re.compile(r"\[([0-9]+)\]|\.?([^.\[]+)")
 _TAG = re.compile(r"the tag (\S+) does not fit here")
-_SHOWN = 40
+_MAX_SHOWN = 40
 
 
 @attrs.define
@@ -39,7 +39,7 @@ class Marker:
 
     def number(self, digits: str) -> str:
         """Mark a number that needs more than 64 bits."""
-        return self.mark("number", f"number {digits if len(digits) <= _SHOWN else f'{digits[:_SHOWN]}…'}")
+        return self.mark("number", f"number {digits if len(digits) <= _MAX_SHOWN else f'{digits[:_MAX_SHOWN]}…'}")
 
     def data(self, data: bytes) -> str:
         """Mark bytes by their type and size."""
@@ -79,11 +79,11 @@ def _put(row: Any, path: str, kind: str | None, value: object, marker: Marker) -
     is_there = last in inside if isinstance(inside, dict) else isinstance(inside, list) and isinstance(last, int)
     if not is_there:
         return False
-    shown = str(value)[:_SHOWN]
+    shortened = str(value)[:_MAX_SHOWN]
     text = (
-        marker.number(shown)
+        marker.number(shortened)
         if kind == "number"
-        else marker.mark(str(kind), shown if kind == "not finite" else f"{kind} {shown}")
+        else marker.mark(str(kind), shortened if kind == "not finite" else f"{kind} {shortened}")
     )
     inside[last] = text
     return True

@@ -134,10 +134,10 @@ class _Sheet:
             self.items.fault(f"the file cannot be read as a workbook: {one_line(str(error))}", 0, check)
 
     def _name(self, book: Any, check: InputCheck | None) -> str | None:
-        """Return the name of the sheet to read; None, and a fault, where it cannot be told."""
-        wanted, there = self.options.sheet, [sheet.title for sheet in book.worksheets]
-        if wanted is None:
-            full = there if len(there) == 1 else [name for name in there if has_values(book[name])]
+        """Return the name of the sheet to read; None, and a fault, if it is ambiguous or missing."""
+        title, titles = self.options.sheet, [sheet.title for sheet in book.worksheets]
+        if title is None:
+            full = titles if len(titles) == 1 else [name for name in titles if has_values(book[name])]
             if len(full) == 1:
                 return str(full[0])
             wrong = (
@@ -147,12 +147,12 @@ class _Sheet:
             )
             self.items.fault(Problem(wrong, path="sheet"), 0, check)
             return None
-        if isinstance(wanted, int) and 1 <= wanted <= len(there):
-            return str(there[wanted - 1])
-        if wanted in there:
-            return str(wanted)
-        wrong = f"there is no sheet {wanted!r}; the workbook has {names(there)}"
-        self.items.fault(Problem(wrong, path="sheet", value=wanted, hint=nearest(str(wanted), there)), 0, check)
+        if isinstance(title, int) and 1 <= title <= len(titles):
+            return str(titles[title - 1])
+        if title in titles:
+            return str(title)
+        wrong = f"there is no sheet {title!r}; the workbook has {names(titles)}"
+        self.items.fault(Problem(wrong, path="sheet", value=title, hint=nearest(str(title), titles)), 0, check)
         return None
 
     def _records(self, rows: Iterator[tuple[int, Mapping[int, Cell]]], check: InputCheck | None) -> Numbered:

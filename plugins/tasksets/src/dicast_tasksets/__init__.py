@@ -1,4 +1,4 @@
-"""Evaluation tasks from files, and what they expect."""
+"""Evaluation tasks from files, and a metric of their expectations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the output what its task expects?"""
+"""The metric that compares an output with the expectations of its task."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .reading import dotted
 from .shape import is_number
 from .tasks import EXPECTED
 
-_SHOWN = 5
+_MAX_SHOWN = 5
 
 
 @attrs.frozen
 class Expected:
-    """The share of what a task expects that its output has; 0 when it has what is forbidden.
+    """The share of a task's expectations that its output meets; 0 if the output has a forbidden pattern.
 
-    What is expected stands in the context, under ``expected``, where ``tasksets/files`` puts it: ``fields`` by their place in the
+    The expectations are in the context, under ``expected``, where ``tasksets/files`` puts them: ``fields`` by their place in the
     output, each with ``value``, ``type``, ``min``, ``max`` or ``pattern``; ``required_patterns`` and ``forbidden_patterns``, which
-    are searched for in the output's text. Patterns are regular expressions of RE2. Each has the same share; ``signals`` says of
-    each whether it holds. ``pass_commands`` are not run here: ``signals.pass_commands`` counts them. A subject of which nothing
-    is expected, or without an output, is a failure ``missing_input``.
+    are searched in the output's text. Patterns are regular expressions of RE2. Each expectation has the same share; ``signals`` has the result of
+    each. ``pass_commands`` are not run here: ``signals.pass_commands`` counts them. A subject without expectations
+    or without an output is a failure ``missing_input``.
 
     :param field: search this place in the output for the patterns, a dotted path (``steps.0.code``) or a JSON pointer
-        (``/steps/0/code``); text is read as JSON to get there. Without it text is searched as it is, and an object's strings, a
+        (``/steps/0/code``); text is read as JSON to get there. Without it a text is searched as it is, and an object's strings, a
         line each. A missing field has no text.
     """
 
@@ -41,7 +41,7 @@ class Expected:
     field: str | None = attrs.field(default=None, validator=check_field)
 
     def score(self, subject: Subject) -> Score | Failure:
-        """Compare the output of *subject* with what its context says is expected."""
+        """Compare the output of *subject* with the expectations in its context."""
         expected: Any = subject.context.get("expected")
         faults = [] if expected is None else list(EXPECTED(expected, ("expected",)))
         if faults:
@@ -73,29 +73,29 @@ def _score(expected: Mapping[str, Any], output: object, text: str) -> Score:
     if not wrong:
         return Score(1.0, signals=signals)
     value = sum(holds.values()) / len(holds) if all(forbidden.values()) else 0.0
-    more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-    return Score(value, details=f"not as expected: {', '.join(wrong[:_SHOWN])}{more}", signals=signals)
+    rest = f" and {len(wrong) - _MAX_SHOWN} more" if len(wrong) > _MAX_SHOWN else ""
+    return Score(value, details=f"not as expected: {', '.join(wrong[:_MAX_SHOWN])}{rest}", signals=signals)
 
 
 def _fields(fields: Mapping[str, Any], output: object) -> Iterator[tuple[str, bool]]:
-    for name, wanted in fields.items():
+    for name, field_conditions in fields.items():
         value = locate(output, name) if name else MISSING
-        said = {condition: limit for condition, limit in wanted.items() if limit is not None}
-        for condition, limit in (said or {"value": None}).items():
+        conditions = {condition: limit for condition, limit in field_conditions.items() if limit is not None}
+        for condition, limit in (conditions or {"value": None}).items():
             yield f"fields.{name}.{condition}", value is not MISSING and _CONDITIONS[condition](value, limit)
 
 
 def _parsed(output: object) -> object:
-    """Text as the JSON that it is, once for all fields."""
+    """Return the JSON value of a text, once for all fields; any other output is unchanged."""
     try:
         return read_json(output) if isinstance(output, str) else output
     except orjson.JSONDecodeError:
         return output
 
 
-def _equal(value: object, wanted: object) -> bool:
-    """Whether two JSON values are the same; in JSON, unlike in Python, true is not 1."""
-    pairs = [(value, wanted)]
+def _equal(value: object, expected: object) -> bool:
+    """Return True if two JSON values are equal. In JSON, unlike in Python, true is not 1."""
+    pairs = [(value, expected)]
     while pairs:
         left, right = pairs.pop()
         if isinstance(left, Mapping) and isinstance(right, Mapping) and left.keys() == right.keys():
@@ -128,10 +128,10 @@ _CONDITIONS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def _texts(value: object) -> str:
-    """The strings of *value*, a line each: itself, every string inside, any other scalar as JSON. No nesting is too deep."""
+    """Return the strings of *value*, a line each: the value, every string inside it, other scalars as JSON. Any depth of nesting works."""
     if isinstance(value, str):
         return value
-    found: list[str] = []
+    texts: list[str] = []
     left: list[object] = [] if value is MISSING else [value]
     while left:
         item = left.pop()
@@ -139,5 +139,5 @@ def _texts(value: object) -> str:
             left.extend(reversed([*(item.values() if isinstance(item, Mapping) else item)]))
         elif item is not None:
             item = item.decode(errors="replace") if isinstance(item, bytes) else item
-            found.append(item if isinstance(item, str) else json.dumps(item, default=repr))
-    return "\n".join(found)
+            texts.append(item if isinstance(item, str) else json.dumps(item, default=repr))
+    return "\n".join(texts)

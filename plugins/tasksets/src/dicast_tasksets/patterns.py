@@ -1,4 +1,4 @@
-"""Regular expressions that need time in proportion to the text, whatever they are: RE2's."""
+"""Regular expressions of RE2: their time is proportional to the length of the text."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except (re2.error, UnicodeEncodeError) as error:
-        said = error.args[0] if error.args else error
-        raise ValueError(said.decode(errors="replace") if isinstance(said, bytes) else str(said)) from error
+        reason = error.args[0] if error.args else error
+        raise ValueError(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from error
 
 
 def occurs(pattern: str, text: str) -> bool:
-    """Whether *pattern* matches anywhere in *text*; a lone surrogate there is taken for a question mark."""
+    """Return True if *pattern* matches anywhere in *text*. A lone surrogate in *text* counts as a question mark."""
     try:
         return compiled(pattern).search(text) is not None
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Where in a text of JSON a value stands: line and column of what a path of keys and indices leads to."""
+"""The place of a value in a JSON text: line and column for a path of keys and indices."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{},:]|[^][{},:\s"]+', re.DOTALL)
 
 
 def json_place(text: str, path: Path, *, key: bool = False) -> Place:
-    """Where the value at *path* stands in the JSON *text*, or with *key* its key; where it is not there, its nearest ancestor.
+    """Return the place of the value at *path* in the JSON *text*, or with *key* of its key; of its nearest ancestor if it is missing.
 
-    It reads *text* up to there, so it is for messages alone.
+    The function reads *text* up to the place, so it is for messages alone.
     """
     best, depth = 0, -1
-    for found, offset, is_key in _walk(text):
+    for value_path, offset, is_key in _walk(text):
         if is_key and not key:
             continue
-        if found == path:
+        if value_path == path:
             return _line_and_column(text, offset)
-        if not is_key and len(found) > depth and found == path[: len(found)]:
-            best, depth = offset, len(found)
+        if not is_key and len(value_path) > depth and value_path == path[: len(value_path)]:
+            best, depth = offset, len(value_path)
     return _line_and_column(text, best)
 
 
 def _walk(text: str) -> Iterator[tuple[Path, int, bool]]:
-    """Each value of the JSON *text* with its path and offset; before a member's value its key, marked as one."""
+    """Yield each value of the JSON *text* with its path and offset. A member's key comes before its value, marked as a key."""
     steps: list[str | int] = []  # for each container that is open, the member that is being read
     expects_key = False
     for token in _TOKEN.finditer(text):

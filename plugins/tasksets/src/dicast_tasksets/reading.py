@@ -17,7 +17,7 @@ from dicast.toolkit.json_values import inexact, too_deep
 from dicast.toolkit.surrogates import escaped, with_lone_surrogates
 
 from .places import Path, json_place
-from .shape import Fault, shown
+from .shape import Fault, shorten
 from .tasks import TASK, TASK_SET
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
@@ -26,7 +26,7 @@ SUFFIXES = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
 MAX_FILE_BYTES = 64 * 2**20
 """How large a file may be that is read whole; one of JSON lines has no limit."""
 
-KEPT = 100
+MAX_PROBLEMS = 100
 """How many problems are named; the others are counted."""
 
 _LINES = (".jsonl", ".ndjson")
@@ -41,7 +41,7 @@ class Digest(Protocol):
 
 
 class Find(Protocol):
-    """Says where the value at a path stands, or with *key* its key."""
+    """Returns the place of the value at a path, or with *key* of its key."""
 
     def __call__(self, path: Path, *, key: bool = False) -> tuple[int, int | None]:
         """Line and column, counted from 1."""
@@ -50,7 +50,7 @@ class Find(Protocol):
 
 @attrs.define
 class Findings:
-    """What is wrong with the input: the first problems, and how many there are."""
+    """The problems of the input: the first ones, and their total number."""
 
     problems: list[Problem] = attrs.field(factory=list)
     total: int = 0
@@ -58,7 +58,7 @@ class Findings:
     def add(self, *problems: Problem) -> None:
         """Count *problems*; keep them if they are among the first."""
         self.total += len(problems)
-        self.problems += problems[: max(0, KEPT - len(self.problems))]
+        self.problems += problems[: max(0, MAX_PROBLEMS - len(self.problems))]
 
     def add_faults(self, faults: list[Fault], label: str, find: Find) -> None:
         """Count *faults* in the file *label*, where *find* knows the places."""
@@ -67,20 +67,22 @@ class Findings:
             self.add(Problem(fault.message, label, line, column, dotted(fault.path) or None, hint=fault.hint))
 
     def refuse(self) -> None:
-        """Raise what was found, if anything was.
+        """Raise the problems, if there are any.
 
-        :raises DataError: with every problem that was kept, and the number of the others.
+        :raises DataError: with every collected problem, and the number of the others.
         """
         if self.problems:
-            more = self.total - len(self.problems)
-            listed = sorted(self.problems, key=lambda one: (one.file or "", one.line or 0, one.column or 0))
-            raise DataError([*listed, *([Problem(f"… and {more:,} more")] if more else [])])
+            rest = self.total - len(self.problems)
+            listed = sorted(
+                self.problems, key=lambda problem: (problem.file or "", problem.line or 0, problem.column or 0)
+            )
+            raise DataError([*listed, *([Problem(f"… and {rest:,} more")] if rest else [])])
 
 
 @attrs.frozen
-class Found:
-    """A task in the right shape, with the name of its *task_set*; it is in *file* at *path*, whose place *find* knows. *failure* says why
-    its record failed.
+class TaskRecord:
+    """A task in the right shape, with the name of its *task_set*. It is in *file* at *path*, and *find* returns its place. *failure* is the reason
+    of a failed record.
     """
 
     task: dict[str, Any]
@@ -92,11 +94,11 @@ class Found:
 
     @property
     def where(self) -> str:
-        """Where it stands, in a word that takes no looking."""
+        """The file with the path or the line, which needs no search."""
         return f"{self.file} ({dotted(self.path)})" if self.path else f"{self.file}:{self.find(())[0]}"
 
     def problem(self, message: str, hint: str | None = None) -> Problem:
-        """What is wrong with it beside others, at its place."""
+        """Return a problem of the task, at its place."""
         return Problem(message, self.file, *self.find(self.path), dotted(self.path) or None, self.task["id"], hint)
 
 
@@ -104,21 +106,21 @@ def task_files(path: FilePath) -> list[FilePath]:
     """*path* itself, or the task files below the folder that it is, by their names; hidden ones are left out."""
     if not path.is_dir():
         return [path]
-    files = [each for each in path.rglob("*") if _suffix(each) in SUFFIXES and each.is_file()]
-    return sorted(each for each in files if not any(part.startswith(".") for part in each.relative_to(path).parts))
+    files = [file for file in path.rglob("*") if _suffix(file) in SUFFIXES and file.is_file()]
+    return sorted(file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts))
 
 
-def read_tasks(path: FilePath, findings: Findings, max_line_bytes: int, digest: Digest) -> Iterator[Found]:
-    """Yield the tasks of the file at *path* that are as they should be; what is wrong with others goes to *findings*.
+def read_tasks(path: FilePath, findings: Findings, max_line_bytes: int, digest: Digest) -> Iterator[TaskRecord]:
+    """Yield the valid tasks of the file at *path*; the problems of other tasks go to *findings*.
 
-    *digest* takes all that was read.
+    *digest* receives all bytes of the file.
     """
     with InputFile.opened(path) as file:
         if _suffix(path) in _LINES:
             yield from _lines(file, findings, max_line_bytes, digest)
             return
         try:
-            data = _whole(file)
+            data = _read_whole(file)
             digest.update(data)
             value, find = _parse(_suffix(path), data)
         except DataError as error:
@@ -136,15 +138,15 @@ def _suffix(path: FilePath) -> str:
     return path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
 
 
-def _lines(file: InputFile, findings: Findings, max_line_bytes: int, digest: Digest) -> Iterator[Found]:
+def _lines(file: InputFile, findings: Findings, max_line_bytes: int, digest: Digest) -> Iterator[TaskRecord]:
     wrong: dict[int, list[Fault]] = defaultdict(list)
     with InputCheck(file) as check:
         failures: dict[int, str] = {}
         for line, task in file.objects(max_line_bytes, check, failures):
             faults, failure = list(TASK(task, ())), failures.pop(line, None)
             if not faults:
-                yield Found(task, {}, file.label, (), _at_line(line), failure)
-            elif findings.total + len(wrong) < KEPT:
+                yield TaskRecord(task, {}, file.label, (), _at_line(line), failure)
+            elif findings.total + len(wrong) < MAX_PROBLEMS:
                 wrong[line] = faults
             else:
                 findings.total += len(faults)
@@ -168,7 +170,7 @@ def _in_line(text: str, line: int) -> Find:
     return lambda path, *, key=False: (line, json_place(text, path, key=key)[1])
 
 
-def _whole(file: InputFile) -> bytes:
+def _read_whole(file: InputFile) -> bytes:
     parts, size = list[bytes](), 0
     for line, part in file.lines(MAX_FILE_BYTES):
         parts.append(part)
@@ -219,11 +221,11 @@ def _yaml(text: str) -> tuple[Any, Find]:
     return node.plain(), find
 
 
-def _tasks(label: str, value: Any, find: Find, findings: Findings) -> Iterator[Found]:
-    """The tasks of a document: a task set, which has neither id nor goal; a list; or one task."""
+def _tasks(label: str, value: Any, find: Find, findings: Findings) -> Iterator[TaskRecord]:
+    """Yield the tasks of a document: a task set, which has neither id nor goal; a list; or one task."""
     is_set = isinstance(value, Mapping) and ("tasks" in value or not {"id", "goal"} & value.keys())
     if not isinstance(value, Mapping | list):
-        message = f"a task file is a task set, a list of tasks or one task, not {shown(value)}"
+        message = f"a task file is a task set, a list of tasks or one task, not {shorten(value)}"
         findings.add(Problem(message, label, *find(())))
         return
     faults = list(TASK_SET(value, ())) if is_set else []
@@ -235,10 +237,10 @@ def _tasks(label: str, value: Any, find: Find, findings: Findings) -> Iterator[F
     places: list[Path] = [()]
     if isinstance(tasks, list):
         places = [("tasks", index) if is_set else (index,) for index in range(len(tasks))]
-    for place, given in zip(places, tasks if isinstance(tasks, list) else [] if is_set else [tasks], strict=False):
-        broken = escaped(given)
-        task = given if broken is None else broken.value
+    for place, value_ in zip(places, tasks if isinstance(tasks, list) else [] if is_set else [tasks], strict=False):
+        broken = escaped(value_)
+        task = value_ if broken is None else broken.value
         faults = list(TASK(task, place))
         findings.add_faults(faults, label, find)
         if not faults:
-            yield Found(task, task_set, label, place, find, None if broken is None else broken.why)
+            yield TaskRecord(task, task_set, label, place, find, None if broken is None else broken.why)

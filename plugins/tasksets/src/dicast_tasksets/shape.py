@@ -1,4 +1,4 @@
-"""What data must look like: shapes, and what is wrong with a value that is to have one."""
+"""Shapes of data, and the faults of a value that should have a shape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .places import Path
 
 @attrs.frozen
 class Fault:
-    """What is wrong with the value at *path*, or with its *key*; *hint* is the nearest right name."""
+    """A fault of the value at *path*, or of its *key*; *hint* is the nearest right name."""
 
     path: Path
     message: str
@@ -28,53 +28,56 @@ Shape = Callable[[Any, Path], Iterator[Fault]]
 
 
 def fits(test: Callable[[Any], bool], words: str) -> Shape:
-    """The shape of a value that passes *test*; *words* say what that is."""
+    """Return the shape of a value that passes *test*; *words* describe it."""
 
     def check(value: Any, path: Path) -> Iterator[Fault]:
         if not test(value):
-            yield Fault(path, f"{_name(path)} is {words}, not {shown(value)}")
+            yield Fault(path, f"{_name(path)} is {words}, not {shorten(value)}")
 
     return check
 
 
 def listed(item: Shape) -> Shape:
-    """A list of values of one shape."""
+    """Return the shape of a list of values of one shape."""
 
     def check(value: Any, path: Path) -> Iterator[Fault]:
         if not isinstance(value, list):
-            yield Fault(path, f"{_name(path)} is a list, not {shown(value)}")
+            yield Fault(path, f"{_name(path)} is a list, not {shorten(value)}")
             return
-        for index, each in enumerate(value):
-            yield from item(each, (*path, index))
+        for index, element in enumerate(value):
+            yield from item(element, (*path, index))
 
     return check
 
 
 def mapped(item: Shape) -> Shape:
-    """An object whose values are of one shape, under any names."""
+    """Return the shape of an object whose values have one shape, under any names."""
 
     def check(value: Any, path: Path) -> Iterator[Fault]:
         if not isinstance(value, Mapping):
-            yield Fault(path, f"{_name(path)} is an object, not {shown(value)}")
+            yield Fault(path, f"{_name(path)} is an object, not {shorten(value)}")
             return
-        for name, each in value.items():
-            yield from item(each, (*path, name))
+        for name, element in value.items():
+            yield from item(element, (*path, name))
 
     return check
 
 
 def record(what: str, members: Mapping[str, Shape], required: tuple[str, ...] = ()) -> Shape:
-    """An object with these *members* and no others; *what* names it in messages. One that is not *required* may be null."""
+    """Return the shape of an object with these *members* alone. A member that is not *required* may be null.
+
+    :param what: names the object in messages.
+    """
 
     def check(value: Any, path: Path) -> Iterator[Fault]:
         if not isinstance(value, Mapping):
-            yield Fault(path, f"{what} is an object, not {shown(value)}")
+            yield Fault(path, f"{what} is an object, not {shorten(value)}")
             return
-        for name, each in value.items():
-            if each is None and name in members and name not in required:
+        for name, member in value.items():
+            if member is None and name in members and name not in required:
                 continue
             if name in members:
-                yield from members[name](each, (*path, name))
+                yield from members[name](member, (*path, name))
             else:
                 hint = nearest(name, members)
                 yield Fault((*path, name), f"{what} has no {name!r} (it has {', '.join(members)})", hint, key=True)
@@ -86,18 +89,18 @@ def record(what: str, members: Mapping[str, Shape], required: tuple[str, ...] = 
 
 
 def one_of(*words: str) -> Shape:
-    """One of these texts."""
+    """Return the shape of one of these texts."""
 
     def check(value: Any, path: Path) -> Iterator[Fault]:
         if value not in words:
             hint = nearest(value, words) if isinstance(value, str) else None
-            yield Fault(path, f"{_name(path)} is {', '.join(words[:-1])} or {words[-1]}, not {shown(value)}", hint)
+            yield Fault(path, f"{_name(path)} is {', '.join(words[:-1])} or {words[-1]}, not {shorten(value)}", hint)
 
     return check
 
 
 def either(*shapes: Shape) -> Shape:
-    """A value of any of *shapes*; what is wrong with it is told by the last."""
+    """Return the shape of a value of any of *shapes*. The last shape reports the faults."""
 
     def check(value: Any, path: Path) -> Iterator[Fault]:
         faults = [list(shape(value, path)) for shape in shapes]
@@ -108,13 +111,13 @@ def either(*shapes: Shape) -> Shape:
 
 
 def is_number(value: object) -> bool:
-    """Whether *value* is a finite number, and no truth value."""
+    """Return True if *value* is a finite number and no boolean."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def shown(value: object) -> str:
+def shorten(value: object) -> str:
     """*value* as messages show it, in a few words."""
     if isinstance(value, Mapping | list | tuple):
         return f"{'an object' if isinstance(value, Mapping) else 'a list'} of {len(value)}"
@@ -131,6 +134,6 @@ SHARE = fits(lambda value: is_number(value) and 0 <= value <= 1, "a number from 
 
 
 def _name(path: Path) -> str:
-    """The last key of *path* with the indices behind it: ``tags[0]``."""
+    """Return the last key of *path* with its indices: ``tags[0]``."""
     path = path[max((index for index, step in enumerate(path) if isinstance(step, str)), default=0) :]
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".") or "this"

@@ -29,7 +29,7 @@ from dicast import (
 from dicast.toolkit.file_source import check_source, each_subject, open_source
 from dicast.toolkit.input_file import MAX_LINE_BYTES, InputCheck, InputFile
 
-from .reading import KEPT, Findings, Found, read_tasks, task_files
+from .reading import MAX_PROBLEMS, Findings, TaskRecord, read_tasks, task_files
 from .tasks import as_subject
 
 _ID_KEYS = ("id", "task_id")
@@ -38,13 +38,13 @@ _FAILURE = "\0failure"
 
 
 def _existing(path: Path) -> Path:
-    """The *path* of a file or a folder.
+    """Return the *path* of a file or a folder.
 
-    :raises ConfigError: when there is nothing.
+    :raises ConfigError: if it does not exist.
     """
     if path.exists():
         return path
-    names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
     problem = Problem(f"the file {path.name!r} does not exist: {path}", path="path", value=str(path))
     raise ConfigError(attrs.evolve(problem, hint=nearest(path.name, names)))
 
@@ -58,18 +58,18 @@ def _rising(instance: object, attribute: attrs.Attribute[Any], value: tuple[floa
 
 @attrs.frozen
 class Files:
-    """Evaluation tasks from files, joined with the outputs that a system under test gave for them.
+    """Evaluation tasks from files, joined with the outputs of a system under test.
 
     A file is a task set ``{name, version, tasks}``, a list of tasks, or one task, as JSON or YAML; or a task a line (``.jsonl``,
-    ``.ndjson``). Each task becomes a subject: its input is an object with ``goal`` and, where given, ``repo_source``, ``repo_ref``,
-    ``focus_files`` and ``expected_commands``; its reference is the content of its first gold file; ``constraints``,
+    ``.ndjson``). Each task becomes a subject. Its input is an object with ``goal`` and, if present, ``repo_source``, ``repo_ref``,
+    ``focus_files`` and ``expected_commands``. Its reference is the content of its first gold file. ``constraints``,
     ``gold_files``, ``expected``, ``metadata`` and ``task_set`` are in its context.
 
     :param path: a file, or a folder whose task files are all read, in the order of their names.
     :param outputs: a file of JSON lines, each with the ``id`` of a task (or ``task_id``) and its ``output``, any JSON value. A
-        ``session_id`` may be there too; all other keys land in the context. A line with an ``error`` and no output is a failed record
+        line may have a ``session_id``; all other keys are in the context. A line with an ``error`` and no output is a failed record
         (``source_error``). Without this option no task has an output.
-    :param allow_missing: take tasks that ``outputs`` says nothing of, without an output; else they are errors.
+    :param allow_missing: take tasks without a line in ``outputs``, without an output; else they are errors.
     :param tags: only tasks with at least one of these tags; all by default.
     :param difficulty: only tasks with a difficulty from the first to the second of these two numbers, both included.
     :param ids: only these tasks.
@@ -94,7 +94,7 @@ class Files:
     open, check, subjects = open_source, check_source, each_subject
 
     def wants(self, task: dict[str, Any]) -> bool:
-        """Whether *task* passes the filters."""
+        """Return True if *task* passes the filters."""
         metadata = task.get("metadata") or {}
         if self.ids and task["id"] not in self.ids:
             return False
@@ -133,7 +133,7 @@ class Tasks:
     def check(self) -> str:
         """Read everything once and return the SHA-256 of the data.
 
-        :raises DataError: naming what is wrong with the tasks and their outputs, or that no task passes the filters.
+        :raises DataError: with the problems of the tasks and their outputs, or if no task passes the filters.
         """
         findings, digest = Findings(), hashlib.sha256()
         self._database.executescript("BEGIN; DELETE FROM tasks; DELETE FROM outputs")
@@ -158,24 +158,24 @@ class Tasks:
             self.check()
         findings = Findings()
         self._records = self._failed = self._filtered = 0
-        for found in self._all(findings, hashlib.sha256()):
+        for record in self._all(findings, hashlib.sha256()):
             self._records += 1
-            if not self._options.wants(found.task):
+            if not self._options.wants(record.task):
                 self._filtered += 1
                 continue
-            row = self._row(found.task["id"])
-            failure = found.failure or row.pop(_FAILURE, None)
-            subject = as_subject(found.task, self._options.kind, found.task_set, row)
+            row = self._row(record.task["id"])
+            failure = record.failure or row.pop(_FAILURE, None)
+            subject = as_subject(record.task, self._options.kind, record.task_set, row)
             self._failed += failure is not None
             yield subject if failure is None else Due(subject, failure=Failure("source_error", failure))
         findings.refuse()
 
     def read_counts(self) -> ReadCounts:
-        """Return the number of tasks in the newest pass, of those that the filters left out and of failed ones."""
+        """Return the number of tasks in the newest pass, of tasks that the filters left out, and of failed tasks."""
         dropped = {"filtered": self._filtered} if self._filtered else {}
         return ReadCounts(self._records, dropped=dropped, failed=self._failed)
 
-    def _all(self, findings: Findings, digest: Any) -> Iterator[Found]:
+    def _all(self, findings: Findings, digest: Any) -> Iterator[TaskRecord]:
         for file in task_files(self._options.path):
             digest.update(b"\0" + file.name.encode(errors="surrogateescape"))
             yield from read_tasks(file, findings, self._options.max_line_bytes, digest)
@@ -183,21 +183,21 @@ class Tasks:
     def _note_tasks(self, findings: Findings, digest: Any) -> int:
         """Note which tasks there are; return how many pass the filters."""
         count, tags = 0, set[str]()
-        for found in self._all(findings, digest):
-            id_ = found.task["id"]
-            tags.update((found.task.get("metadata") or {}).get("tags") or ())
-            wanted = self._options.wants(found.task)
-            count += wanted
+        for record in self._all(findings, digest):
+            id_ = record.task["id"]
+            tags.update((record.task.get("metadata") or {}).get("tags") or ())
+            is_wanted = self._options.wants(record.task)
+            count += is_wanted
             try:
-                self._database.execute("INSERT INTO tasks VALUES (?, ?, ?)", (_key(id_), found.where, wanted))
+                self._database.execute("INSERT INTO tasks VALUES (?, ?, ?)", (_key(id_), record.where, is_wanted))
             except sqlite3.IntegrityError:
-                findings.add(found.problem(f"duplicate id {id_!r}, first at {self._place(id_)}"))
+                findings.add(record.problem(f"duplicate id {id_!r}, first at {self._place(id_)}"))
         if not findings.total:
             self._check_filters(tags, findings)
         return count
 
     def _check_filters(self, tags: Collection[str], findings: Findings) -> None:
-        """Find what the filters ask for and no task has: it is misspelt, or the wrong set."""
+        """Report tags and ids of the filters that no task has: they are misspelled, or the set is the wrong one."""
         for tag in sorted(set(self._options.tags).difference(tags)):
             findings.add(Problem(f"no task has the tag {tag!r}", path="tags", value=tag, hint=nearest(tag, tags)))
         for id_ in self._options.ids:
@@ -211,7 +211,7 @@ class Tasks:
                 if (failure := failures.pop(line, None) or error_of(row)) is not None:
                     row = {"output": None, **row, _FAILURE: failure}  # noqa: PLW2901  # what is kept of it
                 try:
-                    self._note_output(line, row, known=not findings.total)
+                    self._note_output(line, row, must_have_task=not findings.total)
                 except DataError as error:
                     file.fault(error, line, check)
             try:
@@ -221,20 +221,20 @@ class Tasks:
         if not findings.total and not self._options.allow_missing:
             self._check_missing(file.label, findings)
 
-    def _note_output(self, line: int, row: dict[str, Any], *, known: bool) -> None:
-        """Keep an output by its task.
+    def _note_output(self, line: int, row: dict[str, Any], *, must_have_task: bool) -> None:
+        """Store an output by its task.
 
-        :raises DataError: without a place, when it is not as it should be, or its task is not *known*.
+        :raises DataError: without a place, if it is not valid, or if *must_have_task* is set and there is no such task.
         """
         names = [name for name in _ID_KEYS if name in row]
-        for name, there in (("id", names), ("output", "output" in row)):
-            if not there:
+        for name, is_present in (("id", names), ("output", "output" in row)):
+            if not is_present:
                 hint = nearest(name, row)
                 raise DataError(Problem(f"the line has no {name!r}; it has {', '.join([*row][:10])}", hint=hint))
         id_ = identifier(row.pop(names[0]), names[0])
         if row.get("session_id") is not None:
             row["session_id"] = identifier(row["session_id"], "session_id")
-        if known and self._place(id_) is None:
+        if must_have_task and self._place(id_) is None:
             raise DataError(Problem(f"there is no task {id_!r}", path=names[0], value=id_, hint=self._near(id_)))
         first = self._database.execute("SELECT line FROM outputs WHERE id = ?", (_key(id_),)).fetchone()
         if first is not None:
@@ -242,28 +242,28 @@ class Tasks:
         self._database.execute("INSERT INTO outputs VALUES (?, ?, ?)", (_key(id_), line, orjson.dumps(row)))
 
     def _check_missing(self, label: str, findings: Findings) -> None:
-        """Find tasks without an output, among those that pass the filters."""
+        """Report tasks without an output, among the tasks that pass the filters."""
         without = "SELECT 1 FROM tasks WHERE wanted AND id NOT IN (SELECT id FROM outputs)"
         if self._database.execute(without).fetchone() is None:
             return
-        for found in self._all(Findings(), hashlib.sha256()):
-            if self._options.wants(found.task) and not self._row(found.task["id"]):
-                name = found.task["id"]
+        for record in self._all(Findings(), hashlib.sha256()):
+            if self._options.wants(record.task) and not self._row(record.task["id"]):
+                name = record.task["id"]
                 advice = "with allow_missing it is judged without"
-                findings.add(found.problem(f"{label} has no output for the task {name!r}; {advice}"))
+                findings.add(record.problem(f"{label} has no output for the task {name!r}; {advice}"))
 
     def _row(self, id_: str) -> dict[str, Any]:
-        kept = self._database.execute("SELECT row FROM outputs WHERE id = ?", (_key(id_),)).fetchone()
-        row: dict[str, Any] = {} if kept is None else orjson.loads(kept[0])
+        stored = self._database.execute("SELECT row FROM outputs WHERE id = ?", (_key(id_),)).fetchone()
+        row: dict[str, Any] = {} if stored is None else orjson.loads(stored[0])
         return row
 
     def _place(self, id_: str) -> str | None:
-        """Where a task stands; None when there is none."""
-        found = self._database.execute("SELECT place FROM tasks WHERE id = ?", (_key(id_),)).fetchone()
-        return None if found is None else str(found[0])
+        """Return the place of a task; None if there is no such task."""
+        record = self._database.execute("SELECT place FROM tasks WHERE id = ?", (_key(id_),)).fetchone()
+        return None if record is None else str(record[0])
 
     def _near(self, id_: str) -> str | None:
-        names = self._database.execute("SELECT id FROM tasks LIMIT ?", (KEPT * KEPT,))
+        names = self._database.execute("SELECT id FROM tasks LIMIT ?", (MAX_PROBLEMS * MAX_PROBLEMS,))
         return nearest(id_, (bytes(name).decode(errors="surrogatepass") for (name,) in names))
 
 

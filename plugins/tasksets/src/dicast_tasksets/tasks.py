@@ -1,4 +1,4 @@
-"""What a task may say, and the subject that it becomes."""
+"""The fields of a task, and the subject of a task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .shape import (
     mapped,
     one_of,
     record,
-    shown,
+    shorten,
 )
 
 TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
@@ -45,7 +45,7 @@ _FILES = ("must_use_file", "must_not_modify")
 
 def _pattern(value: Any, path: Path) -> Iterator[Fault]:
     if not isinstance(value, str):
-        yield Fault(path, f"a pattern is a text, not {shown(value)}")
+        yield Fault(path, f"a pattern is a text, not {shorten(value)}")
         return
     try:
         compiled(value)
@@ -153,26 +153,26 @@ _IN_CONTEXT = ("constraints", "gold_files", "expected", "metadata")
 
 
 def as_subject(task: Mapping[str, Any], kind: str, task_set: Mapping[str, Any], row: Mapping[str, Any]) -> Subject:
-    """The subject that *task* becomes, with what *row* of the outputs brings; both have been checked.
+    """Return the subject of *task*, with the values in *row* of the outputs. Both have been checked.
 
     Its input has the goal and the repository; the content of the gold file is the reference.
     """
-    repo, gold, more = task.get("repo") or {}, task.get("gold_files"), dict(row)
-    given = {
+    repo, gold, columns = task.get("repo") or {}, task.get("gold_files"), dict(row)
+    values = {
         "goal": task["goal"],
         "repo_source": repo.get("source"),
         "repo_ref": repo.get("ref_spec") or repo.get("ref"),
         "focus_files": repo.get("focus_files"),
         "expected_commands": (task.get("expected") or {}).get("pass_commands"),
     }
-    output, session = more.pop("output", None), more.pop("session_id", None)
-    context = more | {name: task[name] for name in _IN_CONTEXT if task.get(name) is not None}
+    output, session = columns.pop("output", None), columns.pop("session_id", None)
+    context = columns | {name: task[name] for name in _IN_CONTEXT if task.get(name) is not None}
     if task_set:
         context["task_set"] = dict(task_set)
     return Subject(
         kind,
         task["id"],
-        {name: value for name, value in given.items() if value},
+        {name: value for name, value in values.items() if value},
         output,
         gold[0]["content"] if gold else None,
         context,
