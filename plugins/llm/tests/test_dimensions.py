@@ -31,11 +31,11 @@ RUBRIC = {
 ROW = Subject("row", "1", "Write it.", "Here it is.")
 
 
-def says(numbers, **more):
+def says(numbers, **fields):
     def reply(request):
         (seal,) = re.findall(r"^seal: (\w+)$", request.messages[-1].content, re.MULTILINE)
         scores = dict(zip(NAMES, numbers, strict=False))
-        return json.dumps({"seal": seal, "rationale": "So.", **scores, "score": 0.1, "confidence": 0.8} | more)
+        return json.dumps({"seal": seal, "rationale": "So.", **scores, "score": 0.1, "confidence": 0.8} | fields)
 
     return reply
 
@@ -51,9 +51,9 @@ def run(tmp_path):
     return run
 
 
-def refused(run, rubric, **more):
+def refused(run, rubric, **options):
     with pytest.raises(ConfigError) as error:
-        run(rubric, **more)
+        run(rubric, **options)
     return str(error.value)
 
 
@@ -69,10 +69,10 @@ def test_dimensions_collapse_to_one_score_by_their_weights(run):
     assert verdict.confidence == 0.8
     assert verdict.signals["dimensions"] == dict(zip(NAMES, map(float, NUMBERS), strict=True))
     assert (verdict.rubric_id, verdict.rubric_version) == ("quality-v1", "1.0.0")
-    asked = "\n".join(message.content for message in model.asked[0].messages)
-    assert "You judge a report." in asked
-    assert "- correctness, 1 to 10: how much correctness it has" in asked
-    assert '"clarity": a number from 1 to 10' in asked
+    prompts = "\n".join(message.content for message in model.asked[0].messages)
+    assert "You judge a report." in prompts
+    assert "- correctness, 1 to 10: how much correctness it has" in prompts
+    assert '"clarity": a number from 1 to 10' in prompts
 
 
 def test_best_numbers_are_1_and_the_scales_may_differ(run):
@@ -107,7 +107,7 @@ def test_rubric_without_instructions_has_some(run):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"weight": 0.15}, "the weights of the dimensions sum to 0.95, they must sum to 1"),
         ({"weight": None}, "dimensions[0].weight is missing; it is a number above 0, 1 at most"),
@@ -127,16 +127,16 @@ def test_rubric_without_instructions_has_some(run):
         ({"criteria": ["a"]}, "dimensions[0].criteria is ['a'], it must be a text"),
     ],
 )
-def test_wrong_dimension_is_told(run, changes, said):
-    assert f"rubric quality-v1: {said}" in refused(run, with_dimension(**changes))
+def test_wrong_dimension_is_told(run, changes, message):
+    assert f"rubric quality-v1: {message}" in refused(run, with_dimension(**changes))
 
 
 def test_everything_that_is_wrong_is_told_at_once(run):
     wrong = with_dimension(weight=None, scale="x") | {"instructoins": "…"}
-    said = refused(run, wrong)
-    assert "unknown key instructoins, did you mean 'instructions'?" in said
-    assert "dimensions[0].weight" in said
-    assert "dimensions[0].scale" in said
+    message = refused(run, wrong)
+    assert "unknown key instructoins, did you mean 'instructions'?" in message
+    assert "dimensions[0].weight" in message
+    assert "dimensions[0].scale" in message
 
 
 @pytest.mark.parametrize("dimensions", [[], {}, "clarity", None, ["clarity"]])
@@ -156,5 +156,5 @@ def test_score_is_bounded_and_between_the_dimensions(drawn):
     dimensions = [Dimension(str(n), weight, low, high) for n, ((low, high), weight, _) in enumerate(drawn)]
     values = {str(n): low + share * (high - low) for n, ((low, high), _, share) in enumerate(drawn)}
     score = collapse(dimensions, values)
-    shares = [values[each.name] / each.high for each in dimensions]
+    shares = [values[dimension.name] / dimension.high for dimension in dimensions]
     assert min(shares) <= score <= max(shares)

@@ -1,4 +1,4 @@
-"""``llm/judge``: what it asks, what it makes of the replies, and what that costs."""
+"""``llm/judge``: its prompts, its reading of replies, and its costs."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ CENT = Cost("0.01")
 
 
 def seal(request):
-    found = re.search(r"^seal: ([0-9a-f]{12})$", request.messages[-1].content, re.MULTILINE)
-    return found and found[1]
+    match = re.search(r"^seal: ([0-9a-f]{12})$", request.messages[-1].content, re.MULTILINE)
+    return match and match[1]
 
 
-def told(**fields):
+def verdict_reply(**fields):
     """A model's reply: a verdict with the seal of the call."""
     return lambda request: json.dumps(
         {"seal": seal(request), "rationale": "Good.", "score": 0.8, "confidence": 0.7} | fields
@@ -62,15 +62,15 @@ def refused(replies, subject=ROW, **options):
     return answer
 
 
-def shown(subject=ROW, **options):
-    """The system message and the user message."""
-    _, (request, *_) = ask(told(), subject, **options)
+def prompts_of(subject=ROW, **options):
+    """Return the system message and the user message."""
+    _, (request, *_) = ask(verdict_reply(), subject, **options)
     return request.messages
 
 
 def good(request):
-    """What :func:`told` makes, as a function that can be pickled."""
-    return told()(request)
+    """Return the reply of :func:`verdict_reply`, as a function that can be pickled."""
+    return verdict_reply()(request)
 
 
 class TestContract(JudgeConformance):
@@ -94,7 +94,7 @@ class TestContractWithEveryOption(JudgeConformance):
 
 
 def test_a_verdict_becomes_a_judgment():
-    answer = judged(told(rationale="  Good.\n"), capture_rationale=False)
+    answer = judged(verdict_reply(rationale="  Good.\n"), capture_rationale=False)
     assert (answer.score, answer.confidence, answer.judge_kind, answer.judge_model) == (0.8, 0.7, "llm", "fake")
     assert answer.cost == CENT
     evidence = answer.signals["evidence"]
@@ -111,8 +111,10 @@ def test_a_verdict_becomes_a_judgment():
     ],
 )
 def test_a_rationale_has_the_scope_that_the_option_says(capture, signals):
-    found = judged(told(rationale=" Good. "), capture_rationale=capture).signals
-    assert {key: value for key, value in found.items() if key in ("rationale_redacted", "rationale_scope")} == signals
+    judgment = judged(verdict_reply(rationale=" Good. "), capture_rationale=capture).signals
+    assert {
+        key: value for key, value in judgment.items() if key in ("rationale_redacted", "rationale_scope")
+    } == signals
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,7 @@ def test_the_reply_of_a_failed_judgment_is_kept_likewise(capture, reply, scope):
         ("So so.", "with the seal of this call: there is no JSON object in it"),
         ('{"seal": "SEAL",\n "score": .8}', "the JSON is broken at line 2, column 11, character 28 of 30: a JSON value is missing"),
         ('{"seal": "SEAL", "score": 0.8', "the JSON is broken at line 1, column 30, the end of the text: the text ends inside the object"),
-        (told(seal="other"), "with the seal of this call: its seal is another one"),
+        (verdict_reply(seal="other"), "with the seal of this call: its seal is another one"),
         ('{"score": 0.8, "confidence": 1, "rationale": "r"}', "the object has no 'seal'"),
         (lambda request: json.dumps({"seal": seal(request), "confidence": 1, "rationale": "r"}), "the verdict has no 'score'"),
         (Reply('{"seal": "SEAL", "sc', stop_reason="max_tokens"), "the token limit cut it at 256 tokens; raise max_output_tokens (now 256)"),
@@ -140,15 +142,15 @@ def test_the_message_says_what_was_wrong_in_the_reply(reply, message):
 
 
 def test_two_bad_replies_are_a_failure_after_two_calls():
-    answer, asked = ask(["Very good!", told(score=1.5)])
+    answer, requests = ask(["Very good!", verdict_reply(score=1.5)])
     assert answer.kind == "judge_output_invalid"
     assert answer.message == "the last of 2 replies is no verdict: 'score' is 1.5, not a number from 0 to 1"
     assert answer.cost == Cost("0.02")
-    assert [request.attempt for request in asked] == [0, 1]
+    assert [request.attempt for request in requests] == [0, 1]
 
 
 def test_it_is_asked_again_under_a_new_seal_and_without_history():
-    answer, (first, second) = ask(["Very good!", told()])
+    answer, (first, second) = ask(["Very good!", verdict_reply()])
     assert (answer.score, answer.cost, answer.signals["attempts"]) == (0.8, Cost("0.02"), 2)
     assert [len(request.messages) for request in (first, second)] == [2, 2]
     assert not set(first.nonces) & set(second.nonces)
@@ -160,7 +162,7 @@ def test_a_verdict_with_the_seal_of_an_earlier_call_is_none():
     earlier = []
 
     def late(request):
-        earlier.append(told()(request))
+        earlier.append(verdict_reply()(request))
         return earlier[0]
 
     assert ask(late, retries=0)[0].score == 0.8
@@ -169,28 +171,30 @@ def test_a_verdict_with_the_seal_of_an_earlier_call_is_none():
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
 def test_the_number_of_calls_is_retries_and_one(retries):
-    answer, asked = ask(lambda request: "no", retries=retries)
+    answer, requests = ask(lambda request: "no", retries=retries)
     assert answer.kind == "judge_output_invalid"
-    assert len(asked) == retries + 1
+    assert len(requests) == retries + 1
 
 
 @pytest.mark.parametrize("text", ["", " \n", "{}", "0.8", "[]"])
 def test_a_reply_without_a_verdict_is_asked_for_again(text):
-    assert judged([text, told()]).signals["attempts"] == 2
+    assert judged([text, verdict_reply()]).signals["attempts"] == 2
 
 
 @pytest.mark.parametrize(("stop", "attempts"), [
     (None, 1), ("end_turn", 1), ("stop_sequence", 1), ("max_tokens", 2), ("length", 2), ("MAX_TOKENS", 2), ("eos_token", 1), ("STOP", 1), ("completed", 1), ("pause", 1),
 ])  # fmt: skip
 def test_a_reply_that_is_cut_off_is_no_verdict(stop, attempts):
-    first = lambda request: Reply(told()(request), stop_reason=stop)  # noqa: E731
-    assert judged([first, told()]).signals["attempts"] == attempts
+    first = lambda request: Reply(verdict_reply()(request), stop_reason=stop)  # noqa: E731
+    assert judged([first, verdict_reply()]).signals["attempts"] == attempts
 
 
 def test_an_unknown_stop_reason_of_a_sealed_verdict_is_kept():
-    signals = judged([lambda request: Reply(told()(request), stop_reason="pause", finish_reason="Pause")]).signals
+    signals = judged(
+        [lambda request: Reply(verdict_reply()(request), stop_reason="pause", finish_reason="Pause")]
+    ).signals
     assert signals["finish_reason"] == "Pause"
-    assert "finish_reason" not in judged([told()]).signals
+    assert "finish_reason" not in judged([verdict_reply()]).signals
 
 
 def test_without_a_seal_an_unknown_stop_reason_is_no_verdict():
@@ -202,8 +206,8 @@ def test_without_a_seal_an_unknown_stop_reason_is_no_verdict():
 
 def test_replies_that_were_cut_are_counted():
     cut = Reply("{", stop_reason="max_tokens", finish_reason="length")
-    assert judged([cut, told()]).signals["cut_replies"] == 1
-    assert "cut_replies" not in judged([told()]).signals
+    assert judged([cut, verdict_reply()]).signals["cut_replies"] == 1
+    assert "cut_replies" not in judged([verdict_reply()]).signals
     failure = refused([cut, cut])
     assert (failure.finish_reason, failure.reply) == ("length", "{")
 
@@ -225,14 +229,14 @@ def test_a_failure_of_the_model_is_returned_at_once_with_what_was_spent(kind):
 
 
 def test_an_unknown_cost_stays_unknown():
-    replies = [Reply("no", cost=Cost.unknown()), lambda request: Reply(told()(request), cost=CENT)]
+    replies = [Reply("no", cost=Cost.unknown()), lambda request: Reply(verdict_reply()(request), cost=CENT)]
     assert judged(replies).cost.amount is None
 
 
 def test_what_has_no_output_is_not_asked_about():
-    answer, asked = ask(told(), Subject("row", "7", "Why?"))
+    answer, requests = ask(verdict_reply(), Subject("row", "7", "Why?"))
     assert answer.kind == "missing_input"
-    assert not asked
+    assert not requests
 
 
 # Dimensions and constraints.
@@ -241,7 +245,7 @@ def test_what_has_no_output_is_not_asked_about():
 def test_dimensions_are_weighed_whatever_score_the_model_gave():
     weights = {"clarity": 0.6, "conciseness": 0.4}
     for score in (0.1, 9, "high", None):
-        answer = judged(told(clarity=0.85, conciseness=0.52, score=score), dimensions=weights)
+        answer = judged(verdict_reply(clarity=0.85, conciseness=0.52, score=score), dimensions=weights)
         assert answer.score == pytest.approx(0.718)
         assert answer.signals["dimensions"] == {"clarity": 0.85, "conciseness": 0.52}
 
@@ -250,19 +254,19 @@ def test_dimensions_are_weighed_whatever_score_the_model_gave():
 def test_a_weighted_score_lies_between_its_dimensions(pairs):
     weights = {f"d{number}": weight for number, (weight, _) in enumerate(pairs)}
     values = {f"d{number}": value for number, (_, value) in enumerate(pairs)}
-    score = judged(told(**values), dimensions=weights, system_prompt="Judge.").score
+    score = judged(verdict_reply(**values), dimensions=weights, system_prompt="Judge.").score
     assert min(values.values()) - 1e-12 <= score <= max(values.values()) + 1e-12
     assert 0.0 <= score <= 1.0
 
 
 @pytest.mark.parametrize("value", [None, "0.5", True, 1.5, math.nan, -0.1])
 def test_a_dimension_without_a_number_is_no_verdict(value):
-    failure = refused(told(clarity=value), dimensions={"clarity": 1, "depth": 1}, retries=0)
+    failure = refused(verdict_reply(clarity=value), dimensions={"clarity": 1, "depth": 1}, retries=0)
     assert failure.kind == "judge_output_invalid"
 
 
 def test_a_missing_dimension_is_no_verdict():
-    assert "'depth'" in refused(told(clarity=1), dimensions={"clarity": 1, "depth": 1}).message
+    assert "'depth'" in refused(verdict_reply(clarity=1), dimensions={"clarity": 1, "depth": 1}).message
 
 
 @pytest.mark.parametrize("weights", [{"a": 0}, {"a": -0.5}, {"a": math.inf}, {"a": math.nan}, {"a": True}, {"": 1},
@@ -273,32 +277,34 @@ def test_weights_are_finite_and_above_zero_and_names_are_free(weights):
 
 
 def test_a_violated_constraint_makes_the_score_zero():
-    answer = judged(told(hard_constraints_satisfied=False, score=0.9), hard_constraints=["No advertising."])
+    answer = judged(verdict_reply(hard_constraints_satisfied=False, score=0.9), hard_constraints=["No advertising."])
     assert (answer.score, answer.confidence, answer.signals["hard_constraint_violation"]) == (0.0, 0.7, True)
 
 
 def test_a_constraint_that_holds_changes_nothing():
-    answer = judged(told(hard_constraints_satisfied=True), hard_constraints=["No advertising."])
+    answer = judged(verdict_reply(hard_constraints_satisfied=True), hard_constraints=["No advertising."])
     assert answer.score == 0.8
     assert "hard_constraint_violation" not in answer.signals
 
 
 @pytest.mark.parametrize("fields", [{}, {"hard_constraints_satisfied": "yes"}, {"hard_constraints_satisfied": 1}])
 def test_a_verdict_that_does_not_say_whether_constraints_hold_is_none(fields):
-    assert "hard_constraints_satisfied" in refused(told(**fields), hard_constraints=["No advertising."]).message
+    assert (
+        "hard_constraints_satisfied" in refused(verdict_reply(**fields), hard_constraints=["No advertising."]).message
+    )
 
 
 # Confidence from log probabilities.
 
 
 def spelled(text, probabilities):
-    """*text* as tokens of one character; those of *probabilities*, by place, are less than certain."""
+    """Return *text* as tokens of one character. The tokens at the places in *probabilities* are less than certain."""
     return tuple(Token(letter, math.log(probabilities.get(at, 1.0))) for at, letter in enumerate(text))
 
 
 def test_confidence_is_the_probability_of_the_scores_tokens():
     def reply(request):
-        text = '{"score": 1} ' + told(score=0.8)(request)
+        text = '{"score": 1} ' + verdict_reply(score=0.8)(request)
         at = text.rindex("0.8")
         return Reply(text, logprobs=spelled(text, {0: 0.1, at: 0.9, at + 1: 0.5, at + 2: 0.8, at + 3: 0.2}))
 
@@ -307,7 +313,7 @@ def test_confidence_is_the_probability_of_the_scores_tokens():
 
 def test_confidence_over_dimensions_is_the_geometric_mean():
     def reply(request):
-        text = told(clarity=1, depth=0)(request)
+        text = verdict_reply(clarity=1, depth=0)(request)
         places = {text.index('"clarity": ') + 11: 0.9, text.index('"depth": ') + 9: 0.4}
         return Reply(text, logprobs=spelled(text, places))
 
@@ -318,13 +324,13 @@ def test_confidence_over_dimensions_is_the_geometric_mean():
 @pytest.mark.parametrize(
     ("logprobs", "reason"),
     [
-        (None, "the model told none"),
-        ((), "the model told none"),
+        (None, "the model reported none"),
+        ((), "the model reported none"),
         ((Token("other text", -0.1),), "the tokens do not match the text"),
     ],
 )
 def test_without_log_probabilities_there_is_no_confidence(logprobs, reason):
-    reply = lambda request: Reply(told()(request), cost=CENT, logprobs=logprobs)  # noqa: E731
+    reply = lambda request: Reply(verdict_reply()(request), cost=CENT, logprobs=logprobs)  # noqa: E731
     failure = refused(reply, confidence="logprob")
     assert (failure.kind, failure.cost) == ("judge_output_invalid", CENT)
     assert "confidence: logprob" in failure.message
@@ -334,7 +340,7 @@ def test_without_log_probabilities_there_is_no_confidence(logprobs, reason):
 @pytest.mark.parametrize("values", [(1e26, 1e26), (math.inf, -math.inf), (math.nan, -0.1), (2.0, -9.0)])
 def test_log_probabilities_that_are_none_give_no_confidence(values):
     def reply(request):
-        text = told(score=0.8)(request)
+        text = verdict_reply(score=0.8)(request)
         at = text.index("0.8")
         tokens = (Token(text[:at], 0.0), Token("0.", values[0]), Token("8", values[1]), Token(text[at + 3 :], 0.0))
         return Reply(text, logprobs=tokens)
@@ -348,37 +354,41 @@ def test_log_probabilities_that_are_none_give_no_confidence(values):
 @pytest.mark.parametrize("before", [True, False])
 def test_tokens_that_split_a_character_still_tell_the_scores_probability(halves, before):
     def reply(request):
-        start, end = told(rationale="0.8 good ")(request).split(" good ")
+        start, end = verdict_reply(rationale="0.8 good ")(request).split(" good ")
         text = f"{start} \U0001f600 {end}" if before else f"{start} {end} \U0001f600!"
-        one, other = text.split("\U0001f600")
+        first_half, other = text.split("\U0001f600")
         at = text.rindex("0.8")
-        here, shift = (other, at - len(one) - 1) if before else (one, at)
-        told_ = spelled(here, {shift + 1: 0.5, shift + 2: 0.8})
+        score_text, shift = (other, at - len(first_half) - 1) if before else (first_half, at)
+        score_tokens = spelled(score_text, {shift + 1: 0.5, shift + 2: 0.8})
         middle = tuple(Token(half, -0.1) for half in halves)
-        tokens = (*spelled(one, {}), *middle, *told_) if before else (*told_, *middle, *spelled(other, {}))
+        tokens = (
+            (*spelled(first_half, {}), *middle, *score_tokens)
+            if before
+            else (*score_tokens, *middle, *spelled(other, {}))
+        )
         return Reply(text, logprobs=tokens)
 
     assert judged(reply, confidence="logprob").confidence == pytest.approx(0.5 * 0.8)
 
 
 def test_log_probabilities_are_asked_for_only_where_they_are_used():
-    assert not ask(told())[1][0].logprobs
-    assert ask(told(), confidence="logprob")[1][0].logprobs
+    assert not ask(verdict_reply())[1][0].logprobs
+    assert ask(verdict_reply(), confidence="logprob")[1][0].logprobs
 
 
 # What is asked.
 
 
 def test_the_system_message_is_marked_for_caching_and_the_same_for_every_subject():
-    first, second = (shown(attrs.evolve(ROW, output=text))[0] for text in ("a", "b" * 9999))
+    first, second = (prompts_of(attrs.evolve(ROW, output=text))[0] for text in ("a", "b" * 9999))
     assert first == second
     assert first.cache
     assert first.role == "system"
-    assert not shown()[1].cache
+    assert not prompts_of()[1].cache
 
 
 def test_the_system_message_says_what_the_user_added():
-    system = shown(criteria=["Is it short?"], dimensions={"clarity": 1}, hard_constraints=["No advertising."])[
+    system = prompts_of(criteria=["Is it short?"], dimensions={"clarity": 1}, hard_constraints=["No advertising."])[
         0
     ].content
     for text in ("- Is it short?", "- clarity", "- No advertising.", '"hard_constraints_satisfied"', '"clarity"'):
@@ -389,27 +399,30 @@ def test_nothing_of_a_subject_is_in_the_system_message():
     subject = Subject(
         "turn", "marmot-1", "marmot-2", "marmot-3", "marmot-4", {"marmot-5": "marmot-6"}, session_id="marmot-7"
     )
-    system, user = shown(subject)
+    system, user = prompts_of(subject)
     assert "marmot" not in system.content
     assert {"marmot-2", "marmot-3"} == set(re.findall(r"marmot-\d", user.content))
 
 
 def test_a_row_shows_input_output_and_reference():
-    sections = re.findall(r"^([A-Z ]+):$", shown(attrs.evolve(ROW, reference="Scattering."))[1].content, re.MULTILINE)
+    sections = re.findall(
+        r"^([A-Z ]+):$", prompts_of(attrs.evolve(ROW, reference="Scattering."))[1].content, re.MULTILINE
+    )
     assert sections == ["INPUT", "OUTPUT", "REFERENCE"]
-    assert "REFERENCE" not in shown()[1].content
+    assert "REFERENCE" not in prompts_of()[1].content
 
 
 def test_an_object_is_shown_as_json():
     assert (
-        '\n{"answer":["Canberra",null]}\n' in shown(attrs.evolve(ROW, output={"answer": ["Canberra", None]}))[1].content
+        '\n{"answer":["Canberra",null]}\n'
+        in prompts_of(attrs.evolve(ROW, output={"answer": ["Canberra", None]}))[1].content
     )
 
 
 def test_a_row_is_shown_whole_unless_told_otherwise():
     long = attrs.evolve(ROW, output="x" * 9000)
-    assert "x" * 9000 in shown(long)[1].content
-    user = shown(long, max_chars=100)[1].content
+    assert "x" * 9000 in prompts_of(long)[1].content
+    user = prompts_of(long, max_chars=100)[1].content
     assert "OUTPUT (cut: 100 of 9000 characters, without the middle):\n" in user
     assert re.search(r"\nx{47}\n\[\.\.\.\]\nx{46}\n", user)
 
@@ -429,7 +442,7 @@ TURN = Subject(
 
 def test_the_summary_of_a_turn_shows_its_texts_its_tools_and_its_end():
     options = {"grounding_tokens": ["ZFA04Y"], "forbidden_grounding": ["LHR"], "evidence": "summary"}
-    user = shown(TURN, **options)[1].content
+    user = prompts_of(TURN, **options)[1].content
     titles = re.findall(r"^([A-Z ]+):$", user, re.MULTILINE)
     assert titles == ["USER PROMPT", "ASSISTANT FINAL RESPONSE", "TOOL ACTIVITY", "TURN LIFECYCLE", "GROUNDING HINTS"]
     for line in (
@@ -444,13 +457,13 @@ def test_the_summary_of_a_turn_shows_its_texts_its_tools_and_its_end():
 
 def test_what_a_turn_lacks_is_not_available():
     called = TraceEvent("tool.called", {"tool_name": "book", "input_hash": "6c1f"})
-    user = shown(Subject("turn", "t1", None, "", events=(called, TraceEvent("turn.completed"))))[1].content
+    user = prompts_of(Subject("turn", "t1", None, "", events=(called, TraceEvent("turn.completed"))))[1].content
     assert user.count(":\n(not available)\n") == 3
     assert "TURN LIFECYCLE:\n<<<data" in user
 
 
 def test_texts_of_a_summary_are_cut_at_two_thousand_characters():
-    user = shown(attrs.evolve(TURN, input="i" * 2000, output="o" * 2001), evidence="summary")[1].content
+    user = prompts_of(attrs.evolve(TURN, input="i" * 2000, output="o" * 2001), evidence="summary")[1].content
     assert "i" * 2000 in user
     assert "ASSISTANT FINAL RESPONSE (cut: the first 2000 of 2001 characters):" in user
     assert "o" * 2001 not in user
@@ -461,32 +474,35 @@ BLOCK = {"grounding_tokens": ["RoutingEngine"], "forbidden_grounding": ["RouterC
 
 @pytest.mark.parametrize("kind", ["row", "workload", "turn"])
 def test_the_evaluate_block_of_a_subject_brings_its_grounding(kind):
-    user = shown(Subject(kind, "w", output="Text", context={"evaluate": BLOCK}), grounding_tokens=["policy="])[
+    user = prompts_of(Subject(kind, "w", output="Text", context={"evaluate": BLOCK}), grounding_tokens=["policy="])[
         1
     ].content
     assert "expected: policy=\nexpected: RoutingEngine\nmade up: RouterChain\n" in user
     for odd in ("text", {"grounding_tokens": "text"}, {"forbidden_grounding": None}):
-        assert "GROUNDING HINTS:\n" not in shown(Subject("row", "w", output="x", context={"evaluate": odd}))[1].content
+        assert (
+            "GROUNDING HINTS:\n"
+            not in prompts_of(Subject("row", "w", output="x", context={"evaluate": odd}))[1].content
+        )
 
 
 def test_what_stands_in_the_block_and_beside_it_is_shown_once():
     context = {"evaluate": BLOCK, **BLOCK}
-    user = shown(Subject("workload", "w", output="Text", context=context))[1].content
+    user = prompts_of(Subject("workload", "w", output="Text", context=context))[1].content
     assert user.count("expected: RoutingEngine") == user.count("made up: RouterChain") == 1
 
 
-def chosen(wanted, kind="workload", **named):
-    """Which model was asked, the judge's *own* or one of those *named*; or the failure."""
-    models = {name: FakeChatModel(told(), cost=CENT) for name in named}
-    own = FakeChatModel(told(), cost=Cost("0.02"))
-    object.__setattr__(own, "model", "haiku-4")
-    judge = LlmJudge(own, models=models)
-    subject = Subject(kind, "w", output="Text", context={"evaluate": {"llm_judge_model": wanted}})
+def chosen(model_name, kind="workload", **named):
+    """Which model was asked, the judge's *own_model* or one of those *named*; or the failure."""
+    models = {name: FakeChatModel(verdict_reply(), cost=CENT) for name in named}
+    own_model = FakeChatModel(verdict_reply(), cost=Cost("0.02"))
+    object.__setattr__(own_model, "model", "haiku-4")
+    judge = LlmJudge(own_model, models=models)
+    subject = Subject(kind, "w", output="Text", context={"evaluate": {"llm_judge_model": model_name}})
     answer = asyncio.run(judge.judge(subject, ()))
-    asked = [name for name, model in {"own": own, **models}.items() if model.asked]
+    names = [name for name, model in {"own": own_model, **models}.items() if model.asked]
     cost = judge.estimate(subject)
-    assert bool(asked) == (not cost.is_zero) == isinstance(answer, Judgment)
-    return asked or (answer.kind, answer.message)
+    assert bool(names) == (not cost.is_zero) == isinstance(answer, Judgment)
+    return names or (answer.kind, answer.message)
 
 
 def test_a_workload_is_judged_by_the_model_that_it_names():
@@ -506,14 +522,14 @@ def test_a_model_that_the_judge_does_not_have_is_refused_with_the_nearest_and_wh
 
 def test_a_workload_brings_its_own_grounding():
     context = {"grounding_tokens": ["RoutingEngine"], "forbidden_grounding": ["RouterChain", 5]}
-    user = shown(Subject("workload", "w", output="Text", context=context), grounding_tokens=["policy="])[1].content
+    user = prompts_of(Subject("workload", "w", output="Text", context=context), grounding_tokens=["policy="])[1].content
     assert "expected: policy=\nexpected: RoutingEngine\nmade up: RouterChain\n" in user
-    assert "RoutingEngine" not in shown(Subject("turn", "w", output="Text", context=context))[1].content
+    assert "RoutingEngine" not in prompts_of(Subject("turn", "w", output="Text", context=context))[1].content
 
 
 def test_the_reply_is_described_by_a_schema_with_the_reasons_last():
     _, (request,) = ask(
-        told(clarity=1, hard_constraints_satisfied=True), dimensions={"clarity": 1}, hard_constraints=["x"]
+        verdict_reply(clarity=1, hard_constraints_satisfied=True), dimensions={"clarity": 1}, hard_constraints=["x"]
     )
     keys = ["seal", "clarity", "hard_constraints_satisfied", "score", "confidence", "rationale"]
     assert list(request.schema["properties"]) == request.schema["required"] == keys
@@ -530,7 +546,7 @@ def test_without_a_seal_none_is_asked_for():
 
 
 def test_marks_are_drawn_anew_for_every_call():
-    judge = LlmJudge(model := FakeChatModel(told()))
+    judge = LlmJudge(model := FakeChatModel(verdict_reply()))
 
     async def work():
         await asyncio.gather(*(judge.judge(ROW, ()) for _ in range(50)))
@@ -541,7 +557,7 @@ def test_marks_are_drawn_anew_for_every_call():
 
 
 def test_every_nonce_stands_in_the_message():
-    _, (request,) = ask(told())
+    _, (request,) = ask(verdict_reply())
     assert all(nonce in request.messages[1].content for nonce in request.nonces)
     assert seal(request) in request.nonces
 
@@ -553,31 +569,31 @@ def test_every_nonce_stands_in_the_message():
     ("turn", "turn-llm-v1"), ("workload", "turn-llm-v1"), ("row", "row-llm-v1"), ("candidate", "row-llm-v1"),
 ])  # fmt: skip
 def test_the_rubric_goes_by_the_kind_of_subject(kind, id):
-    answer, (request,) = ask(told(), Subject(kind, "1", "in", "out"))
+    answer, (request,) = ask(verdict_reply(), Subject(kind, "1", "in", "out"))
     assert answer.rubric == rubric(id)
     assert answer.rubric.text.splitlines()[-1] in request.messages[0].content
     assert "version:" not in request.messages[0].content
 
 
 def test_a_rubric_that_is_given_judges_every_kind():
-    given = Rubric("mine-v1", "3", "---\nid: mine-v1\nversion: '3'\n---\nBe strict --- very.\n---\nReally.")
+    mine = Rubric("mine-v1", "3", "---\nid: mine-v1\nversion: '3'\n---\nBe strict --- very.\n---\nReally.")
     for kind in ("turn", "row"):
-        answer, (request,) = ask(told(), Subject(kind, "1", "in", "out"), rubric=given)
-        assert answer.rubric == given
+        answer, (request,) = ask(verdict_reply(), Subject(kind, "1", "in", "out"), rubric=mine)
+        assert answer.rubric == mine
         assert request.messages[0].content.startswith("Be strict --- very.\n---\nReally.\n\n")
 
 
 @pytest.mark.parametrize("reference", [None, " ", []])
 def test_a_rubric_that_needs_a_reference_asks_nothing_without_one(reference):
     needs = {"rubric": rubric("factuality-v1")}
-    answer, requests = ask(told(), Subject("row", "1", "in", "out", reference), **needs)
+    answer, requests = ask(verdict_reply(), Subject("row", "1", "in", "out", reference), **needs)
     assert (answer.kind, requests) == ("missing_input", [])
-    answer, requests = ask(told(), Subject("row", "1", "in", "out", "right"), **needs)
+    answer, requests = ask(verdict_reply(), Subject("row", "1", "in", "out", "right"), **needs)
     assert (answer.score is not None, len(requests)) == (True, 1)
 
 
 def test_a_system_prompt_stamps_its_own_version():
-    answer, (request,) = ask(told(), system_prompt="Be strict.")
+    answer, (request,) = ask(verdict_reply(), system_prompt="Be strict.")
     assert (answer.rubric.id, answer.rubric.version) == ("system-prompt", sha256(b"Be strict.").hexdigest()[:12])
     assert request.messages[0].content.startswith("Be strict.\n\n")
     assert "<<<data WORD" in request.messages[0].content
@@ -602,12 +618,12 @@ class Tariff:
 
 @pytest.mark.parametrize("retries", [0, 2])
 def test_the_estimate_is_at_least_what_one_call_comes_to(retries):
-    """Whatever words are drawn: a digit is counted as more tokens than a letter."""
+    """The estimate holds for any drawn words: a digit is counted as more tokens than a letter."""
     judge = LlmJudge(Tariff(), retries=retries)
     estimates = {judge.estimate(ROW) for _ in range(20)}
     assert len(estimates) == 1
     for _ in range(20):
-        _, (request,) = ask(told(), retries=retries)
+        _, (request,) = ask(verdict_reply(), retries=retries)
         least = Decimal(request.input_tokens) / 100
         assert least <= min(estimate.amount for estimate in estimates) <= least + Decimal("0.7")
 

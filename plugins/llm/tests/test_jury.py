@@ -1,4 +1,4 @@
-"""``llm/jury``: what several judges say, as one verdict."""
+"""``llm/jury``: the answers of several judges as one verdict."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from dicast_llm.jury import Jury
 ROW = Subject("row", "1", "q", "a")
 
 
-def said(score: float, confidence: float = 1.0, **more: object) -> FakeJudge:
-    return FakeJudge(Judgment(score, confidence, **more))
+def says(score: float, confidence: float = 1.0, **fields: object) -> FakeJudge:
+    return FakeJudge(Judgment(score, confidence, **fields))
 
 
-def asked(jury: Jury) -> Judgment | Failure:
+def ask(jury: Jury) -> Judgment | Failure:
     return asyncio.run(jury.judge(ROW, ()))
 
 
 def verdict(*scores: float, combine: str = "mean", weights: list[float] | None = None) -> Judgment:
-    answer = asked(Jury(tuple(said(score) for score in scores), combine, weights))
+    answer = ask(Jury(tuple(says(score) for score in scores), combine, weights))
     assert isinstance(answer, Judgment)
     return answer
 
@@ -54,27 +54,27 @@ class TestContract(JudgeConformance):
     ],
 )
 def test_scores_are_combined(combine, scores, weights, score, agreement):
-    found = verdict(*scores, combine=combine, weights=weights)
-    assert found.score == pytest.approx(score)
-    assert found.signals["agreement"] == pytest.approx(agreement)
-    assert found.confidence == pytest.approx(agreement)
+    result = verdict(*scores, combine=combine, weights=weights)
+    assert result.score == pytest.approx(score)
+    assert result.signals["agreement"] == pytest.approx(agreement)
+    assert result.confidence == pytest.approx(agreement)
 
 
 def test_disagreement_lowers_the_mean_confidence():
-    found = asked(Jury([said(1.0, 0.9), said(0.8, 0.7)]))
-    assert found.confidence == pytest.approx(0.8 * (1 - 2 * 0.1))
+    result = ask(Jury([says(1.0, 0.9), says(0.8, 0.7)]))
+    assert result.confidence == pytest.approx(0.8 * (1 - 2 * 0.1))
 
 
 def test_confidences_are_weighted_like_the_scores():
-    found = asked(Jury([said(0.6, 0.2), said(0.6, 0.8)], "weighted", [1, 3]))
-    assert found.confidence == pytest.approx(0.65)
+    result = ask(Jury([says(0.6, 0.2), says(0.6, 0.8)], "weighted", [1, 3]))
+    assert result.confidence == pytest.approx(0.65)
 
 
 def test_the_verdict_rests_on_the_weakest_of_those_that_voted():
-    panel = [said(0.5, judge_kind="llm"), said(0.5, judge_kind="human")]
-    assert asked(Jury(tuple(panel))).basis == "model"
-    assert asked(Jury((*panel, said(0.5, judge_kind="heuristic")))).basis == "heuristic"
-    assert asked(Jury((*panel, FakeJudge(Failure("refused", "no"))))).basis == "model"
+    panel = [says(0.5, judge_kind="llm"), says(0.5, judge_kind="human")]
+    assert ask(Jury(tuple(panel))).basis == "model"
+    assert ask(Jury((*panel, says(0.5, judge_kind="heuristic")))).basis == "heuristic"
+    assert ask(Jury((*panel, FakeJudge(Failure("refused", "no"))))).basis == "model"
 
 
 def test_every_vote_is_told_and_no_rationale_with_it():
@@ -82,42 +82,42 @@ def test_every_vote_is_told_and_no_rationale_with_it():
     class Named(FakeJudge):
         name = "gpt"
 
-    told = Judgment(0.5, 0.7, "llm", "gpt-4o", signals={"rationale_redacted": "it leaks"})
-    found = asked(Jury([Named(told), said(0.5), FakeJudge(Failure("timeout", "too late"))]))
-    assert found.signals["votes"] == [
+    vote = Judgment(0.5, 0.7, "llm", "gpt-4o", signals={"rationale_redacted": "it leaks"})
+    result = ask(Jury([Named(vote), says(0.5), FakeJudge(Failure("timeout", "too late"))]))
+    assert result.signals["votes"] == [
         {"judge": "gpt", "score": 0.5, "confidence": 0.7, "judge_kind": "llm", "judge_model": "gpt-4o"},
         {"judge": "judges[1]", "score": 0.5, "confidence": 1.0, "judge_kind": "evaluator", "judge_model": None},
         {"judge": "judges[2]", "failure": "timeout"},
     ]
-    assert "leaks" not in str(found)
-    assert (found.judge_kind, found.rubric.id, found.rubric.version) == ("jury", "jury", "1.0.0")
+    assert "leaks" not in str(result)
+    assert (result.judge_kind, result.rubric.id, result.rubric.version) == ("jury", "jury", "1.0.0")
 
 
 def test_judges_with_the_most_votes_need_not_all_answer():
-    found = asked(Jury([said(0.2), said(0.4), FakeJudge(Failure("refused", "no"))], "weighted", [1, 1, 50]))
-    assert found.score == pytest.approx(0.3)
+    result = ask(Jury([says(0.2), says(0.4), FakeJudge(Failure("refused", "no"))], "weighted", [1, 1, 50]))
+    assert result.score == pytest.approx(0.3)
 
 
 def test_no_majority_of_answers_is_the_failure_that_most_had():
     late, bad = Failure("timeout", "late", retryable=True, cost=Cost("0.01")), Failure("judge_output_invalid", "bad")
-    found = asked(Jury([said(1.0, cost=Cost("0.1")), FakeJudge(late), FakeJudge(bad), FakeJudge(bad)]))
-    assert isinstance(found, Failure)
-    assert (found.kind, found.retryable, found.cost.amount) == ("judge_output_invalid", True, Cost("0.11").amount)
-    assert "3 of 4 judges failed (1 x timeout, 2 x judge_output_invalid)" in found.message
+    result = ask(Jury([says(1.0, cost=Cost("0.1")), FakeJudge(late), FakeJudge(bad), FakeJudge(bad)]))
+    assert isinstance(result, Failure)
+    assert (result.kind, result.retryable, result.cost.amount) == ("judge_output_invalid", True, Cost("0.11").amount)
+    assert "3 of 4 judges failed (1 x timeout, 2 x judge_output_invalid)" in result.message
 
 
 def test_half_of_the_answers_is_no_majority():
-    assert asked(Jury([said(1.0), FakeJudge(Failure("timeout", "late"))])).kind == "timeout"
+    assert ask(Jury([says(1.0), FakeJudge(Failure("timeout", "late"))])).kind == "timeout"
 
 
 def test_a_cap_that_left_no_room_is_named():
     capped = Failure("throttled_no_heuristic", "no room", throttled_reason="session_cap")
-    assert asked(Jury([FakeJudge(capped), FakeJudge(capped)])).throttled_reason == "session_cap"
+    assert ask(Jury([FakeJudge(capped), FakeJudge(capped)])).throttled_reason == "session_cap"
 
 
 def test_cost_is_the_sum_and_units_are_not_mixed():
-    dear = [said(1.0, cost=Cost("0.1")), said(1.0, cost=Cost("0.2")), said(1.0, cost=Cost(5, "msat"))]
-    assert asked(Jury(dear)).cost == Cost("0.3")
+    dear = [says(1.0, cost=Cost("0.1")), says(1.0, cost=Cost("0.2")), says(1.0, cost=Cost(5, "msat"))]
+    assert ask(Jury(dear)).cost == Cost("0.3")
 
 
 def test_judges_are_asked_at_the_same_time():
@@ -128,13 +128,13 @@ def test_judges_are_asked_at_the_same_time():
             await asyncio.wait_for(together.wait(), 30)
             return await super().judge(subject, metrics)
 
-    assert asked(Jury([Meets(Judgment(1.0)) for _ in range(5)])).score == 1.0
+    assert ask(Jury([Meets(Judgment(1.0)) for _ in range(5)])).score == 1.0
 
 
 def test_a_judge_that_raises_ends_the_others():
     slow = FakeJudge(seconds=30)
     with pytest.raises(ZeroDivisionError):
-        asked(Jury([FakeJudge(ZeroDivisionError()), slow]))
+        ask(Jury([FakeJudge(ZeroDivisionError()), slow]))
 
 
 @attrs.frozen
@@ -164,22 +164,22 @@ def test_accepts_what_all_judges_accept():
 )
 def test_weights_that_do_not_fit_are_refused(options, message):
     with pytest.raises(ConfigError, match=message):
-        Jury([said(1.0), said(0.0)], **options)
+        Jury([says(1.0), says(0.0)], **options)
 
 
 def test_one_judge_is_no_jury():
     with pytest.raises(ConfigError, match="at least 2 judges, not 1"):
-        run_pipeline("judges: [{llm/jury: {judges: [one]}}]", components={"one": said(1.0)})
+        run_pipeline("judges: [{llm/jury: {judges: [one]}}]", components={"one": says(1.0)})
 
 
 def test_a_run_asks_and_charges_each_judge():
     text = "judges: [{llm/jury: {as: panel, judges: [one, two], combine: median}}]"
-    one, two = said(0.4, 0.5, cost=Cost("0.01")), said(0.6, 0.5, cost=Cost("0.02"))
-    done = run_pipeline(text, subjects=[ROW], components={"one": one, "two": two})
-    (found,) = done.verdicts
-    assert (found.score, found.confidence, found.judge_kind) == (0.5, pytest.approx(0.4), "jury")
-    assert [vote["judge"] for vote in found.signals["votes"]] == ["judges[0]", "judges[1]"]
-    assert str(found.judge_cost_usd) == "0.03"
+    first, two = says(0.4, 0.5, cost=Cost("0.01")), says(0.6, 0.5, cost=Cost("0.02"))
+    done = run_pipeline(text, subjects=[ROW], components={"one": first, "two": two})
+    (result,) = done.verdicts
+    assert (result.score, result.confidence, result.judge_kind) == (0.5, pytest.approx(0.4), "jury")
+    assert [vote["judge"] for vote in result.signals["votes"]] == ["judges[0]", "judges[1]"]
+    assert str(result.judge_cost_usd) == "0.03"
     assert done.document["cost"]["usd"] == "0.03"
 
 
@@ -190,23 +190,23 @@ ways = st.sampled_from(["mean", "median", "majority", "weighted"])
 
 def combined(votes, way):
     weights = [weight for _, _, weight in votes] if way == "weighted" else None
-    return asked(Jury([said(score, confidence) for score, confidence, _ in votes], way, weights))
+    return ask(Jury([says(score, confidence) for score, confidence, _ in votes], way, weights))
 
 
 @given(panels, ways)
 def test_score_and_confidence_stay_among_those_of_the_votes(votes, way):
-    found = combined(votes, way)
+    result = combined(votes, way)
     scores = [score for score, _, _ in votes]
     if way != "majority":
-        assert min(scores) <= found.score <= max(scores)
-    assert 0 <= found.confidence <= max(confidence for _, confidence, _ in votes)
+        assert min(scores) <= result.score <= max(scores)
+    assert 0 <= result.confidence <= max(confidence for _, confidence, _ in votes)
 
 
 @given(panels, ways, st.randoms())
 def test_order_of_the_judges_does_not_matter(votes, way, random):
     shuffled = random.sample(votes, len(votes))
-    one, other = combined(votes, way), combined(shuffled, way)
-    assert (one.score, one.confidence) == (other.score, other.confidence)
+    first, other = combined(votes, way), combined(shuffled, way)
+    assert (first.score, first.confidence) == (other.score, other.confidence)
 
 
 @given(panels, ways, shares, st.data())
@@ -219,5 +219,5 @@ def test_a_better_vote_never_lowers_the_score(votes, way, raised, data):
 
 @given(st.lists(shares, min_size=2, max_size=7), ways, shares)
 def test_equal_votes_agree_wholly(confidences, way, score):
-    found = combined([(score, confidence, 1.0) for confidence in confidences], way)
-    assert found.signals["agreement"] == 1.0
+    result = combined([(score, confidence, 1.0) for confidence in confidences], way)
+    assert result.signals["agreement"] == 1.0

@@ -53,12 +53,12 @@ class TestContract(JudgeConformance):
 
 
 def test_a_preference_for_a_letter_cancels():
-    answer, asked = ask(both(letter(3.0), letter(1.0)))
+    answer, requests = ask(both(letter(3.0), letter(1.0)))
     assert isinstance(answer, Judgment)
     assert answer.score == pytest.approx(1 / (1 + math.exp(-1.0)))
     assert answer.confidence == pytest.approx(2 * answer.score - 1)
     assert answer.cost == CENT + CENT
-    assert len(asked) == 2
+    assert len(requests) == 2
     signals = answer.signals
     assert signals["log_odds"] == pytest.approx([3.0, 1.0])
     assert signals["letter_bias"] == pytest.approx(2.0)
@@ -109,11 +109,11 @@ def test_a_quoted_letter_in_the_output_is_not_read():
 
 
 def test_outputs_have_letters_as_titles_and_one_token_is_asked_for():
-    _, asked = ask(letter(0.0))
-    assert all("OUTPUT A:\n<<<data" in request.messages[-1].content for request in asked)
-    assert {is_first(request) for request in asked} == {True, False}
-    assert {(request.max_output_tokens, request.top_logprobs) for request in asked} == {(1, 20)}
-    assert all(request.messages[-1].content.endswith("Which output is better? Reply A or B.") for request in asked)
+    _, requests = ask(letter(0.0))
+    assert all("OUTPUT A:\n<<<data" in request.messages[-1].content for request in requests)
+    assert {is_first(request) for request in requests} == {True, False}
+    assert {(request.max_output_tokens, request.top_logprobs) for request in requests} == {(1, 20)}
+    assert all(request.messages[-1].content.endswith("Which output is better? Reply A or B.") for request in requests)
 
 
 def test_examples_show_the_better_output_first_in_every_second_one():
@@ -128,8 +128,8 @@ def test_examples_of_a_column():
     subject = Subject("row", "7", "?", "x", "y", context={"shots": [{"better": "4", "worse": "5"}]})
     _, (request, _) = ask(letter(0.0), subject, examples="shots")
     assert f"OUTPUT A:\n<<<data {request.nonces[0]}\n4\n" in request.messages[1].content
-    answer, asked = ask(letter(0.0), examples="shots")
-    assert (answer.kind, asked) == ("missing_input", [])
+    answer, requests = ask(letter(0.0), examples="shots")
+    assert (answer.kind, requests) == ("missing_input", [])
 
 
 @pytest.mark.parametrize(
@@ -147,14 +147,14 @@ def test_options_that_do_not_agree_are_refused(options, words):
 
 
 def test_reasons_before_the_letter_are_a_call_of_their_own_in_each_order():
-    answer, asked = ask(
+    answer, requests = ask(
         lambda request: letter(1.0) if request.logprobs else Reply("It fits.", "fake", cost=CENT), reasoning="before"
     )
-    assert len(asked) == 4
+    assert len(requests) == 4
     assert answer.cost.amount == 4 * CENT.amount
     assert answer.signals["attempts"] == 4
     assert answer.signals["rationale_redacted"] == "It fits.\n\nIt fits."
-    assert all(("REASONING:" in request.messages[-1].content) == request.logprobs for request in asked)
+    assert all(("REASONING:" in request.messages[-1].content) == request.logprobs for request in requests)
 
 
 @pytest.mark.parametrize(("options", "calls"), [({}, 2), ({"reasoning": "before"}, 4)])

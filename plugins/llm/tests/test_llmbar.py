@@ -1,10 +1,12 @@
 """The recorded replies of LLMBar's judges, read by ``llm/pairwise`` from their text alone.
 
-``winner`` is what the authors of the data set made of a reply, by a regular expression of each judge: the first output won if the
-pattern with its label matched anywhere, else the second if its own did. That is another reading than ours where a reply names both:
-"Output (b) is better.\n\nOutput (a) is too short." is a win of the first for the judges whose pattern is a label at the start of
-a line. For 18 texts ``winner`` differs between judges that replied the very same, so that no reading of the text alone can equal
-it everywhere. Where ours does not, the numbers are given below.
+``winner`` is the reading of a reply by the authors of the data set, by a regular expression of each judge: the first output won if the
+pattern with its label matched anywhere, else the second if its pattern did. The readings differ if a reply names both:
+"Output (b) is better.
+
+Output (a) is too short." is a win of the first for the judges whose pattern is a label at the start of
+a line. For 18 texts ``winner`` differs between judges that gave the same reply, so no reading of the text alone can agree with
+it everywhere. The tests have the numbers of disagreements.
 """
 
 from __future__ import annotations
@@ -53,14 +55,14 @@ def pairs():
 
 @pytest.fixture(scope="module")
 def read(pairs):
-    """What our judge reads, by judge and pair: the winner in each order, as output 1 or 2, or None for a failure."""
-    found = defaultdict(dict)
+    """Return our judge's reading by judge and pair: the winner in each order, as output 1 or 2, or None for a failure."""
+    readings = defaultdict(dict)
     for pair in blind(pairs):
         for judge, orders in pair["judgments"].items():
             completions = [orders[swap]["completion"] for swap in SWAPS]
             if None not in completions:
-                found[judge][pair["id"]] = [winner(pair, place, completions) for place in (0, 1)]
-    return found
+                readings[judge][pair["id"]] = [winner(pair, place, completions) for place in (0, 1)]
+    return readings
 
 
 def blind(pairs):
@@ -75,14 +77,14 @@ def blind(pairs):
 
 
 def winner(pair, place, completions):
-    """The winner of the order with output 1 in *place*; the reply in the other order is set to what needs no reading."""
+    """Return the winner of the order with output 1 in *place*. The reply in the other order is replaced by a plain label."""
     replies = ["Output (a)", "Output (a)"]
     replies[place] = completions[place]
-    found = ask(pair, replies)
-    if isinstance(found, Failure):
-        assert found.kind == "judge_output_invalid"
+    result = ask(pair, replies)
+    if isinstance(result, Failure):
+        assert result.kind == "judge_output_invalid"
         return None
-    return {"output": "1", "opponent": "2"}[found.signals["winners"][place]]
+    return {"output": "1", "opponent": "2"}[result.signals["winners"][place]]
 
 
 def ask(pair, replies):
@@ -97,10 +99,10 @@ def recorded(pairs, judge):
 
 def figures(winners, labels):
     """Accuracy over both orders, order consistency, and the number of replies without a winner."""
-    said = [(one, labels[id]) for id, both in winners.items() for one in both]
-    right = sum(one == label for one, label in said) / len(said)
-    same = sum(both[0] is not None and both[0] == both[1] for both in winners.values()) / len(winners)
-    return right, same, sum(one is None for one, _ in said)
+    answers = [(winner_, labels[id]) for id, both in winners.items() for winner_ in both]
+    right = sum(winner_ == label for winner_, label in answers) / len(answers)
+    consistency = sum(both[0] is not None and both[0] == both[1] for both in winners.values()) / len(winners)
+    return right, consistency, sum(winner_ is None for winner_, _ in answers)
 
 
 def test_every_judge_with_replies_is_read(read):
@@ -111,9 +113,9 @@ def test_every_judge_with_replies_is_read(read):
 def test_replies_are_read_as_the_data_set_reads_them_but_for_the_known_ones(pairs, read):
     different = {
         judge: sum(
-            one != other
+            ours != other
             for id, both in recorded(pairs, judge).items()
-            for one, other in zip(both, winners[id], strict=True)
+            for ours, other in zip(both, winners[id], strict=True)
         )
         for judge, winners in read.items()
     }
@@ -145,14 +147,14 @@ def test_no_reading_of_the_text_alone_could_equal_the_data_set(pairs):
 def test_a_whole_judgment_agrees_with_both_orders(pairs, read):
     for pair in blind(pairs):
         orders = pair["judgments"]["GPT-4/Swap_CoT"]
-        found = ask(pair, [orders[swap]["completion"] for swap in SWAPS])
-        one, other = read["GPT-4/Swap_CoT"][pair["id"]]
-        assert found.score == (0.5 if one != other else {"1": 1.0, "2": 0.0}[one])
-        assert found.signals["flipped"] == (one != other)
+        result = ask(pair, [orders[swap]["completion"] for swap in SWAPS])
+        first, other = read["GPT-4/Swap_CoT"][pair["id"]]
+        assert result.score == (0.5 if first != other else {"1": 1.0, "2": 0.0}[first])
+        assert result.signals["flipped"] == (first != other)
 
 
 def test_empty_replies_are_failures(pairs):
     palm = attrs.evolve(FakeChatModel(), replies="")
     judge = Pairwise(palm, labels=("Output (a)", "Output (b)"))
-    found = asyncio.run(judge.judge(Subject("row", "1", "q", "a", "b"), ()))
-    assert (found.kind, len(palm.asked)) == ("judge_output_invalid", 4)
+    result = asyncio.run(judge.judge(Subject("row", "1", "q", "a", "b"), ()))
+    assert (result.kind, len(palm.asked)) == ("judge_output_invalid", 4)

@@ -79,8 +79,8 @@ def test_after_is_the_default_with_the_reasons_last():
     fake = model({**SCORE, "rationale": "Good."})
     assert judged(LlmJudge(fake)).signals["rationale_redacted"] == "Good."
     assert judged(LlmJudge(fake, reasoning="after")).signals["rationale_redacted"] == "Good."
-    one, other = (request.messages[0].content for request in fake.asked)
-    assert one == other
+    first, other = (request.messages[0].content for request in fake.asked)
+    assert first == other
 
 
 @pytest.mark.parametrize("reasoning", ["after", "before", "none"])
@@ -90,12 +90,12 @@ def test_no_prompt_asks_for_an_order_that_the_form_does_not_have(reasoning, seal
     for fake, subject in zip(fakes, (ROW, Subject("turn", "t", "Hi", "Hello")), strict=True):
         asyncio.run(LlmJudge(fake, reasoning=reasoning, seal=seal, hard_constraints=["Be kind."]).judge(subject, ()))
         for request in fake.asked:
-            said = request.messages[0].content
-            assert "before the numbers" not in said
-            assert ("reasons in one sentence" in said) == (reasoning == "after")
+            prompt = request.messages[0].content
+            assert "before the numbers" not in prompt
+            assert ("reasons in one sentence" in prompt) == (reasoning == "after")
             if request.schema is None:
-                assert "hard_constraints_satisfied" not in said
-                assert "JSON" not in said
+                assert "hard_constraints_satisfied" not in prompt
+                assert "JSON" not in prompt
 
 
 @pytest.mark.parametrize("id", ["row-llm-v1", "turn-llm-v1", "closedqa-v1", "criterion-v1", "factuality-v1"])

@@ -21,25 +21,25 @@ from dicast_llm.settling import settled
 ROW = Subject("row", "1", "q", "a")
 
 
-def asked(jury):
+def ask(jury):
     return asyncio.run(jury.judge(ROW, ()))
 
 
-def said(score, amount="0", **more):
-    return FakeJudge(Judgment(score, 1.0, cost=Cost(amount), **more), cost=Cost(amount))
+def says(score, amount="0", **fields):
+    return FakeJudge(Judgment(score, 1.0, cost=Cost(amount), **fields), cost=Cost(amount))
 
 
 def test_no_further_judge_is_asked_once_the_majority_stands():
-    panel = [said(1.0), said(0.9), said(0.0)]
-    found = asked(Jury(tuple(panel), "majority", until="settled"))
-    assert (found.score, found.signals["settled"]) == (1.0, {"asked": 2, "of": 3})
-    assert found.signals["votes"][2] == {"judge": "judges[2]", "asked": False}
+    panel = [says(1.0), says(0.9), says(0.0)]
+    result = ask(Jury(tuple(panel), "majority", until="settled"))
+    assert (result.score, result.signals["settled"]) == (1.0, {"asked": 2, "of": 3})
+    assert result.signals["votes"][2] == {"judge": "judges[2]", "asked": False}
     assert [len(judge.asked) for judge in panel] == [1, 1, 0]
 
 
 def test_a_split_asks_the_last_one():
-    found = asked(Jury((said(1.0), said(0.0), said(0.0)), "majority", until="settled"))
-    assert (found.score, found.signals["settled"]["asked"]) == (0.0, 3)
+    result = ask(Jury((says(1.0), says(0.0), says(0.0)), "majority", until="settled"))
+    assert (result.score, result.signals["settled"]["asked"]) == (0.0, 3)
 
 
 def test_the_cheap_ones_are_asked_first_and_those_of_unknown_price_last():
@@ -48,24 +48,24 @@ def test_the_cheap_ones_are_asked_first_and_those_of_unknown_price_last():
         def estimate(self, subject):
             return Cost.unknown()
 
-    dear, cheap, free, unknown = said(1.0, "0.10"), said(1.0, "0.01"), said(1.0), Unpriced(Judgment(1.0))
-    found = asked(Jury((unknown, dear, cheap, free), "majority", until="settled"))
+    dear, cheap, free, unknown = says(1.0, "0.10"), says(1.0, "0.01"), says(1.0), Unpriced(Judgment(1.0))
+    result = ask(Jury((unknown, dear, cheap, free), "majority", until="settled"))
     assert [len(judge.asked) for judge in (free, cheap, dear, unknown)] == [1, 1, 1, 0]
-    assert found.cost == Cost("0.11")
+    assert result.cost == Cost("0.11")
 
 
 def test_a_mean_is_settled_where_its_side_of_the_line_stands():
-    panel = (said(0.9), said(0.95), said(1.0), said(0.0))
-    assert asked(Jury(panel, line=0.4, until="settled")).signals["settled"]["asked"] == 3
-    assert asked(Jury(panel, line=0.8, until="settled")).signals["settled"]["asked"] == 4
-    assert asked(Jury(panel, line=0.8)).score == pytest.approx(2.85 / 4)
+    panel = (says(0.9), says(0.95), says(1.0), says(0.0))
+    assert ask(Jury(panel, line=0.4, until="settled")).signals["settled"]["asked"] == 3
+    assert ask(Jury(panel, line=0.8, until="settled")).signals["settled"]["asked"] == 4
+    assert ask(Jury(panel, line=0.8)).score == pytest.approx(2.85 / 4)
 
 
 def test_a_jury_that_can_give_no_verdict_asks_no_further():
-    panel = [FakeJudge(Failure("timeout", "late")), FakeJudge(Failure("timeout", "late")), said(1.0), said(1.0)]
-    found = asked(Jury(tuple(panel), "majority", until="settled"))
-    assert isinstance(found, Failure)
-    assert "2 of 4 judges failed" in found.message
+    panel = [FakeJudge(Failure("timeout", "late")), FakeJudge(Failure("timeout", "late")), says(1.0), says(1.0)]
+    result = ask(Jury(tuple(panel), "majority", until="settled"))
+    assert isinstance(result, Failure)
+    assert "2 of 4 judges failed" in result.message
     assert not panel[2].asked
 
 
@@ -78,16 +78,16 @@ scores = st.one_of(st.none(), st.integers(0, 8).map(lambda n: n / 8))
     st.integers(0, 8),
 )
 def test_stopping_early_never_changes_the_outcome(votes, way, line):
-    judges = tuple(FakeJudge(Failure("refused", "no")) if score is None else said(score) for score, _ in votes)
+    judges = tuple(FakeJudge(Failure("refused", "no")) if score is None else says(score) for score, _ in votes)
     weights = tuple(float(weight) for _, weight in votes) if way == "weighted" else None
-    whole = asked(Jury(judges, way, weights))
-    early = asked(Jury(judges, way, weights, until="settled", line=line / 8))
-    assert isinstance(early, Failure) == isinstance(whole, Failure)
-    if isinstance(whole, Judgment):
+    full = ask(Jury(judges, way, weights))
+    early = ask(Jury(judges, way, weights, until="settled", line=line / 8))
+    assert isinstance(early, Failure) == isinstance(full, Failure)
+    if isinstance(full, Judgment):
         if way == "majority":
-            assert early.score == whole.score
+            assert early.score == full.score
         else:
-            assert (Fraction(early.score) >= Fraction(line, 8)) == (Fraction(whole.score) >= Fraction(line, 8))
+            assert (Fraction(early.score) >= Fraction(line, 8)) == (Fraction(full.score) >= Fraction(line, 8))
 
 
 def test_nothing_is_settled_before_anybody_was_asked():
@@ -97,15 +97,15 @@ def test_nothing_is_settled_before_anybody_was_asked():
 @pytest.mark.parametrize("line", [-0.1, 1.1])
 def test_a_line_is_from_0_to_1(line):
     with pytest.raises(ConfigError, match="from 0 to 1"):
-        Jury((said(1.0), said(0.0)), line=line)
+        Jury((says(1.0), says(0.0)), line=line)
 
 
 def ballots(count, rights, seed=3):
-    draw, found = random.Random(seed), []
+    draw, ballots_ = random.Random(seed), []
     for _ in range(count):
         truth = draw.random() < 0.4
-        found.append({judge: truth == (draw.random() < right) for judge, right in enumerate(rights)})
-    return found
+        ballots_.append({judge: truth == (draw.random() < right) for judge, right in enumerate(rights)})
+    return ballots_
 
 
 def test_accuracies_are_found_without_truths():
@@ -118,7 +118,7 @@ def test_accuracies_are_those_of_crowd_kit():
     import pandas as pd
 
     votes = ballots(300, (0.9, 0.8, 0.7, 0.6))
-    rows = [(task, judge, int(vote)) for task, one in enumerate(votes) for judge, vote in one.items()]
+    rows = [(task, judge, int(vote)) for task, votes_ in enumerate(votes) for judge, vote in votes_.items()]
     fitted = aggregation.DawidSkene(n_iter=200, tol=1e-12).fit(pd.DataFrame(rows, columns=["task", "worker", "label"]))
     rates, prior = fitted.errors_, fitted.priors_
     theirs = [prior[0] * rates.loc[(judge, 0), 0] + prior[1] * rates.loc[(judge, 1), 1] for judge in range(4)]
@@ -149,11 +149,11 @@ def test_weights_are_measured_by_earlier_votes_of_other_sessions(tmp_path):
     ledger = f"\nledger: {{ledger/sqlite: {{path: {tmp_path / 'ledger.db'}}}}}"
     run_pipeline(PANEL % "majority" + ledger, subjects=subjects, components=judges)
     done = run_pipeline(PANEL % "weighted, weights: measured" + ledger, subjects=subjects, components=judges)
-    found = done.verdicts[0]
-    good, fair, poor = found.signals["weights"]
+    verdict_ = done.verdicts[0]
+    good, fair, poor = verdict_.signals["weights"]
     assert good > fair > poor > 0
     assert good == pytest.approx(math.log(0.95 / 0.05), abs=1.0)
-    assert found.rubric_version.startswith("1.0.0+")
+    assert verdict_.rubric_version.startswith("1.0.0+")
 
 
 def test_weights_without_earlier_votes_are_refused_before_anything_is_judged(tmp_path):

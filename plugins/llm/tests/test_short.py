@@ -185,9 +185,9 @@ def test_options_that_do_not_agree_are_refused(options, words):
 
 
 def test_without_either_word_the_failure_has_the_tokens():
-    answer, asked = ask(reply(("The", 0.5), ("<think>", 0.3), ("Sure", 0.1)))
+    answer, requests = ask(reply(("The", 0.5), ("<think>", 0.3), ("Sure", 0.1)))
     assert isinstance(answer, Failure)
-    assert (answer.kind, answer.cost, len(asked)) == ("judge_output_invalid", CENT, 1)
+    assert (answer.kind, answer.cost, len(requests)) == ("judge_output_invalid", CENT, 1)
     assert answer.message == (
         "the reply is no verdict: the model did not begin with yes or no. Most probable tokens: 'The' 0.50, '<think>' 0.30, 'Sure' 0.10"
     )
@@ -248,8 +248,8 @@ def test_one_reply_without_probabilities_after_others_fails_its_subject_alone():
     ],
 )
 def test_refusals_empty_replies_and_failures_are_no_scores(answer, kind):
-    found, asked = ask(answer)
-    assert (found.kind, found.cost, len(asked)) == (kind, CENT, 1)
+    result, requests = ask(answer)
+    assert (result.kind, result.cost, len(requests)) == (kind, CENT, 1)
 
 
 # The question.
@@ -301,8 +301,8 @@ def test_examples_of_a_column_are_fenced_as_the_evidence_is_and_come_after_the_f
 )
 def test_a_row_without_usable_examples_is_missing_input_and_asks_nothing(value, words):
     subject = Subject("row", "1", "?", "!", context={} if value is None else {"shots": value})
-    answer, asked = ask(good, subject, examples="shots")
-    assert (answer.kind, asked) == ("missing_input", [])
+    answer, requests = ask(good, subject, examples="shots")
+    assert (answer.kind, requests) == ("missing_input", [])
     assert words in answer.message
 
 

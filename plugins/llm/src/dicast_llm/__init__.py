@@ -11,5 +11,5 @@ from .pairwise import Pairwise
 
 @hookimpl
 def dicast_judges() -> list[type]:
-    """Offer what this plugin has."""
+    """Return the judges ``llm/judge``, ``llm/jury`` and ``llm/pairwise``."""
     return [Jury, LlmJudge, Pairwise]

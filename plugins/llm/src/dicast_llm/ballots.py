@@ -26,7 +26,7 @@ _KEYS = ("winner", "confidence", "rationale")
 
 @attrs.frozen
 class Ballot:
-    """One order's verdict: who won, how sure the model was (1.0 where it was not asked), and why."""
+    """The verdict of one order: the winner, the confidence of the model (1.0 if it was not asked for), and the reasons."""
 
     winner: Winner
     confidence: float
@@ -49,8 +49,8 @@ class Vote:
     @property
     def attempts(self) -> int:
         """The number of calls."""
-        own = 1 if isinstance(self.answer, Order) else self.answer.attempts
-        return own + (0 if self.reasons is None else self.reasons.attempts)
+        attempts = 1 if isinstance(self.answer, Order) else self.answer.attempts
+        return attempts + (0 if self.reasons is None else self.reasons.attempts)
 
     @property
     def reply(self) -> Reply:
@@ -90,18 +90,18 @@ def read_json(place: Side, reply: Reply, marks: Marks, judged: str, *, sealed: b
     :raises BadReply: if the reply holds no verdict.
     """
     keys = _KEYS if rationale else _KEYS[:-1]
-    found = find_verdict(reply.text, keys, marks.seal if sealed else None, judged, optional=_KEYS)
-    winner = found.text("winner")
+    reply_object = find_verdict(reply.text, keys, marks.seal if sealed else None, judged, optional=_KEYS)
+    winner = reply_object.text("winner")
     if winner not in judging.WINNERS:
         raise BadReply("'winner' is not first, second or tie")
-    reasons = found.text("rationale").strip() if rationale else ""
-    return Ballot(_winner(winner, place), found.number("confidence"), reasons)
+    reasons = reply_object.text("rationale").strip() if rationale else ""
+    return Ballot(_winner(winner, place), reply_object.number("confidence"), reasons)
 
 
 def read_labels(labels: Labels, texts: Sequence[str], place: Side, reply: Reply, marks: Marks, judged: str) -> Ballot:
     """Return the ballot of a plain reply that names one of *labels*.
 
-    :raises BadReply: if it does not say which output is better.
+    :raises BadReply: if the reply does not name the better output.
     """
     side = labels.winner(labels.without_quotations(reply.text, texts))
     if side is None:
@@ -109,8 +109,8 @@ def read_labels(labels: Labels, texts: Sequence[str], place: Side, reply: Reply,
     return Ballot(_winner(side, place), 1.0, reply.text.strip())
 
 
-def _winner(said: str, place: Side) -> Winner:
-    return "tie" if said == "tie" else "output" if said == place else "opponent"
+def _winner(label: str, place: Side) -> Winner:
+    return "tie" if label == "tie" else "output" if label == place else "opponent"
 
 
 def schema(*, sealed: bool, rationale: bool) -> dict[str, Any]:

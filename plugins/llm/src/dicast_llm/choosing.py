@@ -11,36 +11,36 @@ from dicast import ChatModel, Failure, Subject, nearest
 
 @attrs.frozen
 class Choice:
-    """The model of a judge, and *others* by the names that a workload's ``llm_judge_model`` may have for them."""
+    """The model of a judge, and *other_models* by the names that a workload's ``llm_judge_model`` may have for them."""
 
     model: ChatModel
-    others: Mapping[str, ChatModel]
+    other_models: Mapping[str, ChatModel]
 
     def of(self, subject: Subject) -> ChatModel | Failure:
-        """The model to ask about *subject*; ``rubric_invalid`` where its block names one that is not here."""
+        """Return the model to ask about *subject*; ``rubric_invalid`` if its block names an unknown model."""
         block = subject.context.get("evaluate") if subject.kind == "workload" else None
-        wanted = block.get("llm_judge_model") if isinstance(block, Mapping) else None
-        if wanted is None:
+        model_name = block.get("llm_judge_model") if isinstance(block, Mapping) else None
+        if model_name is None:
             return self.model
-        if isinstance(wanted, str) and wanted in self.others:
-            return self.others[wanted]
-        own = _name(self.model)
-        if own is not None and wanted in (own, str(wanted).partition(":")[0] + ":" + own):
+        if isinstance(model_name, str) and model_name in self.other_models:
+            return self.other_models[model_name]
+        name = _name(self.model)
+        if name is not None and model_name in (name, str(model_name).partition(":")[0] + ":" + name):
             return self.model
-        return Failure("rubric_invalid", f"workload {subject.id}: {self._unknown(str(wanted), own)}")
+        return Failure("rubric_invalid", f"workload {subject.id}: {self._unknown(str(model_name), name)}")
 
-    def _unknown(self, wanted: str, own: str | None) -> str:
-        known = [*self.others, *([own] if own else [])]
-        near = nearest(wanted, known)
+    def _unknown(self, unknown_name: str, model_name: str | None) -> str:
+        names = [*self.other_models, *([model_name] if model_name else [])]
+        near = nearest(unknown_name, names)
         hint = f", did you mean {near!r}?" if near else ""
-        there = f" (there is: {', '.join(known)})" if known else ""
+        available = f" (there is: {', '.join(names)})" if names else ""
         return (
-            f"llm_judge_model {wanted!r} is no model of this judge{hint}{there}; give it under its option models, "
-            f"as {{{wanted!r}: MODEL}}, where MODEL is a component or a name from define"
+            f"llm_judge_model {unknown_name!r} is no model of this judge{hint}{available}; give it under its option models, "
+            f"as {{{unknown_name!r}: MODEL}}, where MODEL is a component or a name from define"
         )
 
 
 def _name(model: object) -> str | None:
-    """What a chat model is called at its provider, also where another one stands around it; None where it has no name."""
+    """Return the name of a chat model at its provider, also of a model inside another one; None without a name."""
     name = getattr(model, "model", None)
     return name if name is None or isinstance(name, str) else _name(name)

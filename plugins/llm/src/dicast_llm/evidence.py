@@ -1,4 +1,4 @@
-"""What a judge is shown of a subject: the sections of its question, fitted into so many characters, and what is recorded of them."""
+"""The evidence of a subject for a judge: the sections of its question, fitted into a number of characters, and their record."""
 
 from __future__ import annotations
 
@@ -20,10 +20,19 @@ from dicast.toolkit.printable import one_line
 from dicast.toolkit.references import is_missing
 
 from . import room
-from .conversation import KINDS, Conversation, Said, conversation, has_trace, hides_content, log, transcript
+from .conversation import (
+    KINDS,
+    Conversation,
+    TranscriptMessage,
+    conversation,
+    has_trace,
+    hides_content,
+    log,
+    transcript,
+)
 from .material import Hints, activity, summary, with_context
 from .media import count_media, texts_of
-from .room import Shown
+from .room import ShownSection
 from .section import Section
 
 MAX_CHARS = 60_000
@@ -34,11 +43,11 @@ _SMALL = 8  # what stands beside the conversation has at most this part of the r
 class EvidenceOptions:
     """The evidence that a judge shows.
 
-    :param kind: ``full`` or ``summary``, as the option ``evidence`` itself.
-    :param reasoning: show the reasoning of the judged model too, where the trace has it.
-    :param media: ``auto`` sends images, sounds and files to a model that reads them, and shows a marker with type and size to any other;
+    :param kind: ``full`` or ``summary``, as in the option ``evidence``.
+    :param reasoning: show the reasoning of the judged model too, if the trace has it.
+    :param media: ``auto`` sends images, sounds and files to a model that reads them, and shows any other model a marker with type and size;
         ``signals.evidence.hidden`` counts the markers. ``show`` fails the subject instead of showing a marker. ``mark`` shows markers only.
-    :param urls: the addresses of media that the model's endpoint may fetch: none (``mark``), any (``allow``), or those of a list of
+    :param urls: the addresses of media that the model's endpoint may fetch: none (``mark``), any (``allow``), or addresses of a list of
         hosts (``[example.org, "*.example.org"]``). dicast itself fetches nothing.
     """
 
@@ -69,10 +78,10 @@ class Showing:
 
 @attrs.frozen
 class Compared:
-    """Two *outputs*, by their titles, that stand in place of the subject's own; *own* is the title of its own one."""
+    """Two *outputs* by their titles, in place of the subject's output; *own* is the title of the subject's output."""
 
     outputs: tuple[tuple[str, object], tuple[str, object]]
-    own: str
+    subject_title: str
     reference: bool
 
 
@@ -80,34 +89,34 @@ class Compared:
 class Evidence:
     """The evidence of one subject: *media*, or their markers, by the characters that hold their places, and the *counts* of all by kind."""
 
-    shown: tuple[Shown, ...]
+    parts: tuple[ShownSection, ...]
     media: Mapping[str, Media | str] = attrs.field(factory=dict)
     counts: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def sections(self) -> tuple[Section, ...]:
         """The sections, in the order in which they are shown."""
-        return tuple(each.section for each in self.shown)
+        return tuple(part.section for part in self.parts)
 
     @property
     def texts(self) -> tuple[str, ...]:
         """All that is shown, as texts."""
-        return tuple(text for each in self.shown for text in _all_texts(each.section))
+        return tuple(text for part in self.parts for text in _all_texts(part.section))
 
     def signals(self, read: Mapping[str, int]) -> Mapping[str, object]:
         """Return the record of the evidence: sections, characters shown and cut, a digest, and the number of media that were not *read*.
 
         ``invisible`` counts the invisible characters that were shown as escapes.
         """
-        there = [each for each in self.shown if each.section.text is not None]
-        digested: list[object] = [[each.section.title, *each.section.cut, _plain(each.section)] for each in self.shown]
+        parts_shown = [part for part in self.parts if part.section.text is not None]
+        digested: list[object] = [[part.section.title, *part.section.cut, _plain(part.section)] for part in self.parts]
         digested += [media if isinstance(media, str) else media.key() for media in self.media.values()]
         hidden = Counter(self.counts) - Counter(read)
-        invisible = sum(escape_invisible(_plain(each.section))[1] for each in self.shown)
+        invisible = sum(escape_invisible(_plain(part.section))[1] for part in self.parts)
         return {
-            "sections": [each.section.title.partition(" (")[0] for each in there],
-            "chars": sum(each.chars for each in there),
-            "cut": sum(max(0, each.whole - each.chars) for each in self.shown),
+            "sections": [part.section.title.partition(" (")[0] for part in parts_shown],
+            "chars": sum(part.chars for part in parts_shown),
+            "cut": sum(max(0, part.original_chars - part.chars) for part in self.parts),
             "digest": sha256(orjson.dumps(digested)).hexdigest(),
             **({"hidden": dict(sorted(hidden.items()))} if hidden else {}),
             **({"invisible": invisible} if invisible else {}),
@@ -115,29 +124,29 @@ class Evidence:
 
 
 T = TypeVar("T")
-_KEPT = 64
+_MAX_GATHERED = 64
 
 
 @attrs.define
 class Prepared(Generic[T]):
-    """What an estimate has gathered of a subject, for the call that follows; of the subjects that came last, if it never does."""
+    """Evidence that an estimate has gathered for a later call. It is limited to the newest subjects, because a call may never follow."""
 
-    _kept: dict[int, tuple[Subject, T]] = attrs.field(factory=dict)
+    _gathered: dict[int, tuple[Subject, T]] = attrs.field(factory=dict)
 
-    def keep(self, subject: Subject, made: Callable[[], T]) -> T:
-        """What was gathered of *subject*, or is *made* now and kept."""
-        found = self._kept.get(id(subject))
-        if found is not None and found[0] is subject:
-            return found[1]
-        if len(self._kept) >= _KEPT:
-            del self._kept[next(iter(self._kept))]
-        self._kept[id(subject)] = (subject, evidence := made())
+    def keep(self, subject: Subject, make: Callable[[], T]) -> T:
+        """Return the evidence of *subject*; if it is missing, store the result of *make*."""
+        entry = self._gathered.get(id(subject))
+        if entry is not None and entry[0] is subject:
+            return entry[1]
+        if len(self._gathered) >= _MAX_GATHERED:
+            del self._gathered[next(iter(self._gathered))]
+        self._gathered[id(subject)] = (subject, evidence := make())
         return evidence
 
-    def take(self, subject: Subject, made: Callable[[], T]) -> T:
-        """The same, and keep it no longer."""
-        found = self._kept.pop(id(subject), None)
-        return found[1] if found is not None and found[0] is subject else made()
+    def take(self, subject: Subject, make: Callable[[], T]) -> T:
+        """Return the evidence of *subject*, or the result of *make*, and remove it."""
+        entry = self._gathered.pop(id(subject), None)
+        return entry[1] if entry is not None and entry[0] is subject else make()
 
 
 def gather(subject: Subject, showing: Showing, compared: Compared | None = None) -> Evidence | Failure:
@@ -176,44 +185,46 @@ def _traced(
     subject: Subject, events: Sequence[TraceEvent], showing: Showing, compared: Compared | None, gallery: Gallery
 ) -> Evidence | Failure:
     reasoning = showing.evidence.reasoning
-    found = conversation(subject, events, gallery, answered=compared is None, reasoning=reasoning)
-    if not found.own and compared is None:
+    messages = conversation(subject, events, gallery, answered=compared is None, reasoning=reasoning)
+    if not messages.messages and compared is None:
         return Failure(
             "missing_input", f"of {subject.kind} {subject.id} nothing can be shown: nothing was said or done"
         )
     left = showing.max_evidence_chars
     texts = [] if compared is None else [(title, gallery.text(output)) for title, output in compared.outputs]
     outputs = _levelled(texts, left // 2, showing.max_chars)
-    beside = [*_beside(subject, found, showing, compared, gallery), *outputs]
-    left -= sum(each.chars for each in beside)
-    return Evidence((*_conversation(found, max(0, left), showing.max_chars), *beside, *_hints(showing.hints)))
+    context = [*_context_sections(subject, messages, showing, compared, gallery), *outputs]
+    left -= sum(part.chars for part in context)
+    return Evidence((*_conversation(messages, max(0, left), showing.max_chars), *context, *_hints(showing.hints)))
 
 
-def _conversation(found: Conversation, left: int, most: int | None) -> Iterator[Shown]:
-    policy = found.policy or ""
-    for_policy, left = room.shares(len(policy), room.size(found.own), left)
+def _conversation(conversation_: Conversation, left: int, most: int | None) -> Iterator[ShownSection]:
+    policy = conversation_.policy or ""
+    for_policy, left = room.shares(len(policy), room.size(conversation_.messages), left)
     if policy:
         yield room.text("POLICY", policy, for_policy if most is None else min(for_policy, most))
-    own = room.own("CONVERSATION", found.own, left, most)
-    if found.earlier:
-        spare = left - own.chars if room.size(found.own) <= left else 0  # else own messages were cut before these
-        yield room.earlier("EARLIER TURNS", found.earlier, spare, most)
-    if found.own:
-        yield own
+    section = room.fit_messages("CONVERSATION", conversation_.messages, left, most)
+    if conversation_.earlier:
+        spare = (
+            left - section.chars if room.size(conversation_.messages) <= left else 0
+        )  # else own messages were cut before these
+        yield room.earlier("EARLIER TURNS", conversation_.earlier, spare, most)
+    if conversation_.messages:
+        yield section
 
 
-def _beside(
-    subject: Subject, found: Conversation, showing: Showing, compared: Compared | None, gallery: Gallery
-) -> Iterator[Shown]:
+def _context_sections(
+    subject: Subject, conversation_: Conversation, showing: Showing, compared: Compared | None, gallery: Gallery
+) -> Iterator[ShownSection]:
     most = showing.max_evidence_chars // _SMALL
-    feedback = "FEEDBACK" if compared is None else f"FEEDBACK (on {compared.own})"
-    for title, text in ((feedback, found.feedback), ("LIFECYCLE", found.lifecycle)):
+    feedback = "FEEDBACK" if compared is None else f"FEEDBACK (on {compared.subject_title})"
+    for title, text in ((feedback, conversation_.feedback), ("LIFECYCLE", conversation_.lifecycle)):
         if text is not None:
             yield room.text(title, text, most)
     if not is_missing(subject.reference) and compared is not None and compared.reference:
         yield room.text("REFERENCE", gallery.text(subject.reference), most)
     if columns := _columns(subject, showing.context, gallery):
-        yield room.own("CONTEXT", columns, most, showing.max_chars)
+        yield room.fit_messages("CONTEXT", columns, most, showing.max_chars)
 
 
 def _row(subject: Subject, showing: Showing, compared: Compared | None, gallery: Gallery) -> Evidence | Failure:
@@ -221,24 +232,26 @@ def _row(subject: Subject, showing: Showing, compared: Compared | None, gallery:
     if subject.output is None and (subject.kind in KINDS or not subject.events):
         return _missing(subject)
     if compared is None and subject.kind in ("turn", "workload"):
-        told = summary(subject, showing.hints, showing.max_chars, gallery)
-        if subject.kind == "turn" and all(each.section.text is None for each in told[:3]):
+        summary_parts = summary(subject, showing.hints, showing.max_chars, gallery)
+        if subject.kind == "turn" and all(part.section.text is None for part in summary_parts[:3]):
             return Failure(
                 "missing_input", f"of turn {subject.id} nothing can be shown: it has no texts and no tool calls"
             )
-        return Evidence(told)
+        return Evidence(summary_parts)
     texts = list(_texts(subject, compared, gallery))
     columns = _columns(subject, showing.context, gallery)
     left = showing.max_evidence_chars - min(room.size(columns), showing.max_evidence_chars // _SMALL)
-    shown = _levelled(texts, left, showing.max_chars)
+    parts = _levelled(texts, left, showing.max_chars)
     if columns:
-        spare = max(0, showing.max_evidence_chars - sum(each.chars for each in shown))
-        shown.insert(len(texts) - 2 * (compared is not None), room.own("CONTEXT", columns, spare, showing.max_chars))
+        spare = max(0, showing.max_evidence_chars - sum(part.chars for part in parts))
+        parts.insert(
+            len(texts) - 2 * (compared is not None), room.fit_messages("CONTEXT", columns, spare, showing.max_chars)
+        )
     if media := [*_media(subject, showing.context, gallery)]:
-        shown.insert(0, room.text("MEDIA", "\n".join(media), left))
+        parts.insert(0, room.text("MEDIA", "\n".join(media), left))
     if compared is None and (acted := activity(subject.events)) is not None:
-        shown.append(room.text("TOOL ACTIVITY", acted, left))
-    return Evidence((*shown, *_hints(showing.hints)))
+        parts.append(room.text("TOOL ACTIVITY", acted, left))
+    return Evidence((*parts, *_hints(showing.hints)))
 
 
 def _missing(subject: Subject) -> Failure:
@@ -265,27 +278,27 @@ def _media(subject: Subject, named: Sequence[str], gallery: Gallery) -> Iterator
             yield f"{one_line(name)}{count}: {gallery.place(part)}"
 
 
-def _levelled(texts: Sequence[tuple[str, str]], left: int, most: int | None) -> list[Shown]:
-    """The sections of *texts*, the longest of which are cut so that they come to no more than *left* characters."""
+def _levelled(texts: Sequence[tuple[str, str]], left: int, most: int | None) -> list[ShownSection]:
+    """Return the sections of *texts*. The longest texts are cut so that all texts have at most *left* characters together."""
     limit = room.level([len(text) for _, text in texts], left)
     return [room.text(title, text, limit if most is None else min(limit, most)) for title, text in texts]
 
 
-def _columns(subject: Subject, wanted: Iterable[str], gallery: Gallery) -> list[Said]:
-    found = ((path, lookup(subject.context, path)) for path in wanted)
-    return [said for path, value in found if value is not MISSING for said in _column(path, value, gallery)]
+def _columns(subject: Subject, paths: Iterable[str], gallery: Gallery) -> list[TranscriptMessage]:
+    values = ((path, lookup(subject.context, path)) for path in paths)
+    return [message for path, value in values if value is not MISSING for message in _column(path, value, gallery)]
 
 
-def _column(path: str, value: object, gallery: Gallery) -> Iterator[Said]:
+def _column(path: str, value: object, gallery: Gallery) -> Iterator[TranscriptMessage]:
     """Yield a message for the column; of a list, such as retrieved passages, one for each item, so that none can pass for another."""
     if not isinstance(value, list | tuple):
-        yield Said(path, gallery.text(value))
+        yield TranscriptMessage(path, gallery.text(value))
         return
     for number, item in enumerate(value, 1):
-        yield Said(f"{path} {number}", gallery.text(item))
+        yield TranscriptMessage(f"{path} {number}", gallery.text(item))
 
 
-def _hints(hints: Hints) -> Iterator[Shown]:
+def _hints(hints: Hints) -> Iterator[ShownSection]:
     if (lines := hints.render()) is not None:
         yield room.text("GROUNDING HINTS", lines, len(lines))
 

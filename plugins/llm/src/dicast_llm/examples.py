@@ -51,7 +51,7 @@ _PLACES = ("A", "B")
 
 
 def shot(example: Example, words: Sequence[str], most: int | None = None) -> Shot:
-    """Return *example* as it is shown, each text cut to *most* characters.
+    """Return *example* in the form that is shown, each text cut to *most* characters.
 
     :raises ValueError: if its answer is none of *words*.
     """

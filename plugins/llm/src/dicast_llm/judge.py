@@ -84,9 +84,9 @@ class Briefing:
 
 @attrs.frozen
 class Opinion:
-    """What a verdict says; *confidence* is the model's own word for it."""
+    """The verdict of a reply; *confidence* is the confidence that the model states."""
 
-    found: ReplyObject
+    reply_object: ReplyObject
     score: float
     confidence: float
     rationale: str
@@ -98,9 +98,9 @@ class Opinion:
 class LlmJudge:
     """Ask a language model whether an answer, a turn or a workload is good, by a rubric.
 
-    What is judged is shown as data, between random fences; the verdict must bear the seal of its call, so that no verdict in
-    the judged text is taken for it. Its numbers stand before its reasons, so that no text quoted in these can reach them. A
-    reply that is no verdict is asked for again, as a new call; then it is a failure.
+    The judged texts are shown as data, between random fences. The verdict must bear the seal of its call, so that a verdict in
+    the judged text does not count. Its numbers come before its reasons, so that no text quoted in the reasons can affect them. After a
+    reply without a verdict the model is asked again, as a new call; after the last try the judgment is a failure.
 
     In the short forms (``form: yes_no`` and ``form: choice``) the model is asked for one token. The probabilities of its first
     token are the verdict, and no text is read. The model must report them (``logprobs`` with ``top_logprobs``).
@@ -109,48 +109,48 @@ class LlmJudge:
     :param form: ``verdict`` asks for numbers as JSON. ``yes_no`` asks for one word: the score is P(yes) / (P(yes) + P(no)) over all
         tokens that begin either word. ``choice`` asks for one of the words of *choice*: the score is the mean of their scores,
         weighted by their probabilities. The confidence of both is the distance from even probabilities, from 0 to 1.
-    :param choice: the words of ``form: choice`` with their scores from 0 to 1, such as ``{A: 1.0, B: 0.5, C: 0}``. No word may begin another one.
+    :param choice: the words of ``form: choice`` with their scores from 0 to 1, such as ``{A: 1.0, B: 0.5, C: 0}``. No word may begin another word.
     :param examples: judged examples for the short forms: a list of ``{input, output, reference, answer}``, or the name of a column of
         the row's context that has such a list.
     :param reasoning: ``after`` asks for reasons after the numbers, ``none`` for numbers alone. ``before`` makes two calls: the first for
         free reasons, the second for the verdict, with the reasons fenced as data. By default ``after``, and ``none`` in the short forms.
     :param max_reasoning_tokens: the limit of the first reply under ``reasoning: before``.
-    :param rubric: what to judge by, by id or as a file; by default turn-llm-v1 for turns, tool cycles, sessions and workloads,
-        and row-llm-v1 for anything else; in the short forms turn-short-v1 and row-short-v1.
-    :param system_prompt: a text to judge by in place of a rubric. Verdicts then name the rubric system-prompt, and as its
-        version the first 12 digits of the text's SHA-256. What fences are and how to reply is added to either.
-    :param criteria: what to judge by besides, each in a sentence.
-    :param dimensions: names with weights above 0. The model scores each one; the score is their weighted mean, whatever score
-        the model gave itself; ``signals.dimensions`` has them. A rubric in YAML may have dimensions on scales of their own.
-    :param hard_constraints: what must hold, each in a sentence. Where one does not, the score is 0, and
+    :param rubric: the rubric, by id or as a file; by default turn-llm-v1 for turns, tool cycles, sessions and workloads,
+        and row-llm-v1 for other kinds; in the short forms turn-short-v1 and row-short-v1.
+    :param system_prompt: a text in place of a rubric. Verdicts then name the rubric system-prompt, and as its
+        version the first 12 digits of the text's SHA-256. Rules on fences and on the form of the reply are added to a rubric and to this text.
+    :param criteria: further criteria, each in a sentence.
+    :param dimensions: names with weights above 0. The model scores each dimension; the score is their weighted mean, and replaces the score
+        that the model states; ``signals.dimensions`` has them. A rubric in YAML may have dimensions with scales of their own.
+    :param hard_constraints: conditions that must hold, each in a sentence. If one does not hold, the score is 0, and
         ``signals.hard_constraint_violation`` is true.
-    :param grounding_tokens: words that an answer uses which keeps to its sources; the model sees them as hints. A workload may
-        bring more, in its context under the same name.
-    :param forbidden_grounding: words that show that an answer was made up; shown and brought likewise.
-    :param max_output_tokens: how long the reply may be.
-    :param retries: how often the model is asked again after a reply that is no verdict, 0 to 10.
-    :param confidence: ``stated`` takes the model's word for it; ``logprob`` the probability of the tokens that spell the score
-        (with dimensions, the geometric mean over their numbers), which the endpoint must tell.
-    :param seal: false for a model too small to copy the seal. Then the last whole verdict counts that does not occur in the
+    :param grounding_tokens: words in an answer that show that it keeps to its sources; the model sees them as hints. A workload may
+        add words, in its context under the same name.
+    :param forbidden_grounding: words that show that an answer was made up. They are shown and added in the same way.
+    :param max_output_tokens: the limit of the reply.
+    :param retries: how often the model is asked again after a reply without a verdict, 0 to 10.
+    :param confidence: ``stated`` takes the confidence that the model states; ``logprob`` the probability of the tokens that spell the score
+        (with dimensions, the geometric mean over their numbers), which the endpoint must report.
+    :param seal: false for a model too small to copy the seal. Then the last complete verdict counts that is not part of the
         judged text.
-    :param capture_rationale: whether the model's reasons are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote what was
-        judged. ``auto`` keeps them in the ledger where it keeps content, and gives them to sinks that ask for content; ``true`` gives them to all sinks; ``false`` keeps neither.
+    :param capture_rationale: whether the model's reasons are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote the judged
+        texts. ``auto`` stores them in a ledger that stores content, and sends them to sinks that ask for content; ``true`` sends them to all sinks; ``false`` does neither.
     :param evidence: ``full`` shows a turn, a tool cycle or a session as a conversation: the system's policy, earlier turns, its
-        own messages, tool calls with arguments and results, feedback, and how it ended. ``summary`` shows a turn by its
-        prompt, final response, and each tool's name, success and size. Where a source has hashes alone, turns are
-        shown so in any case, and tool cycles and sessions are ``missing_input``. A mapping ``{kind, reasoning, media}`` says more:
+        own messages, tool calls with arguments and results, feedback, and its ending. ``summary`` shows a turn by
+        its prompt, its final response, and each tool's name, success and size. If a source has only hashes, turns are
+        shown as a summary in any case, and tool cycles and sessions are ``missing_input``. A mapping ``{kind, reasoning, media}`` has more options:
         ``reasoning: true`` shows the reasoning of the judged model too. ``media: auto`` sends images, sounds and files to a model that reads
-        them; any other sees markers such as ``[image/png, 48 kB]``, which ``signals.evidence.hidden`` counts. ``media: show`` fails the
+        them; any other model sees markers such as ``[image/png, 48 kB]``, which ``signals.evidence.hidden`` counts. ``media: show`` fails the
         subject instead, ``media: mark`` always shows markers. ``urls: allow``, or a list of hosts, lets the model's endpoint fetch media by
         their addresses; without it an address is a marker.
-    :param max_evidence_chars: how many characters of evidence are shown. Earlier turns are cut first, from the oldest on, then
-        the longest messages, in their middle; the model is told what is cut, and ``signals.evidence`` says how much.
-    :param context: columns of the row's context to show, by name or dotted path. Of a list, each item is shown as a message of its own.
-    :param max_chars: how many characters of each text or message are shown at most; by default there is no limit but
-        *max_evidence_chars*, and 2000 in a summary.
-    :param fallback: the judge that is asked instead where a cap leaves no room for this one.
-    :param models: other chat models by name: a workload whose ``evaluate`` block has one as its ``llm_judge_model`` is judged by
-        it. A workload that names one which is neither here nor the *model* itself is ``rubric_invalid``.
+    :param max_evidence_chars: the largest number of characters of evidence. Earlier turns are cut first, from the oldest on, then
+        the longest messages, in their middle. The model sees a notice of each cut, and ``signals.evidence`` counts the characters.
+    :param context: columns of the row's context to show, by name or dotted path. Each item of a list is shown as a separate message.
+    :param max_chars: the largest number of characters of each text or message; by default only
+        *max_evidence_chars* limits them, and 2000 in a summary.
+    :param fallback: the judge that is asked instead if a cap does not allow this judge.
+    :param models: other chat models by name: a workload whose ``evaluate`` block names one as its ``llm_judge_model`` is judged by
+        it. A workload that names an unknown model, which is not the *model* either, is ``rubric_invalid``.
     """
 
     name = "judge"
@@ -228,28 +228,28 @@ class LlmJudge:
         return answer if reasons is None else attrs.evolve(answer, cost=before + answer.cost)
 
     async def _reasons(self, model: ChatModel, subject: Subject, evidence: Evidence) -> Accepted[str] | Failure | None:
-        """Ask for reasons before the verdict; None unless ``reasoning`` says so."""
+        """Ask for reasons before the verdict; None without ``reasoning: before``."""
         first = self._briefing(subject.kind).first
         return None if first is None else await first.ask(model, evidence, self.retries, self.capture_rationale)
 
     async def _verdict(
         self, model: ChatModel, subject: Subject, evidence: Evidence, reasons: Accepted[str] | None
     ) -> Judgment | Failure:
-        """Ask for the verdict, after *reasons* if there are any; the cost is that of the verdict alone."""
-        shown = evidence if reasons is None else with_reasons(evidence, reasons.value)
+        """Ask for the verdict, after *reasons* if there are any. The cost is the cost of the verdict alone."""
+        full_evidence = evidence if reasons is None else with_reasons(evidence, reasons.value)
         if self._short is not None:
             briefing = self._briefing(subject.kind)
-            verdict = await self._short.ask(model, subject, briefing.prompt, shown)
+            verdict = await self._short.ask(model, subject, briefing.prompt, full_evidence)
             return (
                 verdict
                 if isinstance(verdict, Failure)
                 else self._short_judgment(verdict, briefing.rubric, evidence, reasons)
             )
-        question = self._question(subject, shown)
-        asked = await ask(model, question, self.retries, self._read, capture=self.capture_rationale)
-        return asked if isinstance(asked, Failure) else self._judgment(subject, asked, evidence, reasons)
+        question = self._question(subject, full_evidence)
+        accepted = await ask(model, question, self.retries, self._read, capture=self.capture_rationale)
+        return accepted if isinstance(accepted, Failure) else self._judgment(subject, accepted, evidence, reasons)
 
-    def shown(self, subject: Subject) -> Evidence | Failure:
+    def show(self, subject: Subject) -> Evidence | Failure:
         """Return the evidence that the judge shows the model."""
         return gather(subject, self._showing)
 
@@ -259,17 +259,20 @@ class LlmJudge:
         if isinstance(model, Failure) or is_free(model) or self._needs_reference(subject):
             return Cost.zero()
         evidence = self._prepared.keep(subject, partial(gather, subject, self._showing))
-        shown = Evidence(()) if isinstance(evidence, Failure) else evidence
+        shown_evidence = Evidence(()) if isinstance(evidence, Failure) else evidence
         briefing = self._briefing(subject.kind)
         before = Cost.zero()
         if briefing.first is not None:
-            before, shown = briefing.first.estimate(model, shown), briefing.first.longest(shown)
+            before, shown_evidence = (
+                briefing.first.estimate(model, shown_evidence),
+                briefing.first.longest(shown_evidence),
+            )
         if self._short is not None:
-            return before + self._short.estimate(model, subject, briefing.prompt, shown)
-        return before + self._question(subject, shown).estimate(model)
+            return before + self._short.estimate(model, subject, briefing.prompt, shown_evidence)
+        return before + self._question(subject, shown_evidence).estimate(model)
 
     def _needs_reference(self, subject: Subject) -> bool:
-        """Whether the rubric says ``needs: [reference]``, and the subject has none."""
+        """Return True if the rubric has ``needs: [reference]`` and the subject has no reference."""
         needs = self._briefing(subject.kind).rubric.data.get("needs")
         return isinstance(needs, list | tuple) and "reference" in needs and is_missing(subject.reference)
 
@@ -292,60 +295,63 @@ class LlmJudge:
 
     @property
     def _needs_media(self) -> bool:
-        """Whether a model that does not read all media is a failure."""
+        """Return True if a model that does not read all media is a failure."""
         return evidence_options(self.evidence).media == "show"
 
     def rubric_for(self, kind: str) -> Rubric:
-        """The rubric that subjects of *kind* are judged by."""
+        """Return the rubric for subjects of *kind*."""
         return self._briefing(kind).rubric
 
     def _briefing(self, kind: str) -> Briefing:
         return self._turn if is_turn(kind) else self._row
 
-    def _question(self, subject: Subject, shown: Evidence) -> Question:
+    def _question(self, subject: Subject, evidence: Evidence) -> Question:
         return Question(
             self._briefing(subject.kind).system,
-            shown.sections,
+            evidence.sections,
             closing(self._form),
             self._form.schema,
             self.max_output_tokens,
             self.seal,
             self.confidence == "logprob",
-            media=shown.media,
+            media=evidence.media,
             needs_media=self._needs_media,
         )
 
     def _read(self, reply: Reply, marks: Marks, message: str) -> Opinion:
         needed = [key for key in self._form.keys if key != "score" or not self._dimensions]
-        found = find_verdict(
+        reply_object = find_verdict(
             reply.text, needed, marks.seal if self.seal else None, message, optional=(*self._form.keys, "rationale")
         )
-        dimensions = {each.name: found.number(each.name, each.low, each.high) for each in self._dimensions}
-        score = collapse(self._dimensions, dimensions) if dimensions else found.number("score")
-        violated = bool(self.hard_constraints) and not found.flag(CONSTRAINTS)
-        stated = found.number("confidence")
-        reasons = found.text("rationale").strip() if self._form.rationale else ""
-        return Opinion(found, 0.0 if violated else score, stated, reasons, dimensions, violated)
+        dimensions = {
+            dimension.name: reply_object.number(dimension.name, dimension.low, dimension.high)
+            for dimension in self._dimensions
+        }
+        score = collapse(self._dimensions, dimensions) if dimensions else reply_object.number("score")
+        violated = bool(self.hard_constraints) and not reply_object.flag(CONSTRAINTS)
+        stated = reply_object.number("confidence")
+        reasons = reply_object.text("rationale").strip() if self._form.rationale else ""
+        return Opinion(reply_object, 0.0 if violated else score, stated, reasons, dimensions, violated)
 
     def _judgment(
-        self, subject: Subject, asked: Accepted[Opinion], evidence: Evidence, reasons: Accepted[str] | None
+        self, subject: Subject, accepted: Accepted[Opinion], evidence: Evidence, reasons: Accepted[str] | None
     ) -> Judgment | Failure:
-        opinion = asked.value
+        opinion = accepted.value
         try:
-            confidence = self._confidence(asked)
+            confidence = self._confidence(accepted)
         except NoLikelihood as error:
             message = f"confidence: logprob needs the log probabilities of the reply's tokens, and {error}"
-            failure = Failure("judge_output_invalid", message, cost=asked.cost)
-            return with_reply(failure, asked.reply.text, self.capture_rationale)
+            failure = Failure("judge_output_invalid", message, cost=accepted.cost)
+            return with_reply(failure, accepted.reply.text, self.capture_rationale)
         return Judgment(
             opinion.score,
             confidence,
             "llm",
-            asked.reply.model,
-            asked.cost,
+            accepted.reply.model,
+            accepted.cost,
             self._signals(opinion, reasons)
-            | call_signals(asked.signals, reasons)
-            | {"evidence": evidence.signals(asked.reply.media)},
+            | call_signals(accepted.signals, reasons)
+            | {"evidence": evidence.signals(accepted.reply.media)},
             self._briefing(subject.kind).rubric,
             includes_replies=True,
         )
@@ -360,10 +366,14 @@ class LlmJudge:
         model, cost = verdict.reply.model, verdict.reply.cost
         return Judgment(verdict.score, verdict.confidence, "llm", model, cost, signals, rubric, includes_replies=True)
 
-    def _confidence(self, asked: Accepted[Opinion]) -> float:
+    def _confidence(self, accepted: Accepted[Opinion]) -> float:
         if self.confidence == "stated":
-            return asked.value.confidence
-        return likelihood(asked.reply, asked.value.found, tuple(each.name for each in self._dimensions) or ("score",))
+            return accepted.value.confidence
+        return likelihood(
+            accepted.reply,
+            accepted.value.reply_object,
+            tuple(dimension.name for dimension in self._dimensions) or ("score",),
+        )
 
     def _signals(self, opinion: Opinion, reasons: Accepted[str] | None) -> dict[str, object]:
         signals = dict[str, object]()
@@ -377,11 +387,11 @@ class LlmJudge:
         return signals
 
 
-def _chosen(given: Rubric | None, system_prompt: str | None) -> Rubric | None:
-    """The rubric that the options name, if they do."""
+def _chosen(rubric: Rubric | None, system_prompt: str | None) -> Rubric | None:
+    """Return the rubric that the options name, or None."""
     if system_prompt is None:
-        return given
-    if given is not None:
+        return rubric
+    if rubric is not None:
         raise ConfigError(Problem("give a rubric or a system_prompt, not both", path="system_prompt"))
     if not system_prompt.strip():
         raise ConfigError(Problem("system_prompt is empty; leave it out to judge by a rubric", path="system_prompt"))
@@ -389,7 +399,7 @@ def _chosen(given: Rubric | None, system_prompt: str | None) -> Rubric | None:
 
 
 def _dimensions(rubric: Rubric | None, weights: Mapping[str, float]) -> tuple[Dimension, ...]:
-    """The dimensions of the *rubric* where it has some, else those of the option."""
+    """Return the dimensions of the *rubric* if it has some, else the dimensions of the option."""
     if rubric is None or not has_dimensions(rubric):
         return of_option(weights)
     if weights:

@@ -41,26 +41,26 @@ _RUBRIC = Rubric("jury", "1.0.0")
 class Jury:
     """Ask several judges and combine their scores; the more they disagree, the lower the confidence.
 
-    The verdict stands as long as more than half of the judges answered; it is made from those that did. Otherwise it is the
-    failure that most of the others had. ``signals.votes`` lists, in their order, every judge's name (its place, if its class
-    has none), score, confidence, kind and model, or its failure. ``signals.agreement`` is the factor by which the weighted
-    mean of their confidences is lowered: 1 - 2 x the standard deviation of their scores, or for a majority the share of its
-    votes. As scores in [0, 1] deviate by at most 0.5 (Popoviciu's inequality), it is 1 when all agree and 0 when they are
-    split between 0 and 1. The verdict rests on what the weakest of those that voted rests on.
+    The jury has a verdict if more than half of the judges answered; the verdict combines their answers. Otherwise it is the most common
+    failure. ``signals.votes`` lists, in their order, every judge's name (its place, if its class
+    has none), score, confidence, kind and model, or its failure. ``signals.agreement`` is the factor that lowers the weighted
+    mean of their confidences: 1 - 2 x the standard deviation of their scores, or for a majority the share of its
+    votes. As scores in [0, 1] deviate by at most 0.5 (Popoviciu's inequality), it is 1 if all agree and 0 if they are
+    split between 0 and 1. The basis of the verdict is the weakest basis among the votes.
 
-    All are asked at once; with ``until: settled`` one after the other, the one that may cost least first, and no further one once
-    those that are left cannot change the outcome. Score, confidence and ``signals.agreement`` are then those of the judges that were asked;
-    of the others ``signals.votes`` says ``asked: false``, and ``signals.settled`` how many of how many were ``asked``.
+    All judges are asked at once. With ``until: settled`` they are asked one after another, the cheapest first, and no further judge is asked once
+    the remaining judges cannot change the outcome. Score, confidence and ``signals.agreement`` then come from the judges that were asked.
+    ``signals.votes`` has ``asked: false`` for the others, and ``signals.settled`` has the number of ``asked`` judges and of all judges.
 
     :param judges: two or more; each may be a judge of any kind.
-    :param combine: ``mean`` or ``median`` of the scores; ``weighted``, their mean by *weights*; ``majority``, where a score
-        of 0.5 or more is a vote for: 1.0 when most are, 0.0 when most are not, 0.5 on a tie.
-    :param weights: for ``weighted``, one positive number a judge, in their order; or ``measured``: by how often each was right, as far as their
-        earlier votes in the ledger tell (A. P. Dawid and A. M. Skene, Applied Statistics 28(1), 1979, 20-28), which is the logarithm of the odds of
-        being right, and 0.01 for a judge that is right no more often than by chance. The votes on a session's subjects are not among those that its weights are measured by. It takes the votes of a
+    :param combine: ``mean`` or ``median`` of the scores; ``weighted``, their mean by *weights*; ``majority``, in which a score
+        of 0.5 or more is a vote for: 1.0 if most votes are for, 0.0 if most are against, 0.5 on a tie.
+    :param weights: for ``weighted``, one positive number a judge, in their order; or ``measured``: by the rate at which each judge was right,
+        estimated from earlier votes in the ledger (A. P. Dawid and A. M. Skene, Applied Statistics 28(1), 1979, 20-28). The weight is the logarithm of the odds of
+        being right, and 0.01 for a judge that is right no more often than by chance. The weights for a subject are not measured by votes on its session. Measured weights need the votes of a
         jury of the same judges on 50 subjects, in an earlier run of this label.
-    :param until: ``all`` judges have been asked, or the outcome is ``settled``.
-    :param line: what is settled where *combine* is not ``majority``: on which side of it the score lies, from 0 to 1. Set it to the jury's ``pass_at``.
+    :param until: ``all`` asks all judges; ``settled`` stops when the outcome is settled.
+    :param line: the score that settles an outcome if *combine* is not ``majority``, from 0 to 1: the outcome is the side of it. Set it to the jury's ``pass_at``.
     """
 
     judge_kind = "jury"
@@ -92,7 +92,7 @@ class Jury:
 
     @property
     def needs_output(self) -> bool:
-        """Whether no juror can judge without an output."""
+        """True if no juror can judge without an output."""
         return all(getattr(judge, "needs_output", True) for judge in self.judges)
 
     @asynccontextmanager
@@ -105,11 +105,13 @@ class Jury:
             yield self
             return
         live = attrs.evolve(self)
-        object.__setattr__(live, "_measured", measure(run.read, [_name(*one) for one in enumerate(self.judges)]))
+        object.__setattr__(
+            live, "_measured", measure(run.read, [_name(*numbered) for numbered in enumerate(self.judges)])
+        )
         yield live
 
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
-        """Ask the judges, and combine what they say."""
+        """Ask the judges, and combine their answers."""
         weights = self._weights(subject)
         if self.until == "all":
             answers: dict[int, Judgment | Failure] = dict(
@@ -125,19 +127,19 @@ class Jury:
     def _weights(self, subject: Subject) -> Sequence[Fraction]:
         if self._measured is not None:
             return self._measured.for_subject(subject)
-        given = (1.0,) * len(self.judges) if self.weights is None or isinstance(self.weights, str) else self.weights
-        return [Fraction(weight) for weight in given]
+        weights = (1.0,) * len(self.judges) if self.weights is None or isinstance(self.weights, str) else self.weights
+        return [Fraction(weight) for weight in weights]
 
     async def _ask_until_settled(
         self, subject: Subject, children: Sequence[Verdict], weights: Sequence[Fraction]
     ) -> dict[int, Judgment | Failure]:
-        """The answers of those that were asked, by their places, the cheap ones first."""
-        waiting = sorted(range(len(self.judges)), key=lambda place: _dear(self.judges[place], subject))
+        """Ask the judges one after another, the cheapest first, and return the answers by the places of the judges."""
+        waiting = sorted(range(len(self.judges)), key=lambda place: _cost_order(self.judges[place], subject))
         answers: dict[int, Judgment | Failure] = {}
         line = Fraction(self.line)
         while waiting:
             votes = _votes(answers, weights)
-            scored = [(Fraction(one.score), weight) for one, weight in votes]
+            scored = [(Fraction(judgment.score), weight) for judgment, weight in votes]
             left = [weights[place] for place in waiting]
             if settled(self.combine, scored, left, len(answers) - len(votes), line):
                 break
@@ -147,9 +149,9 @@ class Jury:
 
     def _judgment(self, answers: Mapping[int, Judgment | Failure], votes: Sequence[Vote]) -> Judgment:
         score, agreement = _combined(self.combine, votes)
-        confidence = float(mean([(Fraction(one.confidence), weight) for one, weight in votes])) * agreement
+        confidence = float(mean([(Fraction(judgment.confidence), weight) for judgment, weight in votes])) * agreement
         signals: dict[str, object] = {
-            "votes": [_told(place, judge, answers.get(place)) for place, judge in enumerate(self.judges)],
+            "votes": [_vote_record(place, judge, answers.get(place)) for place, judge in enumerate(self.judges)],
             "agreement": agreement,
         }
         if self.until == "settled":
@@ -158,7 +160,7 @@ class Jury:
         if self._measured is not None:
             signals["weights"] = [float(weight) for weight in self._measured.mean]
             rubric = attrs.evolve(_RUBRIC, version=f"{_RUBRIC.version}+{self._measured.digest}")
-        basis, cost = weakest(one.basis for one, _ in votes), _total(answers.values())
+        basis, cost = weakest(judgment.basis for judgment, _ in votes), _total(answers.values())
         return Judgment(float(score), confidence, "jury", None, cost, signals, rubric, basis, includes_replies=True)
 
 
@@ -170,24 +172,26 @@ def _common(accepted: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     limits = [kinds for kinds in accepted if kinds]
     common = tuple(kind for kind in (limits or [()])[0] if all(kind in kinds for kinds in limits))
     if limits and not common:
-        raise ConfigError(f"the judges have no subject kind in common: {' · '.join(', '.join(one) for one in limits)}")
+        raise ConfigError(
+            f"the judges have no subject kind in common: {' · '.join(', '.join(kinds_) for kinds_ in limits)}"
+        )
     return common
 
 
 def _votes(answers: Mapping[int, Judgment | Failure], weights: Sequence[Fraction]) -> list[Vote]:
-    """The judgments among *answers* with their weights, in the order of the judges."""
-    return [(one, weights[place]) for place, one in sorted(answers.items()) if isinstance(one, Judgment)]
+    """Return the judgments among *answers* with their weights, in the order of the judges."""
+    return [(answer, weights[place]) for place, answer in sorted(answers.items()) if isinstance(answer, Judgment)]
 
 
-def _dear(judge: Judge, subject: Subject) -> tuple[bool, Fraction]:
-    """What *judge* may cost, to be compared with others; what is not known comes last."""
+def _cost_order(judge: Judge, subject: Subject) -> tuple[bool, Fraction]:
+    """Return the largest cost of *judge* as a sort key; an unknown cost comes last."""
     cost = estimate(judge, subject)
     return (True, Fraction()) if cost.amount is None else (False, Fraction(cost.amount))
 
 
 def _combined(combine: Combine, votes: Sequence[Vote]) -> tuple[Fraction, float]:
-    """The score, and how far the votes agree; in exact arithmetic, so that neither leaves [0, 1] nor hangs on the order."""
-    scores = [(Fraction(one.score), weight) for one, weight in votes]
+    """Return the score and the agreement of the votes. Exact arithmetic keeps both within [0, 1] and independent of the order."""
+    scores = [(Fraction(judgment.score), weight) for judgment, weight in votes]
     score = combined(combine, scores)
     if combine == "majority":
         passed = Fraction(sum(score >= PASS for score, _ in scores), len(scores))
@@ -198,7 +202,7 @@ def _combined(combine: Combine, votes: Sequence[Vote]) -> tuple[Fraction, float]
 
 
 def _hung(answers: Sequence[Judgment | Failure], judges: int) -> Failure:
-    """The first failure of the kind that most had, for all of them."""
+    """Return the first failure of the most common kind, for all failures."""
     failures = [answer for answer in answers if isinstance(answer, Failure)]
     kinds = Counter(failure.kind for failure in failures)
     common = max(failures, key=lambda failure: kinds[failure.kind])  # the first of them, when several kinds are as many
@@ -209,7 +213,7 @@ def _hung(answers: Sequence[Judgment | Failure], judges: int) -> Failure:
 
 
 def _total(answers: Iterable[Judgment | Failure]) -> Cost:
-    """What all answers cost, in the unit of the first that cost anything: two units are never added."""
+    """Return the cost of all answers, in the unit of the first answer with a cost: two units are never added."""
     costs = [answer.cost for answer in answers if not answer.cost.is_zero]
     unit = costs[0].unit if costs else "usd"
     return sum((cost for cost in costs if cost.unit == unit), Cost.zero(unit))
@@ -219,13 +223,13 @@ def _name(place: int, judge: Judge) -> str:
     return getattr(judge, "name", None) or f"judges[{place}]"  # the place is how spend.* events call it, too
 
 
-def _told(place: int, judge: Judge, answer: Judgment | Failure | None) -> Mapping[str, object]:
-    """A juror's vote, of its signals only what it was shown: no rationale gets into the verdict by this door."""
+def _vote_record(place: int, judge: Judge, answer: Judgment | Failure | None) -> Mapping[str, object]:
+    """Return a juror's vote, with its evidence as its only signal. So no rationale becomes part of the verdict."""
     name = _name(place, judge)
     if answer is None:
         return {"judge": name, "asked": False}
     if isinstance(answer, Failure):
         return {"judge": name, "failure": answer.kind}
-    told = {field: getattr(answer, field) for field in ("score", "confidence", "judge_kind", "judge_model")}
-    shown = {"evidence": answer.signals["evidence"]} if "evidence" in answer.signals else {}
-    return {"judge": name, **told, **shown}
+    fields = {field: getattr(answer, field) for field in ("score", "confidence", "judge_kind", "judge_model")}
+    evidence = {"evidence": answer.signals["evidence"]} if "evidence" in answer.signals else {}
+    return {"judge": name, **fields, **evidence}

@@ -20,17 +20,17 @@ _ANSWER = rf"{_MARKUP}(?:[\w ]{{1,40}}:{_MARKUP})?"  # a line may say "Verdict:"
 class Labels:
     """The two texts that name the first and the second output in a reply.
 
-    A reply's verdict is, the first of these that it has:
+    The verdict of a reply is the first of these that it has:
 
-    1. its last line, if that is a label and nothing else: so the reply was told to end;
-    2. a statement ``LABEL is better`` (or ``is the better``): the one that the reply opens with, else the last one, because a
+    1. its last line, if the line is a label and nothing else: the reply was asked to end with it;
+    2. a statement ``LABEL is better`` (or ``is the better``): the statement that opens the reply, else the last one, because a
        reply gives its verdict either before its reasons or after them, and may report other opinions in between;
-    3. a line with a label and nothing else (``Verdict:`` may stand before it): likewise the opening one, else the last;
-    4. a label, if the reply does not name the other one.
+    3. a line with a label and nothing else (``Verdict:`` may precede it): the opening line, else the last one;
+    4. a label, if the reply does not name the other label.
 
-    Anything else has no verdict. Letter case counts, and a label inside a longer word is none.
+    Any other reply has no verdict. Letter case counts, and a label inside a longer word does not count.
 
-    :raises ConfigError: when a label is blank, or both are the same.
+    :raises ConfigError: if a label is blank, or both are equal.
     """
 
     first: str
@@ -47,7 +47,7 @@ class Labels:
                 f"labels are two different texts that are not blank, not {self.first!r} and {self.second!r}"
             )
         longest_first = sorted((self.first, self.second), key=len, reverse=True)
-        label = rf"(?<!\w)({'|'.join(re.escape(one) for one in longest_first)})(?!\w)"
+        label = rf"(?<!\w)({'|'.join(re.escape(label_) for label_ in longest_first)})(?!\w)"
         for name, pattern in {
             "_statement": rf"{label}{_MARKUP}\bis (?:the )?better\b",
             "_line": rf"^{_ANSWER}{label}[\s*_`\"'.!]*$",
@@ -58,27 +58,27 @@ class Labels:
             object.__setattr__(self, name, re.compile(pattern, re.MULTILINE))
 
     def winner(self, reply: str) -> Side | None:
-        """Which output *reply* names as the better one; None when it does not say so."""
+        """Return the output that *reply* names as the better one; None if it names neither."""
         text = reply.strip()
         if closing := self._closing.match(text, text.rfind("\n") + 1):
             return self._side(closing.group(1))
         for pattern in (self._statement, self._line):
-            if found := list(pattern.finditer(text)):
-                opening = not text[: found[0].start(1)].strip("*_`\"'#> \t\n")
-                return self._side(found[0 if opening else -1].group(1))
+            if matches := list(pattern.finditer(text)):
+                opening = not text[: matches[0].start(1)].strip("*_`\"'#> \t\n")
+                return self._side(matches[0 if opening else -1].group(1))
         return self._only(self._label.findall(text))
 
     def without_quotations(self, reply: str, texts: Iterable[str]) -> str:
-        """*reply* without what it quotes of the judged *texts*, which is no verdict.
+        """Return *reply* without its quotations of the judged *texts*, which are no verdict.
 
-        That is a whole text that names a label, and from a label on any sentence that says which output is better.
+        A quotation is a whole text that contains a label, or any sentence that begins with a label and names the better output.
         """
         naming = [text for text in texts if self._label.search(text)]
         for text in naming:
             if text.strip() not in (self.first, self.second):
                 reply = reply.replace(text.strip(), "")
         quotable = "\n".join(_loose(text) for text in naming)
-        return self._sentence.sub(lambda said: "" if _loose(said[0]) in quotable else said[0], reply)
+        return self._sentence.sub(lambda match: "" if _loose(match[0]) in quotable else match[0], reply)
 
     def _only(self, named: Iterable[str]) -> Side | None:
         different = set(named)
@@ -89,5 +89,5 @@ class Labels:
 
 
 def _loose(text: str) -> str:
-    """*text* without what a quotation may change: blanks and markup."""
+    """Return *text* without blanks and markup, which a quotation may change."""
     return re.sub(r"[\s*_`\"'#>]+", "", text)

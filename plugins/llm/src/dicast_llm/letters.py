@@ -98,10 +98,10 @@ def letters(
 
 
 def preference(first: float, second: float) -> float:
-    """Return the probability that the output is better, of the log-odds of letter A in both orders.
+    """Return the probability that the output is better, from the log-odds of letter A in both orders.
 
-    The output has letter A in the *first* order and letter B in the *second*. Half of the difference is its log-odds: what a
-    letter adds to both cancels.
+    The output has letter A in the *first* order and letter B in the *second*. Half of the difference is its log-odds: a preference for
+    a letter adds the same to both, and cancels.
     """
     half = (first - second) / 2
     return 1 / (1 + math.exp(-half)) if half >= 0 else math.exp(half) / (1 + math.exp(half))

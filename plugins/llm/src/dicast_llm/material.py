@@ -10,7 +10,7 @@ from dicast import Subject, TraceEvent
 from dicast.toolkit.gallery import Gallery
 
 from .conversation import ERROR_CHARS, KINDS, details, lived
-from .room import Shown
+from .room import ShownSection
 from .section import Section
 
 _TURN_CHARS = 2000
@@ -26,18 +26,18 @@ class Hints:
     forbidden: tuple[str, ...]
 
     def render(self) -> str | None:
-        """The hints as lines; None when there are none."""
+        """Return the hints as lines; None without hints."""
         lines = [f"expected: {word}" for word in self.tokens] + [f"made up: {word}" for word in self.forbidden]
         return "\n".join(lines) or None
 
 
 def is_turn(kind: str) -> bool:
-    """Whether subjects of *kind* are judged as work of an agent, by the turn rubric."""
+    """Return True if subjects of *kind* are judged as work of an agent, by the turn rubric."""
     return kind in _AGENTS
 
 
-def summary(subject: Subject, hints: Hints, max_chars: int | None, gallery: Gallery) -> tuple[Shown, ...]:
-    """Return the summary of a turn or a workload: tools by name, success and size; texts of *max_chars*, by default 2000."""
+def summary(subject: Subject, hints: Hints, max_chars: int | None, gallery: Gallery) -> tuple[ShownSection, ...]:
+    """Return a turn or a workload as a summary: tools by name, success and size; texts of *max_chars*, by default 2000."""
     limit = _TURN_CHARS if max_chars is None else max_chars
     texts = (
         ("TOOL ACTIVITY", activity(subject.events)),
@@ -47,29 +47,31 @@ def summary(subject: Subject, hints: Hints, max_chars: int | None, gallery: Gall
     return (
         _text("USER PROMPT", subject.input, limit, gallery),
         _text("ASSISTANT FINAL RESPONSE", subject.text.strip() and subject.output, limit, gallery),
-        *(Shown(Section(title, text), len(text or ""), len(text or "")) for title, text in texts),
+        *(ShownSection(Section(title, text), len(text or ""), len(text or "")) for title, text in texts),
     )
 
 
-def _text(title: str, value: object, limit: int, gallery: Gallery) -> Shown:
-    """A section of any JSON value; what *limit* cuts off is told in its title, outside of the fence."""
+def _text(title: str, value: object, limit: int, gallery: Gallery) -> ShownSection:
+    """Return a section of any JSON value. Its title, outside of the fence, reports a cut by *limit*."""
     if value is None or value == "":
-        return Shown(Section(title, None), 0, 0)
+        return ShownSection(Section(title, None), 0, 0)
     text = gallery.text(value)
     if len(text) <= limit:
-        return Shown(Section(title, text), len(text), len(text))
-    return Shown(Section(title, text[:limit], (f"the first {limit} of {len(text)} characters",)), limit, len(text))
+        return ShownSection(Section(title, text), len(text), len(text))
+    return ShownSection(
+        Section(title, text[:limit], (f"the first {limit} of {len(text)} characters",)), limit, len(text)
+    )
 
 
 def with_context(hints: Hints, subject: Subject) -> Hints:
-    """The *hints*, and those that came with the subject: in its ``evaluate`` block, and with a workload also beside it."""
+    """Return the *hints* with the subject's hints: from its ``evaluate`` block, and from the context of a workload."""
     block = subject.context.get("evaluate")
     brought = [block] if isinstance(block, Mapping) else []
     brought += [subject.context] if subject.kind == "workload" else []
     if not brought:
         return hints
-    tokens = [word for one in brought for word in _words(one.get("grounding_tokens"))]
-    forbidden = [word for one in brought for word in _words(one.get("forbidden_grounding"))]
+    tokens = [word for block_ in brought for word in _words(block_.get("grounding_tokens"))]
+    forbidden = [word for block_ in brought for word in _words(block_.get("forbidden_grounding"))]
     return Hints(_once((*hints.tokens, *tokens)), _once((*hints.forbidden, *forbidden)))
 
 
@@ -82,7 +84,7 @@ def _words(value: object) -> tuple[str, ...]:
 
 
 def activity(events: Sequence[TraceEvent]) -> str | None:
-    """One line for each tool call, for its end, and for the model that a router chose; None when there was nothing."""
+    """Return one line for each tool call, for its end, and for the model that a router chose; None without such events."""
     return "\n".join(line for event in events if (line := _acted(event.type, event.payload))) or None
 
 
@@ -101,6 +103,6 @@ def _acted(type_: str, payload: Mapping[str, object]) -> str | None:
 
 
 def _lifecycle(events: Sequence[TraceEvent]) -> str | None:
-    """How the turn ended, and which calls of its model did not end well; None when that is not known."""
+    """Return lines for the ending of the turn, and for the failed calls of its model; None if they are unknown."""
     lines = (lived(event.type, event.payload) for event in events if event.type in _LIFE)
     return "\n".join(line.removeprefix("turn ") for line in lines if line is not None) or None

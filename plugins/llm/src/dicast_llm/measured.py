@@ -1,4 +1,4 @@
-"""How often each judge of a jury was right, as far as their votes tell, where nobody knows the truth.
+"""The accuracy of each judge of a jury, estimated from their votes without known truths.
 
 The model is that of A. P. Dawid and A. M. Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm"
 (Applied Statistics 28(1), 1979, 20-28), for passes and failures. It takes votes to be independent given the truth: judges that err
@@ -44,7 +44,7 @@ class MeasuredWeights:
     parts: tuple[tuple[Fraction, ...], ...]
 
     def for_subject(self, subject: Subject) -> Sequence[Fraction]:
-        """Those that no vote on the session of *subject* had a part in."""
+        """Return the weights that are measured without votes on the session of *subject*."""
         return self.parts[_part(subject.session_id, subject.id)]
 
     @property
@@ -54,46 +54,46 @@ class MeasuredWeights:
 
     @property
     def digest(self) -> str:
-        """What tells them from other weights."""
-        told = repr([[float(weight) for weight in part] for part in self.parts])
-        return sha256(told.encode()).hexdigest()[:12]
+        """A digest that distinguishes these weights from others."""
+        weights_text = repr([[float(weight) for weight in part] for part in self.parts])
+        return sha256(weights_text.encode()).hexdigest()[:12]
 
 
 def measure(read: Read, names: Sequence[str]) -> MeasuredWeights:
-    """The weights of the judges called *names*, by the votes that a ledger has of juries of the same judges; *read* reads it.
+    """Return the weights of the judges *names*, measured by a ledger's votes of juries of the same judges; *read* reads the ledger.
 
-    :raises ConfigError: when it has votes on too few subjects.
+    :raises ConfigError: if it has votes on too few subjects.
     """
     ballots = _ballots(read, names)
     parts = []
     for part in range(FOLDS):
-        others = [ballot for place, ballot in ballots if place != part]
-        if len(others) < LEAST:
+        other_ballots = [ballot for place, ballot in ballots if place != part]
+        if len(other_ballots) < LEAST:
             message = (
                 f"weights: measured takes the votes of these {len(names)} judges on {LEAST} subjects of other sessions, and the "
-                f"ledger has {len(others)}: run the jury with combine: majority first, or give the weights as numbers"
+                f"ledger has {len(other_ballots)}: run the jury with combine: majority first, or give the weights as numbers"
             )
             raise ConfigError(message)
-        parts.append(tuple(_weight(one, len(others)) for one in accuracies(others, len(names))))
+        parts.append(tuple(_weight(accuracy, len(other_ballots)) for accuracy in accuracies(other_ballots, len(names))))
     return MeasuredWeights(tuple(parts))
 
 
 def _ballots(read: Read, names: Sequence[str]) -> list[tuple[int, Ballot]]:
-    """The newest ballot on each subject, with the part that its session is in; of the models that answer now alone."""
-    found: dict[tuple[str, str], tuple[int, Ballot]] = {}
+    """Return the newest ballot on each subject, with the part of its session; only ballots of the models that answer now."""
+    newest: dict[tuple[str, str], tuple[int, Ballot]] = {}
     models: dict[int, object] = {}
     for entry in read(Query(types=("eval.completed",), newest_first=True)):
         payload: Mapping[str, Any] = entry.event.payload
         votes = (payload.get("signals") or {}).get("votes") if payload.get("judge_kind") == "jury" else None
-        if not isinstance(votes, Sequence) or [one.get("judge") for one in votes] != [*names]:
+        if not isinstance(votes, Sequence) or [vote.get("judge") for vote in votes] != [*names]:
             continue
-        scored = {place: one for place, one in enumerate(votes) if "score" in one}
-        if any(models.setdefault(place, one["judge_model"]) != one["judge_model"] for place, one in scored.items()):
+        scored = {place: vote for place, vote in enumerate(votes) if "score" in vote}
+        if any(models.setdefault(place, vote["judge_model"]) != vote["judge_model"] for place, vote in scored.items()):
             continue
         subject = str(payload["subject_kind"]), str(payload["subject_id"])
-        ballot = {place: bool(one["score"] >= PASS) for place, one in scored.items()}
-        found.setdefault(subject, (_part(entry.event.session_id, subject[1]), ballot))
-    return [*found.values()]
+        ballot = {place: bool(vote["score"] >= PASS) for place, vote in scored.items()}
+        newest.setdefault(subject, (_part(entry.event.session_id, subject[1]), ballot))
+    return [*newest.values()]
 
 
 def _part(session: str | None, subject_id: str) -> int:
@@ -101,13 +101,13 @@ def _part(session: str | None, subject_id: str) -> int:
 
 
 def _weight(accuracy: float, votes: int) -> Fraction:
-    """The logarithm of the odds of being right; of a judge without an error those of half an error."""
+    """Return the logarithm of the odds of being right; for a judge without an error the odds with half an error."""
     share = (accuracy * votes + 0.5) / (votes + 1)
     return Fraction(max(math.log(share / (1 - share)), FLOOR))
 
 
 def accuracies(ballots: Sequence[Ballot], judges: int) -> list[float]:
-    """How often each of the *judges* is right, by the likeliest truths: those of the EM algorithm, from the majority on."""
+    """Return how often each of the *judges* is right, by the likeliest truths: the result of the EM algorithm that starts with the majority."""
     alike = Counter(tuple(sorted(ballot.items())) for ballot in ballots if ballot)  # there are few different ones
     kinds = [(dict(votes), count) for votes, count in alike.items()]
     truths = [sum(ballot.values()) / len(ballot) for ballot, _ in kinds]
@@ -122,8 +122,10 @@ def accuracies(ballots: Sequence[Ballot], judges: int) -> list[float]:
 
 
 def _rates(kinds: Sequence[tuple[Ballot, int]], truths: Sequence[float], judge: int) -> tuple[float, float]:
-    """How often the *judge* passes what is good, and what is not; by half where there is none of it."""
-    votes = [(one[judge], truth, count) for (one, count), truth in zip(kinds, truths, strict=True) if judge in one]
+    """Return the rates at which the *judge* passes good and bad subjects; 0.5 without such subjects."""
+    votes = [
+        (ballot[judge], truth, count) for (ballot, count), truth in zip(kinds, truths, strict=True) if judge in ballot
+    ]
     good = math.fsum(count * truth for _, truth, count in votes)
     bad = math.fsum(count * (1 - truth) for _, truth, count in votes)
     passed = [(count * truth, count * (1 - truth)) for vote, truth, count in votes if vote]
@@ -134,7 +136,7 @@ def _rates(kinds: Sequence[tuple[Ballot, int]], truths: Sequence[float], judge: 
 
 
 def _truth(ballot: Ballot, prior: float, rates: Sequence[tuple[float, float]]) -> float:
-    """How likely it is that the subject is good."""
+    """Return the probability that the subject is good."""
     good, bad = prior, 1 - prior
     for judge, passed in ballot.items():
         passes, fails = rates[judge]

@@ -26,7 +26,7 @@ def placed_text(gallery: Gallery, payload: Mapping[str, Any], text: str) -> str:
         return text
     texts = [line for part in parts if (line := _plain(part)) is not None]
     is_whole = "\n".join(texts) == text
-    lines = [_shown(gallery, part) for part in parts if is_whole or part.get("type") in KINDS]
+    lines = [_placed(gallery, part) for part in parts if is_whole or part.get("type") in KINDS]
     return "\n".join(line for line in [*([] if is_whole else [text]), *lines] if line is not None)
 
 
@@ -48,7 +48,7 @@ def _parts(payload: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from (part for part in parts if isinstance(part, Mapping))
 
 
-def _shown(gallery: Gallery, part: Mapping[str, Any]) -> str | None:
+def _placed(gallery: Gallery, part: Mapping[str, Any]) -> str | None:
     media = recorded_part(part)
     return _plain(part) if media is None else gallery.place(media, is_counted=False)
 

@@ -1,4 +1,4 @@
-"""What an output is compared with: the subject's reference, or what an earlier run had."""
+"""The opponent of an output: the subject's reference, or the output of an earlier run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reference(subject: Subject) -> object:
 class EarlierRun:
     """The outputs of the run *run_id*, read from the ledger one by one.
 
-    *places* has a table of where each subject and its record stand, in a temporary file: a run may have more than memory holds.
+    *places* has a table with the place of each subject and its record, in a temporary file: a run may need more than the memory.
     """
 
     run_id: str
@@ -40,20 +40,20 @@ class EarlierRun:
 
     @classmethod
     @contextmanager
-    def find(cls, wanted: str, run: RunContext) -> Iterator[EarlierRun]:
-        """The run *wanted*, or for ``last`` the newest one that began before *run*; it can be read until the context ends.
+    def find(cls, name: str, run: RunContext) -> Iterator[EarlierRun]:
+        """Yield the run *name*, or for ``last`` the newest run that started before *run*. It can be read until the context ends.
 
-        :raises ConfigError: when there is none.
+        :raises ConfigError: if there is no such run.
         """
         read = run.read
-        run_id = newest_run(read, before=run.run_id) if wanted == "last" else wanted
+        run_id = newest_run(read, before=run.run_id) if name == "last" else name
         with closing(_places(read, run_id)) as places:
             if run_id is None or places.execute("SELECT 1 FROM places LIMIT 1").fetchone() is None:
-                raise ConfigError(f"opponent {wanted!r}: the ledger has no such run with subjects in it")
+                raise ConfigError(f"opponent {name!r}: the ledger has no such run with subjects in it")
             yield cls(run_id, read, places)
 
     def output(self, subject: Subject) -> object:
-        """What the run had as the output of *subject*: where a task made one, that of its record."""
+        """Return the output of *subject* in the run. The output of its record counts, if a task made one."""
         query = "SELECT seq, record FROM places WHERE kind = ? AND id = ?"
         place = self.places.execute(query, (subject.kind, subject.id)).fetchone()
         who = f"{subject.kind} {subject.id}"
@@ -72,7 +72,7 @@ class EarlierRun:
 
 
 def _output(content: object, record: Mapping[str, object] | None) -> object:
-    """The output: what the *record* has, where there is one, else the *content* that was read; None where neither has any."""
+    """Return the output of the *record* if there is one, else of the *content*; None if neither has one."""
     if not isinstance(content, Mapping):  # a ledger of digests keeps no texts, of records neither
         return None
     if record is None:
@@ -82,7 +82,7 @@ def _output(content: object, record: Mapping[str, object] | None) -> object:
 
 
 def _places(read: Read, run_id: str | None) -> sqlite3.Connection:
-    """Where the subjects of the run stand in the ledger, and their records, the newest of each; the file is gone when it is closed."""
+    """Return a database with the places of the run's subjects and their newest records in the ledger. Its file is deleted when it is closed."""
     places = sqlite3.connect("", isolation_level=None)
     places.execute("CREATE TABLE places(kind, id, seq, record, PRIMARY KEY (kind, id)) WITHOUT ROWID")
     entries = () if run_id is None else read(Query(run_id=run_id, types=("subject.read", *_RECORDS)))

@@ -80,10 +80,10 @@ _ALONE = {
 class Pairwise:
     """Ask a model which of two outputs is better, in both orders, so that a preference for a place cancels out.
 
-    The score is 1.0 when the subject's output wins in both orders, 0.0 when it loses both, else 0.5. ``signals.winners`` has
-    the winner of each order (``output``, ``opponent`` or ``tie``), first the one where the output stood first;
-    ``signals.flipped`` says that they differ, ``signals.opponent_run`` which run the opponents are from. The confidence is the mean of the two stated ones (1.0 with *labels*, which
-    state none), halved by a flip.
+    The score is 1.0 if the subject's output wins in both orders, 0.0 if it loses both, else 0.5. ``signals.winners`` has
+    the winner of each order (``output``, ``opponent`` or ``tie``), first of the order that begins with the output.
+    ``signals.flipped`` is true if they differ, ``signals.opponent_run`` is the run of the opponents. The confidence is the mean of the two stated confidences (1.0 with *labels*, which
+    have none), halved by a flip.
 
     With ``form: letter`` each order asks for one token, A or B, and no text is read. The score is the probability that the output is
     better: the logistic function of half the difference of both orders' log-odds, in which a preference for a letter cancels. The
@@ -93,32 +93,32 @@ class Pairwise:
     :param form: ``verdict`` asks for a winner as JSON, ``letter`` for one token. The model must report the probabilities of tokens
         then (``logprobs`` with ``top_logprobs``).
     :param examples: judged examples for ``form: letter``: a list of ``{input, better, worse}``, or the name of a column of the row's
-        context that has such a list. The better output is shown first in every second one.
+        context that has such a list. The better output is shown first in every second example.
     :param reasoning: ``after`` asks for reasons after the winner, ``none`` for the winner alone. ``before`` makes two calls for each order:
         the first for free reasons, the second for the winner, with the reasons fenced as data. By default ``after``, and ``none`` with ``form: letter``.
     :param max_reasoning_tokens: the limit of the first reply under ``reasoning: before``.
-    :param opponent: what the output is compared with: ``reference``, the subject's own; the id of a run in the ledger, whose
-        output for the subject of the same kind and id counts; or ``last``, the newest run before this one. With ``last``
+    :param opponent: the other output: ``reference``, the subject's reference; the id of a run in the ledger, whose
+        output for the subject of the same kind and id is used; or ``last``, the newest run before this one. With ``last``
         the version of the rubric ends in ``+`` and that run's id, so verdicts against different runs differ in their
         fingerprint.
     :param labels: two texts that name the first and the second output in the reply, which is plain text then, without JSON.
         A last line with a label alone counts, else ``LABEL is better``, else another such line, else the only label that is
         named. There is no seal: quoted texts and sentences are left out before reading, but a model that paraphrases them
-        may be misled; choose labels only for models that cannot write JSON.
-    :param criteria: what makes an output better, one a line.
-    :param system_prompt: stands in place of the built-in instructions on how to compare; those on fences and on the form of
-        the reply follow it all the same.
-    :param evidence: ``full`` shows what came before a turn's or a tool call's output as a conversation, as with ``llm/judge``;
-        ``summary`` its input alone. A mapping ``{kind, reasoning, media}`` says more, as with ``llm/judge``.
-    :param max_evidence_chars: how many characters are shown of that and the two outputs; earlier turns are cut first.
-    :param context: columns of the row's context to show, by name or dotted path. Of a list, each item is shown as a message of its own.
-    :param max_output_tokens: where a reply ends at the latest.
-    :param retries: how often each order is asked again after a reply that is of no use.
-    :param seal: ask for a random word in the verdict, so that no judged text can pass for one; false for models too small to
+        may be misled. Choose labels only for models that cannot write JSON.
+    :param criteria: criteria for the better output, one a line.
+    :param system_prompt: a text in place of the built-in instructions on how to compare; the rules on fences and on the form of
+        the reply are still added to it.
+    :param evidence: ``full`` shows the part of a conversation before a turn's or a tool call's output, as with ``llm/judge``;
+        ``summary`` its input alone. A mapping ``{kind, reasoning, media}`` has more options, as with ``llm/judge``.
+    :param max_evidence_chars: the largest number of characters of the evidence and the two outputs; earlier turns are cut first.
+    :param context: columns of the row's context to show, by name or dotted path. Each item of a list is shown as a separate message.
+    :param max_output_tokens: the limit of a reply.
+    :param retries: how often each order is asked again after a reply without a verdict.
+    :param seal: ask for a random word in the verdict, so that no judged text can pass for a verdict; false for models too small to
         copy it.
-    :param capture_rationale: whether the reasons of both orders are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote what was
-        judged. ``auto`` keeps them in the ledger where it keeps content, and gives them to sinks that ask for content; ``true`` gives them to all sinks; ``false`` keeps neither.
-    :param fallback: the judge that is asked when a cap leaves no room for this one.
+    :param capture_rationale: whether the reasons of both orders are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote the judged
+        texts. ``auto`` stores them in a ledger that stores content, and sends them to sinks that ask for content; ``true`` sends them to all sinks; ``false`` does neither.
+    :param fallback: the judge that is asked if a cap does not allow this judge.
     """
 
     accepts = ()
@@ -159,9 +159,9 @@ class Pairwise:
         object.__setattr__(
             self, "_showing", Showing(evidence_options(self.evidence), self.max_evidence_chars, self.context)
         )
-        own = self.system_prompt
-        version = "" if own is None else sha256(own.encode()).hexdigest()[:12]
-        rubric = _RUBRIC if own is None else Rubric("system-prompt", version, own)
+        prompt = self.system_prompt
+        version = "" if prompt is None else sha256(prompt.encode()).hexdigest()[:12]
+        rubric = _RUBRIC if prompt is None else Rubric("system-prompt", version, prompt)
         object.__setattr__(self, "_rubric", rubric)
         object.__setattr__(self, "_labels", self.labels and Labels(*self.labels))
         object.__setattr__(self, "_reasoning", reasoning_of(self.reasoning, self.form, plain=bool(self.labels)))
@@ -197,22 +197,22 @@ class Pairwise:
             yield live
 
     def estimate(self, subject: Subject) -> Cost:
-        """What both orders may cost at most, each asked once."""
+        """Return the largest cost of both orders, each asked once."""
         if judging.is_free(self.model) or isinstance(opponent := self._opponent(subject), Failure):
             return Cost.zero()
-        shown = self._prepared.keep(subject, partial(self._shown, subject, opponent))
-        there = [Evidence(()) if isinstance(each, Failure) else each for each in shown]
-        return judging.total([self._estimate(subject, each) for each in there])
+        both_evidence = self._prepared.keep(subject, partial(self._both_evidence, subject, opponent))
+        sides = [Evidence(()) if isinstance(evidence, Failure) else evidence for evidence in both_evidence]
+        return judging.total([self._estimate(subject, evidence) for evidence in sides])
 
-    def _estimate(self, subject: Subject, shown: Evidence) -> Cost:
+    def _estimate(self, subject: Subject, evidence: Evidence) -> Cost:
         before = Cost.zero()
         if self._first is not None:
-            before, shown = self._first.estimate(self.model, shown), self._first.longest(shown)
+            before, evidence = self._first.estimate(self.model, evidence), self._first.longest(evidence)
         if self._letters is not None:
-            return before + self._letters.estimate(self.model, subject, self._system, shown)
-        return before + self._question(shown).estimate(self.model)
+            return before + self._letters.estimate(self.model, subject, self._system, evidence)
+        return before + self._question(evidence).estimate(self.model)
 
-    def shown(self, subject: Subject) -> Evidence | Failure:
+    def show(self, subject: Subject) -> Evidence | Failure:
         """Return the evidence of the first order; a Failure where the opponent is the output of another run."""
         if self.opponent != "reference":
             return Failure("missing_input", "the opponent is the output of another run")
@@ -220,7 +220,7 @@ class Pairwise:
         return opponent if isinstance(opponent, Failure) else self._evidence(subject, opponent, "first")
 
     def rubric_for(self, kind: str) -> Rubric:
-        """The rubric that subjects are judged by, whatever their *kind*."""
+        """Return the rubric, which is the same for subjects of any *kind*."""
         return self._rubric
 
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
@@ -228,69 +228,69 @@ class Pairwise:
         opponent = self._opponent(subject)
         if isinstance(opponent, Failure):
             return opponent
-        shown = self._prepared.take(subject, partial(self._shown, subject, opponent))
-        if isinstance(shown[0], Failure):
-            return shown[0]
-        good = [each for each in shown if isinstance(each, Evidence)]
-        answers = await gather(*(self._ask(subject, *each) for each in zip(good, _PLACES, strict=True)))
+        both_evidence = self._prepared.take(subject, partial(self._both_evidence, subject, opponent))
+        if isinstance(both_evidence[0], Failure):
+            return both_evidence[0]
+        good = [pair for pair in both_evidence if isinstance(pair, Evidence)]
+        answers = await gather(*(self._ask(subject, *pair) for pair in zip(good, _PLACES, strict=True)))
         cost = judging.total([answer.cost for answer in answers])
         for answer in answers:
             if isinstance(answer, Failure):
                 return attrs.evolve(answer, cost=cost)
         return self._judgment([answer for answer in answers if isinstance(answer, Vote)], cost, good[0])
 
-    async def _ask(self, subject: Subject, shown: Evidence, place: Side) -> Vote | Failure:
-        """Ask in one order: for reasons before the verdict where ``reasoning`` says so, then for the verdict."""
+    async def _ask(self, subject: Subject, evidence: Evidence, place: Side) -> Vote | Failure:
+        """Ask in one order: with ``reasoning: before`` for reasons first, then for the verdict."""
         if self._first is None:
-            answer = await self._verdict(subject, shown, shown.texts, place)
+            answer = await self._verdict(subject, evidence, evidence.texts, place)
             return answer if isinstance(answer, Failure) else Vote(answer, cost_of(answer), None)
-        reasons = await self._first.ask(self.model, shown, self.retries, self.capture_rationale)
+        reasons = await self._first.ask(self.model, evidence, self.retries, self.capture_rationale)
         if isinstance(reasons, Failure):
             return reasons
-        answer = await self._verdict(subject, with_reasons(shown, reasons.value), shown.texts, place)
+        answer = await self._verdict(subject, with_reasons(evidence, reasons.value), evidence.texts, place)
         if isinstance(answer, Failure):
             return attrs.evolve(answer, cost=reasons.cost + answer.cost)
         return Vote(answer, reasons.cost + cost_of(answer), reasons)
 
     async def _verdict(
-        self, subject: Subject, shown: Evidence, texts: Sequence[str], place: Side
+        self, subject: Subject, evidence: Evidence, texts: Sequence[str], place: Side
     ) -> Accepted[Ballot] | Order | Failure:
         if self._letters is not None:
-            return await self._letters.ask(self.model, subject, self._system, shown)
+            return await self._letters.ask(self.model, subject, self._system, evidence)
         read = (
             partial(read_labels, self._labels, texts, place)
             if self._labels
             else partial(read_json, place, sealed=self.seal, rationale=self._reasoning == "after")
         )
-        return await ask(self.model, self._question(shown), self.retries, read, capture=self.capture_rationale)
+        return await ask(self.model, self._question(evidence), self.retries, read, capture=self.capture_rationale)
 
-    def _shown(self, subject: Subject, opponent: object) -> list[Evidence | Failure]:
+    def _both_evidence(self, subject: Subject, opponent: object) -> list[Evidence | Failure]:
         return [self._evidence(subject, opponent, at) for at in _PLACES]
 
     def _evidence(self, subject: Subject, opponent: object, place: Side) -> Evidence | Failure:
-        """What is shown with the output in *place*, and the opponent in the other one."""
+        """Return the evidence with the output in *place*, and the opponent in the other place."""
         first, second = (subject.output, opponent) if place == "first" else (opponent, subject.output)
-        one, other = TITLES if self._letters is not None else self.labels or _TITLES
-        own = one if place == "first" else other
-        compared = Compared(((one, first), (other, second)), own, self.opponent != "reference")
+        first_title, other = TITLES if self._letters is not None else self.labels or _TITLES
+        subject_title = first_title if place == "first" else other
+        compared = Compared(((first_title, first), (other, second)), subject_title, self.opponent != "reference")
         return evidence_of(subject, self._showing, compared)
 
-    def _question(self, shown: Evidence) -> Question:
+    def _question(self, evidence: Evidence) -> Question:
         schema = None if self.labels else schema_of(sealed=self.seal, rationale=self._reasoning == "after")
         return Question(
             self._system,
-            shown.sections,
+            evidence.sections,
             "Which output is better?",
             schema,
             self.max_output_tokens,
             sealed=self.seal and self.labels is None,
-            media=shown.media,
+            media=evidence.media,
             needs_media=self._needs_media,
         )
 
     @property
     def _needs_media(self) -> bool:
-        """Whether a model that does not read all media is a failure."""
+        """Return True if a model that does not read all media is a failure."""
         return evidence_options(self.evidence).media == "show"
 
     def _opponent(self, subject: Subject) -> object:
@@ -314,7 +314,7 @@ class Pairwise:
 
     def _instructions(self, how: str, form: str) -> str:
         """Return the system message, which is the same for all subjects."""
-        criteria = "What makes an output better:\n" + "\n".join(f"- {one}" for one in self.criteria)
+        criteria = "What makes an output better:\n" + "\n".join(f"- {criterion}" for criterion in self.criteria)
         rules = (
             f"{judging.RULES}\n\n{judging.MESSAGES}"
             if evidence_options(self.evidence).kind == "full"
@@ -322,13 +322,16 @@ class Pairwise:
         )
         return "\n\n".join((how, criteria, rules, form) if self.criteria else (how, rules, form))
 
-    def _judgment(self, votes: Sequence[Vote], cost: Cost, shown: Evidence) -> Judgment:
+    def _judgment(self, votes: Sequence[Vote], cost: Cost, evidence: Evidence) -> Judgment:
         score, confidence, signals = outcome(votes)
         if self._reasoning != "none":
             rationale = "\n\n".join(vote.rationale for vote in votes).strip()
             signals |= rationale_signals(rationale, self.capture_rationale)
         signals |= {name: value for vote in votes for name, value in vote.signals.items()}
-        signals |= {"attempts": sum(vote.attempts for vote in votes), "evidence": shown.signals(votes[0].reply.media)}
+        signals |= {
+            "attempts": sum(vote.attempts for vote in votes),
+            "evidence": evidence.signals(votes[0].reply.media),
+        }
         if self._earlier is not None:
             signals["opponent_run"] = self._earlier.run_id
         model = votes[0].reply.model

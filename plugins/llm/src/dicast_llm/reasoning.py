@@ -11,7 +11,7 @@ from dicast import ChatModel, ConfigError, Cost, Failure, Problem, Reply
 from dicast.judging import Accepted, Capture, Marks, Question, ask
 
 from .evidence import Evidence
-from .room import Shown
+from .room import ShownSection
 from .section import Section
 
 Reasoning = Literal["after", "before", "none"]
@@ -83,7 +83,9 @@ class ReasonFirst:
 def with_reasons(evidence: Evidence, reasons: str) -> Evidence:
     """Return *evidence* with *reasons* as its last section; a character that holds the place of media is left out of them."""
     text = reasons.translate({ord(place): None for place in evidence.media})
-    return attrs.evolve(evidence, shown=(*evidence.shown, Shown(Section("REASONING", text), len(text), len(text))))
+    return attrs.evolve(
+        evidence, parts=(*evidence.parts, ShownSection(Section("REASONING", text), len(text), len(text)))
+    )
 
 
 def call_signals(signals: Mapping[str, object], reasons: Accepted[str] | None) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Fitting what is judged into so many characters: what is cut first, and what is said of each cut."""
+"""Fitting of the evidence into a number of characters: the order of the cuts, and the notices of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from .conversation import Said
+from .conversation import TranscriptMessage
 from .section import Section
 
 GAP = "\n[...]\n"
@@ -19,25 +19,25 @@ _PART = 4  # the policy is cut to no less than this part of the room
 
 
 @attrs.frozen
-class Shown:
+class ShownSection:
     """A section as it is shown, and how many characters it has and had."""
 
     section: Section
     chars: int
-    whole: int
+    original_chars: int
 
 
-def size(messages: Sequence[Said]) -> int:
-    """How many characters *messages* take."""
+def size(messages: Sequence[TranscriptMessage]) -> int:
+    """Return the number of characters of *messages*."""
     return sum(len(message.head) + len(message.text) + _HEAD for message in messages)
 
 
-def text(title: str, value: str, room: int) -> Shown:
-    """A section of one text, of which the middle is cut where it has more than *room* characters."""
+def text(title: str, value: str, room: int) -> ShownSection:
+    """Return a section of one text, without its middle if it has more than *room* characters."""
     if len(value) <= room:
-        return Shown(Section(title, value), len(value), len(value))
+        return ShownSection(Section(title, value), len(value), len(value))
     cut = middle_cut(value, room)
-    return Shown(
+    return ShownSection(
         Section(title, cut, (f"{len(cut)} of {len(value)} characters, without the middle",)), len(cut), len(value)
     )
 
@@ -46,36 +46,40 @@ def middle_cut(value: str, room: int) -> str:
     """*value* without so much of its middle that *room* characters are left."""
     if len(value) <= room:
         return value
-    kept = max(0, room - len(GAP))
-    first = (kept + 1) // 2
-    return f"{value[:first]}{GAP}{value[len(value) - kept // 2 :]}"[: max(room, 0)]
+    kept_chars = max(0, room - len(GAP))
+    first = (kept_chars + 1) // 2
+    return f"{value[:first]}{GAP}{value[len(value) - kept_chars // 2 :]}"[: max(room, 0)]
 
 
-def own(title: str, messages: Sequence[Said], room: int, most: int | None) -> Shown:
-    """The messages of what is judged: the longest are cut first, to the same length, in their middle.
+def fit_messages(title: str, messages: Sequence[TranscriptMessage], room: int, most: int | None) -> ShownSection:
+    """Return the section of the judged messages. The longest messages are cut first, to the same length, in their middle.
 
-    No text of them has more than *most* characters, where that is said.
+    With *most*, no text has more than *most* characters.
     """
-    whole = size(messages)
-    if whole <= room and (most is None or all(len(message.text) <= most for message in messages)):
-        return Shown(Section(title, tuple(enumerate(messages, 1))), whole, whole)
+    total = size(messages)
+    if total <= room and (most is None or all(len(message.text) <= most for message in messages)):
+        return ShownSection(Section(title, tuple(enumerate(messages, 1))), total, total)
     numbered = [*enumerate(messages, 1)]
     number_kept = min(len(messages), max(1, room // (_HEAD + _NOTICE + _LEAST)))
     first, last = number_kept // 2, (number_kept + 1) // 2  # the last one is what is judged
-    kept = numbered[:first] + numbered[len(numbered) - last :]
-    limit = level([len(message.text) for _, message in kept], room - _fixed(kept))
-    pairs = [_shortened(*each, limit if most is None else min(limit, most)) for each in kept]
+    remaining = numbered[:first] + numbered[len(numbered) - last :]
+    limit = level([len(message.text) for _, message in remaining], room - _fixed(remaining))
+    pairs = [
+        _shortened(*numbered_message, limit if most is None else min(limit, most)) for numbered_message in remaining
+    ]
     notices = [notice for _, notice in pairs if notice is not None]
-    if len(kept) < len(messages):
+    if len(remaining) < len(messages):
         gone = messages[first : len(messages) - last]
         named = f"message {first + 1} is" if len(gone) == 1 else f"messages {first + 1} to {first + len(gone)} are"
         notices.append(f"{named} left out, 0 of {size(gone)} characters")
-    shown = [each for each, _ in pairs]
-    return Shown(Section(title, tuple(shown), tuple(notices)), size([message for _, message in shown]), whole)
+    cut_messages = [numbered_message for numbered_message, _ in pairs]
+    return ShownSection(
+        Section(title, tuple(cut_messages), tuple(notices)), size([message for _, message in cut_messages]), total
+    )
 
 
-def _shortened(number: int, message: Said, most: int) -> tuple[tuple[int, Said], str | None]:
-    """The message with at most so many characters of its text, and what is said of it where it is cut."""
+def _shortened(number: int, message: TranscriptMessage, most: int) -> tuple[tuple[int, TranscriptMessage], str | None]:
+    """Return the message with at most *most* characters of its text, and a notice if it is cut."""
     if len(message.text) <= most:
         return (number, message), None
     short = middle_cut(message.text, most)
@@ -83,12 +87,12 @@ def _shortened(number: int, message: Said, most: int) -> tuple[tuple[int, Said],
     return (number, attrs.evolve(message, text=short)), notice
 
 
-def _fixed(kept: Sequence[tuple[int, Said]]) -> int:
-    return sum(len(message.head) + _HEAD + _NOTICE for _, message in kept)
+def _fixed(messages: Sequence[tuple[int, TranscriptMessage]]) -> int:
+    return sum(len(message.head) + _HEAD + _NOTICE for _, message in messages)
 
 
 def level(lengths: Sequence[int], room: int) -> int:
-    """The greatest length to which all *lengths* can be cut, so that they come to no more than *room*."""
+    """Return the greatest length to which all *lengths* can be cut so that their sum is at most *room*."""
     left = max(0, room)
     ordered = sorted(lengths)
     for place, length in enumerate(ordered):
@@ -99,36 +103,36 @@ def level(lengths: Sequence[int], room: int) -> int:
     return ordered[-1] if ordered else 0
 
 
-def earlier(title: str, messages: Sequence[Said], room: int, most: int | None) -> Shown:
-    """The newest of *messages* that have room; the oldest of these may be cut, and those before it are left out.
+def earlier(title: str, messages: Sequence[TranscriptMessage], room: int, most: int | None) -> ShownSection:
+    """Return the section of the newest *messages* that fit. The oldest of these may be cut, and older messages are left out.
 
-    No text of them has more than *most* characters, where that is said.
+    With *most*, no text has more than *most* characters.
     """
-    whole = size(messages)
-    left = room if whole <= room else room - 2 * _NOTICE
-    kept: list[tuple[int, Said]] = []
+    total = size(messages)
+    left = room if total <= room else room - 2 * _NOTICE
+    remaining: list[tuple[int, TranscriptMessage]] = []
     notices: list[str] = []
     for number in range(len(messages), 0, -1):
         message = messages[number - 1]
         spare = left - len(message.head) - _HEAD
         if spare < min(_LEAST, len(message.text)) or spare < 0:
             break
-        each, notice = _shortened(number, message, spare if most is None else min(spare, most))
-        kept.insert(0, each)
-        left -= size([each[1]])
+        numbered_message, notice = _shortened(number, message, spare if most is None else min(spare, most))
+        remaining.insert(0, numbered_message)
+        left -= size([numbered_message[1]])
         if notice is not None:
             left -= _NOTICE
             notices.insert(0, notice)
-    gone = messages[: len(messages) - len(kept)]
+    gone = messages[: len(messages) - len(remaining)]
     if gone:
         notices.insert(
             0, f"the oldest {len(gone)} of {len(messages)} messages are left out, 0 of {size(gone)} characters"
         )
-    section = Section(title, tuple(kept) or None, tuple(notices))
-    return Shown(section, size([message for _, message in kept]), whole)
+    section = Section(title, tuple(remaining) or None, tuple(notices))
+    return ShownSection(section, size([message for _, message in remaining]), total)
 
 
 def shares(policy: int, around: int, room: int) -> tuple[int, int]:
-    """How much of *room* the policy and the subject's own messages (*around*) have: a quarter is the policy's, if it needs it."""
+    """Return the parts of *room* for the policy and for the subject's messages (*around*). The policy has a quarter, if it needs it."""
     for_policy = min(policy, max(room - around, room // _PART))
     return for_policy, room - for_policy

@@ -1,4 +1,4 @@
-"""A part of what is judged: a text, or the messages of a conversation."""
+"""A part of the evidence: a text, or the messages of a conversation."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import attrs
 
 from dicast import judging
 
-from .conversation import Said, transcript
+from .conversation import TranscriptMessage, transcript
 
 
 @attrs.frozen
 class Section:
-    """As :class:`dicast.judging.Section`; the *text* may be numbered messages."""
+    """A :class:`dicast.judging.Section` whose *text* may be numbered messages."""
 
     title: str
-    text: str | tuple[tuple[int, Said], ...] | None
+    text: str | tuple[tuple[int, TranscriptMessage], ...] | None
     cut: tuple[str, ...] = ()
 
     def render(self, marks: judging.Marks) -> str:
-        """The title, and under it the fenced text."""
+        """Return the title, and under it the fenced text."""
         text = transcript(self.text) if isinstance(self.text, tuple) else self.text
         return judging.Section(self.title, text, self.cut).render(marks)

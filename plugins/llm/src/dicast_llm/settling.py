@@ -1,4 +1,4 @@
-"""Whether judges who are still to be asked can change what a jury comes to."""
+"""The test of whether the remaining judges of a jury can change its outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PASS = Fraction(1, 2)
 
 
 def combined(combine: Combine, votes: Sequence[Scored]) -> Fraction:
-    """The score of *votes*, of which there is one at least; in exact arithmetic, so that it does not hang on the order."""
+    """Return the score of *votes*, at least one, in exact arithmetic, so that it does not depend on the order."""
     if combine == "majority":
         passed = Fraction(sum(score >= PASS for score, _ in votes), len(votes))
         return Fraction((passed > PASS) + (passed >= PASS), 2)
@@ -26,16 +26,16 @@ def combined(combine: Combine, votes: Sequence[Scored]) -> Fraction:
 
 
 def mean(weighted: Sequence[Scored]) -> Fraction:
-    """The mean of values by their weights."""
+    """Return the mean of values by their weights."""
     return sum((value * weight for value, weight in weighted), Fraction()) / sum(weight for _, weight in weighted)
 
 
 def settled(combine: Combine, votes: Sequence[Scored], left: Sequence[Fraction], failed: int, line: Fraction) -> bool:
-    """Whether the outcome stands, whatever the judges with the weights *left* would say, each a vote or a failure.
+    """Return True if the outcome is settled for any answers of the judges with the weights *left*, each a vote or a failure.
 
-    The outcome of a majority is its score, else on which side of *line* the score lies. It takes the votes of more than half of
-    all judges, so that none that is left can undo the verdict by failing; where so many have *failed* that there can be no
-    verdict, that stands too.
+    The outcome of a majority is its score, otherwise the side of *line* that the score lies on. It needs the votes of more than half of
+    all judges, so that failures of the remaining judges cannot undo the verdict. If so many judges have *failed* that no
+    verdict is possible, the outcome is settled too.
     """
     judges = len(votes) + len(left) + failed
     if 2 * (len(votes) + len(left)) <= judges:

@@ -1,4 +1,4 @@
-"""The reader ``evidence``: what a judge that asks a model is shown of a subject, for people who label it."""
+"""The reader ``evidence``: the evidence that a judge would show a model, for people who label the subject."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .section import Section
 
 
 def read_evidence(ledger: Ledger, *, subject: Subject, judges: Sequence[object] = ()) -> dict[str, Any]:
-    """Return the evidence of *subject* as the first of *judges* that asks a model sees it, else as ``llm/judge`` does by default.
+    """Return the evidence of *subject* for the first of *judges* that asks a model, else the default evidence of ``llm/judge``.
 
-    The document has ``sections``, each ``{title, text, cut}``, and ``chars`` of ``whole``: how many characters are shown of how many. Without
-    anything to show ``reason`` says why.
+    The document has ``sections``, each ``{title, text, cut}``, and the numbers ``chars`` of shown and ``whole`` of all characters. Without
+    evidence ``reason`` has the reason.
     """
     evidence: Evidence | Failure = Failure("missing_input", "no judge asks a model")
     for judge in _asking(judges):
-        evidence = judge.shown(subject)
+        evidence = judge.show(subject)
         break
     if isinstance(evidence, Failure):
         evidence = gather(subject, Showing())
@@ -31,19 +31,19 @@ def read_evidence(ledger: Ledger, *, subject: Subject, judges: Sequence[object] 
         return {"sections": [], "chars": 0, "whole": 0, "reason": evidence.message}
     return {
         "sections": [
-            _section(each.section, evidence.media) for each in evidence.shown if each.section.text is not None
+            _section(part.section, evidence.media) for part in evidence.parts if part.section.text is not None
         ],
-        "chars": sum(each.chars for each in evidence.shown),
-        "whole": sum(max(each.chars, each.whole) for each in evidence.shown),
+        "chars": sum(part.chars for part in evidence.parts),
+        "whole": sum(max(part.chars, part.original_chars) for part in evidence.parts),
     }
 
 
 def _asking(judges: Sequence[object]) -> Iterator[LlmJudge | Pairwise]:
     """Yield the judges that ask a model as ``llm/judge`` or ``llm/pairwise`` does; a judge by a rubric asks with another one."""
     for judge in judges:
-        asked = getattr(judge, "_asked", judge)
-        if isinstance(asked, LlmJudge | Pairwise):
-            yield asked
+        model_judge = getattr(judge, "_asked", judge)
+        if isinstance(model_judge, LlmJudge | Pairwise):
+            yield model_judge
 
 
 def _section(section: Section, media: Mapping[str, Media | str]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 async def gather(*calls: Coroutine[Any, Any, T]) -> list[T]:
-    """Run *calls* at the same time and return what they return, in their order.
+    """Run *calls* at the same time and return their results, in their order.
 
-    When one of them raises, the others are cancelled and waited for, and its exception is raised, not a group of one.
+    If one raises, the others are cancelled and awaited, and its exception is raised, not a group with it.
     """
     try:
         async with asyncio.TaskGroup() as group:

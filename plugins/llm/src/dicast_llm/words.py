@@ -30,7 +30,7 @@ _ROUNDING = 1e-6  # endpoints round log probabilities, so a rest of 0 is not exa
 _BLANKS = " \t\r\n\u00a0\u2581\u0120\u010a"  # the last three: blanks as tokenizers spell them
 _MARKS = ".,:;!"
 _REASONING = ("<think", "<thought", "<reason", "<|channel", "[think")  # how reasoning begins in the templates of models
-_SHOWN = 5
+_MAX_SHOWN = 5
 
 
 class NoAnswer(ValueError):
@@ -39,7 +39,7 @@ class NoAnswer(ValueError):
 
 @attrs.define
 class Support:
-    """Whether the model has reported the probabilities of tokens before."""
+    """The record of a model that has reported the probabilities of tokens before."""
 
     is_proven: bool = False
 
@@ -69,7 +69,7 @@ class Distribution:
     def shares(self) -> Mapping[str, float]:
         """Return the probability of each word, given that the reply is one of the words.
 
-        :raises NoAnswer: if none of the words is among the tokens, or an unreported word could change a share by more than 0.05.
+        :raises NoAnswer: if no word is among the tokens, or an unreported word could change a share by more than 0.05.
         """
         highest = max(self.logprobs.values())
         if highest == -math.inf:
@@ -110,14 +110,14 @@ class Distribution:
     def tokens_text(self) -> str:
         """The most probable tokens with their probabilities, for a message."""
         ordered = sorted(self.top, key=lambda token: -token.logprob)
-        texts = [f"{token.text[: _SHOWN * 4]!r} {math.exp(token.logprob):.2f}" for token in ordered[:_SHOWN]]
-        return ", ".join([*texts, "…"] if len(ordered) > _SHOWN else texts)
+        texts = [f"{token.text[: _MAX_SHOWN * 4]!r} {math.exp(token.logprob):.2f}" for token in ordered[:_MAX_SHOWN]]
+        return ", ".join([*texts, "…"] if len(ordered) > _MAX_SHOWN else texts)
 
 
 def distribution(reply: Reply, words: Sequence[str]) -> Distribution:
     """Return the probabilities of *words* at the first token of *reply* that is no blank; the text of the reply is not read.
 
-    A token counts for the one word that it begins, whatever its case and the blanks around it.
+    A token counts for the one word that it begins, in any letter case and with any blanks around it.
 
     :raises NoAnswer: if a log probability is above 0 or no number.
     """
@@ -145,7 +145,7 @@ def _word(token: str, words: Sequence[str]) -> str | None:
 
 
 def bare_word(text: str) -> str:
-    """Return *text* without the blanks around it and the marks behind it."""
+    """Return *text* without the blanks around it and the punctuation after it."""
     return text.strip(_BLANKS).rstrip(_MARKS)
 
 
@@ -157,8 +157,8 @@ def _logsum(logprobs: Sequence[float]) -> float:
 
 
 def _listed(words: Iterable[str], conjunction: str) -> str:
-    *others, last = words
-    return f"{', '.join(others)} {conjunction} {last}" if others else last
+    *first_words, last = words
+    return f"{', '.join(first_words)} {conjunction} {last}" if first_words else last
 
 
 @attrs.frozen
