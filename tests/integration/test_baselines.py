@@ -95,7 +95,7 @@ def test_a_name_that_would_mean_something_else_is_refused(folder, say, name):
     run(folder)
     code, _, said = say("baseline", "save", "--", name)
     assert code == 2
-    assert "is no name for a baseline" in said
+    assert "is no valid name for a baseline" in said
 
 
 def test_a_trace_cannot_save_a_baseline(folder, say):

@@ -531,7 +531,7 @@ def test_unfinished_run_is_no_baseline(shop, model):
     asked = model.count
     done = shop.run(TASK + f"baseline: {{run: {broken.json['run_id']}}}\n")
     assert (done.code, model.count) == (2, asked)
-    assert "has not ended in order" in done.json["error"]["message"]
+    assert "is not completed" in done.json["error"]["message"]
 
 
 def test_watched_source_takes_no_section_of_an_experiment(shop):
@@ -601,7 +601,7 @@ def test_suite_runs_from_python_as_from_the_command_line(shop, model):
 
 def test_suite_from_python_takes_no_subjects_and_names_what_is_wrong_with_it(shop, model):
     shop.pipeline(SUITE)
-    with pytest.raises(dicast.ConfigError, match="leave subjects out"):
+    with pytest.raises(dicast.ConfigError, match="remove subjects"):
         dicast.run("p.yaml", subjects=[dicast.Subject("row", "1", output="x")])
     with pytest.raises(dicast.ConfigError, match="nobody"):
         dicast.run("p.yaml", overrides={"baseline": {"run": "nobody"}})

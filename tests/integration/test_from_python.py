@@ -73,7 +73,7 @@ def test_a_data_frame_is_rows_and_its_missing_values_are_none():
 @pytest.mark.parametrize(
     ("rows", "fields", "message"),
     [
-        ([3, {"input": "a"}, "b"], {}, r"row 1: it is no mapping of columns: 3\nrow 3: "),
+        ([3, {"input": "a"}, "b"], {}, r"row 1: not a mapping of columns: 3\nrow 3: "),
         ([{"anwser": "a"}], {"output": "answer"}, r"row 1: it has no 'answer'; it has anwser, did you mean 'anwser'"),
         (JUDGED, {"outptu": "a"}, r"unknown field 'outptu'.*did you mean 'output'"),
     ],
@@ -200,7 +200,7 @@ class Hurried(FunctionTask):
 
 def test_a_task_in_a_suite_is_refused():
     suite = {"source": {"rows/jsonl": {"path": "a"}}, "metrics": ["diff/match"], "experiments": {"a": {}, "b": {}}}
-    with pytest.raises(dicast.ConfigError, match="name task/python in the file"):
+    with pytest.raises(dicast.ConfigError, match="use task/python in the file"):
         dicast.run(suite, task=by_input)
 
 

@@ -1,6 +1,7 @@
-"""The kernel's classes: those of attrs, whose repr, comparison and hash read the fields when they are called.
+"""Class decorators of the kernel: attrs classes whose repr, comparison and hash read the fields at call time.
 
-attrs writes and compiles the three for each class. That is half of what a class costs at start, and few of them are ever called.
+attrs generates and compiles the three methods for each class. This takes half of the time to create a class, and few of them are
+ever called.
 """
 
 from __future__ import annotations
@@ -18,40 +19,40 @@ if TYPE_CHECKING:
 else:
 
     def define(cls: type | None = None, *, eq: bool = True) -> Any:
-        """As ``attrs.define``, of whose options it has one."""
-        return _made(attrs.define, cls, equals=eq)
+        """Decorate a class like ``attrs.define``; *eq* is the only option."""
+        return _decorate(attrs.define, cls, equals=eq)
 
     def frozen(cls: type | None = None, *, eq: bool = True) -> Any:
-        """As ``attrs.frozen``, likewise."""
-        return _made(attrs.frozen, cls, equals=eq)
+        """Decorate a class like ``attrs.frozen``; *eq* is the only option."""
+        return _decorate(attrs.frozen, cls, equals=eq)
 
 
 __all__ = ["Attribute", "define", "evolve", "field", "fields", "frozen", "validators"]
 
 
-def _made(make: Callable[..., Any], cls: type | None, *, equals: bool) -> Any:
+def _decorate(make: Callable[..., Any], cls: type | None, *, equals: bool) -> Any:
     if cls is None:
-        return lambda later: _made(make, later, equals=equals)
-    own = vars(cls)
-    made = make(cls, eq=False, repr=False)
-    shown, equal, hashed = _methods(fields(made))
-    if "__repr__" not in own:
-        made.__repr__ = shown
-    if equals and "__eq__" not in own:
-        made.__eq__, made.__hash__ = equal, hashed if make is attrs.frozen else None
-    return made
+        return lambda later: _decorate(make, later, equals=equals)
+    members = vars(cls)
+    decorated = make(cls, eq=False, repr=False)
+    repr_, equal, hashed = _methods(fields(decorated))
+    if "__repr__" not in members:
+        decorated.__repr__ = repr_
+    if equals and "__eq__" not in members:
+        decorated.__eq__, decorated.__hash__ = equal, hashed if make is attrs.frozen else None
+    return decorated
 
 
-def _methods(those: Sequence[Attribute[Any]]) -> tuple[Callable[..., Any], ...]:
-    """What makes the repr of one of a class with the fields *those*, compares two, and makes a hash."""
-    named = [each.name for each in those if each.repr]
+def _methods(attributes: Sequence[Attribute[Any]]) -> tuple[Callable[..., Any], ...]:
+    """Return the repr, the comparison and the hash of a class with these fields."""
+    names = [attribute.name for attribute in attributes if attribute.repr]
     values = attrgetter(
-        "__class__", "__module__", *(each.name for each in those if each.eq)
-    )  # of two names, it is a tuple
+        "__class__", "__module__", *(attribute.name for attribute in attributes if attribute.eq)
+    )  # with two or more names the result is a tuple
 
     @recursive_repr()
-    def shown(self: Any) -> str:
-        inside = ", ".join(f"{name}={getattr(self, name, attrs.NOTHING)!r}" for name in named)
+    def repr_(self: Any) -> str:
+        inside = ", ".join(f"{name}={getattr(self, name, attrs.NOTHING)!r}" for name in names)
         return f"{type(self).__qualname__.rpartition('>.')[2]}({inside})"
 
     def equal(self: Any, other: object) -> Any:
@@ -60,4 +61,4 @@ def _methods(those: Sequence[Attribute[Any]]) -> tuple[Callable[..., Any], ...]:
     def hashed(self: Any) -> int:
         return hash(values(self))
 
-    return shown, equal, hashed
+    return repr_, equal, hashed

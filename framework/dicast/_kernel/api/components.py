@@ -1,4 +1,4 @@
-"""What a Python program hands to a run beside plain data: components, and a function as the task."""
+"""Python objects in a pipeline: components, and a function as the task."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _MEMBERS = tuple({member for kind in KINDS.values() for member in kind.members})
 
 
 def plain(value: Any, ready: dict[str, object]) -> Any:
-    """*value* as plain data; each component in it is put into *ready*, and its name there stands in its place.
+    """Return *value* as plain data. Each component in it is put into *ready*, and replaced by its name there.
 
     :raises ConfigError: at a function that is no component.
     """
     if isinstance(value, Mapping):
-        return {key: plain(one, ready) for key, one in value.items()}
+        return {key: plain(item, ready) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [plain(one, ready) for one in value]
+        return [plain(item, ready) for item in value]
     if attrs.has(value if isinstance(value, type) else type(value)):
         return ready_name(value() if isinstance(value, type) else value, ready)
     if callable(value) and not any(hasattr(value, member) for member in _MEMBERS):
-        called = getattr(value, "__name__", "it")
+        function_name = getattr(value, "__name__", "it")
         raise ConfigError(
-            f"{called!r} is a function, not a component: decorate it with @dicast.metric(tier='truth') or @dicast.judge(), "
-            "or hand it over as task="
+            f"{function_name!r} is a function, not a component; decorate it with @dicast.metric(tier='truth') or @dicast.judge(), "
+            "or pass it as task="
         )
     return value
 
@@ -48,12 +48,12 @@ def ready_name(component: object, ready: dict[str, object]) -> str:
 
 
 def with_task(file: PipelineFile, task: Callable[..., Any] | Task, ready: dict[str, object]) -> PipelineFile:
-    """*file* with *task*, a function or a component, as its task.
+    """Return *file* with *task*, a function or a component, as its task.
 
-    :raises ConfigError: for a suite: its experiments name tasks of their own.
+    :raises ConfigError: for a suite, because its experiments have their own tasks.
     """
     if file.experiments:
-        raise ConfigError("a suite's experiments have tasks of their own; name task/python in the file")
+        raise ConfigError("the experiments of a suite have their own tasks; use task/python in the file")
     from ...toolkit.function_task import FunctionTask
 
     name = ready_name(task if isinstance(task, Task) else FunctionTask(task), ready)

@@ -1,4 +1,4 @@
-"""The judges of a pipeline file, for commands that read what they have said from its ledger."""
+"""Judges of a pipeline file, for commands that read their verdicts from its ledger."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ T = TypeVar("T")
 class PipelineJudges:
     """The judges of a pipeline, and its ledger.
 
-    *name* is the pipeline's, *file* how the user wrote it; *judges* are its judges in their order; the slots in a judge's ``inside`` are those of
-    the judges in it. *metrics* are its metrics, *pass_at* is the least score with which a subject passes, by label, and *fingerprints* are
-    what can change a number, by section. *has_task* says that a task makes the outputs.
+    *name* is the pipeline's name, *file* the file as the user wrote it. *judges* are its judges in their order; a judge's ``inside`` has the
+    slots of its nested judges. *metrics* are its metrics. *pass_at* is the smallest passing score, by label. *fingerprints* are the digests
+    of everything that can change a score, by section. *has_task* is True if a task makes the outputs.
     """
 
     name: str
@@ -50,7 +50,7 @@ class PipelineJudges:
 
     @property
     def ledger(self) -> object:
-        """The component of its ledger, which another pipeline may have, too."""
+        """The component of the ledger; other pipelines may use the same ledger."""
         return ledger_slot(self._pipeline).component
 
     @property
@@ -60,7 +60,7 @@ class PipelineJudges:
 
     @property
     def pass_at(self) -> Mapping[str, float | None]:
-        """The least score with which a subject passes, by label; ``metrics`` for all metrics together. None for a raw label without one, and for all metrics where each has to pass."""
+        """The smallest passing score, by label; ``metrics`` for all metrics together. None for a raw label without a line, and for all metrics if each has to pass."""
         return pass_lines(self._pipeline)
 
     @property
@@ -70,41 +70,39 @@ class PipelineJudges:
 
     @property
     def score_label(self) -> str | None:
-        """The label of the run's score: the only one, or of several the first clause's of the gate; else None."""
+        """The label of the run's score: the only label, or among several the label of the gate's first clause; else None."""
         return score_label(self._pipeline.gate, self.labels)
 
     def line(self, label: str) -> float:
-        """Return the least score in [0, 1] with which a subject passes *label*.
+        """Return the smallest score in [0, 1] with which a subject passes *label*.
 
-        :raises ConfigError: for a label whose values are on a scale of their own.
+        :raises ConfigError: for a label with a raw scale.
         """
         line = self.pass_at[label]
         if label == METRICS and line is None and label not in raw_labels(self.metrics):
-            line = PASS_AT  # each metric has to pass; for the combined score alone there is no line of its own
+            line = PASS_AT  # each metric has to pass, so the combined score has no line
         if line is None or label in raw_labels(self.metrics):
-            raise ConfigError(
-                f"{self.file}: {label} is on a scale of its own: give its metric a range, as in range: [0, 100]"
-            )
+            raise ConfigError(f"{self.file}: {label} has a raw scale; give its metric a range, as in range: [0, 100]")
         return line
 
     @property
     def fingerprints(self) -> Mapping[str, str]:
-        """What can change a number, by section and label."""
+        """Digests of everything that can change a score, by section and label."""
         return self._pipeline.fingerprints
 
     @property
     def has_task(self) -> bool:
-        """Whether a task makes the outputs."""
+        """True if a task makes the outputs."""
         return self._pipeline.task is not None
 
-    def subjects(self, wanted: Callable[[Subject], bool]) -> list[Subject]:
-        """Those subjects of the pipeline's source that are *wanted*. Nothing is judged.
+    def subjects(self, is_wanted: Callable[[Subject], bool]) -> list[Subject]:
+        """Return the subjects of the pipeline's source for which *is_wanted* returns True. Nothing is judged.
 
-        :raises RequestError: when the source cannot be opened or read, waits for what is still to happen, or there is none.
+        :raises RequestError: when there is no source, it cannot be opened or read, or it is live.
         """
-        return in_loop(self._subjects(wanted))
+        return in_loop(self._subjects(is_wanted))
 
-    async def _subjects(self, wanted: Callable[[Subject], bool]) -> list[Subject]:
+    async def _subjects(self, is_wanted: Callable[[Subject], bool]) -> list[Subject]:
         slot = self._pipeline.source
         if slot is None:
             raise ConfigError(f"{self.file} has no source to read subjects from")
@@ -114,13 +112,11 @@ class PipelineJudges:
             context = evolve(draft, read=ledger.read, lookahead=lookahead(self._pipeline))
             source = await open_component(slot.component, context, stack)
             if is_live(source):
-                raise ConfigError(
-                    f"source {slot.name} waits for what is still to happen, and has nothing to read again"
-                )
-            return [due.subject async for due in read(source, f"source {slot.name}") if wanted(due.subject)]
+                raise ConfigError(f"source {slot.name} is a live source and cannot be read again")
+            return [due.subject async for due in read(source, f"source {slot.name}") if is_wanted(due.subject)]
 
     def forecast(self) -> Forecast:
-        """How many subjects the pipeline's source has, and what judging all of them may cost at most. Nothing is judged.
+        """Return the number of subjects of the pipeline's source, and the largest cost of judging all of them. Nothing is judged.
 
         :raises RequestError: when the source cannot be opened or read, or there is none.
         """
@@ -130,20 +126,20 @@ class PipelineJudges:
         return in_loop(forecast(self._pipeline, ledger_slot(self._pipeline), source))
 
     def judge_again(self, subjects: Sequence[Due], label: str, purpose: str) -> Run:
-        """Let the judge or metric *label* judge *subjects*, which have their outputs, in a run of its own; *purpose* is a word for its name.
+        """Judge *subjects*, which have their outputs, with the judge or metric *label* in a separate run; *purpose* is a word for its name.
 
-        Each says from which run the ledger has its trace, and the verdicts on what it is made of. The new verdicts stand in the pipeline's ledger and their costs count in its budget,
-        but the run is a preview of the kind ``tool``: nothing that a later run is compared with.
+        Each subject has the run whose trace and child verdicts are read from the ledger. The new verdicts are in the pipeline's ledger and
+        their costs count in its budget. The run is a preview of the kind ``tool``, so later runs are not compared with it.
 
-        :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
+        :raises RequestError: when the request is invalid; nothing was judged or spent then.
         """
-        whole = self._pipeline
-        alone = evolve(
-            whole,
-            name=f"{whole.name} ({purpose})",
+        full = self._pipeline
+        reduced = evolve(
+            full,
+            name=f"{full.name} ({purpose})",
             task=None,
-            metrics=tuple(slot for slot in whole.metrics if label in (METRICS, slot.label)),
-            judges=tuple(slot for slot in whole.judges if label == slot.label),
+            metrics=tuple(slot for slot in full.metrics if label in (METRICS, slot.label)),
+            judges=tuple(slot for slot in full.judges if label == slot.label),
             gate=Gate(),
             criteria=(),
             extractors=(),
@@ -152,11 +148,11 @@ class PipelineJudges:
             sinks=(),
             baseline=None,
         )
-        outcome = in_loop(run_unless_disabled(alone, Request(source=SubjectList(subjects), preview=True, kind=TOOL)))
-        return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledger_slot(alone))
+        outcome = in_loop(run_unless_disabled(reduced, Request(source=SubjectList(subjects), preview=True, kind=TOOL)))
+        return Run(**outcome.document, exit_code=outcome.exit_code, open_ledger=ledger_slot(reduced))
 
     def read_ledger(self, function: Callable[[Ledger], T], path: Path | None = None) -> T:
-        """Return what *function* makes of the pipeline's ledger, or of the one at *path*.
+        """Return the result of *function* on the pipeline's ledger, or on the ledger at *path*.
 
         :raises LedgerRefused: when it does not exist or is no ledger.
         """
@@ -168,20 +164,20 @@ def pipeline_judges(
 ) -> PipelineJudges:
     """Build *pipeline*, run nothing, and return its judges.
 
-    :raises RequestError: when the pipeline is wrong.
+    :raises RequestError: when the pipeline is invalid.
     """
     built = load_pipeline(as_source(pipeline), overrides, needs_source=False)
     return PipelineJudges(built.name, built.file, built.judges, built)
 
 
 def pipeline_text(file: Path) -> Mapping[str, object]:
-    """The sections of a pipeline file as they are written, its includes laid in; ``${VARIABLES}`` stand as they are. Nothing is built.
+    """Return the sections of a pipeline file as written, with its includes merged and ``${VARIABLES}`` unchanged. Nothing is built.
 
     :raises ConfigError: when it cannot be read.
     """
     read = read_pipeline(file)
     if read.problems:
         raise ConfigError(read.problems)
-    found = read.root.plain()
-    assert isinstance(found, Mapping)  # read_pipeline has looked
-    return found
+    sections = read.root.plain()
+    assert isinstance(sections, Mapping)  # checked by read_pipeline
+    return sections

@@ -1,4 +1,4 @@
-"""A pipeline as a reward function: what loops of reinforcement learning call with a batch of completions."""
+"""A pipeline as a reward function for reinforcement learning, called with a batch of completions."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .runs import run
 
 
 class RewardError(DicastError):
-    """Completions that could not be scored; the message says which, and why. They have no reward, also not 0."""
+    """Completions that could not be scored. The message names them with the reasons. They have no reward, not even 0."""
 
 
 @frozen
 class Reward:
-    """Scores completions with a pipeline, a run for each batch. It can be pickled where *pipeline* can.
+    """Reward function that scores completions with a pipeline, one run per batch. It can be pickled if *pipeline* can.
 
     :param pipeline: a file, YAML text, or a mapping; its source, if it has one, is not read.
-    :param on: the label whose score is the reward; by default the one that the run's score is about.
-    :param failures: ``raise``: a completion that cannot be scored is a :class:`RewardError`. ``none``: its reward is None, which trainers
-        leave out.
+    :param on: the label whose score is the reward; by default the label of the run's score.
+    :param failures: ``raise``: a completion that cannot be scored is a :class:`RewardError`. ``none``: its reward is None, and trainers
+        skip it.
     :param overrides: as for :func:`dicast.run`.
     """
 
@@ -38,52 +38,51 @@ class Reward:
 
     @property
     def __name__(self) -> str:
-        """What trainers call it in their logs."""
+        """The name that trainers log."""
         return self.pipeline.stem if isinstance(self.pipeline, Path) else "dicast"
 
     def __call__(
         self, completions: Sequence[object], prompts: Sequence[object] | None = None, **columns: object
     ) -> list[float | None]:
-        """Return the reward of each of *completions*, in their order: in [0, 1], or on the scale of a metric without a ``range``.
+        """Return the reward of each completion, in their order: in [0, 1], or on the scale of a metric without a ``range``.
 
-        A completion is text, or a conversation as a list of messages, of which the last one's content counts. *columns* that are lists of the
-        same length are the rows' other columns: ``reference`` is what would have been right, all of them are in the context; others are
-        left out.
+        A completion is text, or a conversation as a list of messages, whose last content is judged. *columns* that are lists of the same
+        length become columns of the rows: ``reference`` is the correct answer, and all columns are in the context. Other columns are ignored.
 
-        :raises RewardError: when some cannot be scored.
-        :raises RequestError: when the pipeline is wrong; nothing was judged then.
+        :raises RewardError: when some completions cannot be scored.
+        :raises RequestError: when the pipeline is invalid; nothing was judged then.
         """
         if not completions:
             return []
         if prompts is not None and len(prompts) != len(completions):
             raise ConfigError(
-                f"{len(completions)} completions and {len(prompts)} prompts: there is one of each for a row"
+                f"{len(completions)} completions and {len(prompts)} prompts were given; pass one prompt for each completion"
             )
         answers: dict[str, Sequence[Event]] = {}
-        rows: dict[str, Any] = {name: one for name, one in columns.items() if _fits(one, len(completions))}
+        rows: dict[str, Any] = {name: item for name, item in columns.items() if _fits(item, len(completions))}
         subjects = []
         for number, completion in enumerate(completions):
             row = {name: column[number] for name, column in rows.items()}
-            asked = None if prompts is None else prompts[number]
-            found = Subject(
-                "candidate", uuid.uuid4().hex, asked, _text(completion), row.get("reference", row.get("expected")), row
+            prompt = None if prompts is None else prompts[number]
+            subject = Subject(
+                "candidate", uuid.uuid4().hex, prompt, _text(completion), row.get("reference", row.get("expected")), row
             )
-            subjects.append(Due(found, answered=_kept(answers, found.id)))
+            subjects.append(Due(subject, answered=_answer_recorder(answers, subject.id)))
         done = run(self.pipeline, overrides=self.overrides, subjects=subjects, kind="evaluate")
         label = self.on or (done.score or {}).get("label")
         if label is None:
             raise ConfigError(
-                "several judges and no metrics: say whose score is the reward, as in Reward(…, on='LABEL')"
+                "the pipeline has several labels; choose the label of the reward with Reward(…, on='LABEL')"
             )
         stopped = f"the run was stopped ({done.stopped['reason']})" if done.stopped else "it was not judged"
-        found_ = [_reward(answers.get(due.subject.id, ()), label, stopped) for due in subjects]
-        failed = [f"{number}: {one}" for number, one in enumerate(found_) if isinstance(one, str)]
+        rewards = [_reward(answers.get(due.subject.id, ()), label, stopped) for due in subjects]
+        failed = [f"{number}: {item}" for number, item in enumerate(rewards) if isinstance(item, str)]
         if failed and self.failures == "raise":
-            more = f" and {len(failed) - 10} more" if len(failed) > 10 else ""
+            suffix = f" and {len(failed) - 10} more" if len(failed) > 10 else ""
             raise RewardError(
-                f"{len(failed)} of {len(completions)} completions have no reward: {'; '.join(failed[:10])}{more}"
+                f"{len(failed)} of {len(completions)} completions have no reward: {'; '.join(failed[:10])}{suffix}"
             )
-        return [None if isinstance(one, str) else one for one in found_]
+        return [None if isinstance(item, str) else item for item in rewards]
 
 
 def reward(
@@ -93,11 +92,11 @@ def reward(
     failures: Literal["raise", "none"] = "raise",
     overrides: Mapping[str, object] | None = None,
 ) -> Reward:
-    """A reward function that scores completions with *pipeline*; see :class:`Reward`."""
+    """Return a reward function that scores completions with *pipeline*; see :class:`Reward`."""
     return Reward(pipeline, on, failures, overrides or {})
 
 
-def _kept(answers: dict[str, Sequence[Event]], id: str) -> Any:
+def _answer_recorder(answers: dict[str, Sequence[Event]], id: str) -> Any:
     return lambda events: answers.__setitem__(id, events)
 
 
@@ -106,7 +105,7 @@ def _fits(column: object, length: int) -> bool:
 
 
 def _text(completion: object) -> object:
-    """The text that is judged: the last message's where it is a conversation."""
+    """Return the text to judge: the content of the last message of a conversation."""
     if isinstance(completion, Sequence) and not isinstance(completion, str | bytes) and completion:
         last = completion[-1]
         if isinstance(last, Mapping) and "content" in last:
@@ -115,7 +114,7 @@ def _text(completion: object) -> object:
 
 
 def _reward(events: Sequence[Event], label: str, otherwise: str) -> float | str:
-    """The score under *label*, or why there is none."""
+    """Return the score under *label*, or a message if there is none."""
     for event in events:
         if event.payload.get("judge") == label:
             if event.type == EVAL_COMPLETED:

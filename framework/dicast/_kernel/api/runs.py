@@ -1,4 +1,4 @@
-"""Running a pipeline from Python; the command line calls the same."""
+"""Functions that run a pipeline from Python; the command line calls them too."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def run(
 ) -> Run:
     """Run a pipeline and wait for it.
 
-    :param pipeline: a file, YAML text, or a mapping, in which a component made in Python may stand for its name; also a suite.
+    :param pipeline: a file, YAML text, or a mapping, which may contain Python components in place of their names; also a suite.
     :param overrides: dotted paths with the values to use instead (``{"scoring.threshold": 0.7}``), or texts as after ``--set``.
-    :param subjects: what to judge instead of what the pipeline's source yields; a :class:`~dicast.Due` may have a function for its verdicts.
-    :param task: what makes the outputs, instead of the pipeline's task: a function of the row (see :class:`~dicast.toolkit.function_task.FunctionTask`), or a Task.
-    :param kind: what the run is for, as it is recorded: ``evaluate``, or ``tool``, which ``last`` passes over; by default what the pipeline is.
-    :raises RequestError: when the request is wrong; nothing was judged then, nothing spent.
+    :param subjects: subjects to judge instead of the pipeline's source; a :class:`~dicast.Due` may have a function for its verdicts.
+    :param task: makes the outputs instead of the pipeline's task: a function of the row (see :class:`~dicast.toolkit.function_task.FunctionTask`), or a Task.
+    :param kind: the recorded kind of the run, such as ``evaluate``, or ``tool``, which ``last`` skips; by default the pipeline's kind.
+    :raises RequestError: when the request is invalid; nothing was judged or spent then.
     :raises LedgerRefused: when the ledger cannot be used.
     """
     from ..timing.event_loop import in_loop  # asyncio takes 20 ms to import
@@ -55,12 +55,12 @@ async def arun(
     task: Callable[..., Any] | Task | None = None,
     kind: RunKind | None = None,
 ) -> Run:
-    """The same as :func:`run`, in the event loop that is running."""
+    """Run a pipeline as :func:`run` does, in the running event loop."""
     from ..pipeline.build import build_pipeline  # PyYAML and cattrs take 40 ms to import
     from ..pipeline.read import read_pipeline
     from ..pipeline.slots import ledger_slot
     from ..pipeline.yaml_nodes import is_data
-    from ..run.finished_run import Run  # which the command line does without
+    from ..run.finished_run import Run  # the command line does not need it
     from ..run.run import Request
     from ..source.source import SubjectList
 
@@ -93,7 +93,7 @@ async def _run_suite(read: PipelineFile, subjects: Iterable[Subject | Due] | Non
     from ..run.suite import in_sum, run_suite
 
     if subjects is not None:
-        raise ConfigError("a suite's experiments read sources of their own; leave subjects out, or run one pipeline")
+        raise ConfigError("the experiments of a suite read their own sources; remove subjects, or run one pipeline")
     ledgers: dict[str, Slot] = {}
 
     async def run_one(pipeline: Pipeline, request: Request) -> RunOutcome:
@@ -109,9 +109,9 @@ async def _run_suite(read: PipelineFile, subjects: Iterable[Subject | Due] | Non
 
 
 def forecast(pipeline: Path | str | Mapping[str, object], source: Source) -> Forecast:
-    """How many subjects *source* has, and what judging all of them as *pipeline* says may cost at most. Nothing is judged.
+    """Return the number of subjects of *source*, and the largest cost of judging all of them by *pipeline*. Nothing is judged.
 
-    :raises RequestError: when the request is wrong.
+    :raises RequestError: when the request is invalid.
     """
     from ..pipeline.build import load_pipeline
     from ..pipeline.slots import ledger_slot
@@ -123,10 +123,10 @@ def forecast(pipeline: Path | str | Mapping[str, object], source: Source) -> For
 
 
 def rubric(name: str) -> Rubric:
-    """The rubric *name*, an installed one's id or a file's path: for a component whose rubric depends on what it judges.
+    """Return the rubric *name*, the id of an installed rubric or the path of a file, for a component that chooses its rubric by subject.
 
     :raises ConfigError: when there is none.
-    :raises PluginError: when the distribution that has it is broken, or another one has the same id.
+    :raises PluginError: when its distribution is broken, or another distribution has the same id.
     """
     from ..pipeline.rubrics import load_rubric
 
@@ -145,12 +145,12 @@ async def run_unless_disabled(pipeline: Pipeline, request: Request) -> RunOutcom
 
 
 def switched_off() -> bool:
-    """Whether ``DICAST_DISABLED`` says that nothing is to be judged."""
+    """Return True if ``DICAST_DISABLED`` is set, so that nothing is judged."""
     return os.environ.get("DICAST_DISABLED", "") not in ("", "0")
 
 
 def not_run(pipeline: Path | str | Mapping[str, object]) -> RunOutcome:
-    """What a run comes to where it is :func:`switched_off`: nothing is read, not even the pipeline's file."""
+    """Return the outcome of a run while :func:`switched_off`: nothing is read, not even the pipeline's file."""
     from ..report.document import disabled_document
     from ..run.run import RunOutcome
 
@@ -158,7 +158,10 @@ def not_run(pipeline: Path | str | Mapping[str, object]) -> RunOutcome:
 
 
 def as_source(pipeline: Path | str | Mapping[str, object]) -> Path | str | Mapping[str, object]:
-    """Tell a file's name from YAML text: one line that ends like a file, or names one, is a file."""
+    """Return a path if *pipeline* names a file, else *pipeline* itself.
+
+    One line that ends like a YAML file, or that names an existing file, is a path.
+    """
     if isinstance(pipeline, str) and "\n" not in pipeline:
         path = Path(pipeline)
         if path.suffix in (".yaml", ".yml") or descriptor(path) is not None or path.is_file():
@@ -167,7 +170,7 @@ def as_source(pipeline: Path | str | Mapping[str, object]) -> Path | str | Mappi
 
 
 def read_ledger(path: Path | None, function: Callable[[Ledger], T]) -> T:
-    """Return what *function* makes of the ledger at *path*, by default of the one at ``$DICAST_LEDGER`` or ``.dicast/ledger.db``.
+    """Return the result of *function* on the ledger at *path*, by default ``$DICAST_LEDGER`` or ``.dicast/ledger.db``.
 
     :raises LedgerRefused: when it does not exist or is no ledger.
     """
@@ -178,23 +181,23 @@ def read_ledger(path: Path | None, function: Callable[[Ledger], T]) -> T:
 
 
 def results(ledger: Ledger | None, run: str) -> Results:
-    """The records of a finished run: its id, the name of its pipeline (the newest of them), ``last``, or a file of ``jsonl/rows``.
+    """Return the results of a finished run, named by its id, the name of its pipeline (the newest run), ``last``, or a file of ``jsonl/rows``.
 
-    Without a *ledger* it can only be a file.
+    Without a *ledger* only a file can be read.
 
-    :raises ConfigError: when there is none, or it has not ended in order.
-    :raises DataError: when the file is not one of records.
+    :raises ConfigError: when there is none, or it is not completed.
+    :raises DataError: when the file does not contain records.
     """
-    from ..records.baseline import find_results, of_file  # the runner takes 40 ms to import
+    from ..records.baseline import find_results, of_file  # imported late: the runner takes 40 ms to import
 
-    found = of_file(Path(run)) if ledger is None else find_results(ledger, run, Path())
-    if found is None:
-        raise ConfigError("no run in this ledger has ended in order")
-    return found
+    run_results = of_file(Path(run)) if ledger is None else find_results(ledger, run, Path())
+    if run_results is None:
+        raise ConfigError("no run in this ledger was completed")
+    return run_results
 
 
 def with_ledger(slot: Slot, function: Callable[[Ledger], T]) -> T:
-    """The same as :func:`read_ledger`, for the ledger of *slot*."""
+    """Return the result of *function* on the ledger of *slot*, as :func:`read_ledger` does."""
     from ..pipeline.default_ledger import reading
     from ..timing.event_loop import in_loop
 

@@ -1,4 +1,4 @@
-"""What a pipeline would judge, read and not judged."""
+"""Subjects of a pipeline, read and not judged."""
 
 from __future__ import annotations
 
@@ -42,15 +42,14 @@ def subjects(
     overrides: Mapping[str, object] | Sequence[str] = (),
     dues: bool = False,
 ) -> list[Subject] | list[Due]:
-    """Return the subjects that the source of *pipeline* yields, in its order: for a program that judges some of them by ``run(…, subjects=…)``.
+    """Return the subjects of the source of *pipeline*, in its order, for a program that judges some of them by ``run(…, subjects=…)``.
 
-    :param pipeline: as of :func:`~dicast.run`; no suite.
-    :param dues: return each subject as a :class:`~dicast.Due`. It has the failure of a record that failed where it was recorded, which a
-        subject alone does not have.
-    :raises RequestError: when the pipeline or its data is wrong, or its source goes on for as long as something happens.
+    :param pipeline: as for :func:`~dicast.run`; no suite.
+    :param dues: return each subject as a :class:`~dicast.Due`, which also has the failure of a record that was recorded as failed.
+    :raises RequestError: when the pipeline or its data is invalid, or its source is live.
     """
-    found = in_loop(_read(as_source(pipeline), overrides))
-    return found if dues else [due.subject for due in found]
+    items = in_loop(_read(as_source(pipeline), overrides))
+    return items if dues else [due.subject for due in items]
 
 
 async def _read(
@@ -63,6 +62,6 @@ async def _read(
     async with AsyncExitStack() as stack:
         opened = await open_component(built.source.component, context, stack)
         if is_live(opened):
-            raise ConfigError(f"{built.source.name} waits for what is still to happen: its subjects cannot be listed")
+            raise ConfigError(f"{built.source.name} is a live source: its subjects cannot be listed")
         await data_digest(opened, built.source.name, built)
         return [due async for due in read(opened, built.source.name)]

@@ -14,7 +14,7 @@ from ...toolkit.text_table import TextTable
 from ..api.runs import read_ledger
 from ..contract.protocols import Ledger
 from ..records.baseline import find_results
-from ..records.portable import BEGINS, portable
+from ..records.portable import PREFIX, portable
 from ..records.saved import check_name, remove_baseline, save_baseline, saved_baselines
 from ..resume.named_runs import LAST, find_run
 from ..resume.reading import document
@@ -59,7 +59,7 @@ def _save(live: Ledger, name: str, run: str, file: Path | None) -> dict[str, Any
         problem = "no run in this ledger was completed" if results is None else f"{run} is a file: name a run"
         raise ConfigError(Problem(problem, path="RUN", value=run))
     run_document = document(live, results.run_id)
-    output = None if file is None else AtomicFile(file, replaces=BEGINS)
+    output = None if file is None else AtomicFile(file, replaces=PREFIX)
     if output is None:
         save_baseline(live, name, results.run_id)
     else:

@@ -1,4 +1,4 @@
-"""The rate of a run's audits, where the file leaves it to what earlier runs have shown."""
+"""Rate of a run's audits, if the file derives it from earlier runs."""
 
 from __future__ import annotations
 
@@ -20,57 +20,55 @@ AT = "scoring.audit.rate"
 
 
 def with_audit_rate(pipeline: Pipeline, ledger: Ledger, earlier: EarlierRun | None, subjects: int | None) -> Pipeline:
-    """*pipeline* with a rate of audits that is a number: that of the *earlier* process of the run, or by what the ledger has.
+    """Return *pipeline* with a numeric rate of audits, from the *earlier* process of the run or computed from the ledger.
 
-    :param subjects: how many the run is to judge, where that is known.
-    :raises ConfigError: where there is nothing to go by, or no rate gives the width.
+    :param subjects: the number of subjects of the run, if known.
+    :raises ConfigError: when the ledger has no suitable run, or no rate gives the width.
     """
     audit = pipeline.scoring.audit
     if audit is None or isinstance(audit.rate, float):
         return pipeline
     if earlier is not None:
-        before: Mapping[str, Any] = earlier.payload["audit"]
-        rate, rates = before["rate"], (before.get("strata") or {}).get("rates", {})
+        recorded: Mapping[str, Any] = earlier.payload["audit"]
+        rate, rates = recorded["rate"], (recorded.get("strata") or {}).get("rates", {})
     else:
         width = audit.rate.auto.width if isinstance(audit.rate, AutoRate) else None
         if width is not None and subjects is None:
-            raise ConfigError(Problem("how many subjects there are is not known: write a rate", path=AT))
-        known = _pilot(pipeline, ledger)
+            raise ConfigError(Problem("the number of subjects is unknown; write a numeric rate", path=AT))
+        pilot = _pilot(pipeline, ledger)
         try:
-            rate, rates = audit_estimator().rates(known, subjects, width, groups=audit.strata is not None)
+            rate, rates = audit_estimator().rates(pilot, subjects, width, groups=audit.strata is not None)
         except ValueError as error:
             raise ConfigError(Problem(str(error), path=AT, value=width)) from error
     strata = None if audit.strata is None else attrs.evolve(audit.strata, rates=rates)
-    found = attrs.evolve(audit, rate=rate, strata=strata)
-    return attrs.evolve(pipeline, scoring=attrs.evolve(pipeline.scoring, audit=found))
+    numeric = attrs.evolve(audit, rate=rate, strata=strata)
+    return attrs.evolve(pipeline, scoring=attrs.evolve(pipeline.scoring, audit=numeric))
 
 
 def _pilot(pipeline: Pipeline, ledger: Ledger) -> Mapping[str, Any]:
-    """What the newest run of these metrics with audits has shown.
+    """Return the audit figures of the newest audited run with these metrics.
 
-    :raises ConfigError: where there is none.
+    :raises ConfigError: when there is none.
     """
     for entry in ledger.read(Query(types=(RUN_COMPLETED,), newest_first=True)):
         payload: Mapping[str, Any] = entry.event.payload
-        known = _audit(payload)
-        if known.get("best_rate") is not None and _is_alike(pipeline, ledger, entry.event.run_id):
-            return known
-    message = (
-        "there is no run of these metrics with audits to go by: run once with a number, such as audit: {rate: 0.2}"
-    )
-    raise ConfigError(Problem(f"{message}, or buy a pilot: dicast plan FILE --pilot 40", path=AT, value="auto"))
+        figures = _audit(payload)
+        if figures.get("best_rate") is not None and _is_alike(pipeline, ledger, entry.event.run_id):
+            return figures
+    message = "the ledger has no audited run of these metrics; run once with a number, such as audit: {rate: 0.2}"
+    raise ConfigError(Problem(f"{message}, or run a pilot: dicast plan FILE --pilot 40", path=AT, value="auto"))
 
 
 def _audit(done: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the figures of the audits of a run's document; documents without ``labels`` have them in ``score``."""
     label = (done.get("labels") or {}).get(METRICS) or done.get("score") or {}
-    found: Mapping[str, Any] = label.get("audit") or {}
-    return found
+    figures: Mapping[str, Any] = label.get("audit") or {}
+    return figures
 
 
 def _is_alike(pipeline: Pipeline, ledger: Ledger, run_id: str) -> bool:
-    """Whether a run had the same metrics as *pipeline*."""
-    begun = next(iter(ledger.read(Query(run_id=run_id, types=(RUN_STARTED,), limit=1))), None)
-    before: Any = {} if begun is None else begun.event.payload.get("fingerprints", {})
-    mine = {key: value for key, value in pipeline.fingerprints.items() if key.startswith("metrics[")}
-    return mine == {key: value for key, value in before.items() if key.startswith("metrics[")}
+    """Return True if a run had the same metrics as *pipeline*."""
+    start = next(iter(ledger.read(Query(run_id=run_id, types=(RUN_STARTED,), limit=1))), None)
+    recorded: Any = {} if start is None else start.event.payload.get("fingerprints", {})
+    current = {key: value for key, value in pipeline.fingerprints.items() if key.startswith("metrics[")}
+    return current == {key: value for key, value in recorded.items() if key.startswith("metrics[")}

@@ -1,4 +1,4 @@
-"""What is made of a run's records as they pass: its aggregates, and whether enough is known."""
+"""Observers of a run's records: its aggregates and its early stops."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from ..plan.sections import METRICS, Pipeline, Slot
 from ..source.shuffle import ShuffledSource
 from ..stream.opening import ComponentStack, open_component
 from ..values import Event, Record, Results, RunContext, Sizes, Subject
-from .reader import Found, RecordReader
+from .reader import RecordReader, SubjectRecord
 
 
 class RecordObservers:
-    """Tells *aggregates* and *stops*, live objects with their slots, every record in the order of the source.
+    """Dispatcher of every record, in the order of the source, to *aggregates* and *stops*: live objects with their slots.
 
-    *stopped* is what the first of the stops said that has seen enough. One that breaks is told no more, and *broken* says why.
+    *stopped* is the result of the first stop that ended the run. An observer that raises gets no further records, and *broken* has
+    its error.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class RecordObservers:
     async def open(
         cls, pipeline: Pipeline, run: RunContext, source: Source, parts: ComponentStack, started: Mapping[str, Any]
     ) -> RecordObservers | None:
-        """Open what *pipeline* has of them, for the subjects of *source*; None where nothing watches the records."""
+        """Open the observers of *pipeline* for the subjects of *source*; return None if there are none."""
         if not (pipeline.aggregates or pipeline.early_stop or pipeline.baseline):
             return None
         run = attrs.evolve(run, pass_at=started.get("pass_at") or {})
@@ -54,86 +55,86 @@ class RecordObservers:
 
     @property
     def may_stop(self) -> bool:
-        """Whether a record may end the run."""
+        """True if a record can end the run."""
         return bool(self._stops)
 
-    def observe(self, events: Iterable[Event], subject: Subject | None = None, *, whole: bool = False) -> None:
-        """Take the records among *events* into account, of *subject* if that is given; *whole* says that no subject is told in parts."""
+    def observe(self, events: Iterable[Event], subject: Subject | None = None, *, complete: bool = False) -> None:
+        """Process the records among *events*, of *subject* if given. *complete* is True if no subject is split between calls."""
         if self._aggregates or self._stops:
             if subject is not None:
                 self._reader.know(subject)
-            for found in chain(self._reader.read(events), self._reader.rest() if whole else ()):
-                self._take(found)
+            for result in chain(self._reader.read(events), self._reader.rest() if complete else ()):
+                self._take(result)
 
-    def _take(self, found: Found) -> None:
-        subject, record, missing, failed = found
+    def _take(self, result: SubjectRecord) -> None:
+        subject, record, missing, failed = result
         for slot, live in self._aggregates:
-            told = _of_all(found) if missing and getattr(live, "observes_failures", False) else record
-            if told is None and failed is not None and getattr(live, "observes_failed_requests", False):
-                told = _of_requests(failed)
-            if told is not None:
-                self._ask(slot, live.add, told)
+            item = _full_record(result) if missing and getattr(live, "observes_failures", False) else record
+            if item is None and failed is not None and getattr(live, "observes_failed_requests", False):
+                item = _request_record(failed)
+            if item is not None:
+                self._call(slot, live.add, item)
         for slot, live in self._stops:
-            told = _of_all((subject, record, {}, None)) if getattr(live, "observes_failures", False) else record
-            said = None if told is None else self._ask(slot, live.observe, told)
-            if said is not None and self.stopped is None:
-                self.stopped = {"plugin": slot.label, "row_index": self._rows, **said}
+            item = _full_record((subject, record, {}, None)) if getattr(live, "observes_failures", False) else record
+            stop = None if item is None else self._call(slot, live.observe, item)
+            if stop is not None and self.stopped is None:
+                self.stopped = {"plugin": slot.label, "row_index": self._rows, **stop}
         self._rows += 1
 
-    def _ask(self, slot: Slot, function: Callable[..., Any], *given: object) -> Any:
-        """What *function* of the component in *slot* returns, as JSON data; None once it is broken."""
+    def _call(self, slot: Slot, function: Callable[..., Any], *args: object) -> Any:
+        """Return the result of *function* of the component in *slot* as JSON data; None if the component is broken."""
         if slot.path in self.broken:
             return None
         try:
-            found = function(*given)
-            if found is None:
+            answer = function(*args)
+            if answer is None:
                 return None
-            if not isinstance(found, Mapping):
-                raise TypeError(f"it returned {found!r:.100}, not a mapping")
-            return orjson.loads(orjson.dumps(found))  # also: what is not a number becomes null
-        except Exception as error:  # the border to a plugin's code
+            if not isinstance(answer, Mapping):
+                raise TypeError(f"it returned {answer!r:.100}, not a mapping")
+            return orjson.loads(orjson.dumps(answer))  # also turns NaN into null
+        except Exception as error:  # code of a plugin
             self.broken[slot.path] = f"{slot.label}: {type(error).__name__}: {error}"
             return None
 
     def finish(self) -> Iterator[tuple[Slot, Mapping[str, object] | None]]:
-        """What each aggregate comes to; None where it is broken."""
-        for found in self._reader.rest():
-            self._take(found)
+        """Yield the result of each aggregate; None if it is broken."""
+        for result in self._reader.rest():
+            self._take(result)
         for slot, live in self._aggregates:
-            yield slot, self._ask(slot, live.finish)
+            yield slot, self._call(slot, live.finish)
 
     def intervals(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """What the stops that make an interval know of the label that each is on; once all records are told."""
+        """Yield the label and the interval of each stop that computes one, after all records were observed."""
         for slot, live in self._stops:
-            if hasattr(live, "interval") and (found := self._ask(slot, live.interval)) is not None:
-                yield slot.component.on, found
+            if hasattr(live, "interval") and (interval := self._call(slot, live.interval)) is not None:
+                yield slot.component.on, interval
 
     def compare(self, slots: Iterable[Slot], baseline: Results, variant: Results) -> Iterator[tuple[Slot, Any]]:
-        """What each comparison in *slots* says; None where it is broken."""
+        """Yield the result of each comparison in *slots*; None if it is broken."""
         for slot in slots:
-            yield slot, self._ask(slot, slot.component.compare, baseline, variant)
+            yield slot, self._call(slot, slot.component.compare, baseline, variant)
 
 
-def _of_all(found: Found) -> Record:
-    """The record of a subject that was *found*, with what names it, an empty one where it has none, and no number for what is missing."""
-    (kind, subject_id, session), record, missing, _ = found
-    whole: Record = {"row": {}, "metrics": {}, **(record or {})}
-    metrics: Any = whole["metrics"]
+def _full_record(result: SubjectRecord) -> Record:
+    """Return the record of a subject with its identity: an empty record if it has none, and None in place of missing scores."""
+    (kind, subject_id, session), record, missing, _ = result
+    base: Record = {"row": {}, "metrics": {}, **(record or {})}
+    metrics: Any = base["metrics"]
     scores = {"scores": {**metrics.get("scores", {}), **missing}} if missing else {}
-    named = {"subject_kind": kind, "subject_id": subject_id, "session_id": session}
-    return {**whole, **named, "metrics": {**metrics, **scores}}
+    identity = {"subject_kind": kind, "subject_id": subject_id, "session_id": session}
+    return {**base, **identity, "metrics": {**metrics, **scores}}
 
 
-def _of_requests(failed: Record) -> Record | None:
+def _request_record(failed: Record) -> Record | None:
     """Return the record of the requests that a row made before it *failed*; None if it made none."""
     requests: Any = failed.get("requests")
     if not requests:
         return None
-    return {"row": {}, "metrics": {}, "responses": {str(n): {"metrics": one} for n, one in enumerate(requests)}}
+    return {"row": {}, "metrics": {}, "responses": {str(n): {"metrics": request} for n, request in enumerate(requests)}}
 
 
 def _sizes(pipeline: Pipeline, source: ShuffledSource, label: str) -> Sizes:
-    """How many subjects *source* has for *label* to judge; where it is no metric's and no judge's, how many it has."""
+    """Return the number of subjects of *source* that *label* judges; all subjects if it is no metric's or judge's label."""
     of_all = pipeline.metrics if label == METRICS else ()
     slots = of_all or [slot for slot in (*pipeline.metrics, *pipeline.judges) if slot.label == label]
     kinds = {kind for slot in slots for kind in slot.on} if all(slot.on for slot in slots) else ()

@@ -1,4 +1,4 @@
-"""How many subjects pass in one of two runs and not in the other: the single count that reports, dashboard, compare and CI show."""
+"""Numbers of subjects that pass in one of two runs and not in the other, as reports, dashboard, compare and CI show them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from ..values.passes import PASS_AT, PassRule, SubjectKey, SubjectPasses
 Read = Callable[[Query], Iterator[Entry]]
 
 SCORE = "score"
-"""The label of a record's only score where nothing names it."""
+"""Label of a record's only score if the record does not name it."""
 
 
 @frozen
 class PassCounts:
-    """How many of the subjects that two runs judged under one *label* pass.
+    """Numbers of subjects that pass in two runs, among the subjects that the runs judged under one *label*.
 
-    *a* and *b* pass in that run alone, *both* and *neither* in both or neither run. *open* subjects were judged in both runs, and at least one
-    run has no answer: a failed judgment, or one that the budget left no room for. *unpaired_a* and *unpaired_b* were judged in that run alone.
+    *a* and *b* pass in that run alone, *both* and *neither* in both or neither run. *open* subjects were judged in both runs, and at least
+    one run has no answer: a failed judgment, or a judgment that did not fit into the budget. *unpaired_a* and *unpaired_b* were judged in
+    that run alone.
     """
 
     label: str
@@ -40,7 +41,7 @@ class PassCounts:
 
     @property
     def known(self) -> int:
-        """The subjects with an answer in both runs."""
+        """The number of subjects with an answer in both runs."""
         return self.a + self.b + self.both + self.neither
 
     @property
@@ -52,8 +53,12 @@ class PassCounts:
             text = f"{self.label}: no subject passes in one run and not in the other, of {self.known:,}"
         else:
             text = f"{self.label}: {self.b:,} pass in B alone, {self.a:,} in A alone, of {self.known:,}"
-        more = [(self.open, "open in one run or both"), (self.unpaired_a, "in A only"), (self.unpaired_b, "in B only")]
-        return "; ".join([text, *(f"{count:,} {what}" for count, what in more if count)])
+        parts = [
+            (self.open, "open in one run or both"),
+            (self.unpaired_a, "in A only"),
+            (self.unpaired_b, "in B only"),
+        ]
+        return "; ".join([text, *(f"{count:,} {noun}" for count, noun in parts if count)])
 
     def json(self) -> dict[str, object]:
         """Return the counts and the sentence for a document."""
@@ -72,10 +77,10 @@ class PassChange:
 
 @frozen
 class PairedPasses:
-    """Two runs with whether each subject passes, both by the rule of the newer run.
+    """Two runs with the answer for each subject, both by the pass rule of the newer run.
 
-    *labels* are those that both runs have, the gate's first; *label* is the gate's, else the score's of the newer run, and None where it
-    names none of several labels.
+    *labels* are the labels of both runs, the gate's first. *label* is the gate's, else the score's of the newer run; None if it selects none
+    of several labels.
     """
 
     labels: tuple[str, ...]
@@ -85,7 +90,7 @@ class PairedPasses:
 
     @property
     def assumed(self) -> frozenset[str]:
-        """The labels with neither flags nor a line, under which a score of one half passes."""
+        """The labels with neither flags nor a line; a score of one half passes under them."""
         return frozenset(self.a.assumed & self.b.assumed)
 
     def counts(self, label: str) -> PassCounts:
@@ -94,11 +99,11 @@ class PairedPasses:
         tally = {(False, False): 0, (False, True): 0, (True, False): 0, (True, True): 0}
         unknown = 0
         for subject in ours & theirs:
-            was, now = self.a.get(subject, label), self.b.get(subject, label)
-            if was is None or now is None:
+            passed_a, passed_b = self.a.get(subject, label), self.b.get(subject, label)
+            if passed_a is None or passed_b is None:
                 unknown += 1
             else:
-                tally[was, now] += 1
+                tally[passed_a, passed_b] += 1
         return PassCounts(
             label,
             tally[True, False],
@@ -115,9 +120,13 @@ class PairedPasses:
         return {label: self.counts(label) for label in self.labels}
 
     def change(self, subject: SubjectKey, label: str) -> PassChange | None:
-        """Return the change of *subject* under *label*; None where there is none, or it is not known."""
-        was, now = self.a.get(subject, label), self.b.get(subject, label)
-        return None if was is None or now is None or was is now else PassChange(subject, label, was, now)
+        """Return the change of *subject* under *label*; None if there is none, or it is unknown."""
+        passed_a, passed_b = self.a.get(subject, label), self.b.get(subject, label)
+        return (
+            None
+            if passed_a is None or passed_b is None or passed_a is passed_b
+            else PassChange(subject, label, passed_a, passed_b)
+        )
 
     def changes(self) -> Iterator[PassChange]:
         """Yield every change, in the order of the first run's subjects, then of the labels."""
@@ -130,7 +139,7 @@ class PairedPasses:
 def pair_passes(a: Results, b: Results) -> PairedPasses:
     """Pair the subjects of the runs *a* and *b* by kind and id.
 
-    Both are counted by the rule of the run that started last; of a file that is not known, so the other run's holds.
+    Both are counted by the rule of the run that started last. The rule of a file may be unknown; the other run's rule applies then.
     """
     key = (PairedPasses, a.run_id)
     if key not in b.kept:
@@ -146,30 +155,30 @@ def _rule(run: Results) -> PassRule | None:
 
 
 def pair_runs(read: Read, a: str, b: str) -> PairedPasses | None:
-    """Pair the subjects of the runs with the ids *a* and *b*, as :func:`pair_passes` does; None where the ledger lacks one of the runs.
+    """Pair the subjects of the runs with the ids *a* and *b*, as :func:`pair_passes` does; None if the ledger lacks one of the runs.
 
     :param read: the ledger's ``read``.
     """
-    begun = [next(iter(read(Query(run_id=run_id, types=(RUN_STARTED,), limit=1))), None) for run_id in (a, b)]
-    if begun[0] is None or begun[1] is None:
+    starts = [next(iter(read(Query(run_id=run_id, types=(RUN_STARTED,), limit=1))), None) for run_id in (a, b)]
+    if starts[0] is None or starts[1] is None:
         return None
-    rules = [recorded_rule(begun[0].event.payload), recorded_rule(begun[1].event.payload)]
-    rule = rules[begun[1].seq > begun[0].seq]
+    rules = [recorded_rule(starts[0].event.payload), recorded_rule(starts[1].event.payload)]
+    rule = rules[starts[1].seq > starts[0].seq]
     return _paired(rule, ledger_passes(read, a, rules[0], rule), ledger_passes(read, b, rules[1], rule))
 
 
 def _paired(rule: PassRule | None, ours: SubjectPasses, theirs: SubjectPasses) -> PairedPasses:
-    differing = ours.assumed ^ theirs.assumed  # a line that is known for one run only compares nothing
+    differing = ours.assumed ^ theirs.assumed  # a line of only one run allows no comparison
     shared = [label for label in theirs.labels if label in ours.labels and label not in differing]
-    named = rule.labels if rule is not None else ()
+    rule_labels = rule.labels if rule is not None else ()
     label = None if rule is None else rule.label
     metrics = [] if rule is None else [*rule.metrics]
-    if len(metrics) == 1 and metrics[0] in shared:  # it has the same answers as all metrics together
+    if len(metrics) == 1 and metrics[0] in shared:  # the only metric has the same answers as all metrics together
         shared = [name for name in shared if name != METRICS]
         label = metrics[0] if label == METRICS else label
     if label is None and len(shared) == 1:
         label = shared[0]
-    order = [*([label] if label in shared else []), *(name for name in named if name in shared), *shared]
+    order = [*([label] if label in shared else []), *(name for name in rule_labels if name in shared), *shared]
     return PairedPasses(tuple(str(name) for name in dict.fromkeys(order)), label, ours, theirs)
 
 
@@ -179,9 +188,9 @@ def pass_counts(a: Results, b: Results) -> dict[str, PassCounts]:
 
 
 def run_passes(run: Results, rule: PassRule | None) -> SubjectPasses:
-    """Return whether each subject of *run* passes, by *rule*; a file of records has no other answers than its scores and flags.
+    """Return for each subject of *run* if it passes by *rule*. A file of records has only its scores and flags.
 
-    A label of a file with neither flags nor a line passes from :data:`PASS_AT` on, where the record has that score alone.
+    A label of a file with neither flags nor a line passes from :data:`PASS_AT` on, if the record has that score alone.
     """
     if run.passes is not None:
         return run.passes(rule)
@@ -199,7 +208,7 @@ def run_passes(run: Results, rule: PassRule | None) -> SubjectPasses:
 
 
 def _only_score(record: Record) -> tuple[str, float] | None:
-    """Return the label and value of the record's only score; None where there are several, or none."""
+    """Return the label and value of the record's only score; None if there are several, or none."""
     metrics = _mapping(record.get("metrics"))
     scores = _mapping(metrics.get("scores"))
     named = scores if SCORE not in metrics else {next(iter(scores), SCORE): metrics[SCORE]}
@@ -213,12 +222,12 @@ def recorded_rule(started: Mapping[str, Any]) -> PassRule:
     return attrs.evolve(PassRule.of(started), labels=recorded_labels(started), label=label)
 
 
-def ledger_passes(read: Read, run_id: str, own: PassRule, rule: PassRule | None) -> SubjectPasses:
-    """Return whether each subject of the run passes by *rule*; which metrics judged it is in the run's *own* rule.
+def ledger_passes(read: Read, run_id: str, run_rule: PassRule, rule: PassRule | None) -> SubjectPasses:
+    """Return for each subject of the run if it passes by *rule*. The run's *run_rule* rule has the metrics that judged it.
 
     The newest verdict or failure of each label counts. A subject without a record is open under every label of the file.
     """
-    used, subjects = own if rule is None else rule.over(own), SubjectPasses()
+    used, subjects = run_rule if rule is None else rule.over(run_rule), SubjectPasses()
     for entry in read(Query(run_id=run_id, types=(*RECORD_ENDS, *VERDICT_ENDS))):
         event = entry.event
         subject = str(event.subject_kind), str(event.subject_id)
@@ -227,7 +236,7 @@ def ledger_passes(read: Read, run_id: str, own: PassRule, rule: PassRule | None)
         elif event.type == RECORD_COMPLETED:
             _put_record(subjects, subject, event.payload, used)
         else:
-            for label in own.labels:
+            for label in run_rule.labels:
                 subjects.put(subject, label, passed=None)
     return subjects
 
@@ -241,7 +250,7 @@ def _put_verdict(subjects: SubjectPasses, subject: SubjectKey, payload: Mapping[
 
 
 def _put_record(subjects: SubjectPasses, subject: SubjectKey, record: Record, rule: PassRule | None) -> bool:
-    """Put the flags of a *record* and, where it has none, its scores by the lines of *rule*; return whether it has any answer."""
+    """Put the flags of a *record*, else its scores by the lines of *rule*; return True if it has any answer."""
     metrics = _mapping(record.get("metrics"))
     flags, scores = (_mapping(metrics.get(name)) for name in ("score_flags", "scores"))
     answers = {criterion: bool(flag) for criterion, flag in flags.items() if flag is not None}
@@ -257,7 +266,7 @@ def _put_record(subjects: SubjectPasses, subject: SubjectKey, record: Record, ru
 
 
 def _as_verdict(kind: str, scores: Mapping[str, object], score: object, rule: PassRule) -> Mapping[str, Any]:
-    """Return a record's scores as the verdict of all metrics; metrics without a score count as skipped, as a record has no reasons."""
+    """Return a record's scores as the verdict of all metrics; metrics without a score count as skipped, because a record has no reasons."""
     values = {label: scores[label] for label in rule.metrics if _is_number(scores.get(label))}
     skipped = [{"metric": label} for label in rule.metrics if label not in values]
     return {"subject_kind": kind, "score": score, "signals": {"metrics": values}, "skipped": skipped}

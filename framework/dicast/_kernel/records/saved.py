@@ -1,4 +1,4 @@
-"""Baselines that were saved under a name: events of the ledger, of which the newest counts."""
+"""Baselines saved under a name, as events of the ledger; the newest event of a name counts."""
 
 from __future__ import annotations
 
@@ -26,45 +26,47 @@ class SavedBaseline:
 
 
 def saved_baselines(ledger: Ledger) -> dict[str, SavedBaseline]:
-    """The baselines that *ledger* has under a name, in the order in which they were first saved."""
-    found: dict[str, SavedBaseline] = {}
+    """Return the saved baselines of *ledger* by name, in the order in which they were first saved."""
+    baselines: dict[str, SavedBaseline] = {}
     for entry in ledger.read(Query(types=(BASELINE_SAVED, BASELINE_REMOVED))):
         event, name = entry.event, str(entry.event.payload["name"])
         if event.type == BASELINE_SAVED:
-            found[name] = SavedBaseline(name, event.run_id, event.time)
+            baselines[name] = SavedBaseline(name, event.run_id, event.time)
         else:
-            found.pop(name, None)
-    return found
+            baselines.pop(name, None)
+    return baselines
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that would mean something else where a run is named.
+    """Refuse a name with another meaning in place of a run's name.
 
-    :raises ConfigError: when *name* is ``last``, is written like a run's id, or has other characters than a name has.
+    :raises ConfigError: when *name* is ``last``, looks like a run's id, or has invalid characters.
     """
     if name == "last" or _RUN_ID.fullmatch(name) or not _NAME.fullmatch(name):
-        rule = "letters, digits, '_', '-' and '.', a letter or digit first, 64 at most; neither 'last' nor a run's id"
-        raise ConfigError(Problem(f"{name!r} is no name for a baseline: {rule}", path="NAME", value=name))
+        rule = "letters, digits, '_', '-' and '.', a letter or digit first, at most 64 characters; neither 'last' nor a run's id"
+        raise ConfigError(Problem(f"{name!r} is no valid name for a baseline: {rule}", path="NAME", value=name))
 
 
 def save_baseline(ledger: Ledger, name: str, run_id: str) -> Head:
-    """Record that *name* is the run *run_id* from now on; return the ledger's head behind it."""
+    """Record that *name* is the run *run_id* from now on; return the ledger's new head."""
     return _record(ledger, BASELINE_SAVED, name, run_id)
 
 
 def remove_baseline(ledger: Ledger, name: str) -> SavedBaseline:
-    """Record that *name* is no baseline any more, and return what it was.
+    """Record that *name* is no longer a baseline, and return the removed baseline.
 
-    :raises ConfigError: when it is none.
+    :raises ConfigError: when there is none.
     """
-    found = saved_baselines(ledger)
-    if name not in found:
-        there = f"; there are {', '.join(found)}" if found else "; there is none"
+    baselines = saved_baselines(ledger)
+    if name not in baselines:
+        names = f"; choose from {', '.join(baselines)}" if baselines else "; it has no baselines"
         raise ConfigError(
-            Problem(f"this ledger has no baseline {name!r}{there}", path="NAME", value=name, hint=nearest(name, found))
+            Problem(
+                f"this ledger has no baseline {name!r}{names}", path="NAME", value=name, hint=nearest(name, baselines)
+            )
         )
-    _record(ledger, BASELINE_REMOVED, name, found[name].run_id)
-    return found[name]
+    _record(ledger, BASELINE_REMOVED, name, baselines[name].run_id)
+    return baselines[name]
 
 
 def _record(ledger: Ledger, type_: str, name: str, run_id: str) -> Head:

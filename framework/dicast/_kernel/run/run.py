@@ -21,7 +21,7 @@ from ..plan.sections import Pipeline, Slot
 from ..records.audit_rate import with_audit_rate
 from ..records.baseline import find_baseline
 from ..records.observers import RecordObservers
-from ..records.plans import plan_and_truth
+from ..records.plans import plan_and_result
 from ..report.document import document, exit_code, stopped_document
 from ..report.fold import Report
 from ..report.gate import as_it_ended
@@ -310,7 +310,7 @@ class _Run:
                 self._observers.observe(batch)
             await stream.replay(batch)
         if self._observers:
-            self._observers.observe((), whole=True)
+            self._observers.observe((), complete=True)
         if added := {*started["outputs"]} - resume.known_outputs(self.ledger, self.earlier.run_id):
             # recorded before the sinks write, so that a resuming process knows the files of the run
             stream.emit([stream.event(SINKS_ADDED, {"outputs": sorted(added)})])
@@ -371,7 +371,7 @@ class _Run:
             | concluded
         )
         done["broken"] |= uncounted
-        done |= plan_and_truth(self.ledger, report.started, done) if over else {}
+        done |= plan_and_result(self.ledger, report.started, done) if over else {}
         done |= reserved_json(self.ledger, stream.run_id, stopped) if done.get("batches") else {}
         done = self._mask.data(done)
         last = RUN_COMPLETED if over else RUN_STOPPED

@@ -211,7 +211,7 @@ class Window:
 
     def _observe(self, observers: RecordObservers, subject: Subject, events: Sequence[Event]) -> None:
         """Pass the run's records to the observers; if they stop the run early, no further subject starts."""
-        observers.observe(events, subject, whole=True)
+        observers.observe(events, subject, complete=True)
         if observers.stopped is not None and self._stop_details is None:
             self._stop_details, self._enough = observers.stopped, True
 
