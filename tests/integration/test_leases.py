@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sqlite3
 from contextlib import closing
@@ -57,6 +58,13 @@ def change_lease(shop, **values):
         connection.commit()
 
 
+def lease_owner(shop):
+    """Return the text of the owner of the only lease."""
+    with closing(sqlite3.connect(shop / ".dicast" / "ledger.db")) as connection:
+        ((owner,),) = connection.execute("SELECT owner FROM leases").fetchall()
+    return owner
+
+
 def test_a_live_run_is_not_resumed_whatever_the_temporary_folder(held):
     process = begin(held)
     (started,) = held.events("run.started")
@@ -74,13 +82,42 @@ def test_a_live_run_is_not_resumed_whatever_the_temporary_folder(held):
     assert list((held / "tmp").iterdir()) == [], "no lock file is left behind"
 
 
-def test_a_killed_run_is_resumed_at_once_on_its_host(held):
+FAR = "2999-01-01T00:00:00.000Z"
+"""The end of a lease that no test waits for."""
+
+
+def test_a_killed_run_is_resumed_before_its_lease_ends_while_it_is_a_zombie(held):
     process = begin(held)
-    process.kill()  # not waited for: a zombie has ended, too
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and its parent has not waited for it
     (held / "hold").unlink()
-    wait_for(lambda: held.dicast("run", "p.yaml", "--json", "--resume").code == 0)
+    change_lease(held, until=FAR)
+    assert held.dicast("run", "p.yaml", "--json", "--resume").code == 0
     finish(process)
     assert [event["subject_id"] for event in held.events("eval.completed")] == ["r0", "r1", "r2"]
+
+
+def test_a_killed_run_is_resumed_before_its_lease_ends_if_another_process_has_its_pid(held):
+    process = begin(held)
+    process.kill()
+    finish(process)
+    (held / "hold").unlink()
+    change_lease(held, owner=re.sub(rf"(?<= ){process.pid}(?= )", str(os.getpid()), lease_owner(held)), until=FAR)
+    assert held.dicast("run", "p.yaml", "--json", "--resume").code == 0
+
+
+def test_a_run_of_a_live_process_is_not_resumed(held):
+    process = begin(held)
+    process.kill()
+    finish(process)
+    (held / "hold").unlink()
+    pid = os.getppid()
+    started = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[19]
+    host, _, machine, _ = lease_owner(held).split(" ")
+    change_lease(held, owner=f"{host} {pid} {machine} {started}", until=FAR)
+    done = held.dicast("run", "p.yaml", "--json", "--resume")
+    assert done.code == 2
+    assert f"is still running on host {host} (pid {pid}," in done.json["error"]["message"]
 
 
 def test_another_hosts_run_is_taken_once_its_lease_is_over(held):

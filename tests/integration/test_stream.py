@@ -51,7 +51,7 @@ def test_every_start_has_exactly_one_end_under_its_eval_id(shop):
         assert (start["subject_id"], start["payload"]["judge"]) == (event["subject_id"], event["payload"]["judge"])
         assert start["seq"] < event["seq"]
     ids = [event["id"] for event in events]
-    assert ids == sorted(ids) or len(set(ids)) == len(ids)
+    assert len(set(ids)) == len(ids)
     assert len({len(id) for id in ids}) == 1
 
 

@@ -167,6 +167,22 @@ def test_a_run_warns_where_only_heuristics_judged():
     assert warned(2, 0.7, "evaluator") == []
 
 
+@pytest.mark.parametrize(
+    ("kinds", "is_warned"),
+    [
+        (["heuristic", "heuristic"], True),
+        (["heuristic", "llm"], False),
+        (["heuristic", "evaluator"], False),
+        (["llm", "llm"], False),
+    ],
+)
+def test_one_stronger_basis_ends_the_warning_of_heuristics(kinds, is_warned):
+    judge = FakeJudge([Judgment(0.5 + index / 10, judge_kind=kind) for index, kind in enumerate(kinds)])
+    subjects = [sample("x", id=f"{index}") for index in range(len(kinds))]
+    done = run_pipeline(json.dumps({"judges": ["j"]}), subjects=subjects, components={"j": judge})
+    assert [warning["kind"] for warning in done.document["warnings"]] == ["only_heuristics"] * is_warned
+
+
 def test_the_summary_names_every_basis_and_every_warning():
     kinds = ["human", "evaluator", "llm", "heuristic"]
     judge = FakeJudge([Judgment(0.7, judge_kind=kind) for kind in kinds])

@@ -144,7 +144,11 @@ def test_alignment_without_marks_or_scores_is_null(scores):
     rows = [(score, "yes" if n else "n/a", None) for n, score in enumerate(scores)]
     found = RefereeAlignment(referee_fields=("one",)).compare(judged(rows), judged(rows))
     json.dumps(found, allow_nan=False)
-    assert isinstance(found["words"], str)
+    marked = [score for score in scores[1:] if score is not None]  # the first row has no mark, the others have 1
+    for side in ("baseline", "variant"):
+        assert found[side]["n"] == found["n"] == len(marked)
+        assert (found[side]["mae"] is None) == (not marked)
+        assert found[side]["correlation"] is None
 
 
 def test_options_that_contradict_each_other_are_refused():

@@ -75,8 +75,15 @@ def test_changed_recording_is_refused(calibrated):
 def test_changed_last_stage_needs_no_new_calibration(calibrated):
     changed = cascade(calibration="calibration.json")
     changed["judges"][0]["hybrid/cascade"]["stages"][1]["llm/judge"]["retries"] = 0
+    calibrated.pipeline(cascade(calibration="calibration.json"))
+    before = calibrated.run()
     calibrated.pipeline(changed)
-    calibrated.run()
+    after = calibrated.run()
+    assert before["scored"] == after["scored"] > 0
+    assert [item["calibrated"] for item in calibrated.verdicts(after["run_id"])] == [
+        item["calibrated"] for item in calibrated.verdicts(before["run_id"])
+    ]
+    assert any(item["calibrated"] for item in calibrated.verdicts(after["run_id"]))
 
 
 def test_other_number_of_stages_is_refused(calibrated):

@@ -269,4 +269,8 @@ def test_labels_keep_how_they_were_drawn_on_their_way_in(judged):
 def test_a_decision_in_csv_decides(judged):
     lines = [f"r{number},1,ada,false" for number in range(40)] + ["r0,0,bob,false", "r0,1,eve,true"]
     (judged.folder / "gold.csv").write_text("subject_id,score,labeller,adjudicated\n" + "\n".join(lines) + "\n")
-    assert judged.call("calibrate", "pipeline.yaml", "--gold", "gold.csv", "--json").exit_code in (0, 3)
+    document = judged.document("calibrate", "pipeline.yaml", "--gold", "gold.csv", code=3)
+    assert document["gold"]["n"] == 40
+    undecided = "\n".join(line for line in lines if ",true" not in line)
+    (judged.folder / "gold.csv").write_text(f"subject_id,score,labeller,adjudicated\n{undecided}\n")
+    assert "r0" in judged.refused("calibrate", "pipeline.yaml", "--gold", "gold.csv")
