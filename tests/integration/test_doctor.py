@@ -101,6 +101,21 @@ def test_a_good_judge_can_gate_and_its_card_opens_the_gate(judged, folder, capsy
     assert "for another helpful" in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_card_has_the_cost_and_latency_of_the_recorded_verdicts(folder, chat_server, capsys):
+    rows(folder, count=40)
+    chat_server.answer = judging
+    priced = CHECK.replace("price: free", "price: {input_per_mtok: 1, output_per_mtok: 5}")
+    pipeline(folder, judge=priced, url=chat_server.url)
+    dicast.run(folder / "file.yaml")
+    code, printed = doctor(capsys, "--json", "--no-ask")
+    assert code in (0, 3), printed
+    (judge,) = json.loads(printed.out)["judges"]
+    # 100 tokens of input and 20 of output a call
+    assert judge["cost"] == {"median": 0.0002, "p95": 0.0002, "unit": "usd", "n": 40, "unknown": 0}
+    assert 0 <= judge["latency"]["median_ms"] <= judge["latency"]["p95_ms"]
+    assert (judge["failures"]["failed"], judge["failures"]["n"]) == (0, 40)
+
+
 def test_a_judge_that_obeys_canaries_cannot_gate(folder, chat_server, capsys):
     rows(folder)
 

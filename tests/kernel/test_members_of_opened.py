@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from dicast import Answered, ChatModel, ChatRequest, ConfigError, Cost, Failure, Judge, Judgment, Reply, Score, Subject
-from dicast.testing import run_pipeline, sample
+from dicast.testing import FakeChatModel, FakeMetric, run_pipeline, sample
 
 PRICE = Cost("0.002")
 
@@ -253,6 +253,29 @@ class AskingTask:
     async def produce(self, subject):
         reply = await self.model.complete(ChatRequest("", subject.id))
         return reply if isinstance(reply, Failure) else attrs.evolve(subject, output=reply.text)
+
+
+@attrs.frozen
+class RetriedTask:
+    """A task that sends the same request twice, and times out after both replies the first time."""
+
+    model: ChatModel
+    tries: list[list[str]] = attrs.field(factory=list, eq=False)
+
+    async def produce(self, subject):
+        self.tries.append([(await self.model.complete(ChatRequest("", "same"))).text for _ in range(2)])
+        if len(self.tries) == 1:
+            return Failure("timeout", "no answer in time", retryable=True)
+        return attrs.evolve(subject, output=" ".join(self.tries[-1]))
+
+
+def test_a_retried_task_gets_the_replies_that_it_has_paid_for_in_their_order():
+    model = FakeChatModel([Reply("first", cost=Cost("0.01")), Reply("second", cost=Cost("0.01"))])
+    task = RetriedTask(model)
+    text = '{"task": {"t": {"retries": 1}}, "metrics": ["m"], "budget": {"run": "1 usd"}}'
+    done = run_pipeline(text, subjects=rows(1), components={"t": task, "m": FakeMetric()})
+    assert task.tries == [["first", "second"]] * 2
+    assert (done.document["scored"], done.document["cost"]["usd"]) == (1, "0.02")
 
 
 @attrs.frozen

@@ -709,6 +709,18 @@ def test_two_chat_models_paid_in_two_units_are_settled_each_in_its_own(models, s
     assert sum(one["calls"] for one in told) == 2
 
 
+@pytest.mark.parametrize(
+    ("reported", "settled_amount"), [("0", "0.04"), ("0.01", "0.04"), ("0.04", "0.04"), ("0.05", "0.05")]
+)
+def test_a_judge_that_reports_less_than_its_replies_pays_for_the_replies(reported, settled_amount):
+    rows = [Subject("row", "r", output="text")]
+    judge = AskingBoth(USD, USD, Cost(reported), announced=Cost("0.05"))
+    done = run_pipeline("judges: [both]\nbudget: {run: 1 usd}", subjects=rows, components={"both": judge})
+    (verdict,) = done.verdicts
+    assert Decimal(done.document["cost"]["usd"]) == verdict.judge_cost_usd == Decimal(settled_amount)
+    assert done.document["overruns"] == 0
+
+
 def test_a_cap_in_the_unit_of_the_second_chat_model_holds():
     rows = [Subject("row", str(number), output="text") for number in range(3)]
     text = "judges: [both]\nbudget: {run: [1 usd, 1000 msat]}"

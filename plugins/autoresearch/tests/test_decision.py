@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast_autoresearch.decision import Before, Measured, Policy, confidence, decide, mad
+from dicast_autoresearch.session import Session
 
 LOWER = Policy(direction="lower_is_better")
 
@@ -117,3 +118,11 @@ def test_both_vocabularies_of_directions_are_known(word):
     from dicast_autoresearch.decision import DIRECTIONS
 
     assert DIRECTIONS[word] == "higher_is_better"
+
+
+def test_a_session_keeps_the_smallest_improvement_unless_its_file_asks_for_more():
+    session = Session(name="s", primary="loss", direction="lower", command="true", scope=("a.py",))
+    smallest = math.nextafter(100.0, 0.0)
+    assert decided(smallest, policy=session.policy) == ("keep", "metric_improved")
+    strict = Session(name="s", primary="loss", direction="lower", command="true", scope=("a.py",), min_delta=1.0)
+    assert decided(99.5, policy=strict.policy) == ("discard", "below_min_delta")
