@@ -483,6 +483,6 @@ def test_data_that_only_looks_like_media_is_shown_as_json(value):
 
 def test_tool_activity_of_a_row_is_shown_after_its_texts():
     row = Subject("row", "1", "Refund me.", "Done.", events=HASHED)
-    texts = shown(row)
+    texts = sections_of(row)
     assert list(texts)[-1] == "TOOL ACTIVITY"
     assert "refund" in texts["TOOL ACTIVITY"]
