@@ -34,9 +34,9 @@ def row(output, reference=None, **context):
 
 
 def holds(check, output, reference=None, **context):
-    found = check.score(row(output, reference, **context))
-    assert isinstance(found, Score), found
-    return found.value == 1.0
+    score = check.score(row(output, reference, **context))
+    assert isinstance(score, Score), score
+    return score.value == 1.0
 
 
 def refused(tmp_path, name, **options):
@@ -129,8 +129,8 @@ def test_a_value_is_a_template_over_the_row():
 
 
 def test_a_column_that_the_row_lacks_is_missing_and_named():
-    found = Contains("{{ expectd }}").score(row("x", expected="x"))
-    assert found == Failure(
+    score = Contains("{{ expectd }}").score(row("x", expected="x"))
+    assert score == Failure(
         "missing_input", "the row has no 'expectd'; it has id, input, output, expected, did you mean 'expected'?"
     )
     assert Equals().score(row("x")).kind == "missing_input"
@@ -142,18 +142,18 @@ def test_a_field_of_the_output_is_checked_and_a_missing_one_fails_either_way():
     assert holds(Equals(7, field="total"), '{"total": 7}')
     assert holds(Contains("a", field="/names/0"), {"names": ["abc"]})
     for negate in (False, True):
-        found = Contains("a", field="nmae", negate=negate).score(row('{"name": "a"}'))
-        assert (found.value, found.details) == (0.0, "the output has no field 'nmae'")
+        score = Contains("a", field="nmae", negate=negate).score(row('{"name": "a"}'))
+        assert (score.value, score.details) == (0.0, "the output has no field 'nmae'")
 
 
 @pytest.mark.parametrize("negate", [False, True])
 @pytest.mark.parametrize("check", [Contains, Equals, IsJson, ContainsJson, Regex])
 def test_a_row_without_an_output_is_missing_however_it_is_asked(check, negate):
-    given = {} if check in (IsJson, ContainsJson) else {"pattern" if check is Regex else "value": "null"}
-    found = check(**given, negate=negate).score(row(None))
-    assert found == Failure("missing_input", "row 1 has no output to check; an empty text would be one")
-    item = {"check": check.name, "negate": negate, **({"value": "null"} if given else {})}
-    assert Assertions().score(row(None, **{"assert": [item]})) == found
+    options = {} if check in (IsJson, ContainsJson) else {"pattern" if check is Regex else "value": "null"}
+    score = check(**options, negate=negate).score(row(None))
+    assert score == Failure("missing_input", "row 1 has no output to check; an empty text would count as an output")
+    item = {"check": check.name, "negate": negate, **({"value": "null"} if options else {})}
+    assert Assertions().score(row(None, **{"assert": [item]})) == score
 
 
 def test_limits_alone_need_no_output():
@@ -167,8 +167,8 @@ def test_a_list_of_values_comes_from_the_file_or_from_a_column_and_is_no_text(ch
     assert holds(check("{{ choices }}"), "a", choices=["a"])
     assert holds(check("{{ choices }}"), "a", choices="a")
     for choices in ("a,b", '["a"]', "a\nb", {"a": 1}, [None, " "]):
-        found = check("{{ choices }}").score(row("a", choices=choices))
-        assert found.message.startswith("values is a list of one or more, and '{{ choices }}' is ")
+        score = check("{{ choices }}").score(row("a", choices=choices))
+        assert score.message.startswith("values is a list of one or more, and '{{ choices }}' is ")
     assert check("{{ choices }}").score(row("a", choices=[])).kind == "missing_input"
     with pytest.raises(ConfigError, match="values is a list"):
         check("a,b")
@@ -192,8 +192,8 @@ SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "int
 def test_a_schema_has_to_fit():
     pytest.importorskip("jsonschema_rs")
     assert holds(IsJson(SCHEMA), '{"a": 1}')
-    found = IsJson(SCHEMA).score(row('{"a": "x"}'))
-    assert found.details.startswith("the output breaks the schema at /a: ")
+    score = IsJson(SCHEMA).score(row('{"a": "x"}'))
+    assert score.details.startswith("the output breaks the schema at /a: ")
     assert holds(ContainsJson(SCHEMA), 'first {"b": 1}, then {"a": 1}')
     assert not holds(ContainsJson(SCHEMA), "first {}, then [1]")
 
@@ -241,15 +241,15 @@ def test_a_pattern_that_backtracks_takes_no_time_where_re2_reads_it():
 # what it took
 
 
-def made(**metrics):
+def with_metrics(**metrics):
     return Answered.of(row("x"), {"default": {"content": "x", "metrics": metrics}})
 
 
 def test_limits_compare_what_the_task_recorded_or_the_row_has():
-    assert MaxLatency(2).score(made(latency_seconds=1.5)).value == 1.0
-    assert MaxLatency(1).score(made(latency_seconds=1.5)).value == 0.0
-    assert MaxLatency(1, negate=True).score(made(latency_seconds=1.5)).value == 1.0
-    assert MaxCost(0.3).score(made(cost=0.3)).value == 1.0
+    assert MaxLatency(2).score(with_metrics(latency_seconds=1.5)).value == 1.0
+    assert MaxLatency(1).score(with_metrics(latency_seconds=1.5)).value == 0.0
+    assert MaxLatency(1, negate=True).score(with_metrics(latency_seconds=1.5)).value == 1.0
+    assert MaxCost(0.3).score(with_metrics(cost=0.3)).value == 1.0
     both = {name: {"content": "x", "metrics": {"cost": 0.1, "latency_seconds": 2.0}} for name in "ab"}
     assert MaxCost(0.15).score(Answered.of(row("x"), both)).details == "the output cost 0.2 usd; the limit is 0.15 usd"
     assert MaxLatency(2).score(Answered.of(row("x"), both)).value == 1.0
@@ -258,7 +258,7 @@ def test_limits_compare_what_the_task_recorded_or_the_row_has():
 
 def test_what_nobody_recorded_is_missing():
     assert MaxLatency(1).score(row("x")).kind == "missing_input"
-    assert MaxCost(1).score(made(latency_seconds=1.0)).kind == "missing_input"
+    assert MaxCost(1).score(with_metrics(latency_seconds=1.0)).kind == "missing_input"
 
 
 # a row's own list
@@ -269,9 +269,9 @@ def asserted(*items, output="It is Ankara.", column="assert", **options):
 
 
 def test_the_score_is_the_share_by_weight_and_the_feedback_names_what_failed():
-    found = asserted({"check": "contains", "value": "Ankara", "weight": 3}, {"check": "equals", "value": "Ankara"})
-    assert (found.value, found.feedback) == (0.75, "equals: the output is not 'Ankara'")
-    assert found.signals == {"failed": 1, "checks": 2}
+    score = asserted({"check": "contains", "value": "Ankara", "weight": 3}, {"check": "equals", "value": "Ankara"})
+    assert (score.value, score.feedback) == (0.75, "equals: the output is not 'Ankara'")
+    assert score.signals == {"failed": 1, "checks": 2}
     assert asserted({"type": "icontains", "value": "ANKARA"}).value == 1.0
 
 
@@ -298,7 +298,7 @@ def test_an_item_is_a_check_by_name_with_its_value_and_options(item, value):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("assertions", "message"),
     [
         (
             [{"check": "contians", "value": "a"}],
@@ -332,24 +332,24 @@ def test_an_item_is_a_check_by_name_with_its_value_and_options(item, value):
         ([{"check": "one_of", "value": "a,b"}], "assert: item 1: one_of: values is a list, as ['a,b']"),
         ([{"check": "contains_any", "value": " , "}], "assert: item 1: contains_any: values is an empty list"),
         ([{"check": "contains_any", "value": "a\nb,c"}], "assert: item 1: contains_any: "),
-        ([{"value": "a"}], "assert: item 1 is no {check, value, weight, negate}"),
-        ([], "assert: this row has no checks there"),
-        ("[]", "assert: this row has no checks there"),
-        ("", "assert: this row has no checks there"),
+        ([{"value": "a"}], "assert: item 1 is not {check, value, weight, negate}"),
+        ([], "assert: this row has no checks"),
+        ("[]", "assert: this row has no checks"),
+        ("", "assert: this row has no checks"),
         ("3", "assert: it is a list of"),
         ("{no", "assert: it is not JSON"),
         (None, "assert: the row has no such column; it has id, input, output"),
     ],
 )
-def test_a_list_that_cannot_be_read_is_missing_and_says_where(given, message):
-    found = Assertions().score(row("a", **({} if given is None else {"assert": given})))
-    assert found.kind == "missing_input"
-    assert found.message.startswith(message)
+def test_a_list_that_cannot_be_read_is_missing_and_says_where(assertions, message):
+    score = Assertions().score(row("a", **({} if assertions is None else {"assert": assertions})))
+    assert score.kind == "missing_input"
+    assert score.message.startswith(message)
 
 
 def test_a_misspelt_column_names_the_nearest():
-    found = Assertions("asserts").score(row("a", **{"assert": []}))
-    assert found.message == "asserts: the row has no such column, did you mean 'assert'?"
+    score = Assertions("asserts").score(row("a", **{"assert": []}))
+    assert score.message == "asserts: the row has no such column, did you mean 'assert'?"
 
 
 def test_a_csv_cell_holds_the_list_as_json():
@@ -376,7 +376,7 @@ def test_a_row_passes_at_the_threshold_unless_the_pipeline_says_otherwise(tmp_pa
 
 
 def test_a_wrong_option_is_refused_with_its_place(tmp_path):
-    assert "pattern '(' is no regular expression" in refused(tmp_path, "regex", pattern="(")
+    assert "pattern '(' is not a regular expression" in refused(tmp_path, "regex", pattern="(")
     assert "values is an empty list" in refused(tmp_path, "one_of", values=[])
     assert "seconds" in refused(tmp_path, "max_latency", seconds=-1)
     assert "did you mean 'ignore_case'" in refused(tmp_path, "contains", value="a", ignorecase=True)

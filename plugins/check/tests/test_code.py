@@ -163,9 +163,9 @@ def test_the_command_allows_all_code_for_one_run(folder):
     )
     refused, allowed = (
         subprocess.run(
-            [sys.executable, "-m", "dicast", "run", "p.yaml", *more], capture_output=True, text=True, check=False
+            [sys.executable, "-m", "dicast", "run", "p.yaml", *options], capture_output=True, text=True, check=False
         )
-        for more in ([], ["--yes"])
+        for options in ([], ["--yes"])
     )
     assert (refused.returncode, allowed.returncode) == (2, 0)
     assert "is code and not trusted" in refused.stderr
@@ -188,7 +188,7 @@ def test_a_changed_file_has_another_fingerprint_and_does_not_run(folder):
     first = run(pipeline, subjects=rows)
     (folder / "checks.py").write_text(PYTHON.replace("<=", "<"))
     second = run(pipeline, subjects=rows)
-    prints = [{verdict.fingerprint for verdict in one.verdicts} for one in (first, second)]
+    prints = [{verdict.fingerprint for verdict in done.verdicts} for done in (first, second)]
     assert prints[0].isdisjoint(prints[1])
     (folder / "checks.py").write_text(
         "import pathlib\ndef short(output, row):\n    pathlib.Path(__file__).open('a').write('#')\n    return True\n"
@@ -208,5 +208,5 @@ def test_a_name_in_a_row_that_is_no_file_of_code_fails_the_row(folder, name):
     (folder / "rows.jsonl").write_text(json.dumps({"id": "1", "output": "a", "assert": items}) + "\n")
     command = [sys.executable, "-m", "dicast", "run", "pipeline.yaml", "--yes", "--json"]
     limited = ["sh", "-c", 'ulimit -v 4000000 && exec "$@"', "sh", *command]
-    ended = subprocess.run(limited, cwd=folder, capture_output=True, text=True, timeout=30, check=False)
-    assert json.loads(ended.stdout)["failures"] == {"missing_input": 1}, ended.stderr
+    process = subprocess.run(limited, cwd=folder, capture_output=True, text=True, timeout=30, check=False)
+    assert json.loads(process.stdout)["failures"] == {"missing_input": 1}, process.stderr

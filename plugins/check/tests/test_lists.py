@@ -10,12 +10,12 @@ from dicast.testing import run_pipeline
 from dicast_check import Assertions
 
 
-def row(output, *items, **more):
-    return Subject("row", "1", "what?", output, context={"assert": list(items), **more})
+def row(output, *items, **fields):
+    return Subject("row", "1", "what?", output, context={"assert": list(items), **fields})
 
 
-def contains(value, **more):
-    return {"check": "contains", "value": value, **more}
+def contains(value, **options):
+    return {"check": "contains", "value": value, **options}
 
 
 def test_a_set_holds_when_all_its_items_do_or_their_mean_reaches_its_threshold():
@@ -79,7 +79,7 @@ def test_a_list_that_is_nested_without_end_is_refused():
 
 @attrs.frozen
 class Grader:
-    """Scores .8 where the output has the criterion or is the reference, else .2."""
+    """Judge that scores .8 if the output has the criterion or is the reference, else .2."""
 
     def estimate(self, subject):
         return Cost("0.01")
@@ -87,8 +87,8 @@ class Grader:
     def judge(self, subject, children):
         if subject.output == "broken":
             return Failure("judge_output_invalid", "no JSON", cost=Cost("0.01"))
-        wanted = subject.context.get("criterion", subject.reference)
-        score = 0.8 if wanted in subject.output else 0.2
+        expected = subject.context.get("criterion", subject.reference)
+        score = 0.8 if expected in subject.output else 0.2
         return Judgment(score, 0.9, judge_kind="llm", judge_model="m", rubric=Rubric("r", "1", ""), cost=Cost("0.01"))
 
 
@@ -134,7 +134,7 @@ def test_each_item_asks_about_a_subject_of_its_own_also_inside_of_sets():
 
 @attrs.frozen
 class Estimating(Grader):
-    """A grader that is reserved for, in *unit*."""
+    """A grader with an estimated cost in *unit*."""
 
     unit: str = "usd"
 
@@ -163,7 +163,7 @@ def test_judges_in_two_units_are_paid_in_both():
 
 
 def test_a_row_without_items_for_a_judge_rests_on_truth():
-    assert [one.basis for one in judged(row("a", contains("a"))).verdicts] == ["truth"]
+    assert [verdict.basis for verdict in judged(row("a", contains("a"))).verdicts] == ["truth"]
 
 
 def test_a_judge_that_fails_fails_the_row_and_what_was_paid_is_counted():

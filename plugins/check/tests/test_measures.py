@@ -52,7 +52,7 @@ def test_a_distance_is_from_the_reference_by_default_and_missing_without_one():
     ("make", "message"),
     [
         (WordCount, "word_count needs min or max"),
-        (lambda: WordCount(1.5), "min is a whole number, not 1.5"),
+        (lambda: WordCount(1.5), "min is an integer, not 1.5"),
         (lambda: WordCount(3, 2), "max is 2, below min"),
         (lambda: Levenshtein("a", -1), "0 or more"),
     ],

@@ -1,4 +1,4 @@
-"""A value from the row may be a list of references, and a blank one is missing."""
+"""A value from the row may be a list of references; a blank reference is missing."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_the_share_of_all_references(make):
 def test_negated_none_of_the_references_may_match():
     check = Contains("{{ reference }}", negate=True)
     assert check.score(row("Rome", ["Lyon", "Paris"])).value == 1.0
-    found = check.score(row("Paris", ["Lyon", "Paris"]))
-    assert (found.value, found.details) == (0.0, "the output contains 'Paris' (reference 2 of 2)")
+    score = check.score(row("Paris", ["Lyon", "Paris"]))
+    assert (score.value, score.details) == (0.0, "the output contains 'Paris' (reference 2 of 2)")
 
 
 def test_a_list_is_one_value_if_it_is_whole_or_next_to_an_output_that_is_a_list():
@@ -69,9 +69,9 @@ def test_a_list_in_the_pipeline_file_is_one_value():
 )
 @pytest.mark.parametrize("reference", [None, "", " \n", []])
 def test_a_blank_reference_is_missing(check, reference):
-    found = check.score(row("Paris", reference))
-    assert isinstance(found, Failure)
-    assert found.kind == "missing_input"
+    score = check.score(row("Paris", reference))
+    assert isinstance(score, Failure)
+    assert score.kind == "missing_input"
 
 
 def test_blank_references_in_a_list_are_left_out():

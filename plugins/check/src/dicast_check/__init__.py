@@ -1,4 +1,4 @@
-"""Checks under the names that people know: ``contains``, ``equals``, ``is_json`` and others, and a row's own list of them."""
+"""Checks under familiar names (``contains``, ``equals``, ``is_json`` and others), and a row's own list of checks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .texts import Contains, ContainsAll, ContainsAny, Equals, Icontains, OneOf,
 
 @hookimpl
 def dicast_metrics() -> list[type]:
-    """Offer what this plugin has."""
+    """Offer the checks."""
     return [
         Contains,
         Icontains,

@@ -33,35 +33,35 @@ from .judged import Judged
 from .limits import Limit
 
 _ROUNDING = 1e-9
-"""How far the rounding of sums may carry a mean out of [0, 1]."""
+"""Rounding error by which a mean may leave [0, 1]."""
 
 
 @attrs.frozen
 class Assertions:
-    """The share of a row's own checks that hold, each counted by its weight; 1 when all do.
+    """Share of a row's own checks that hold, weighted; 1 if all hold.
 
-    The row's column holds a list of ``{check, value, weight, negate}``, as a list or as its JSON text (a CSV file's): ``check`` is the name
-    of a check of this plugin (``contains``, ``equals`` …; hyphens do for underscores, and ``not-contains`` is ``contains`` negated),
-    ``value`` what that check compares with (a list for ``contains_any`` and ``contains_all``, or a text that is one in commas),
-    ``weight`` 1 by default. The check's other options may stand there too (``ignore_case``, ``field``), and ``metric``, a name under which
-    the mean of the items with that name is in ``signals.metrics``. ``{check: assert_set, assert: [items], threshold}`` is a list of its
-    own: it holds when all its items do, or with a threshold when the weighted mean of their values reaches it.
+    The row's column has a list of ``{check, value, weight, negate}``, or its JSON text (in a CSV file). ``check`` is the name
+    of a check of this plugin (``contains``, ``equals`` …; hyphens count as underscores, and ``not-contains`` is ``contains`` negated).
+    ``value`` is the check's value (a list for ``contains_any`` and ``contains_all``, or a text with commas), and
+    ``weight`` is 1 by default. An item may also have the check's other options (``ignore_case``, ``field``), and ``metric``: the mean of the
+    items with the same ``metric`` is in ``signals.metrics``. ``{check: assert_set, assert: [items], threshold}`` is a nested
+    list: it holds if all its items hold, or with a threshold if the weighted mean of their values reaches it.
 
-    The items ``llm_rubric``, ``factuality`` and ``closedqa`` ask the judge that ``judges`` has under that name; the score then rests on a
-    model. The items ``python`` and ``javascript`` (``{check: python, file, function}``) call code, which needs consent as
-    ``check/python`` does.
+    The items ``llm_rubric``, ``factuality`` and ``closedqa`` ask the judge with this name in ``judges``; the basis of the score is then a
+    model. The items ``python`` and ``javascript`` (``{check: python, file, function}``) call code, which needs consent like
+    ``check/python``.
 
-    A row without the column is ``missing_input``, and so is one whose list cannot be read (the message says which item), one that has
-    no output, unless all its checks are limits, one whose pattern RE2 cannot read, and one that names code without consent or a judge
-    that is not there. A failure of one item is the failure of the row: it is never counted as passed.
+    A row is ``missing_input`` without the column, with an invalid list (the message names the item), without an
+    output unless all its checks are limits, with a pattern that RE2 cannot read, with code that lacks consent, or with the name of a missing
+    judge. The failure of one item is the failure of the row: it never counts as passed.
 
     :param column: the row's column, a dotted path.
-    :param threshold: with it the score is the weighted mean of the items' values (a share of n-grams, a judge's score), and a row passes
-        with this much, in [0, 1]; without it the score is the weighted share of items that hold, and a row passes when all do.
-        ``pass_at`` in the same slot wins.
-    :param judges: judges by the name of the item that asks them: ``llm_rubric``, ``factuality``, ``closedqa``, or a name of your own. The
+    :param threshold: with a threshold in [0, 1], the score is the weighted mean of the items' values (a share of n-grams, a judge's score), and a
+        row passes if it reaches the threshold. Without one, the score is the weighted share of items that hold, and a row passes if all hold.
+        ``pass_at`` in the same slot takes precedence.
+    :param judges: judges by the name of the item: ``llm_rubric``, ``factuality``, ``closedqa``, or another name. The
         item's value is shown as the reference for ``factuality``, else as the context column ``criterion``.
-    :param code: files that the rows' items ``python`` and ``javascript`` name. The run does not start where one is missing or not
+    :param code: files of the rows' items ``python`` and ``javascript``. The run does not start if a file is missing or not
         trusted, and their digests are part of the fingerprint.
     """
 
@@ -76,18 +76,18 @@ class Assertions:
 
     @property
     def default_pass_at(self) -> float:
-        """The threshold; all items where there is none."""
+        """The threshold; 1 without one."""
         return 1.0 if self.threshold is None else self.threshold
 
     def reads(self, base: Path) -> dict[str, Path]:
-        """The files of code."""
+        """Return the files of code."""
         return {str(file): base / file for file in self.code}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Assertions | LiveAssertions | JudgedAssertions]:
-        """Give the live metric.
+        """Yield the live metric.
 
-        :raises ConfigError: where a file of ``code`` is missing or not trusted.
+        :raises ConfigError: if a file of ``code`` is missing or not trusted.
         """
         check_trust({file: _language(file) for file in self.code}, run)
         files = {str(file): Code.of(file, _language(file), run) for file in self.code}
@@ -98,7 +98,7 @@ class Assertions:
 
     @property
     def score(self) -> Callable[[Subject], Score | Failure | Awaitable[Score | Failure]]:
-        """Ask each check of the row's list. Only judges are waited for."""
+        """Return the function that asks each check of the row's list. It is asynchronous only with judges."""
         return self.score_slowly if self.judges else self.score_at_once
 
     def score_at_once(self, subject: Subject) -> Score | Failure:
@@ -108,7 +108,7 @@ class Assertions:
             return group
         outcomes = []
         for leaf in group.leaves():
-            assert isinstance(leaf.check, Check)  # others need judges, or a run
+            assert isinstance(leaf.check, Check)  # other checks need judges, or a run
             outcome = leaf.check.outcome(subject)
             if isinstance(outcome, Failure):
                 return leaf.failure(outcome)
@@ -175,7 +175,7 @@ class Assertions:
             except ValueError as error:
                 raise BadList(f"it is not JSON: {error}") from error
         if value is None or value in ("", []):
-            raise BadList("this row has no checks there; give it one, or leave the row out")
+            raise BadList("this row has no checks; add one, or leave the row out")
         items = [value] if isinstance(value, Mapping) else value
         if not isinstance(items, list | tuple):
             raise BadList(f"it is a list of {{check, value, weight, negate}}, not {value!r:.80}")

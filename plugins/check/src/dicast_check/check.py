@@ -1,4 +1,4 @@
-"""What all checks share: an answer of yes or no, ``negate``, and values that are templates over the row."""
+"""Common parts of all checks: a yes or no, ``negate``, and values that are templates over the row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dicast.toolkit.references import ReferenceList, is_missing
 
 _TEMPLATE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _PASSED = Score(1.0)
-_SHOWN = 80
+_QUOTED_CHARS = 80
 
 
 class MissingColumn(Exception):
@@ -25,10 +25,10 @@ class MissingColumn(Exception):
 
 @attrs.frozen
 class Answer:
-    """Whether a check holds, and *why*, in words for either answer: ``contains 'a'``, ``does not contain 'a'``.
+    """Answer of a check: whether it *holds*, and *why*, in words for either answer: ``contains 'a'``, ``does not contain 'a'``.
 
-    *value* is the check's degree, for checks that have one; a list of assertions with a threshold takes the mean of these. *reference*
-    names the reference that the check is about, of several. With a *share* the score is this number: the mean over all references.
+    *value* is the check's degree, for checks that have one; a list of assertions with a threshold takes the mean of degrees. *reference*
+    names the decisive reference of several. With a *share* the score is this number: the mean over all references.
     """
 
     holds: bool
@@ -40,10 +40,10 @@ class Answer:
 
 @attrs.frozen
 class Outcome:
-    """The result of a check after ``negate``: whether it holds, its *value* for a mean, and *why* it does not hold.
+    """Result of a check after ``negate``: whether it holds, its *value* for a mean, and *why* it does not hold.
 
-    *costs* are amounts that were spent on it, *bases* has the bases of its model judgments. *details* are for a reader, whatever the result; with
-    a *share* it is the score.
+    *costs* are the amounts spent on it, *bases* the bases of its model judgments. *details* are for readers, whether it holds or not; with
+    a *share* that is the score.
     """
 
     holds: bool
@@ -61,22 +61,22 @@ class Outcome:
 class Check:
     """A check that holds (1) or does not (0).
 
-    :param negate: turn the answer round: 1 where the check does not hold. What has no ``field`` fails either way.
-    :param field: look only at this place in the output, a dotted path (``steps.0.code``) or a JSON pointer (``/steps/0/code``); text is
-        read as JSON to get there.
+    :param negate: reverse the answer: 1 if the check does not hold. An output without the ``field`` fails in both cases.
+    :param field: check only this place in the output, a dotted path (``steps.0.code``) or a JSON pointer (``/steps/0/code``); text is
+        parsed as JSON for it.
     """
 
     tier = "truth"
     needs_output: ClassVar[bool | Literal["always"]] = "always"
     reads_text: ClassVar[bool] = False
-    """Whether the check reads the output as text; then an output that is an object needs a ``field``."""
+    """True if the check reads the output as text; then an output that is an object needs a ``field``."""
     name: ClassVar[str]
 
     negate: bool = False
     field: str | None = attrs.field(default=None, validator=check_field)
 
     def score(self, subject: Subject) -> Score | Failure:
-        """Return 1 where the check holds for *subject*, else 0."""
+        """Return 1 if the check holds for *subject*, else 0."""
         outcome = self.outcome(subject)
         if isinstance(outcome, Failure):
             return outcome
@@ -105,86 +105,88 @@ class Check:
         """Return *answer* as an outcome, reversed under ``negate``."""
         holds = answer.holds is not self.negate
         value = float(holds) if answer.value is None else answer.value
-        told = f"the output {answer.why}{answer.reference and f' ({answer.reference})'}"
+        reason = f"the output {answer.why}{answer.reference and f' ({answer.reference})'}"
         if answer.share is not None:
             value = 1 - answer.share if self.negate else answer.share
-            return Outcome(value == 1, value, told, details=told, share=value)
-        return Outcome(holds, value, "" if holds else told, details=told if answer.reference else "")
+            return Outcome(value == 1, value, reason, details=reason, share=value)
+        return Outcome(holds, value, "" if holds else reason, details=reason if answer.reference else "")
 
     def answer(self, output: Any, subject: Subject) -> Answer | Failure:
-        """Whether *output*, of *subject* or of its field, is as it should be."""
+        """Return whether *output*, of *subject* or of its field, meets the check."""
         raise NotImplementedError
 
 
 def no_output(subject: Subject) -> Failure:
-    """The failure of a check of *subject*, which has no output."""
-    return Failure("missing_input", f"{subject.kind} {subject.id} has no output to check; an empty text would be one")
+    """Return the failure of a check of *subject*, which has no output."""
+    return Failure(
+        "missing_input", f"{subject.kind} {subject.id} has no output to check; an empty text would count as an output"
+    )
 
 
 def filled(value: Any, subject: Subject) -> Any:
-    """*value* with each ``{{ path }}`` in its texts replaced by the row's value there; one that is nothing else becomes that value.
+    """Return *value* with each ``{{ path }}`` in its texts replaced by the row's value. A text that is only a template becomes that value.
 
     :raises MissingColumn: when the row has no such column, or null in it.
     """
     if isinstance(value, list | tuple):
-        return [filled(one, subject) for one in value]
+        return [filled(item, subject) for item in value]
     if not isinstance(value, str) or "{{" not in value:
         return value
-    whole = _TEMPLATE.fullmatch(value.strip())
-    if whole:
-        return _column(subject, whole[1])
-    return _TEMPLATE.sub(lambda found: text_of(_column(subject, found[1])), value)
+    template = _TEMPLATE.fullmatch(value.strip())
+    if template:
+        return _column(subject, template[1])
+    return _TEMPLATE.sub(lambda match: text_of(_column(subject, match[1])), value)
 
 
 def filled_reference(value: Any, subject: Subject) -> Any:
-    """As :func:`filled`, for a value that the output is compared with.
+    """Return :func:`filled` of *value*, which the output is compared with.
 
-    :raises MissingColumn: also when a column that is the whole value has blank text or an empty list.
+    :raises MissingColumn: also when the whole value is a column with blank text or an empty list.
     """
-    found = filled(value, subject)
-    if is_template(value) and _TEMPLATE.fullmatch(value.strip()) and is_missing(found):
+    reference = filled(value, subject)
+    if is_template(value) and _TEMPLATE.fullmatch(value.strip()) and is_missing(reference):
         raise MissingColumn(
-            f"{value!r} is {'an empty list' if isinstance(found, list | tuple) else 'blank'} in this row"
+            f"{value!r} is {'an empty list' if isinstance(reference, list | tuple) else 'blank'} in this row"
         )
-    return found
+    return reference
 
 
 def best_answer(reference: Any, output: Any, compare: Callable[[Any], Answer]) -> Answer:
-    """Return the best answer of *compare* about each of a list of references, or about *reference*, which is none.
+    """Return the best answer of *compare* over a list of references, or its answer about a single *reference*.
 
     :raises MissingColumn: when all of them are blank.
     """
-    many = ReferenceList.of(reference, output, "any")
-    if many is None:
+    references = ReferenceList.of(reference, output, "any")
+    if references is None:
         return compare(reference)
-    if not many.values:
-        raise MissingColumn(f"all of {shown(reference)} are null or blank")
-    answers = [compare(value) for value in many.values]
+    if not references.values:
+        raise MissingColumn(f"all of {quoted(reference)} are null or blank")
+    answers = [compare(value) for value in references.values]
     best = max(range(len(answers)), key=lambda number: (answers[number].holds, answers[number].value or 0.0))
-    return attrs.evolve(answers[best], reference=f"reference {many.places[best] or 'list'} of {many.count}")
+    return attrs.evolve(answers[best], reference=f"reference {references.places[best] or 'list'} of {references.count}")
 
 
 def is_template(value: object) -> bool:
-    """Whether a column of the row fills *value* or a part of it."""
+    """Return whether *value* contains a template over the row."""
     return isinstance(value, str) and _TEMPLATE.search(value) is not None
 
 
 def text_of(value: object) -> str:
-    """*value* as text: JSON where it is no text."""
+    """Return *value* as text: JSON for other types."""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def shown(value: object) -> str:
-    """*value* in a message, cut where it is long."""
+def quoted(value: object) -> str:
+    """Return *value* for a message, cut if it is long."""
     text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _QUOTED_CHARS else f"{text[:_QUOTED_CHARS]}…"
 
 
 def _column(subject: Subject, path: str) -> Any:
     row: Mapping[str, Any] = columns(subject)
-    found = lookup(row, path)
-    if found is MISSING or found is None:
+    value = lookup(row, path)
+    if value is MISSING or value is None:
         near = nearest(path, row)
-        there = ", ".join(row)
-        raise MissingColumn(f"the row has no {path!r}; it has {there}" + (f", did you mean {near!r}?" if near else ""))
-    return found
+        names = ", ".join(row)
+        raise MissingColumn(f"the row has no {path!r}; it has {names}" + (f", did you mean {near!r}?" if near else ""))
+    return value

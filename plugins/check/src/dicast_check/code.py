@@ -1,4 +1,4 @@
-"""Checks by functions of the user: ``check/python`` and ``check/javascript``, each call in a process of its own."""
+"""Checks by functions of the user: ``check/python`` and ``check/javascript``, with a separate process for each call."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class CodeCheck:
 
     :param negate: reverse the answer.
     :param field: pass only this place in the output to the function, a dotted path or a JSON pointer.
-    :param threshold: the least number that holds, where the function returns one; 0.5 by default.
-    :param above: hold only numbers above this one; takes the place of ``threshold``.
+    :param threshold: the least returned number that holds; 0.5 by default.
+    :param above: hold only numbers above this one; replaces ``threshold``.
     :param complete: accept an object only with ``pass``, ``score`` and ``reason``, as promptfoo does.
-    :param timeout: seconds that one call may take; then its process is killed.
+    :param timeout: seconds for one call; then its process is killed.
     """
 
     tier = "truth"
     needs_output: ClassVar[bool | Literal["always"]] = "always"
     language: ClassVar[str]
     joint_threshold: ClassVar[bool] = False
-    """Whether a threshold also applies to a result that has ``pass``."""
+    """True if a threshold also applies to a result with ``pass``."""
 
     file: Path
     function: str | None = None
@@ -62,32 +62,32 @@ class CodeCheck:
 
     @property
     def default_timeout(self) -> float:
-        """The function's time, and some for its process to start and to end."""
+        """The function's time limit, plus time to start and end its process."""
         return self.timeout + 10
 
     def reads(self, base: Path) -> dict[str, Path]:
-        """The function's file."""
+        """Return the function's file."""
         return {self.file.name: base / self.file}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[LiveCode]:
-        """Give the live check.
+        """Yield the live check.
 
-        :raises ConfigError: where the file is missing or not trusted, or its language is not installed.
+        :raises ConfigError: if the file is missing or not trusted, or its language is not installed.
         """
         yield LiveCode(self, Code.of(self.file, self.language, run))
 
 
 @attrs.frozen(kw_only=True)
 class Python(CodeCheck):
-    """Checks each output with a function of a local Python file: ``def name(output, row)``.
+    """Check each output with a function of a local Python file: ``def name(output, row)``.
 
-    ``row`` is a dict of the row's columns. The function returns true or false; a number in [0, 1]; or a dict with ``score`` and
-    ``reason``, and ``pass`` where it decides itself. It may be ``async def``. Each call runs in a process of its own, which starts in
-    the pipeline's folder, has dicast's rights and may import modules next to the file. What it prints to stdout is left out. An
-    exception is a Failure ``crashed``, a call past its time is ``timeout``, another result is ``invalid_score``.
+    ``row`` is a dict of the row's columns. The function returns true or false; a number in [0, 1]; or a dict with ``score``,
+    ``reason`` and, to decide itself, ``pass``. It may be ``async def``. Each call runs in a separate process, which starts in
+    the pipeline's folder, has dicast's rights and may import modules next to the file. Its stdout is ignored. An
+    exception is a Failure ``crashed``, a call over its time limit is ``timeout``, another result is ``invalid_score``.
 
-    The file runs only with consent: ``trust: [FILE]`` in the pipeline file, or ``dicast run --yes``. Its SHA-256 is taken when the run
+    The file runs only with consent: ``trust: [FILE]`` in the pipeline file, or ``dicast run --yes``. Its SHA-256 is computed when the run
     starts and is part of the fingerprint; a file that changes during the run is not run.
 
     :param file: the Python file; needs consent.
@@ -103,14 +103,14 @@ class Python(CodeCheck):
 
 @attrs.frozen(kw_only=True)
 class Javascript(CodeCheck):
-    """Checks each output with a function of a local JavaScript file: ``(output, row) => …``. Needs ``node``.
+    """Check each output with a function of a local JavaScript file: ``(output, row) => …``. Needs ``node``.
 
-    ``row`` is an object of the row's columns. The function returns true or false; a number in [0, 1]; or an object with ``score`` and
-    ``reason``, and ``pass`` where it decides itself; or a promise of one. The file is a module of Node (``.js``, ``.cjs``, ``.mjs``).
-    Each call runs in a process of its own, which starts in the pipeline's folder and has dicast's rights. What it prints to stdout is
-    left out. An exception is a Failure ``crashed``, a call past its time is ``timeout``, another result is ``invalid_score``.
+    ``row`` is an object of the row's columns. The function returns true or false; a number in [0, 1]; an object with ``score``,
+    ``reason`` and, to decide itself, ``pass``; or a promise of one. The file is a module of Node (``.js``, ``.cjs``, ``.mjs``).
+    Each call runs in a separate process, which starts in the pipeline's folder and has dicast's rights. Its stdout is
+    ignored. An exception is a Failure ``crashed``, a call over its time limit is ``timeout``, another result is ``invalid_score``.
 
-    The file runs only with consent: ``trust: [FILE]`` in the pipeline file, or ``dicast run --yes``. Its SHA-256 is taken when the run
+    The file runs only with consent: ``trust: [FILE]`` in the pipeline file, or ``dicast run --yes``. Its SHA-256 is computed when the run
     starts and is part of the fingerprint; a file that changes during the run is not run.
 
     :param file: the JavaScript file; needs consent.
@@ -123,7 +123,7 @@ class Javascript(CodeCheck):
 
 @attrs.frozen
 class Code:
-    """A trusted file of code with the digest that it had when it was opened."""
+    """A trusted file of code with its digest at the time of opening."""
 
     path: Path
     language: str
@@ -133,9 +133,9 @@ class Code:
 
     @classmethod
     def of(cls, file: Path, language: str, run: RunContext) -> Code:
-        """Return *file* ready to be called.
+        """Return *file* ready for calls.
 
-        :raises ConfigError: where it is missing or not trusted, or its language is not installed.
+        :raises ConfigError: if it is missing or not trusted, or its language is not installed.
         """
         path = run.base / file
         digest = _digest(path, file, language)
@@ -169,7 +169,7 @@ class Code:
 
 
 def check_trust(files: Mapping[Path, str], run: RunContext) -> None:
-    """See that the run trusts all *files*, which are given with their languages.
+    """Check that the run trusts all *files*, mapped to their languages.
 
     :raises ConfigError: naming every file that is not trusted.
     """
@@ -180,13 +180,13 @@ def check_trust(files: Mapping[Path, str], run: RunContext) -> None:
     names = {
         file: str(path.relative_to(run.base) if path.is_relative_to(run.base) else path) for file, path in paths.items()
     }
-    shown = [
+    prefixed = [
         f"check/{language}: {names[file]} (SHA-256 {_digest(paths[file], file, language)[:12]}…) is code and not trusted"
         for file, language in untrusted.items()
     ]
-    them = "it" if len(shown) == 1 else "them"
+    them = "it" if len(prefixed) == 1 else "them"
     raise ConfigError(
-        f"{'; '.join(shown)}. Read {them}, then add trust: [{', '.join(names.values())}] to the pipeline file, or run with --yes"
+        f"{'; '.join(prefixed)}. Read {them}, then add trust: [{', '.join(names.values())}] to the pipeline file, or run with --yes"
     )
 
 
@@ -225,7 +225,7 @@ class LiveCode:
 
     @property
     def default_timeout(self) -> float:
-        """The check's own."""
+        """The check's time limit."""
         return self.check.default_timeout
 
     async def score(self, subject: Subject) -> Score | Failure:

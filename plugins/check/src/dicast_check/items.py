@@ -1,4 +1,4 @@
-"""The items of a row's own list: each a check with its weight, or a list of its own."""
+"""Items of a row's own list: each a check with its weight, or a nested list."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ CHECKS: Mapping[str, type[Check]] = {
 }  # fmt: skip
 CODE: Mapping[str, type[CodeCheck]] = {"python": Python, "javascript": Javascript}
 JUDGED = ("llm_rubric", "factuality", "closedqa")
-"""Names of items that ask a judge; ``judges`` may have more."""
+"""Built-in names of items that ask a judge; ``judges`` may add names."""
 
 SET = "assert_set"
 DEPTH = 20
-"""How deep lists may be nested."""
+"""Greatest depth of nested lists."""
 
 _VALUES = {
     "regex": "pattern", "one_of": "values", "contains_any": "values", "contains_all": "values", "is_json": "schema",
     "contains_json": "schema", "max_latency": "seconds", "max_cost": "usd",
 }  # fmt: skip
-"""The option that ``value`` stands for, where it is not ``value`` itself."""
+"""Options for which ``value`` is another name."""
 
 _LISTS = ("contains_any", "contains_all")
-"""The checks whose list may be a text in commas, as it is in other tools."""
+"""Checks whose list may be a text with commas, as in other tools."""
 
 _COMMON = ("check", "type", "weight", "negate", "metric")
 _FORM = "{check, value, weight, negate}"
 
 
 class BadList(Exception):
-    """The row's list is of no use; the message says why."""
+    """An invalid list of a row; the message has the reason."""
 
 
 @attrs.frozen
 class Leaf:
-    """One check of the list: the *label* that the row gives it, its *weight*, and the *metric* that it counts for."""
+    """One check of the list: its *label* in the row, its *weight*, and the *metric* that it counts for."""
 
     label: str
     check: Check | LiveCode | Judged
@@ -86,7 +86,7 @@ class Result:
             self._name(metric, value, weight)
 
     def add_names(self, other: Result, weight: float) -> None:
-        """Count the named values of a list inside, by its *weight*."""
+        """Count the named values of a nested list, by its *weight*."""
         for metric, (values, weights) in other.metrics.items():
             self._name(metric, values / weights, weights * weight)
 
@@ -112,7 +112,7 @@ class Result:
 
 @attrs.frozen
 class Group:
-    """A list of items. With a *threshold* it holds when the mean of their values reaches it, else when all hold."""
+    """A list of items. With a *threshold* it holds if the mean of their values reaches it, else if all hold."""
 
     items: Sequence[Leaf | Group]
     label: str = SET
@@ -160,7 +160,7 @@ class Group:
 
 
 def code_files(items: object, depth: int = 0) -> Iterator[str]:
-    """Yield the files of code that *items* name; none of items that cannot be read."""
+    """Yield the files of code named in *items*; invalid items name none."""
     for item in items if isinstance(items, list | tuple) and depth < DEPTH else ():
         if isinstance(item, Mapping):
             if isinstance(item.get("file"), str):
@@ -171,14 +171,14 @@ def code_files(items: object, depth: int = 0) -> Iterator[str]:
 def read_items(items: Sequence[Any], judges: Mapping[str, Judge], files: Mapping[str, Code]) -> Group:
     """Return the list of *items*, with the *judges* and the *files* of code that they may ask.
 
-    :raises BadList: saying which item is wrong.
+    :raises BadList: naming the invalid item.
     """
     return _Reader(judges, files).group(items)
 
 
 @attrs.frozen
 class _Reader:
-    """Reads items; *depth* is how many lists are around them."""
+    """Parser of items; *depth* is the number of enclosing lists."""
 
     judges: Mapping[str, Judge]
     files: Mapping[str, Code]
@@ -209,53 +209,53 @@ class _Reader:
         item.check_options(("assert", "threshold"))
         items, threshold = item.options.get("assert"), item.options.get("threshold")
         if not isinstance(items, list | tuple) or not items:
-            raise BadList(f"{item.what} needs assert, a list of one item or more")
+            raise BadList(f"{item.position} needs assert, a list of one item or more")
         if threshold is not None and not _in_unit(threshold):
-            raise BadList(f"{item.what}: threshold is in [0, 1], not {threshold!r:.80}")
+            raise BadList(f"{item.position}: threshold is in [0, 1], not {threshold!r:.80}")
         try:
             group = attrs.evolve(self, depth=self.depth + 1).group(items)
         except BadList as error:
-            raise BadList(f"{item.what}: {error}") from error
+            raise BadList(f"{item.position}: {error}") from error
         return Group(group.items, item.label, threshold, item.weight, item.metric, item.negate)
 
     def _judged(self, item: _Entry) -> Judged:
         item.check_options(("value", "threshold"))
         threshold, value = item.options.get("threshold", 0.5), item.options.get("value")
         if not _in_unit(threshold):
-            raise BadList(f"{item.what}: threshold is in [0, 1], not {threshold!r:.80}")
+            raise BadList(f"{item.position}: threshold is in [0, 1], not {threshold!r:.80}")
         if not isinstance(value, str) or not value.strip():
-            raise BadList(f"{item.what} needs a value: the text that the judge compares with")
+            raise BadList(f"{item.position} needs a value: the text that the judge compares with")
         if item.name not in self.judges:
             form = f"judges: {{{item.name}: {{llm/judge: {{…}}}}}}"
-            raise BadList(f"{item.what} asks a judge; give check/assertions one: {form}")
+            raise BadList(f"{item.position} asks a judge; give check/assertions one: {form}")
         is_reference = item.name in REFERENCE_CHECKS
         return Judged(item.name, self.judges[item.name], value, threshold, item.negate, is_reference)
 
     def _code(self, item: _Entry) -> LiveCode:
         kind, file = CODE[item.name], item.options.get("file")
         if not isinstance(file, str) or not file:
-            raise BadList(f"{item.what} needs file, the file of code")
+            raise BadList(f"{item.position} needs file, the file of code")
         item.check_options([field.name for field in attrs.fields(kind)])
         if item.name == "python" and not isinstance(item.options.get("function"), str):
-            raise BadList(f"{item.what} needs function, the name of a function in {file}")
+            raise BadList(f"{item.position} needs function, the name of a function in {file}")
         item.check_numbers("threshold", "above", "timeout")
         if file not in self.files:
             fix = f"Read it, then add trust: [{file}] to the pipeline file, or run with --yes"
-            raise BadList(f"{item.what}: {file} is code that is not trusted. {fix}")
+            raise BadList(f"{item.position}: {file} is code that is not trusted. {fix}")
         code = self.files[file]
         if code.language != item.name:
-            raise BadList(f"{item.what}: {file} is a file of {code.language}")
+            raise BadList(f"{item.position}: {file} is a file of {code.language}")
         try:
             return LiveCode(kind(**{**item.options, "file": Path(file)}, negate=item.negate), code)
-        except Exception as error:  # the border: the row's values are anybody's
-            raise BadList(f"{item.what}: {error}") from error
+        except Exception as error:  # boundary: the row's values are untrusted
+            raise BadList(f"{item.position}: {error}") from error
 
 
 @attrs.frozen
 class _Entry:
-    """An item as the row has it: its check's *name* with underscores, the *label* that the row writes, and the check's *options*."""
+    """An item of the row: its check's *name* with underscores, the *label* as in the row, and the check's *options*."""
 
-    what: str
+    position: str
     label: str
     name: str
     negate: bool
@@ -271,7 +271,7 @@ class _Entry:
         """:raises BadList: where there is an option that is not *known*."""
         for key in self.options:
             if key not in names:
-                raise BadList(f"{self.what} has no {key!r}; it has {', '.join(names)}")
+                raise BadList(f"{self.position} has no {key!r}; it has {', '.join(names)}")
 
     def check_numbers(self, *keys: str) -> None:
         """:raises BadList: where an option of *keys* is there and no number."""
@@ -280,12 +280,12 @@ class _Entry:
             if value is not None and (
                 isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value)
             ):
-                raise BadList(f"{self.what}: {key} is a number, not {value!r:.80}")
+                raise BadList(f"{self.position}: {key} is a number, not {value!r:.80}")
 
 
 def _entry(number: int, value: Any, judges: Mapping[str, Judge]) -> _Entry:
     if not isinstance(value, Mapping) or not isinstance(label := value.get("check", value.get("type")), str):
-        raise BadList(f"item {number} is no {_FORM}: {value!r:.80}")
+        raise BadList(f"item {number} is not {_FORM}: {value!r:.80}")
     name = label if label in judges else label.replace("-", "_")
     negate = name.startswith("not_") and name not in judges
     weight = value.get("weight", 1)
@@ -326,24 +326,24 @@ def _check(item: _Entry) -> Check:
         if isinstance(check, Regex) and not is_template(check.pattern):
             linear(
                 check.pattern, check.ignore_case
-            )  # Python's re, which may hang, is for patterns of the pipeline file
-    except Exception as error:  # the border: the row's values are anybody's
-        raise BadList(f"{item.what}: {error}") from error
+            )  # Python's re may hang, so only patterns of the pipeline file use it
+    except Exception as error:  # boundary: the row's values are untrusted
+        raise BadList(f"{item.position}: {error}") from error
     return check
 
 
 def _fit(item: _Entry, kind: type[Check], options: Mapping[str, Any]) -> None:
     """Check that the check *kind* takes these *options*, and lacks none.
 
-    :raises BadList: saying what is wrong.
+    :raises BadList: with the problem.
     """
     fields = {field.name: field for field in attrs.fields(kind) if field.init}
     attrs.evolve(item, options=dict(options)).check_options([*fields])
     key = _VALUES.get(item.name, "value")
     if key in fields and fields[key].default is attrs.NOTHING and key not in options:
-        raise BadList(f"{item.what} needs a value")
+        raise BadList(f"{item.position} needs a value")
     if issubclass(kind, Limit) and (isinstance(options[key], bool) or not isinstance(options[key], int | float)):
-        raise BadList(f"{item.what}: {key} is a number, not {options[key]!r:.80}")
+        raise BadList(f"{item.position}: {key} is a number, not {options[key]!r:.80}")
     if item.name == "regex" and not isinstance(options[key], str):
-        raise BadList(f"{item.what}: {key} is a text, not {options[key]!r:.80}")
+        raise BadList(f"{item.position}: {key} is a text, not {options[key]!r:.80}")
     item.check_numbers("threshold", "n", "min", "max")

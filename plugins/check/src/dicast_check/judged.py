@@ -1,4 +1,4 @@
-"""Items of a row's list that a judge answers."""
+"""Items of a row's list with a judge as their check."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dicast import Failure, Judge, Subject, maybe_await
 from .check import MissingColumn, Outcome, filled_reference
 
 REFERENCE_CHECKS = ("factuality",)
-"""Names whose value is the reference that the output is compared with."""
+"""Names whose value is the reference of the output."""
 
 CRITERION = "criterion"
-"""The context column in which a judge sees the value of the other items."""
+"""Context column with the value, for all other names."""
 
 
 @attrs.frozen
 class Judged:
     """A check that asks *judge* whether the output meets *value*; it holds with a score of at least *threshold*.
 
-    *number* tells it from the other checks of the row.
+    *number* distinguishes it from the other checks of the row.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Judged:
     number: int = 0
 
     async def outcome(self, subject: Subject) -> Outcome | Failure:
-        """Ask the judge about *subject*, under an id of its own, by which its reply is found again when a run is resumed."""
+        """Ask the judge about *subject*, under its own id, so that a resumed run finds the judge's reply."""
         try:
             value = str(filled_reference(self.value, subject))
         except MissingColumn as error:

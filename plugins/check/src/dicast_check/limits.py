@@ -1,4 +1,4 @@
-"""Checks of what it took to make the output."""
+"""Checks of the time and cost of the output."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ from .check import Answer, Check, Outcome
 
 
 def _figure(subject: Subject, name: str) -> list[Decimal]:
-    """What the task says of each response under *name*, or else the row's column of that name."""
+    """Return the task's figures *name* of all responses, or else the row's column *name*."""
     responses: Mapping[str, Any] = subject.responses if isinstance(subject, Answered) else {}
-    found = [response["metrics"].get(name) for response in responses.values()]
-    found = [one for one in found if one is not None] or [subject.context.get(name)]
-    return [Decimal(str(one)) for one in found if isinstance(one, int | float) and not isinstance(one, bool)]
+    figures = [response["metrics"].get(name) for response in responses.values()]
+    figures = [figure for figure in figures if figure is not None] or [subject.context.get(name)]
+    return [
+        Decimal(str(figure)) for figure in figures if isinstance(figure, int | float) and not isinstance(figure, bool)
+    ]
 
 
 class Limit(Check):
-    """A check of what it took, for which no output is needed."""
+    """A check of the time or cost, which needs no output."""
 
     needs_output = False
 
     def score(self, subject: Subject) -> Score | Failure:
-        """Return 1 where the limit was kept, else 0; the output itself is not read."""
+        """Return 1 if the limit was kept, else 0; the output itself is not read."""
         outcome = self.outcome(subject)
         return outcome if isinstance(outcome, Failure) else Score(outcome.value, details=outcome.why)
 
     def outcome(self, subject: Subject) -> Outcome | Failure:
-        """Return whether the limit was kept; the figure is stated for either answer."""
+        """Return whether the limit was kept; either answer states the figure."""
         answer = self.answer(None, subject)
         if isinstance(answer, Failure):
             return answer
@@ -43,9 +45,9 @@ class Limit(Check):
 
 @attrs.frozen
 class MaxLatency(Limit):
-    """1 when the output took no longer than *seconds*, else 0. Of several responses the longest counts.
+    """1 if the output took no longer than *seconds*, else 0. Of several responses the longest counts.
 
-    What it took is ``latency_seconds`` as the task records it, else the row's column of that name; where there is neither, it is
+    The time is ``latency_seconds`` as the task records it, else the row's column of this name; without both the row is
     ``missing_input``.
 
     :param seconds: the longest time.
@@ -56,20 +58,20 @@ class MaxLatency(Limit):
     seconds: float = attrs.field(validator=Within(0, inf, "0 or more"))
 
     def answer(self, output: Any, subject: Subject) -> Answer | Failure:
-        """Compare what it took with the limit."""
-        took = _figure(subject, "latency_seconds")
-        if not took:
+        """Compare the time with the limit."""
+        seconds = _figure(subject, "latency_seconds")
+        if not seconds:
             return Failure("missing_input", "neither the task nor a column of the row has latency_seconds")
         return Answer(
-            max(took) <= Decimal(str(self.seconds)), f"took {max(took):.3f} s; the limit is {self.seconds:g} s"
+            max(seconds) <= Decimal(str(self.seconds)), f"took {max(seconds):.3f} s; the limit is {self.seconds:g} s"
         )
 
 
 @attrs.frozen
 class MaxCost(Limit):
-    """1 when the output cost no more than *usd*, else 0. What several responses cost is added.
+    """1 if the output cost no more than *usd*, else 0. Costs of several responses are added.
 
-    What it cost is ``cost``, in US dollars, as the task records it, else the row's column of that name; where there is neither, it is
+    The cost is ``cost``, in US dollars, as the task records it, else the row's column of this name; without both the row is
     ``missing_input``.
 
     :param usd: the highest cost, in US dollars.
@@ -80,7 +82,7 @@ class MaxCost(Limit):
     usd: float = attrs.field(validator=Within(0, inf, "0 or more"))
 
     def answer(self, output: Any, subject: Subject) -> Answer | Failure:
-        """Compare what it cost with the limit."""
+        """Compare the cost with the limit."""
         cost = _figure(subject, "cost")
         if not cost:
             return Failure("missing_input", "neither the task nor a column of the row has a cost")

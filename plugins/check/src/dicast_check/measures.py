@@ -12,7 +12,7 @@ import attrs
 from dicast import ConfigError, Failure, Score, Subject, Within
 from dicast.toolkit.installing import how_to_install
 
-from .check import Answer, Check, best_answer, filled_reference, shown, text_of
+from .check import Answer, Check, best_answer, filled_reference, quoted, text_of
 from .refusals import is_refusal
 from .texts import TextCheck
 
@@ -21,7 +21,7 @@ def _check_whole(**numbers: object) -> None:
     """:raises ConfigError: where one of *numbers* is there and not whole."""
     for name, value in numbers.items():
         if value is not None and type(value) is not int:
-            raise ConfigError(f"{name} is a whole number, not {value!r:.80}")
+            raise ConfigError(f"{name} is an integer, not {value!r:.80}")
 
 
 def _needs(module: str, package: str, extra: str, component: str) -> None:
@@ -32,7 +32,7 @@ def _needs(module: str, package: str, extra: str, component: str) -> None:
 
 @attrs.frozen
 class Levenshtein(TextCheck):
-    """1 when the edit distance between the output and *value* is at most *threshold*, else 0.
+    """1 if the edit distance between the output and *value* is at most *threshold*, else 0.
 
     The distance is the least number of characters to insert, delete or replace. Needs ``dicast[similarity]``.
 
@@ -50,14 +50,14 @@ class Levenshtein(TextCheck):
 
     def answer(self, output: Any, subject: Subject) -> Answer:
         """Compare the distance with the threshold."""
-        from rapidfuzz.distance import Levenshtein as Distance  # few checks need it
+        from rapidfuzz.distance import Levenshtein as Distance  # imported by few checks
 
         def compare(reference: object) -> Answer:
             value, text = text_of(reference), text_of(output)
             if self.ignore_case:
                 value, text = value.casefold(), text.casefold()
             distance = Distance.distance(text, value)
-            why = f"is {distance} edits from {shown(value)}; the limit is {self.threshold:g}"
+            why = f"is {distance} edits from {quoted(value)}; the limit is {self.threshold:g}"
             return Answer(distance <= self.threshold, why)
 
         return best_answer(filled_reference(self.value, subject), output, compare)
@@ -65,7 +65,7 @@ class Levenshtein(TextCheck):
 
 @attrs.frozen
 class RougeN(Check):
-    """1 when ROUGE-N of the output against *value* is at least *threshold*, else 0.
+    """1 if ROUGE-N of the output against *value* is at least *threshold*, else 0.
 
     ROUGE-N is the F1 of shared n-grams (Lin 2004), computed by the library rouge-score, without stemming and without regard to case.
     Needs ``dicast[rouge]``: rouge-score with nltk and numpy, which take some seconds to import on first use.
@@ -97,12 +97,12 @@ class RougeN(Check):
 
     def answer(self, output: Any, subject: Subject) -> Answer:
         """Compare the F1 with the threshold."""
-        from .rouge import rouge_n  # heavy, and few checks need it
+        from .rouge import rouge_n  # slow import that few checks need
 
         def compare(reference: object) -> Answer:
             value = text_of(reference)
             measure = rouge_n(text_of(output), value, self.n, self.tokens)
-            why = f"has ROUGE-{self.n} {measure:.4g} with {shown(value)}; the limit is {self.threshold:g}"
+            why = f"has ROUGE-{self.n} {measure:.4g} with {quoted(value)}; the limit is {self.threshold:g}"
             return Answer(measure >= self.threshold, why, measure)
 
         best = best_answer(filled_reference(self.value, subject), output, compare)
@@ -111,7 +111,7 @@ class RougeN(Check):
 
 @attrs.frozen
 class WordCount(Check):
-    """1 when the output has at least *min* and at most *max* words, else 0.
+    """1 if the output has at least *min* and at most *max* words, else 0.
 
     A word is a run of characters without white space.
 
@@ -143,11 +143,11 @@ class WordCount(Check):
 
 @attrs.frozen
 class IsRefusal(Check):
-    """1 when the output reads like a refusal, else 0.
+    """1 if the output reads like a refusal, else 0.
 
-    The text is compared with a list of English phrases that refusals begin with or contain (``I'm sorry``, ``as an AI``, ``I can't help``),
+    The text is compared with a list of English phrases that refusals start with or contain (``I'm sorry``, ``as an AI``, ``I can't help``),
     in any case and with any apostrophe. No model is asked: a refusal in other words or in another language is not recognized, and a
-    text that quotes such a phrase is. An output of nothing but white space is a refusal; so is one that is no text.
+    text that quotes such a phrase counts as one. An output of white space only is a refusal; so is an output that is not text.
     """
 
     name = "is_refusal"

@@ -10,7 +10,7 @@ from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-untyped]
 from rouge_score.tokenizers import Tokenizer  # type: ignore[import-untyped]
 
 _ACRONYM = re.compile(r"(?<![^\W\d_])[a-z]\.[a-z]\.$", re.IGNORECASE)
-"""An acronym at the end of a text, whose last dot belongs to it."""
+"""An acronym at the end of a text, with its last dot."""
 
 
 class _Words(Tokenizer):  # type: ignore[misc]  # as below

@@ -1,4 +1,4 @@
-"""Calls one function of a file about one output: the process behind ``check/python``. Imports nothing of dicast."""
+"""Process behind ``check/python``: calls one function of a file about one output. Imports nothing of dicast."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def main() -> None:
     path, function, digest = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     data = json.loads(sys.stdin.buffer.read())
     answer = os.dup(1)
-    os.dup2(2, 1)  # prints of the user's code are no answer
+    os.dup2(2, 1)  # output of the user's code is not the answer
     try:
         result = call(path, function, digest, data)
         unfit = isinstance(result, float) and not math.isfinite(result)
         reply = {"error": f"it returned {result}", "kind": "invalid_score"} if unfit else {"result": result}
         text = json.dumps(reply, allow_nan=False, default=plain)
-    except Exception as error:  # the border to the user's code
+    except Exception as error:  # boundary to the user's code
         text = json.dumps({"error": f"{type(error).__name__}: {error}", "kind": "crashed"})
     with os.fdopen(answer, "wb") as file:
         file.write(text.encode(errors="backslashreplace"))
@@ -43,7 +43,7 @@ def call(path: Path, function: str, digest: str, data: dict[str, object]) -> obj
     target = getattr(module, function, None)
     if not callable(target):
         names = ", ".join(name for name, value in vars(module).items() if inspect.isfunction(value))
-        raise LookupError(  # noqa: TRY004  # it is missing, as a rule
+        raise LookupError(  # noqa: TRY004  # usually it is missing
             f"the file has no function {function!r}; it has {names or 'none'}"
         )
     result = target(data["output"], data["row"])

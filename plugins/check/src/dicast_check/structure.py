@@ -1,4 +1,4 @@
-"""Checks of JSON: is the output JSON, or is some in it, and does it fit a schema?"""
+"""Checks of JSON: whether the output is or contains JSON, and fits a schema."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dicast.toolkit.json_values import read_json
 from .check import Answer, Check
 
 _STARTS = 1000
-"""How many brackets in a text are tried as the beginning of JSON."""
+"""Most brackets in a text that are tried as the start of JSON."""
 
 _READ = 20_000_000
-"""How many characters are read in all tries that fail, some 2 seconds' worth: brackets that are never closed would each read to the end."""
+"""Most characters read in failed tries, about 2 seconds. Each unclosed bracket would otherwise read to the end of the text."""
 
-_KEPT = 64
-"""Compiled schemas that are kept for rows that bring their own."""
+_CACHE_SIZE = 64
+"""Size of the cache of compiled schemas, for rows with their own schemas."""
 
 
 def _check_schema(_instance: object, _attribute: attrs.Attribute[Any], schema: Mapping[str, object] | None) -> None:
@@ -35,13 +35,13 @@ def _check_schema(_instance: object, _attribute: attrs.Attribute[Any], schema: M
     _validator(orjson.dumps(schema))
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def _validator(schema: bytes) -> Any:
-    """The validator of the JSON text *schema*.
+    """Return the validator of the JSON text *schema*.
 
-    :raises ConfigError: when it is wrong.
+    :raises ConfigError: when it is invalid.
     """
-    import jsonschema_rs  # 15 MB, and needed only where schemas are
+    import jsonschema_rs  # 15 MB, needed only with schemas
 
     try:
         return jsonschema_rs.validator_for(orjson.loads(schema), validate_formats=True, offline=True)
@@ -55,7 +55,7 @@ class _JsonCheck(Check):
     schema: Mapping[str, object] | None = attrs.field(default=None, validator=_check_schema)
 
     def _wrong(self, value: object) -> str | None:
-        """How *value* breaks the schema, where it does."""
+        """Return how *value* breaks the schema; None if it fits."""
         if self.schema is None:
             return None
         error = next(iter(_validator(orjson.dumps(self.schema)).iter_errors(value)), None)
@@ -67,15 +67,15 @@ class _JsonCheck(Check):
 
 @attrs.frozen
 class IsJson(_JsonCheck):
-    """1 when the output is JSON, and fits *schema* where there is one, else 0.
+    """1 if the output is JSON and, with a *schema*, fits it, else 0.
 
-    :param schema: a JSON Schema; needs ``dicast[schemas]``. What it refers to is never fetched.
+    :param schema: a JSON Schema; needs ``dicast[schemas]``. Its references are never fetched.
     """
 
     name = "is_json"
 
     def answer(self, output: Any, subject: Subject) -> Answer:
-        """Read *output* as JSON; what is no text is JSON already."""
+        """Parse *output* as JSON; a value other than text is JSON already."""
         value = output
         if isinstance(output, str):
             try:
@@ -88,10 +88,10 @@ class IsJson(_JsonCheck):
 
 @attrs.frozen
 class ContainsJson(_JsonCheck):
-    """1 when the output contains a JSON object or list, which fits *schema* where there is one, else 0.
+    """1 if the output contains a JSON object or list and, with a *schema*, it fits, else 0.
 
-    :param schema: a JSON Schema; needs ``dicast[schemas]``. What it refers to is never fetched.
-    :param objects: look for objects alone, also for those inside of lists.
+    :param schema: a JSON Schema; needs ``dicast[schemas]``. Its references are never fetched.
+    :param objects: look only for objects, also inside lists.
     """
 
     name = "contains_json"
@@ -111,11 +111,11 @@ class ContainsJson(_JsonCheck):
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def embedded(text: str, brackets: str = "{[") -> Iterator[Any]:
-    """Yield the JSON values in *text* that begin with one of *brackets*, in their order, without those inside of another."""
+    """Yield the JSON values in *text* that start with one of *brackets*, in order, without nested ones."""
     decoder, place, tried, read = json.JSONDecoder(parse_constant=_refuse), 0, 0, 0
     while tried < _STARTS and read < _READ:
         starts = [start for bracket in brackets if (start := text.find(bracket, place)) >= 0]
@@ -125,7 +125,7 @@ def embedded(text: str, brackets: str = "{[") -> Iterator[Any]:
         try:
             value, place = decoder.raw_decode(text, start)
         except (ValueError, RecursionError) as error:
-            read += getattr(error, "pos", len(text)) - start  # too deep: how far it was read is not known
+            read += getattr(error, "pos", len(text)) - start  # nested too deep, with an unknown position
             place = start + 1
         else:
             yield value
