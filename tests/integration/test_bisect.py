@@ -50,7 +50,7 @@ def bisect(capsys, *args):
 def test_each_change_gets_its_share_and_cells_are_bought_once(folder, capsys):
     code, found, err = bisect(capsys, *FACTORS, "--yes")
     assert code == 0
-    assert "3 of 4 cells are to be judged, 60 subjects each, at no cost" in err
+    assert "3 of 4 cells have to be judged, 60 subjects each, at no cost" in err
     assert found["factors"]["word"]["shapley"] == pytest.approx((20 - 30) / 60 / 2)
     assert found["factors"]["brief"]["shapley"] == pytest.approx((12 - 15) / 60 / 2)
     assert found["total"]["difference"] == pytest.approx(sum(one["shapley"] for one in found["factors"].values()))
@@ -67,9 +67,9 @@ def test_without_leave_nothing_is_bought_and_what_was_not_swapped_alone_is_null(
     dicast.run("file.yaml", overrides=["metrics.polite.value=thanks"])
     code, found, err = bisect(capsys, *FACTORS)
     assert code == 0
-    assert "nothing is bought: nobody can be asked" in err
+    assert "nothing is judged: standard input is not a terminal to ask at" in err
     assert found["factors"]["brief"]["shapley"] is None
-    assert "never swapped alone" in found["reasons"]["brief"]
+    assert "no two cells differ in this factor alone" in found["reasons"]["brief"]
     assert found["factors"]["word"]["shapley"] == pytest.approx((20 - 30) / 60 / 2)
     assert (found["factors"]["word"]["exact"], found["total"]["difference"]) == (False, None)
 
@@ -92,8 +92,8 @@ def test_a_run_may_be_named_for_a_cell(folder, capsys):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ((), "there is no factor"),
-        (("--factor", "model"), "'model' is no factor; write it like"),
+        ((), "no change is named"),
+        (("--factor", "model"), "'model' is not a factor; write it like"),
         (("--factor", "a=metrics.polite.valeu=x"), "did you mean 'value'"),
         ((*FACTORS, "--cell", "wort=last"), "did you mean 'word'"),
         (tuple(part for n in range(7) for part in ("--factor", f"f{n}=name=x")), "7 factors have 128 cells"),
@@ -108,7 +108,7 @@ def test_nothing_recorded_and_no_leave_says_what_to_do(folder, capsys):
     Path("ledger.db").unlink()
     dicast.run("file.yaml")
     assert main(["bisect", "file.yaml", *FACTORS]) == 2
-    assert "1 of 4 cells, which says nothing" in capsys.readouterr().err
+    assert "1 of 4 cells, too few to compare" in capsys.readouterr().err
 
 
 @settings(max_examples=60, deadline=None)
@@ -180,8 +180,8 @@ def test_a_list_of_another_length_and_a_new_section_are_one_factor_each(folder, 
     ("changes", "args", "message"),
     [
         ([("path: rows.jsonl", "path: other.jsonl")], (), "judge different data (source)"),
-        ([("name: answers", "name: b")], (), "differ in nothing that changes a score"),
-        ([("value: ok", "value: fine")], FACTORS, "a second file, or factors: not both"),
+        ([("name: answers", "name: b")], (), "do not differ in a section that affects scores"),
+        ([("value: ok", "value: fine")], FACTORS, "a second file and factors are both named"),
     ],
 )
 def test_files_that_cannot_be_compared_are_refused(folder, capsys, changes, args, message):

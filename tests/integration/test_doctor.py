@@ -139,8 +139,8 @@ def test_without_leave_nothing_is_asked_and_the_card_says_why(judged, capsys, ch
     assert chat_server.count == before
     assert judge["can_gate"] is None
     assert (judge["self_consistency"]["value"], judge["injection"]["value"]) == (None, None)
-    assert "--no-ask gives no leave" in judge["undefined"]["injection"]
-    assert "--no-ask gives no leave" in judge["undefined"]["self_consistency"]
+    assert "the judge was not asked; remove --no-ask" in judge["undefined"]["injection"]
+    assert "the judge was not asked; remove --no-ask" in judge["undefined"]["self_consistency"]
     main(["run", "file.yaml"])
     capsys.readouterr()
     (again,) = card(capsys, "--no-ask")["judges"]
@@ -335,7 +335,7 @@ def test_few_labels_leave_it_open(checked, folder, capsys):
     (folder / "gold.jsonl").write_text("\n".join(lines[:60]) + "\n")
     (judge,) = card(capsys)["judges"]
     assert judge["can_gate"] is None
-    assert any("the number of labels is 60, and 100 is the least" in reason for reason in judge["reasons"])
+    assert any("the number of labels is 60, and has to be at least 100" in reason for reason in judge["reasons"])
 
 
 def test_labels_of_one_class_leave_it_open_with_a_reason(checked, folder, capsys):
@@ -368,7 +368,7 @@ def test_a_changed_judge_has_no_verdicts_and_says_so(checked, folder, capsys):
     (folder / "file.yaml").write_text(text)
     code, out = doctor(capsys)
     assert code == 2
-    assert "all of another judge than file.yaml has now" in out.err
+    assert "all of another judge than the judge in file.yaml" in out.err
 
 
 def test_an_unknown_label_names_the_nearest(checked, capsys):
@@ -379,17 +379,17 @@ def test_an_unknown_label_names_the_nearest(checked, capsys):
 
 def test_drift_is_found_on_anchors_that_are_judged_again(folder, capsys):
     from dicast_trust.cards.drift import drift
-    from dicast_trust.cards.recorded import Recorded, Said
+    from dicast_trust.cards.history import JudgeHistory, PastVerdict
 
     def said(seq, score):
-        return Said(seq, "run", False, None, score, 1.0, None, "llm", None, 1, None, ())
+        return PastVerdict(seq, "run", False, None, score, 1.0, None, "llm", None, 1, None, ())
 
     steady = {("row", str(n)): [said(n, 1.0), said(200 + n, float(n % 20 != 0))] for n in range(100)}
     moved = {("row", str(n)): [said(n, 1.0), said(200 + n, float(n % 2 == 0))] for n in range(100)}
     for subjects, crossed in ((steady, False), (moved, True)):
-        found, unknown = drift(Recorded("j", "f", subjects), subjects.keys(), 0.5, 0.93)
+        found, unknown = drift(JudgeHistory("j", "f", subjects), subjects.keys(), 0.5, 0.93)
         assert (found["crossed"], found["n"], unknown) == (crossed, 100, {})
-    found, unknown = drift(Recorded("j", "f", moved), moved.keys(), 0.5, None)
+    found, unknown = drift(JudgeHistory("j", "f", moved), moved.keys(), 0.5, None)
     assert (found["crossed"], set(unknown)) == (None, {"drift"})
 
 

@@ -84,7 +84,7 @@ def test_the_heuristic_session_score_cannot_gate_airline_conversations(tmp_path,
     assert judge["labels"]["n"] == 100
     assert judge["self_consistency"]["value"] == 1.0
     words = judge["words"]
-    assert "it scores the good one higher 44% of the time, worse than a coin" in words
+    assert "it scores the good case higher 44% of the time, worse than a coin" in words
     assert "No release should depend on its scores" in words
     assert main(asked) == 0
     shown = capsys.readouterr().out

@@ -19,7 +19,7 @@ from dicast import ConfigError
 from dicast_trust.plan.command import make_plan, plan
 from dicast_trust.plan.cost import from_rows, from_size
 from dicast_trust.plan.labels import labels_document
-from dicast_trust.plan.request import Asked
+from dicast_trust.plan.request import PlanRequest
 from dicast_trust.plan.width import (
     high_spread,
     least_difference,
@@ -190,14 +190,14 @@ def test_another_pipeline_is_no_earlier_run(project):
 @pytest.mark.parametrize(
     ("arguments", "wrong"),
     [
-        ({"pilot": 3}, "a pilot of 3 rows says nothing"),
-        ({"solve": "n"}, "how many subjects for what"),
-        ({"solve": "audit"}, "the rate of audits for which width"),
+        ({"pilot": 3}, "a pilot of 3 rows is too small"),
+        ({"solve": "n"}, "--solve n needs a goal"),
+        ({"solve": "audit"}, "--solve audit needs a width"),
     ],
 )
 def test_what_makes_no_plan_is_refused_and_buys_nothing(project, arguments, wrong):
     with pytest.raises(ConfigError, match=wrong):
-        make_plan(Asked(project / "p.yaml", **arguments))
+        make_plan(PlanRequest(project / "p.yaml", **arguments))
     assert not (project / "ledger.db").exists()
 
 
@@ -243,12 +243,17 @@ def test_rates_at_which_no_number_of_labels_will_do():
 def test_options_of_a_plan_for_labels_say_nothing_without_it(option, value):
     found = CliRunner().invoke(plan, ["pipeline.yaml", option, value])
     assert found.exit_code == 2
-    assert f"{option} is for --labels" in found.stderr
+    assert f"{option} needs --labels" in found.stderr
 
 
 @pytest.mark.parametrize(
     ("text", "wrong"),
-    [(None, "add --rates"), ("a:b", "not share:error"), ("0.5:0.1", "add up to 0.5"), ("1:2", "from 0 to 1")],
+    [
+        (None, "--rates is missing: add share:error"),
+        ("a:b", "not share:error"),
+        ("0.5:0.1", "add up to 0.5"),
+        ("1:2", "from 0 to 1"),
+    ],
 )
 def test_wrong_rates_are_refused(text, wrong):
     with pytest.raises(ConfigError, match=wrong):

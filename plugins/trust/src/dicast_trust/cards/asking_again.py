@@ -1,4 +1,4 @@
-"""What a judge card asks a judge: the same subjects once more, and canaries."""
+"""Questions of a judge card to a judge: the same subjects once more, and canaries."""
 
 from __future__ import annotations
 
@@ -12,30 +12,32 @@ from dicast import DicastError, Due, Ledger, PipelineJudges, Query, Run, Subject
 
 from ..labels.gold import LabeledOutputs
 from .canaries import can_plant, canaries, with_canaries
-from .card import Answers, Labeled, labeled
+from .card import Answers, LabeledVerdict, labeled_verdicts
+from .history import JudgeHistory, PastVerdict
 from .identity import METRICS
-from .recorded import Recorded, Said
 
 MOST_REPEATED = 50
-"""On so many labeled subjects a judge is asked again."""
+"""Greatest number of labeled subjects to judge again."""
 
 _REPEATING = ("replay/chat", "cache/chat")
-REPEATED = "its replies came from a recording or a cache, which repeat themselves"
+REPEATED = "its replies came from a recording or a cache, which always repeat a reply"
 
 REPEAT, CANARIES = "doctor: again", "doctor: canaries"
-"""What stands in the name of a run that a judge card made."""
+"""Names of the runs that a judge card starts."""
 
 _NOT_TRIED = ("timeout", "judge_call_failed", "throttled_no_heuristic", "missing_input", "crashed")
-"""Failures that say nothing of whether a canary would have moved the verdict."""
+"""Failures without an answer of the judge, so without evidence about a canary."""
 
 Key = tuple[str, str]
 
 
 @attrs.frozen
 class Asking:
-    """Asks the judges of *pipeline*; *rounds* is how many verdicts on a subject are compared, the recorded one among them.
+    """Asks the judges of *pipeline* for a card.
 
-    *may_ask* is whether there is leave to; *told* is called with what is going to be asked.
+    :param rounds: the number of verdicts to compare on a subject, the recorded one included.
+    :param may_ask: whether judges may be asked.
+    :param announce: called with a line about each question.
     """
 
     pipeline: PipelineJudges
@@ -43,159 +45,178 @@ class Asking:
     rounds: int
     seed: int
     may_ask: bool
-    told: Callable[[str], object]
+    announce: Callable[[str], object]
 
-    def answers(self, recorded: Recorded) -> Answers:
-        """What comes of asking the judge of *recorded*, or of what is recorded where there is no leave."""
-        rows, pass_at = labeled(recorded, self.gold), self.pipeline.line(recorded.label)
+    def answers(self, history: JudgeHistory) -> Answers:
+        """Return the answers of the judge of *history*, or the recorded ones if it may not be asked."""
+        rows, pass_at = labeled_verdicts(history, self.gold), self.pipeline.line(history.label)
         chosen = sorted(rows, key=lambda row: _drawn(self.seed, row.subject))[:MOST_REPEATED]
         failing = [
-            row for row in sorted(rows, key=lambda row: _drawn(self.seed, row.subject)) if row.said.score < pass_at
+            row for row in sorted(rows, key=lambda row: _drawn(self.seed, row.subject)) if row.verdict.score < pass_at
         ]
         if not self.may_ask:
-            why = "it takes asking the judge, and --no-ask gives no leave to"
-            kept = recorded_again(recorded, chosen, pass_at, repeats=self._repeats(recorded.label))
+            why = "the judge was not asked; remove --no-ask"
+            answers = recorded_again(history, chosen, pass_at, repeats=self._repeats(history.label))
             return attrs.evolve(
-                kept, unknown={"injection": why, **(kept.unknown if kept.repeated else {"self_consistency": why})}
+                answers,
+                unknown={"injection": why, **(answers.unknown if answers.repeated else {"self_consistency": why})},
             )
-        again = self._repeat(recorded, chosen, pass_at)
-        if not recorded.models:
-            return again
-        injected = self._inject(recorded, failing, pass_at)
-        same = attrs.asdict(again, recurse=False, filter=attrs.filters.include("same", "repeated", "rounds"))
-        return attrs.evolve(injected, **same, unknown={**again.unknown, **injected.unknown})
+        repeated = self._repeat(history, chosen, pass_at)
+        if not history.models:
+            return repeated
+        injected = self._inject(history, failing, pass_at)
+        repeat_counts = attrs.asdict(
+            repeated, recurse=False, filter=attrs.filters.include("consistent", "repeated", "rounds")
+        )
+        return attrs.evolve(injected, **repeat_counts, unknown={**repeated.unknown, **injected.unknown})
 
-    def _repeat(self, recorded: Recorded, chosen: Sequence[Labeled], pass_at: float) -> Answers:
-        """Let the judge judge the *chosen* again."""
+    def _repeat(self, history: JudgeHistory, chosen: Sequence[LabeledVerdict], pass_at: float) -> Answers:
+        """Let the judge judge the *chosen* subjects again."""
         if self.rounds < 2 or not chosen:
             return Answers(
-                unknown={"self_consistency": "--repeat 1 asks nothing again" if chosen else "no subject has a label"}
+                unknown={"self_consistency": "--repeat 1 asks no subject again" if chosen else "no subject has a label"}
             )
         try:
             subjects = self._subjects(chosen)
-            self.told(
-                f"{recorded.label}: {len(subjects):,} subjects are judged {self.rounds - 1} x again, under the budget of {self.pipeline.file}"
+            self.announce(
+                f"{history.label}: {len(subjects):,} subjects are judged again ({self.rounds - 1} x), under the budget of {self.pipeline.file}"
             )
-            runs = [self.pipeline.judge_again(subjects, recorded.label, REPEAT) for _ in range(self.rounds - 1)]
+            runs = [self.pipeline.judge_again(subjects, history.label, REPEAT) for _ in range(self.rounds - 1)]
         except DicastError as error:
-            return Answers(unknown={"self_consistency": f"it could not be asked again: {_first(error)}"})
-        is_live = not self._repeats(recorded.label) or all(self._called(run) for run in runs)
-        scores = [self._scores(run, recorded.label) for run in runs]
-        same = [
-            all((found[row.subject] >= pass_at) == (row.said.score >= pass_at) for found in scores)
+            return Answers(unknown={"self_consistency": f"the judge could not be asked again: {_first(error)}"})
+        is_live = not self._repeats(history.label) or all(self._called(run) for run in runs)
+        scores = [self._scores(run, history.label) for run in runs]
+        is_same = [
+            all((run_scores[row.subject] >= pass_at) == (row.verdict.score >= pass_at) for run_scores in scores)
             for row in chosen
-            if all(row.subject in found for found in scores)
+            if all(row.subject in run_scores for run_scores in scores)
         ]
         unknown = {} if is_live else {"self_consistency": REPEATED}
-        unknown = unknown if same else {"self_consistency": f"asked again it gave no verdict ({_why(runs[-1])})"}
-        return Answers(same=sum(same), repeated=len(same), rounds=self.rounds, unknown=unknown)
+        unknown = (
+            unknown
+            if is_same
+            else {"self_consistency": f"the judge was asked again but gave no verdict ({_why(runs[-1])})"}
+        )
+        return Answers(consistent=sum(is_same), repeated=len(is_same), rounds=self.rounds, unknown=unknown)
 
-    def _inject(self, recorded: Recorded, failing: Sequence[Labeled], pass_at: float) -> Answers:
-        """Let the judge judge outputs that fail, with a canary in each."""
+    def _inject(self, history: JudgeHistory, failing: Sequence[LabeledVerdict], pass_at: float) -> Answers:
+        """Let the judge judge failing outputs with a canary in each."""
         if not failing:
-            return Answers(unknown={"injection": "no labeled subject fails, so that a canary could move nothing"})
+            return Answers(unknown={"injection": "no labeled subject fails, so a canary cannot move a verdict"})
         try:
-            there = [due for due in self._subjects(failing) if can_plant(due.subject)]
-            if not there:
-                why = "the source has no text of the subjects that fail, behind which a canary could stand"
+            plantable = [due for due in self._subjects(failing) if can_plant(due.subject)]
+            if not plantable:
+                why = "the source has no text of the failing subjects to append a canary to"
                 return Answers(unknown={"injection": why})
-            planted = with_canaries(there, canaries())
-            self.told(
-                f"{recorded.label}: {len(planted):,} canaries are judged, under the budget of {self.pipeline.file}"
+            planted = with_canaries(plantable, canaries())
+            self.announce(
+                f"{history.label}: {len(planted):,} canaries are judged, under the budget of {self.pipeline.file}"
             )
-            run = self.pipeline.judge_again([*planted.values()], recorded.label, CANARIES)
+            run = self.pipeline.judge_again([*planted.values()], history.label, CANARIES)
         except DicastError as error:
-            return Answers(unknown={"injection": f"it could not be asked: {_first(error)}"})
-        scores = {id: score for (_, id), score in self._scores(run, recorded.label).items()}
-        stood = self._failed(run, recorded.label)
+            return Answers(unknown={"injection": f"the judge could not be asked: {_first(error)}"})
+        scores = {id: score for (_, id), score in self._scores(run, history.label).items()}
+        withstood = self._failed(run, history.label)
         moved = [id for id in planted if scores.get(id, 0.0) >= pass_at]
-        tried = len(scores) + stood
-        unknown = {} if tried else {"injection": f"asked about them it gave no verdict ({_why(run)})"}
+        tried = len(scores) + withstood
+        unknown = {} if tried else {"injection": f"the judge gave no verdict on canaries ({_why(run)})"}
         return Answers(
             moved=len(moved), tried=tried, failed=len(planted) - len(scores), moved_by=moved, unknown=unknown
         )
 
-    def _subjects(self, rows: Sequence[Labeled]) -> list[Due]:
-        """The subjects of *rows* as the source has them; what a task made of them from the ledger.
+    def _subjects(self, rows: Sequence[LabeledVerdict]) -> list[Due]:
+        """Return the subjects of *rows* from the source, with outputs of a task from the ledger.
 
-        :raises DicastError: when the source has them no more.
+        :raises DicastError: if the source no longer has a subject.
         """
-        wanted = {row.subject: row.said.run_id for row in rows}
-        found = self.pipeline.subjects(lambda one: (one.kind, one.id) in wanted)
-        missing = wanted.keys() - {(one.kind, one.id) for one in found}
+        run_ids = {row.subject: row.verdict.run_id for row in rows}
+        read = self.pipeline.subjects(lambda subject: (subject.kind, subject.id) in run_ids)
+        missing = run_ids.keys() - {(subject.kind, subject.id) for subject in read}
         if missing:
             kind, id = min(missing)
-            raise DicastError(f"the source has {kind} {id} no more, and {len(missing) - 1} others")
-        made = self._made(found) if self.pipeline.has_task else found
-        return [Due(one, from_run=wanted[one.kind, one.id]) for one in made]
+            raise DicastError(f"the source no longer has {kind} {id} and {len(missing) - 1} other subjects")
+        subjects = self._with_task_outputs(read) if self.pipeline.has_task else read
+        return [Due(subject, from_run=run_ids[subject.kind, subject.id]) for subject in subjects]
 
-    def _made(self, subjects: Sequence[Subject]) -> Sequence[Subject]:
-        """*subjects* with the newest outputs that the task made of them."""
-        wanted = {(one.kind, one.id) for one in subjects}
+    def _with_task_outputs(self, subjects: Sequence[Subject]) -> Sequence[Subject]:
+        """Return *subjects* with the newest outputs that the task made of them."""
+        keys = {(subject.kind, subject.id) for subject in subjects}
 
         def outputs(ledger: Ledger) -> Mapping[Key, object]:
-            found: dict[Key, object] = {}
+            contents: dict[Key, object] = {}
             for entry in ledger.read(Query(types=("record.completed",))):
                 key = str(entry.event.subject_kind), str(entry.event.subject_id)
                 response = entry.event.payload.get("response")
-                if key in wanted and isinstance(response, Mapping):
-                    found[key] = response.get("content")
-            return found
+                if key in keys and isinstance(response, Mapping):
+                    contents[key] = response.get("content")
+            return contents
 
-        made = self.pipeline.read_ledger(outputs)
-        return [attrs.evolve(one, output=made.get((one.kind, one.id), one.output)) for one in subjects]
+        outputs_by_key = self.pipeline.read_ledger(outputs)
+        return [
+            attrs.evolve(subject, output=outputs_by_key.get((subject.kind, subject.id), subject.output))
+            for subject in subjects
+        ]
 
     def _scores(self, run: Run, label: str) -> dict[Key, float]:
-        """What the judge *label* said in *run*, by subject."""
-        found: dict[Key, float] = {}
+        """Return the scores of the judge *label* in *run*, by subject."""
+        scores: dict[Key, float] = {}
         for verdict in run.verdicts:
             score = verdict.score if verdict.judge == label else _metric(verdict.signals, label)
             if score is not None and verdict.judge in (label, "metrics"):
-                found[verdict.subject_kind, verdict.subject_id] = score
-        return found
+                scores[verdict.subject_kind, verdict.subject_id] = score
+        return scores
 
     def _repeats(self, label: str) -> bool:
-        """Whether a model of the judge *label* answers from a recording or a cache, as far as it can."""
-        slots = [one for one in (*self.pipeline.judges, *self.pipeline.metrics) if label in (one.label, METRICS)]
-        told = [orjson.dumps(one.options, default=str).decode() for one in slots]
-        return any(f'"{name}"' in text for name in _REPEATING for text in told)
+        """Return whether a model of the judge *label* can answer from a recording or a cache."""
+        slots = [slot for slot in (*self.pipeline.judges, *self.pipeline.metrics) if label in (slot.label, METRICS)]
+        options = [orjson.dumps(slot.options, default=str).decode() for slot in slots]
+        return any(f'"{name}"' in text for name in _REPEATING for text in options)
 
     def _called(self, run: Run) -> bool:
-        """Whether a model was called in *run*."""
+        """Return whether a model was called in *run*."""
         query = Query(run_id=run.run_id, types=("spend.settled",))
         return bool(
             self.pipeline.read_ledger(
-                lambda ledger: any(one.event.payload.get("calls", 1) for one in ledger.read(query))
+                lambda ledger: any(entry.event.payload.get("calls", 1) for entry in ledger.read(query))
             )
         )
 
     def _failed(self, run: Run, label: str) -> int:
-        """How many canaries the judge gave no verdict on, though it was asked: they have moved none."""
+        """Return the number of canaries that were tried without a verdict: they have moved none."""
         return sum(count for kind, count in run.failures.items() if kind not in _NOT_TRIED)
 
 
-def recorded_again(recorded: Recorded, chosen: Sequence[Labeled], pass_at: float, *, repeats: bool) -> Answers:
-    """How many of the *chosen* have the same verdict again, by the first run that judged them again: of a card's own runs, else of any.
+def recorded_again(
+    history: JudgeHistory, chosen: Sequence[LabeledVerdict], pass_at: float, *, repeats: bool
+) -> Answers:
+    """Count the *chosen* subjects with the same verdict in a second run: preferably a run of a card, else any run.
 
-    :param repeats: whether the judge's replies come from a recording or a cache, where no model was called.
+    :param repeats: whether the judge's replies come from a recording or a cache if no model was called.
     """
-    same, is_live = [], not repeats
+    is_same, is_live = [], not repeats
     for row in chosen:
-        first, again = _twice(recorded, recorded.said[row.subject])
-        if first is not None and again is not None:
-            same.append((first.score >= pass_at) == (again.score >= pass_at))
-            is_live = is_live or again.run_id in recorded.live
-    unknown = {} if is_live or not same else {"self_consistency": REPEATED}
-    return Answers(same=sum(same), repeated=len(same), rounds=2 if same else 0, unknown=unknown)
+        first, second = _twice(history, history.verdicts[row.subject])
+        if first is not None and second is not None:
+            is_same.append((first.score >= pass_at) == (second.score >= pass_at))
+            is_live = is_live or second.run_id in history.live
+    unknown = {} if is_live or not is_same else {"self_consistency": REPEATED}
+    return Answers(consistent=sum(is_same), repeated=len(is_same), rounds=2 if is_same else 0, unknown=unknown)
 
 
-def _twice(recorded: Recorded, said: Sequence[Said]) -> tuple[Said | None, Said | None]:
-    """Return a verdict and another one on the same output; a verdict that the card asked for counts before others."""
-    plain, asked = [one for one in said if not one.preview], [one for one in said if one.preview]
+def _twice(history: JudgeHistory, verdicts: Sequence[PastVerdict]) -> tuple[PastVerdict | None, PastVerdict | None]:
+    """Return a verdict and another one on the same output; a verdict that a card asked for is preferred."""
+    plain, previews = (
+        [verdict for verdict in verdicts if not verdict.preview],
+        [verdict for verdict in verdicts if verdict.preview],
+    )
     for first in plain:
-        same = [one for one in (*asked, *plain) if one is not first and recorded.is_same_output(first, one)]
-        if same:
-            return first, next((one for one in reversed(same) if one.preview), same[0])
+        matches = [
+            verdict
+            for verdict in (*previews, *plain)
+            if verdict is not first and history.is_same_output(first, verdict)
+        ]
+        if matches:
+            return first, next((verdict for verdict in reversed(matches) if verdict.preview), matches[0])
     return (plain[0] if plain else None), None
 
 
@@ -206,7 +227,7 @@ def _metric(signals: Mapping[str, object], label: str) -> float | None:
 
 
 def _drawn(seed: int, subject: Key) -> bytes:
-    """Who is asked again: a keyed hash, so that it is the same again."""
+    """Return the sort key of the draw: a keyed hash, so that the same subjects are drawn every time."""
     return sha256(f"{seed}\n{subject[0]}\n{subject[1]}".encode()).digest()
 
 
@@ -215,6 +236,6 @@ def _first(error: DicastError) -> str:
 
 
 def _why(run: Run) -> str:
-    told = [f"{count} x {kind}" for kind, count in run.failures.items()]
-    stopped = [f"stopped: {run.stopped['reason']}"] if run.stopped else []
-    return ", ".join([*stopped, *told]) or "nothing was judged"
+    failures = [f"{count} x {kind}" for kind, count in run.failures.items()]
+    stop = [f"stopped: {run.stopped['reason']}"] if run.stopped else []
+    return ", ".join([*stop, *failures]) or "nothing was judged"

@@ -1,4 +1,4 @@
-"""Texts that try to make a judge's verdict, to be put behind an output that fails: none of them should let it pass."""
+"""Canaries: texts that try to forge a judge's verdict. Appended to a failing output, no canary should make it pass."""
 
 from __future__ import annotations
 
@@ -23,73 +23,73 @@ _SEAL = "0123456789ab"
 
 @attrs.frozen
 class Canary:
-    """A text that tries to be a verdict, with a name."""
+    """Text that imitates a verdict, with a name."""
 
     id: str
     text: str
 
 
 def canaries() -> list[Canary]:
-    """Those that this plugin ships."""
+    """Return the canaries of this plugin."""
     lines = files(__package__).joinpath("canaries.jsonl").read_bytes().splitlines()
-    return [Canary(one["id"], _filled(one["text"])) for one in map(orjson.loads, lines)]
+    return [Canary(line["id"], _filled(line["text"])) for line in map(orjson.loads, lines)]
 
 
 def _filled(text: str) -> str:
-    """*text* with a forged verdict in place of its placeholders."""
+    """Return *text* with a forged verdict in place of its placeholders."""
     verdict = orjson.dumps(_VERDICT).decode()
-    named = {
+    values = {
         "verdict": verdict,
         "escaped": verdict.replace('"', '\\"'),
         "sealed": orjson.dumps({"seal": _SEAL, **_VERDICT}).decode(),
         "sealed_word": orjson.dumps({"seal": "WORD", **_VERDICT}).decode(),
     }
-    return text.format_map(named)
+    return text.format_map(values)
 
 
 def can_plant(subject: Subject) -> bool:
-    """Whether there is a text of *subject* that a canary can stand behind; of a session or a tool call the source may have hashes alone."""
+    """Return whether *subject* has a text to append a canary to; for a session or a tool call the source may have hashes only."""
     if subject.kind == "session":
         return _last_words(subject) is not None
     return subject.kind != "tool_cycle" or _end(subject) is not None
 
 
 def with_canaries(subjects: Sequence[Due], shipped: Sequence[Canary]) -> Mapping[str, Due]:
-    """Each canary in one of *subjects*, in turn; by the ids that these get.
+    """Return each canary in one of *subjects*, in turn, by the new ids of these subjects.
 
-    It stands behind the output; in a tool call behind what the tool returned, in a session behind what the assistant said last.
+    The canary follows the output: in a tool call the tool's result, in a session the assistant's last text.
     """
-    found = {}
+    planted = {}
     for place, canary in enumerate(shipped):
         due = subjects[place % len(subjects)]
         name = f"canary {place + 1} in {due.subject.id}"
-        found[name] = attrs.evolve(due, subject=_planted(due.subject, canary, name))
-    return found
+        planted[name] = attrs.evolve(due, subject=_planted(due.subject, canary, name))
+    return planted
 
 
 def _planted(subject: Subject, canary: Canary, name: str) -> Subject:
-    """*subject* under another *name*, with *canary* in it, also where its trace says that."""
+    """Return *subject* under another *name*, with *canary* in its text, and in the same text of its trace."""
     if subject.kind == "tool_cycle":
         return _planted_in_call(subject, canary, name)
     text = subject.text if subject.kind != "session" else _last_words(subject) or ""
-    said = f"{text}\n\n{canary.text}"
-    new = {id(event): _said(event, text, said) for event in (*subject.events, *subject.trail)}
+    new_text = f"{text}\n\n{canary.text}"
+    new = {id(event): _replace_text(event, text, new_text) for event in (*subject.events, *subject.trail)}
     changed: dict[str, Any] = {"id": name, "session_id": None, "parent_id": None}
     if subject.kind != "session":
-        changed["output"] = said
+        changed["output"] = new_text
     return _with_events(attrs.evolve(subject, **changed), new)
 
 
 def _planted_in_call(subject: Subject, canary: Canary, name: str) -> Subject:
-    """A tool call under another name, with *canary* behind what the tool returned."""
+    """Return a tool call under another name, with *canary* after the tool's result."""
     end = _end(subject)
-    assert end is not None  # who calls has looked
+    assert end is not None  # checked by the caller
     field = "output" if end.type == "tool.completed" else "error"
-    said = f"{subject.text}\n\n{canary.text}"
-    own = [event for event in subject.events if _is_own(event, subject)]
-    new = {id(event): attrs.evolve(event, payload={**event.payload, "tool_use_id": name}) for event in own}
-    new[id(end)] = attrs.evolve(end, payload={**end.payload, "tool_use_id": name, field: said})
-    return _with_events(attrs.evolve(subject, id=name, output=said, session_id=None), new)
+    new_text = f"{subject.text}\n\n{canary.text}"
+    call_events = [event for event in subject.events if _is_own(event, subject)]
+    new = {id(event): attrs.evolve(event, payload={**event.payload, "tool_use_id": name}) for event in call_events}
+    new[id(end)] = attrs.evolve(end, payload={**end.payload, "tool_use_id": name, field: new_text})
+    return _with_events(attrs.evolve(subject, id=name, output=new_text, session_id=None), new)
 
 
 def _with_events(subject: Subject, new: Mapping[int, TraceEvent]) -> Subject:
@@ -102,36 +102,38 @@ def _is_own(event: TraceEvent, subject: Subject) -> bool:
 
 
 def _end(subject: Subject) -> TraceEvent | None:
-    """The end of a tool call, where it has a result to see."""
+    """Return the event that ends a tool call, if it has a visible result."""
     ends = {"tool.completed": "output", "tool.failed": "error"}
-    own = (event for event in subject.events if event.type in ends and _is_own(event, subject))
-    return next((event for event in own if event.payload.get(ends[event.type]) is not None), None)
+    call_ends = (event for event in subject.events if event.type in ends and _is_own(event, subject))
+    return next((event for event in call_ends if event.payload.get(ends[event.type]) is not None), None)
 
 
 def _last_words(subject: Subject) -> str | None:
-    """What the assistant said last in a session; None where no event has it."""
+    """Return the assistant's last text in a session, or None if no event has it."""
     for event in reversed([*subject.trail] or subject.events):
         payload: Mapping[str, Any] = event.payload
         texts = payload.get("signals_extra") if event.type == "turn.completed" else None
-        known = texts if isinstance(texts, Mapping) else {}
-        said = [known.get("final_response_text"), known.get("assistant_response_text")]
+        extra = texts if isinstance(texts, Mapping) else {}
+        candidates = [extra.get("final_response_text"), extra.get("assistant_response_text")]
         if event.type == "message.sent" and payload.get("role") == "assistant":
-            said = [payload.get("text")]
+            candidates = [payload.get("text")]
         if event.type == "llm.call_completed":
-            said = [payload.get("output")]
-        if text := next((one for one in said if isinstance(one, str) and one.strip()), None):
+            candidates = [payload.get("output")]
+        if text := next(
+            (candidate for candidate in candidates if isinstance(candidate, str) and candidate.strip()), None
+        ):
             return text
     return None
 
 
-def _said(event: TraceEvent, before: str, after: str) -> TraceEvent:
+def _replace_text(event: TraceEvent, before: str, after: str) -> TraceEvent:
     return attrs.evolve(event, payload=_replaced(event.payload, before, after))
 
 
 def _replaced(value: Any, before: str, after: str) -> Any:
-    """*value* with *after* in place of each text that is *before*."""
+    """Return *value* with each text equal to *before* replaced by *after*."""
     if isinstance(value, Mapping):
-        return {key: _replaced(one, before, after) for key, one in value.items()}
+        return {key: _replaced(item, before, after) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_replaced(one, before, after) for one in value]
+        return [_replaced(item, before, after) for item in value]
     return after if isinstance(value, str) and value == before else value

@@ -1,4 +1,4 @@
-"""``dicast doctor``: a card on each judge of a pipeline, by labels: may its scores decide a gate?"""
+"""``dicast doctor``: a card of each judge of a pipeline, by labels, with the answer whether its scores may decide a gate."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ..terminal.options import any_output, check_out
 from ..verdicts.rules import Agree
 from .asking_again import Asking
 from .card import add_warnings, judge_card
+from .history import JudgeHistory, read_labels
 from .identity import METRICS, card_digest
-from .recorded import Recorded, read_labels
 from .text import card_lines, verdict_words
 
 VERSION = 1
@@ -32,7 +32,7 @@ VERSION = 1
     "--gold",
     required=True,
     metavar="FILE|ledger",
-    help="Labels: JSON lines {subject_id, score}, CSV, or the ledger's own.",
+    help="The labels: a file of JSON lines {subject_id, score} or CSV, or the word ledger for the ledger's labels.",
 )
 @click.option("--judge", "labels", multiple=True, metavar="LABEL", help="Only this judge or metric; may be repeated.")
 @click.option(
@@ -40,19 +40,19 @@ VERSION = 1
     type=click.IntRange(1, 10),
     default=2,
     show_default=True,
-    help="How many verdicts on a subject are compared, the recorded one among them.",
+    help="Number of verdicts to compare on each subject, the recorded one included.",
 )
 @click.option(
     "--ask/--no-ask",
     default=True,
-    help="Whether the judge may be asked again, under the budget of FILE.  [default: ask]",
+    help="Ask the judge again, under the budget of FILE, or use the recorded verdicts only.  [default: ask]",
 )
 @click.option(
     "--author",
     default="model",
     show_default=True,
     metavar="PATH",
-    help="The column of a row that names the model that wrote its output.",
+    help="Column of a row with the name of the model that wrote its output.",
 )
 @click.option(
     "--agree",
@@ -60,11 +60,11 @@ VERSION = 1
     help="When a verdict and a label agree: the same side of pass_at, or the same winner.  [default: winner for pairwise judges, else pass]",
 )
 @any_output
-@click.option("--seed", default=0, show_default=True, help="Of all that is drawn.")
+@click.option("--seed", default=0, show_default=True, help="Seed of all random choices.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Write the card, as JSON, to this file: the one that a gate requires.",
+    help="Write the card to this file as JSON, for require_card of a gate.",
 )
 @click.option("--html", type=click.Path(path_type=Path), help="Write the card as a page to this file.")
 @ledger_path
@@ -84,25 +84,28 @@ def doctor(
     ledger: Path | None,
     as_json: bool,
 ) -> None:
-    """Say whether judges may decide a gate. Labels examine the judges of FILE.
+    """Examine the judges of FILE by labels, and report whether their scores may decide a gate.
 
-    Reads the verdicts that the ledger has of them, and asks each one again about 50 labeled subjects, and about canaries: texts that try to make its verdict.
+    Reads the judges' verdicts in the ledger. Asks each judge again about 50 labeled subjects, and about canaries: texts that try to forge its verdict.
     """
     for written in (out, html):
         check_out(written, file, gold)
     pipeline = pipeline_judges(file)
     for label in labels or (["metrics"] if pipeline.metrics and not pipeline.judges else []):
         if label in pipeline.pass_at:
-            pipeline.line(label)  # a label on a scale of its own is refused before anything is read
+            pipeline.line(label)  # refuses a label with its own scale before the ledger is read
     if ledger is not None and ask:
         raise click.UsageError(
-            "with --ledger nothing can be asked, since the budget counts in FILE's own ledger: add --no-ask"
+            "--ledger cannot be combined with asking, because the budget counts in the ledger of FILE: add --no-ask"
         )
-    found, gold_labels = pipeline.read_ledger(
+    histories, gold_labels = pipeline.read_ledger(
         lambda live: _read(live, pipeline, labels, gold, author, any_output=any_output), ledger
     )
     asking = Asking(pipeline, gold_labels, repeat, seed, ask, lambda text: click.echo(one_line(text), err=True))
-    judges = [judge_card(one, gold_labels, pipeline.line(one.label), asking.answers(one), seed, agree) for one in found]
+    judges = [
+        judge_card(history, gold_labels, pipeline.line(history.label), asking.answers(history), seed, agree)
+        for history in histories
+    ]
     add_warnings(judges)
     for judge in judges:
         judge["words"] = verdict_words(judge)
@@ -121,61 +124,71 @@ def doctor(
 
 def _read(
     ledger: Ledger, pipeline: PipelineJudges, labels: Sequence[str], gold: str, author: str, *, any_output: bool
-) -> tuple[list[Recorded], LabeledOutputs]:
-    """What the ledger has of each judge that is asked for, and the labels.
+) -> tuple[list[JudgeHistory], LabeledOutputs]:
+    """Return the history of each requested judge in the ledger, and the labels.
 
-    :raises RequestError: when it has nothing of them, or the labels are wrong or about other subjects.
+    :raises RequestError: if the ledger has no verdicts of a judge, or the labels are invalid or about other subjects.
     """
-    found = read_labels(ledger, pipeline.fingerprints, author)
-    chosen = _chosen(pipeline, labels, found)
-    known = read_gold(gold, ledger, draws=True)
-    outputs = LabeledOutputs.of(ledger, known, any_output=any_output)
-    for recorded in chosen:
-        recorded.skips = outputs.excludes
-    met = [outputs.label(said.run_id, *subject) for one in chosen for subject, said in one.newest()]
+    histories = read_labels(ledger, pipeline.fingerprints, author)
+    chosen = _chosen(pipeline, labels, histories)
+    labels_of_gold = read_gold(gold, ledger, draws=True)
+    outputs = LabeledOutputs.of(ledger, labels_of_gold, any_output=any_output)
+    for history in chosen:
+        history.skips = outputs.excludes
+    gold_labels = [
+        outputs.label(verdict.run_id, *subject) for history in chosen for subject, verdict in history.newest()
+    ]
     outputs.check()
-    if not any(label is not None for label in met):
-        given, judged = (
-            next(iter(known.subjects), ("", "")),
-            next((s for one in chosen for s in one.said), ("", "none")),
+    if not any(label is not None for label in gold_labels):
+        first_label, first_subject = (
+            next(iter(labels_of_gold.subjects), ("", "")),
+            next((s for history in chosen for s in history.verdicts), ("", "none")),
         )
-        message = f"no label in {known.source} is about a subject that was judged: the first is of {given[1]!r}, a judged one is {judged[1]!r}"
-        raise DataError(Problem(message, path="subject_id", value=given[1]))
+        message = f"no label in {labels_of_gold.source} is about a judged subject: the first label is about {first_label[1]!r}, a judged subject is {first_subject[1]!r}"
+        raise DataError(Problem(message, path="subject_id", value=first_label[1]))
     return chosen, outputs
 
 
-def _chosen(pipeline: PipelineJudges, labels: Sequence[str], found: Mapping[str, Recorded]) -> list[Recorded]:
-    """The judges that are examined: those named, else all judges, else all metrics together.
+def _chosen(
+    pipeline: PipelineJudges, labels: Sequence[str], histories: Mapping[str, JudgeHistory]
+) -> list[JudgeHistory]:
+    """Return the judges to examine: the named ones, else all judges, else all metrics together.
 
-    :raises ConfigError: naming each that there is not, or that the ledger has no verdicts of.
+    :raises ConfigError: for each unknown judge, and each judge without verdicts in the ledger.
     """
     every = [slot.label for slot in (*pipeline.judges, *pipeline.metrics)] + ([METRICS] if pipeline.metrics else [])
-    wrong = [
-        Problem(f"no judge or metric {label!r} in {pipeline.file}; there are {', '.join(every)}", path="--judge", value=label, hint=nearest(label, every))
+    problems = [
+        Problem(f"no judge or metric {label!r} in {pipeline.file}; its labels are {', '.join(every)}", path="--judge", value=label, hint=nearest(label, every))
         for label in labels
         if label not in every
     ]  # fmt: skip
-    if wrong:
-        raise ConfigError(wrong)
-    usual = [slot.label for slot in pipeline.judges] or [METRICS]
-    wanted = list(dict.fromkeys(labels)) or [label for label in usual if label in found and found[label].said] or usual
+    if problems:
+        raise ConfigError(problems)
+    default = [slot.label for slot in pipeline.judges] or [METRICS]
+    chosen = (
+        list(dict.fromkeys(labels))
+        or [label for label in default if label in histories and histories[label].verdicts]
+        or default
+    )
     unjudged = [
-        _unjudged(pipeline, label, found.get(label)) for label in wanted if not (label in found and found[label].said)
+        _unjudged(pipeline, label, histories.get(label))
+        for label in chosen
+        if not (label in histories and histories[label].verdicts)
     ]
     if unjudged:
         raise ConfigError(unjudged)
-    return [found[label] for label in wanted]
+    return [histories[label] for label in chosen]
 
 
-def _unjudged(pipeline: PipelineJudges, label: str, recorded: Recorded | None) -> Problem:
-    run = f"dicast run {pipeline.file} makes some"
-    if recorded is not None and recorded.others:
+def _unjudged(pipeline: PipelineJudges, label: str, history: JudgeHistory | None) -> Problem:
+    run = f"make some with dicast run {pipeline.file}"
+    if history is not None and history.excluded:
         message = (
-            f"the ledger has {recorded.others:,} verdicts of {label}, all of another judge than {pipeline.file} has now: its "
-            f"options, prompt, rubric or version have changed since; {run}"
+            f"the ledger has {history.excluded:,} verdicts of {label}, all of another judge than the judge in {pipeline.file}: its "
+            f"options, prompt, rubric or version have changed; {run}"
         )
-    elif recorded is not None and recorded.failures:
-        message = f"{label} has failed on all {recorded.failures.total():,} subjects that it was asked about; dicast verdicts --failed says why"
+    elif history is not None and history.failures:
+        message = f"{label} has failed on all {history.failures.total():,} subjects that it was asked about; see dicast verdicts --failed"
     else:
         message = f"the ledger has no verdicts of {label}; {run}"
     return Problem(message, path="--judge", value=label)

@@ -1,4 +1,4 @@
-"""What a judge prefers beside what is good: the place that is shown first, the longer text, the texts of its own family of models."""
+"""Preferences of a judge apart from quality: for the first position, for longer texts, for texts of its own family of models."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..statistics.chance_agreement import newcombe
 from ..statistics.regression import linear, logit, p_value
 
 LEAST_EFFECT = 0.05
-"""An effect on the mean up to this is no warning."""
+"""Effect on the mean above which a preference is a warning."""
 
 OUTPUT, OPPONENT = "output", "opponent"
 
 NO_MODEL = "the judge asks no model"
-"""Why there is no family, which is no lack."""
+"""Reason why there is no family; it is not a defect."""
 
 _FAMILIES = {
     "openai": r"gpt|chatgpt|o[1-9](?:-|$)|davinci|text-embedding",
@@ -31,11 +31,11 @@ _FAMILIES = {
     "cohere": r"command|cohere|aya",
     "microsoft": r"phi-",
 }
-"""By who trained them, how the names of models begin, after a provider's prefix."""
+"""Patterns of the beginning of model names, after a provider's prefix, by the trainer of the models."""
 
 
 class Pair(NamedTuple):
-    """A pair that was judged in both orders: who won in each, the label of the output, and the lengths of both texts."""
+    """Pair judged in both orders: the winner of each order, the label of the output, and the lengths of both texts."""
 
     winners: tuple[str, str]
     gold: float | None
@@ -44,7 +44,7 @@ class Pair(NamedTuple):
 
 
 class Graded(NamedTuple):
-    """A score with its label, the length of what was judged, and the session."""
+    """Score with its label, the length of the judged text, and the session."""
 
     score: float
     gold: float
@@ -53,7 +53,7 @@ class Graded(NamedTuple):
 
 
 def order_flips(pairs: Iterable[Pair]) -> dict[str, Any]:
-    """How often the winner changes with the order, with Wilson's interval."""
+    """Return how often the winner changes with the order, with Wilson's interval."""
     flips = [len(set(pair.winners)) > 1 for pair in pairs]
     ends = wilson(sum(flips), len(flips))
     low, high = ends or (None, None)
@@ -62,47 +62,54 @@ def order_flips(pairs: Iterable[Pair]) -> dict[str, Any]:
 
 
 def both_orders(pairs: Sequence[Pair]) -> dict[str, Any]:
-    """Of labeled pairs: in how many orders the judge names the better one, each order counted, and how often both orders name the same one."""
-    known = [pair for pair in pairs if pair.gold is not None and pair.gold != 0.5]
-    better = [OUTPUT if (pair.gold or 0) > 0.5 else OPPONENT for pair in known]
-    right = [winner == best for pair, best in zip(known, better, strict=True) for winner in pair.winners]
-    same = [len(set(pair.winners)) == 1 for pair in known]
-    if not known:
+    """Return the share of orders in which the judge names the better output, and the share of pairs with the same winner in both orders.
+
+    Only pairs with a label that is not a tie count.
+    """
+    labeled = [pair for pair in pairs if pair.gold is not None and pair.gold != 0.5]
+    better = [OUTPUT if (pair.gold or 0) > 0.5 else OPPONENT for pair in labeled]
+    right = [winner == best for pair, best in zip(labeled, better, strict=True) for winner in pair.winners]
+    is_consistent = [len(set(pair.winners)) == 1 for pair in labeled]
+    if not labeled:
         return {"accuracy": None, "agreement": None, "n": 0}
-    return {"accuracy": sum(right) / len(right), "agreement": sum(same) / len(same), "n": len(known)}
+    return {
+        "accuracy": sum(right) / len(right),
+        "agreement": sum(is_consistent) / len(is_consistent),
+        "n": len(labeled),
+    }
 
 
 def preferences(pairs: Sequence[Pair]) -> tuple[dict[str, Any], dict[str, str]]:
-    """``position`` and ``length`` of one logistic regression over both orders of labeled pairs, and why one is null.
+    """Return ``position`` and ``length`` from one logistic regression over both orders of labeled pairs, and the reasons of null figures.
 
-    That the first one wins is explained by 1, the label (+1 where the first one is the better, -1 where the second is) and the logarithm of the length of the first over that of
-    the second; a tie is half a win. Standard errors are by pair.
+    The outcome is a win of the first output, with a tie as half a win. The columns are 1, the label (+1 if the first output is better, -1 if the second is) and
+    the logarithm of the first length over the second. Standard errors are by pair.
     """
     import numpy as np
 
-    known = [(place, pair) for place, pair in enumerate(pairs) if pair.gold is not None]
-    if not known:
-        why = "there is no labeled pair that was judged in both orders"
+    labeled = [(place, pair) for place, pair in enumerate(pairs) if pair.gold is not None]
+    if not labeled:
+        why = "no labeled pair was judged in both orders"
         return {"position": None, "length": None}, {"position": why, "length": why}
-    rows = [(place, *row) for place, pair in known for row in _orders(pair)]
-    sized = all(row[3] is not None for row in rows)
+    rows = [(place, *row) for place, pair in labeled for row in _orders(pair)]
+    has_lengths = all(row[3] is not None for row in rows)
     columns = np.array([[1.0, gold, size or 0.0] for _, _, gold, size in rows])
     outcomes = np.array([won for _, won, _, _ in rows])
-    use_length = sized and bool(np.ptp(columns[:, 2]))
+    use_length = has_lengths and bool(np.ptp(columns[:, 2]))
     design = columns if use_length else columns[:, :2]
     fit = logit(design, outcomes, [row[0] for row in rows])
     if fit is None:
-        why = "too few labeled pairs, or winners that the labels tell without an error: there is no likeliest effect"
+        why = "too few labeled pairs, or labels that predict every winner: there is no likeliest effect"
         return {"position": None, "length": None}, {"position": why, "length": why}
-    shown = {"position": _shown(fit, design, 0), "length": _shown(fit, design, 2) if use_length else None}
-    missing = "the ledger does not have both texts of every pair, so that their lengths are not known"
-    alike = "all texts are of one length"
-    return shown, {} if use_length else {"length": alike if sized else missing}
+    figures = {"position": _coefficient(fit, design, 0), "length": _coefficient(fit, design, 2) if use_length else None}
+    missing = "the ledger does not have both texts of every pair, so their lengths are not known"
+    equal = "all texts have one length"
+    return figures, {} if use_length else {"length": equal if has_lengths else missing}
 
 
 def _orders(pair: Pair) -> Iterable[tuple[float, float, float | None]]:
-    """Of each order: whether the first one won, the label of the first one, and the logarithm of its length over the other's."""
-    assert pair.gold is not None  # the caller has looked
+    """Yield for each order: whether the first output won, its label, and the logarithm of its length over the other's."""
+    assert pair.gold is not None  # checked by the caller
     label = float(pair.gold > 0.5) - float(pair.gold < 0.5)
     size = log(pair.output / pair.opponent) if pair.output and pair.opponent else None
     for winner, first, sign in zip(pair.winners, (OUTPUT, OPPONENT), (1, -1), strict=True):
@@ -110,8 +117,8 @@ def _orders(pair: Pair) -> Iterable[tuple[float, float, float | None]]:
         yield won, sign * label, None if size is None else sign * size
 
 
-def _shown(fit: Any, design: Any, place: int) -> dict[str, Any] | None:
-    """A coefficient with its z, its p, and its effect on the mean: how much more often the first, or the longer one, wins by it."""
+def _coefficient(fit: Any, design: Any, place: int) -> dict[str, Any] | None:
+    """Return a coefficient with its z, its p-value, and its effect on the mean: how much more often the first, or the longer, output wins."""
     import numpy as np
     from scipy.special import expit  # type: ignore[import-untyped]  # no types
 
@@ -130,17 +137,17 @@ def _effect(value: float, error: float, z: float, effect: float) -> dict[str, An
 
 
 def score_by_length(graded: Sequence[Graded]) -> tuple[dict[str, Any] | None, str | None]:
-    """How scores grow with the logarithm of the length, given the label: the slope of a least squares fit, with errors by session; or why it is null.
+    """Return the growth of scores with the logarithm of the length, given the label, or the reason why it is null.
 
-    Its ``effect`` on the mean is that of one standard deviation of the logarithm.
+    It is the slope of a least squares fit, with errors by session. Its ``effect`` on the mean is the effect of one standard deviation of the logarithm.
     """
     import numpy as np
 
-    if not graded or not all(one.length for one in graded):
-        return None, "the ledger does not have the text of every labeled subject, so that lengths are not known"
-    sizes = np.log([float(one.length or 0) for one in graded])
-    design = np.column_stack([np.ones(len(graded)), [one.gold for one in graded], sizes])
-    fit = linear(design, np.array([one.score for one in graded]), [one.session for one in graded])
+    if not graded or not all(item.length for item in graded):
+        return None, "the ledger does not have the text of every labeled subject, so lengths are not known"
+    sizes = np.log([float(item.length or 0) for item in graded])
+    design = np.column_stack([np.ones(len(graded)), [item.gold for item in graded], sizes])
+    fit = linear(design, np.array([item.score for item in graded]), [item.session for item in graded])
     if fit is None or (z := fit.z(2)) is None:
         return None, "too few labeled subjects, or all of one length or one label"
     return _effect(
@@ -149,29 +156,32 @@ def score_by_length(graded: Sequence[Graded]) -> tuple[dict[str, Any] | None, st
 
 
 def family(model: str | None) -> str | None:
-    """Who trained the *model*, as far as its name tells; None where it does not."""
+    """Return the trainer of the *model*, judging by its name, or None."""
     name = (model or "").lower().rpartition("/")[2]
-    return next((who for who, begins in _FAMILIES.items() if re.match(begins, name)), None)
+    return next((trainer for trainer, begins in _FAMILIES.items() if re.match(begins, name)), None)
 
 
 def self_preference(rights: Sequence[tuple[str, bool]], judge: str | None) -> tuple[dict[str, Any] | None, str | None]:
-    """How much more often the model *judge* is right on outputs of its own family than on others, or why that is not known.
+    """Return how much more often the model *judge* is right on outputs of its own family than on others, or the reason why it is null.
 
-    *rights* are, of labeled subjects, the model that wrote the output, and whether the verdict is right.
+    :param rights: for each labeled subject, the model that wrote the output, and whether the verdict is right.
     """
-    mine = family(judge)
-    if mine is None:
+    judge_family = family(judge)
+    if judge_family is None:
         return None, "the judge's model is of no known family" if judge else NO_MODEL
-    sides = {own: [right for author, right in rights if (family(author) == mine) is own] for own in (True, False)}
+    sides = {
+        is_own_family: [right for author, right in rights if (family(author) == judge_family) is is_own_family]
+        for is_own_family in (True, False)
+    }
     counts = [(sum(side), len(side)) for side in (sides[True], sides[False])]
-    found = newcombe(counts[0], counts[1]) if all(n for _, n in counts) else None
-    if found is None:
+    difference = newcombe(counts[0], counts[1]) if all(n for _, n in counts) else None
+    if difference is None:
         return (
             None,
-            "the ledger names the model that wrote the output of too few labeled subjects; --author names the column that has it",
+            "the ledger names the model behind the output of too few labeled subjects; name its column with --author",
         )
-    value, (low, high) = found
-    told = [{"n": n, "accuracy": right / n} for right, n in counts]
+    value, (low, high) = difference
+    groups = [{"n": n, "accuracy": right / n} for right, n in counts]
     z = value / ((high - low) / (2 * Z)) if high > low else 0.0
-    figures = {"value": value, "low": low, "high": high, "own": told[0], "others": told[1], "family": mine}
+    figures = {"value": value, "low": low, "high": high, "own": groups[0], "others": groups[1], "family": judge_family}
     return {**figures, "p_value": p_value(z), "effect": value}, None

@@ -1,4 +1,4 @@
-"""A judge card as one small page: no script, nothing from elsewhere, every text inert."""
+"""Judge card as one small HTML page: no script, no external resource, every text escaped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ul { padding-left: 1.2rem; } footer { margin-top: 3rem; opacity: .75; font-size:
 
 
 def page(card: Mapping[str, Any]) -> str:
-    """The page of *card*, in HTML."""
+    """Return the page of *card*, in HTML."""
     return "\n".join(_page(card)) + "\n"
 
 
@@ -35,13 +35,13 @@ def _page(card: Mapping[str, Any]) -> Iterator[str]:
     for judge in card["judges"]:
         yield from _judge(judge)
     gold = card["gold"]
-    yield f"<footer>{gold['n']:,} labels from {_text(gold['source'])}. It holds for subjects drawn as these labels were."
+    yield f"<footer>{gold['n']:,} labels from {_text(gold['source'])}. The card holds for subjects drawn as these labels were."
     yield f"<br>Labels {_text(gold['digest'])}<br>Card {_text(card['digest'])}</footer>\n</body>\n</html>"
 
 
 def _judge(judge: Mapping[str, Any]) -> Iterator[str]:
-    colour = {True: "good", False: "bad"}.get(judge["can_gate"], "open")
-    yield f'<h2>{_text(judge["label"])} <span class="answer {colour}">{_text(answer(judge))}</span></h2>'
+    color = {True: "good", False: "bad"}.get(judge["can_gate"], "open")
+    yield f'<h2>{_text(judge["label"])} <span class="answer {color}">{_text(answer(judge))}</span></h2>'
     yield f"<p>{_text(judge['words'])}</p>"
     yield "<table>\n<tr><th>figure</th><th>value</th><th>95 % interval</th><th>to gate</th></tr>"
     for words, value, between, bar in table_rows(judge):
@@ -53,5 +53,5 @@ def _judge(judge: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _text(value: object) -> str:
-    """*value* as text that a browser shows, and nothing else."""
+    """Return *value* as escaped text."""
     return escape("".join(letter if letter.isprintable() else " " for letter in str(value)))

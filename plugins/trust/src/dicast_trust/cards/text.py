@@ -1,4 +1,4 @@
-"""A judge card for a reader: whether the judge may decide a gate, in words that need no statistics, and every figure behind it."""
+"""Text of a judge card: whether the judge may decide a gate, in words without statistics, and every figure behind it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS: Sequence[tuple[str, str, str]] = (
     ("failures", "failures", "share"),
     ("drift", "anchors changed", "share"),
 )
-"""Figures with an interval, in the order in which they are shown: name, words, how they are written."""
+"""Figures with an interval, in the order of the table: name, words, format."""
 
 _RULE_OF = {
     "kappa": "min_kappa",
@@ -39,21 +39,21 @@ _RULE_OF = {
 }
 
 _COUNTS: Mapping[str, Callable[[Judge], str]] = {
-    "order_flips": lambda one: f"{one['flipped']:,} of {one['n']:,}",
-    "self_consistency": lambda one: f"{one['same']:,} of {one['n']:,}",
-    "injection": lambda one: f"{one['moved']:,} of {one['tried']:,}",
-    "failures": lambda one: f"{one['failed']:,} of {one['n']:,}",
-    "drift": lambda one: f"{one['changed']:,} of {one['n']:,}",
+    "order_flips": lambda figure: f"{figure['flipped']:,} of {figure['n']:,}",
+    "self_consistency": lambda figure: f"{figure['same']:,} of {figure['n']:,}",
+    "injection": lambda figure: f"{figure['moved']:,} of {figure['tried']:,}",
+    "failures": lambda figure: f"{figure['failed']:,} of {figure['n']:,}",
+    "drift": lambda figure: f"{figure['changed']:,} of {figure['n']:,}",
 }
 
 
 def card_lines(card: Judge) -> Iterator[Any]:
-    """The card as ``dicast.toolkit.terminal.print_lines`` prints it."""
+    """Yield the card for ``dicast.toolkit.terminal.print_lines``."""
     for judge in card["judges"]:
         yield ""
         yield from _judge_lines(judge)
     yield ""
-    yield f"labels: {card['gold']['n']:,} from {card['gold']['source']}; it holds for subjects drawn as these were"
+    yield f"labels: {card['gold']['n']:,} from {card['gold']['source']}; it holds for subjects drawn as these labels"
 
 
 def _judge_lines(judge: Judge) -> Iterator[Any]:
@@ -71,22 +71,22 @@ def _judge_lines(judge: Judge) -> Iterator[Any]:
 
 
 def answer(judge: Judge) -> str:
-    """Whether the judge may gate, in three words."""
+    """Return whether the judge may gate, in a few words."""
     return {True: "can gate", False: "cannot gate"}.get(judge["can_gate"], "not known whether it can gate")
 
 
 def verdict_words(judge: Judge) -> str:
-    """What the card comes to, for somebody who knows no statistics."""
+    """Return the conclusion of the card for readers without statistics."""
     labels = judge["labels"]
-    who = f"Compared with {labels['n']:,} labels ({_classes(judge)})"
-    said = [f"{who}, {judge['label']} {_agreement(judge)}", *_ranking(judge)]
+    opening = f"Compared with {labels['n']:,} labels ({_classes(judge)})"
+    sentences = [f"{opening}, {judge['label']} {_agreement(judge)}", *_ranking(judge)]
     if judge["can_gate"] is True:
-        return " ".join([*said, "It reaches every bar: a release may depend on its scores."])
+        return " ".join([*sentences, "It reaches every bar: a release may depend on its scores."])
     ends = {
         False: "No release should depend on its scores, because ",
         None: "Whether a release may depend on its scores is not known, because ",
     }
-    return " ".join([*said, ends[judge["can_gate"]] + "; ".join(judge["reasons"]) + "."])
+    return " ".join([*sentences, ends[judge["can_gate"]] + "; ".join(judge["reasons"]) + "."])
 
 
 def _classes(judge: Judge) -> str:
@@ -98,62 +98,66 @@ def _classes(judge: Judge) -> str:
 
 
 def _agreement(judge: Judge) -> str:
-    """How far the judge agrees with labels, beyond what a coin with the same habits would."""
-    found, right = judge["kappa"], judge["accuracy"]["value"]
-    if found["value"] is None or right is None:
-        return f"tells nothing: {judge['undefined'].get('kappa', 'there is nothing to compare')}."
+    """Return how far the judge agrees with labels beyond guessing at the same rates."""
+    kappa, right = judge["kappa"], judge["accuracy"]["value"]
+    if kappa["value"] is None or right is None:
+        return f"cannot be assessed: {judge['undefined'].get('kappa', 'there is nothing to compare')}."
     share = f"is right in {right:.0%} of cases"
-    if found["low"] is None:
-        return f"{share}; how much of that is chance is not known."
+    if kappa["low"] is None:
+        return f"{share}; the part due to chance is not known."
     if side := _one_side(judge):
-        return f"{share}, as it lets every case {side}, good or bad."
-    if found["high"] < 0:
-        return f"{share}, which is less than guessing with the same habits would be."
-    if found["low"] <= 0:
-        return f"{share}, which is no more than guessing with the same habits might be."
-    if found["low"] < 0.4:
-        return f"{share}, which is more than guessing, but not surely by enough."
-    return f"{share}, which is well above guessing."
+        return f"{share}, because its verdict is {side} for every case, good or bad."
+    if kappa["high"] < 0:
+        return f"{share}, which is less than guessing at the same rates."
+    if kappa["low"] <= 0:
+        return f"{share}, which guessing at the same rates may reach too."
+    if kappa["low"] < 0.4:
+        return f"{share}, which is better than guessing, but not certainly by enough."
+    return f"{share}, which is much better than guessing."
 
 
 def _one_side(judge: Judge) -> str | None:
-    """What the judge lets every case do, where it says the same of all."""
+    """Return the verdict that the judge gives to every case, or None if verdicts differ."""
     sides = tuple(judge["balanced_accuracy"][name]["value"] for name in ("sensitivity", "specificity"))
     return {(1, 0): "pass", (0, 1): "fail"}.get(sides)
 
 
 def _ranking(judge: Judge) -> Iterator[str]:
-    """Whether its scores put good above bad."""
+    """Yield whether the judge's scores rank good cases above bad ones."""
     value = judge["auc"]["value"]
     if value is None:
         return
-    told = f"Of one good and one bad case it scores the good one higher {value:.0%} of the time"
+    sentence = f"Given one good and one bad case, it scores the good case higher {value:.0%} of the time"
     if value < 0.5:
-        yield f"{told}, worse than a coin (AUC {value:.2f})."
+        yield f"{sentence}, worse than a coin (AUC {value:.2f})."
     elif judge["auc"]["low"] is not None and judge["auc"]["low"] <= 0.5:
-        yield f"{told}, no surer than a coin (AUC {value:.2f})."
+        yield f"{sentence}, perhaps no better than a coin (AUC {value:.2f})."
     else:
-        yield f"{told} (AUC {value:.2f})."
+        yield f"{sentence} (AUC {value:.2f})."
 
 
 def table_rows(judge: Judge) -> Iterator[tuple[str, str, str, str]]:
-    """Each figure that applies: its words, value, interval, and the bar with whether it is reached."""
+    """Yield each figure that applies: its words, value, interval, and the bar with its result."""
     bars = {bar["rule"]: bar for bar in judge["bars"]}
     labels = judge["labels"]
     yield "labels", f"{labels['n']:,}", "", _bar(bars["min_labels"])
     yield "of the rarer class", f"{labels['least_class']:,}", "", _bar(bars["min_class"])
     for name, words, form in ROWS:
-        one, bar = judge[name], bars.get(_RULE_OF.get(name, ""))
-        if one["value"] is None and bar is None:
+        figure, bar = judge[name], bars.get(_RULE_OF.get(name, ""))
+        if figure["value"] is None and bar is None:
             continue
-        count = _COUNTS[name](one) if name in _COUNTS and one["n" if "n" in one else "tried"] else None
-        value = count or ("-" if one["value"] is None else _shown(one["value"], form))
-        between = "" if one.get("low") is None else f"{_shown(one['low'], form)} to {_shown(one['high'], form)}"
+        count = _COUNTS[name](figure) if name in _COUNTS and figure["n" if "n" in figure else "tried"] else None
+        value = count or ("-" if figure["value"] is None else _number_text(figure["value"], form))
+        between = (
+            ""
+            if figure.get("low") is None
+            else f"{_number_text(figure['low'], form)} to {_number_text(figure['high'], form)}"
+        )
         reached = "" if bar is None else _bar(bar)
-        yield words, value, between, "no later verdicts" if name == "drift" and not one["n"] else reached
+        yield words, value, between, "no later verdicts" if name == "drift" and not figure["n"] else reached
 
 
-def _shown(value: float, form: str) -> str:
+def _number_text(value: float, form: str) -> str:
     return f"{value:.1%}" if form == "share" else f"{value:.2f}"
 
 
@@ -166,17 +170,21 @@ def _bar(bar: Judge) -> str:
 
 
 def more_lines(judge: Judge) -> Iterator[str]:
-    """What has no bar: calibration, preferences, cost, and why a figure is missing."""
-    found = judge["calibration"]
-    if found["brier"] is not None:
-        skill = "-" if found["skill"] is None else f"{found['skill']:+.2f}"
-        slope = "" if found["slope"] is None else f", slope {found['slope']:.2f}"
-        usual = "" if found["ece_calibrated"] is None else f" ({found['ece_calibrated']:.3f} would be chance)"
-        yield f"confidence: Brier {found['brier']:.3f}, skill {skill}{slope}, ECE {found['ece']:.3f}{usual}"
+    """Yield the figures without a bar (calibration, preferences, cost), and the reasons of missing figures."""
+    figures = judge["calibration"]
+    if figures["brier"] is not None:
+        skill = "-" if figures["skill"] is None else f"{figures['skill']:+.2f}"
+        slope = "" if figures["slope"] is None else f", slope {figures['slope']:.2f}"
+        usual = "" if figures["ece_calibrated"] is None else f" ({figures['ece_calibrated']:.3f} if calibrated)"
+        yield f"confidence: Brier {figures['brier']:.3f}, skill {skill}{slope}, ECE {figures['ece']:.3f}{usual}"
     for name, words in (("position", "the first place"), ("length", "length"), ("self_preference", "its own family")):
-        if (one := judge.get(name)) is not None:
-            p = f", Holm p {one['adjusted_p_value']:.2g}" if one["adjusted_p_value"] != one["p_value"] else ""
-            yield f"preference for {words}: effect {one['effect']:+.3f}, p {one['p_value']:.2g}{p}"
+        if (preference := judge.get(name)) is not None:
+            p = (
+                f", Holm p {preference['adjusted_p_value']:.2g}"
+                if preference["adjusted_p_value"] != preference["p_value"]
+                else ""
+            )
+            yield f"preference for {words}: effect {preference['effect']:+.3f}, p {preference['p_value']:.2g}{p}"
     cost, latency = judge["cost"], judge["latency"]
     if cost["median"] is not None:
         yield (
@@ -185,11 +193,11 @@ def more_lines(judge: Judge) -> Iterator[str]:
         )
     if lacking := judge["labels"]["without_verdict"]:
         labels = f"{lacking:,} label{'s' if lacking > 1 else ''}"
-        yield f"not counted: {labels} of subjects that it has no verdict on, such as {judge['labels']['example']!r}"
+        yield f"not counted: {labels} of subjects without a verdict, such as {judge['labels']['example']!r}"
     if judge["left_out"]:
-        yield f"left out: {judge['left_out']:,} verdicts of other versions of it, or of other models"
-    if (found := judge["both_orders"])["n"]:
-        yield f"both orders: right in {found['accuracy']:.1%}, the same winner in {found['agreement']:.1%} of {found['n']:,} labeled pairs"
+        yield f"left out: {judge['left_out']:,} verdicts of other versions of the judge, or of other models"
+    if (figures := judge["both_orders"])["n"]:
+        yield f"both orders: right in {figures['accuracy']:.1%}, the same winner in {figures['agreement']:.1%} of {figures['n']:,} labeled pairs"
     for name, why in judge["undefined"].items():
         if why not in (NO_PAIRS, NO_MODEL) and "." not in name:
             yield f"{name} is not known: {why}"

@@ -1,4 +1,4 @@
-"""``dicast bisect``: which of several changes moved the score."""
+"""``dicast bisect``: report which of several changes moved the score."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dicast.toolkit.text_table import TextTable
 
 from ..statistics.shapley import Cell, Share, every_cell, interval, shares
 from .bridge import Scores, Subject, read_scores
-from .factors import between_files, given_cells, named_factors
+from .factors import between_files, named_cells, named_factors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,56 +33,56 @@ if TYPE_CHECKING:
     "factors",
     multiple=True,
     metavar="NAME=PATH=VALUE",
-    help="A change to FILE, as after --set; the same NAME twice changes two places at once.",
+    help="A change to FILE, as for --set; repeat the NAME to change several places together.",
 )
 @click.option(
     "--cell",
-    "given",
+    "cell_runs",
     multiple=True,
     metavar="NAMES=RUN",
-    help="Take this run for the cell where these factors are swapped: model+prompt=last; =RUN is FILE as it is.",
+    help="Use this run for the cell with these factors swapped, such as model+prompt=last; =RUN names the run of FILE itself.",
 )
-@click.option("--on", metavar="LABEL", help="Whose scores; by default those of all metrics, else of the only judge.")
-@click.option("--yes", is_flag=True, help="Buy what cells are missing without asking.")
-@click.option("--seed", default=0, show_default=True, help="Of the resamples.")
+@click.option("--on", metavar="LABEL", help="Label of the scores; by default all metrics, else the only judge.")
+@click.option("--yes", is_flag=True, help="Judge missing cells without asking.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the resamples.")
 @as_json
 def bisect(
     file: Path,
     other: Path | None,
     factors: tuple[str, ...],
-    given: tuple[str, ...],
+    cell_runs: tuple[str, ...],
     on: str | None,
     yes: bool,
     seed: int,
     as_json: bool,
 ) -> None:
-    """Say which of several changes moved the score. By how much is the Shapley value of each.
+    """Report how far each of several changes moved the score, by its Shapley value.
 
-    The changes are the --factor options, or what differs between FILE and OTHER, another pipeline file: each place in them is a factor, named by its path.
+    The changes are the --factor options, or the differences between FILE and OTHER, another pipeline file: each differing place is a factor, named by its path.
 
-    Every combination of changes is a cell, which is a run. Cells that the ledger has a finished run of are not judged again; what the others may cost is said, and asked. Without a
-    terminal, and without --yes, nothing is bought: a factor that no two recorded runs differ in alone is null then.
+    Every combination of changes is a cell, which is a run. A cell with a finished run in the ledger is not judged again. The command reports the greatest cost of the missing cells
+    and asks before it judges them. Without a terminal or --yes it judges none; a factor is then null if no two recorded runs differ in it alone.
     """
     changes = named_factors(factors) if other is None else between_files(file, other, factors)
     work = Bisection(file, changes, on)
-    cells = work.cached(given_cells(given, changes))
+    cells = work.recorded(named_cells(cell_runs, changes))
     missing = [cell for cell in every_cell([*changes]) if cell not in cells]
-    if missing and work.agreed(missing, yes=yes):
-        cells |= work.bought(missing)
+    if missing and work.confirm(missing, yes=yes):
+        cells |= work.judge(missing)
     if frozenset() not in cells or len(cells) < 2:
         raise ConfigError(
-            f"the ledger has {len(cells)} of {2 ** len(changes)} cells, which says nothing: run FILE with and without the changes, or add --yes to buy them"
+            f"the ledger has {len(cells)} of {2 ** len(changes)} cells, too few to compare: run FILE with and without the changes, or add --yes to judge them"
         )
-    found = document(cells, [*changes], seed)
+    result = document(cells, [*changes], seed)
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        print_lines(_lines(found))
+        print_lines(_lines(result))
 
 
 @attrs.frozen
-class Judged:
-    """A cell that was judged: by which run, whether it was there already, and the scores."""
+class CellRun:
+    """Run of a cell: its id, whether it was in the ledger already, and its scores."""
 
     run_id: str
     cached: bool
@@ -91,150 +91,152 @@ class Judged:
 
 @attrs.frozen
 class Bisection:
-    """The cells of *file* with its *changes*, and what is known of them."""
+    """Cells of *file* with its *changes*, and their runs."""
 
     file: Path
     changes: Mapping[str, Sequence[str]]
     on: str | None
 
-    def _built(self, cell: Cell) -> PipelineJudges:
+    def _judges(self, cell: Cell) -> PipelineJudges:
         return pipeline_judges(self.file, self._overrides(cell))
 
     def _overrides(self, cell: Cell) -> list[str]:
         return [change for name in self.changes if name in cell for change in self.changes[name]]
 
-    def cached(self, given: Mapping[Cell, str]) -> dict[Cell, Judged]:
-        """The cells that the ledger has a finished run of: those that are *given*, else the newest with the same fingerprints."""
+    def recorded(self, named_runs: Mapping[Cell, str]) -> dict[Cell, CellRun]:
+        """Return the cells with a finished run in the ledger: the runs in *named_runs*, else the newest run with the same fingerprints."""
         every = every_cell([*self.changes])
-        prints = {cell: self._built(cell).fingerprints for cell in every if cell not in given}
+        prints = {cell: self._judges(cell).fingerprints for cell in every if cell not in named_runs}
 
-        def read(ledger: Ledger) -> dict[Cell, Judged]:
-            runs = {cell: named_run(ledger, run_id) for cell, run_id in given.items()}
-            runs |= _recorded(ledger, prints)
+        def read(ledger: Ledger) -> dict[Cell, CellRun]:
+            runs = {cell: named_run(ledger, run_id) for cell, run_id in named_runs.items()}
+            runs |= _newest_runs(ledger, prints)
             return {
-                cell: Judged(runs[cell], True, read_scores(ledger, runs[cell], self.on))
+                cell: CellRun(runs[cell], True, read_scores(ledger, runs[cell], self.on))
                 for cell in every
                 if cell in runs
             }
 
-        return self._built(frozenset()).read_ledger(read)
+        return self._judges(frozenset()).read_ledger(read)
 
-    def agreed(self, missing: Sequence[Cell], *, yes: bool) -> bool:
-        """Say what the *missing* cells may cost, and ask whether to buy them; False where nobody can be asked."""
+    def confirm(self, missing: Sequence[Cell], *, yes: bool) -> bool:
+        """Report the greatest cost of the *missing* cells and ask whether to judge them; return False without a terminal to ask at."""
         costs, subjects = {"usd": Cost.zero(), "msat": Cost.zero("msat")}, 0
         for cell in missing:
-            found = self._built(cell).forecast()
-            subjects = found.subjects
-            costs["usd"], costs["msat"] = costs["usd"] + found.usd, costs["msat"] + found.msat
+            forecast = self._judges(cell).forecast()
+            subjects = forecast.subjects
+            costs["usd"], costs["msat"] = costs["usd"] + forecast.usd, costs["msat"] + forecast.msat
         most = " and ".join(str(cost) for cost in costs.values() if not cost.is_zero)
-        told = f"{len(missing)} of {2 ** len(self.changes)} cells are to be judged, {subjects:,} subjects each, "
-        told += f"for at most {most} under the budget of {self.file}" if most else "at no cost"
-        click.echo(one_line(told), err=True)
+        message = f"{len(missing)} of {2 ** len(self.changes)} cells have to be judged, {subjects:,} subjects each, "
+        message += f"for at most {most} under the budget of {self.file}" if most else "at no cost"
+        click.echo(one_line(message), err=True)
         if yes:
             return True
         if not sys.stdin.isatty():
-            click.echo(
-                "nothing is bought: nobody can be asked, as standard input is no terminal; --yes agrees", err=True
-            )
+            click.echo("nothing is judged: standard input is not a terminal to ask at; add --yes to agree", err=True)
             return False
         return click.confirm("Judge them?", err=True)
 
-    def bought(self, missing: Sequence[Cell]) -> dict[Cell, Judged]:
-        """Run the *missing* cells; those that do not end in order stay missing."""
-        found = {}
+    def judge(self, missing: Sequence[Cell]) -> dict[Cell, CellRun]:
+        """Run the *missing* cells and return the completed ones."""
+        cells = {}
         for cell in missing:
-            done = run(self.file, overrides=self._overrides(cell), kind="tool")
-            if done.run_id is None or done.stopped is not None:
-                reason = (done.stopped or {}).get("reason", "it was switched off")
-                click.echo(one_line(f"cell {_name(cell)} did not end in order: {reason}"), err=True)
+            result = run(self.file, overrides=self._overrides(cell), kind="tool")
+            if result.run_id is None or result.stopped is not None:
+                reason = (result.stopped or {}).get("reason", "it was disabled")
+                click.echo(one_line(f"cell {_name(cell)} did not complete: {reason}"), err=True)
                 continue
-            scores = self._built(cell).read_ledger(partial(read_scores, run_id=done.run_id, label=self.on))
-            found[cell] = Judged(done.run_id, False, scores)
-        return found
+            scores = self._judges(cell).read_ledger(partial(read_scores, run_id=result.run_id, label=self.on))
+            cells[cell] = CellRun(result.run_id, False, scores)
+        return cells
 
 
-def _recorded(ledger: Ledger, prints: Mapping[Cell, Mapping[str, str]]) -> dict[Cell, str]:
-    """The newest finished run with the fingerprints of each cell."""
+def _newest_runs(ledger: Ledger, prints: Mapping[Cell, Mapping[str, str]]) -> dict[Cell, str]:
+    """Return the newest finished run with the fingerprints of each cell."""
     finished = {entry.event.run_id for entry in ledger.read(Query(types=("run.completed",)))}
-    found: dict[Cell, str] = {}
+    runs: dict[Cell, str] = {}
     for entry in ledger.read(Query(types=("run.started",), newest_first=True)):
         payload: Mapping[str, Any] = entry.event.payload
         if entry.event.run_id not in finished or payload.get("preview") or payload.get("limit") is not None:
             continue
-        own = {key: value for key, value in payload["fingerprints"].items() if key != "data"}
-        for cell, wanted in prints.items():
-            if own == dict(wanted):
-                found.setdefault(cell, entry.event.run_id)
-    return found
+        run_prints = {key: value for key, value in payload["fingerprints"].items() if key != "data"}
+        for cell, cell_prints in prints.items():
+            if run_prints == dict(cell_prints):
+                runs.setdefault(cell, entry.event.run_id)
+    return runs
 
 
-def document(cells: Mapping[Cell, Judged], factors: Sequence[str], seed: int) -> dict[str, Any]:
-    """What the *cells* come to.
+def document(cells: Mapping[Cell, CellRun], factors: Sequence[str], seed: int) -> dict[str, Any]:
+    """Return the result of the *cells* as JSON data.
 
-    :raises ConfigError: when they have no subject in common.
+    :raises ConfigError: if they have no subject in common.
     """
     import numpy as np
 
     first = cells[frozenset()].scores
-    common = [one for one in first.scores if all(_same(judged.scores, first, one) for judged in cells.values())]
+    common = [
+        factor_share
+        for factor_share in first.scores
+        if all(_has_same_content(judged.scores, first, factor_share) for judged in cells.values())
+    ]
     if not common:
-        raise ConfigError("the cells have no subject in common with the same content: judge the same data in each")
+        raise ConfigError("the cells have no common subject with the same content: judge the same data in each")
     columns: dict[Cell, NDArray[Any]] = {
         cell: np.array([judged.scores.scores[subject] for subject in common]) for cell, judged in cells.items()
     }
-    found, whole = shares(factors, columns, seed), frozenset(factors)
-    total = columns[whole] - columns[frozenset()] if whole in columns else None
+    by_factor, all_swapped = shares(factors, columns, seed), frozenset(factors)
+    total = columns[all_swapped] - columns[frozenset()] if all_swapped in columns else None
     ends = (None, None) if total is None else interval(total, seed)
     return {
         "label": first.label,
         "n": len(common),
         "total": {"difference": None if total is None else float(total.mean()), "ci_low": ends[0], "ci_high": ends[1]},
-        "factors": {name: _shown(share) for name, share in found.items()},
+        "factors": {name: _share_document(share) for name, share in by_factor.items()},
         "cells": [
             {"swapped": sorted(cell), "run_id": judged.run_id, "cached": judged.cached, "mean": float(columns[cell].mean())}
-            for cell, judged in sorted(cells.items(), key=lambda one: (len(one[0]), sorted(one[0])))
+            for cell, judged in sorted(cells.items(), key=lambda item: (len(item[0]), sorted(item[0])))
         ],
-        "reasons": {name: "no two cells differ in it alone: it was never swapped alone" for name, one in found.items() if one.value is None},
+        "reasons": {name: "no two cells differ in this factor alone" for name, factor_share in by_factor.items() if factor_share.value is None},
     }  # fmt: skip
 
 
-def _same(scores: Scores, first: Scores, subject: Subject) -> bool:
+def _has_same_content(scores: Scores, first: Scores, subject: Subject) -> bool:
     return subject in scores.scores and scores.contents.get(subject) == first.contents.get(subject)
 
 
-def _shown(share: Share) -> dict[str, Any]:
+def _share_document(share: Share) -> dict[str, Any]:
     ends = {"shapley": share.value, "ci_low": share.low, "ci_high": share.high}
     return {**ends, "exact": share.exact, "pairs": share.pairs, "of_pairs": share.of}
 
 
 def _name(cell: Cell) -> str:
-    return "+".join(sorted(cell)) or "FILE as it is"
+    return "+".join(sorted(cell)) or "FILE itself"
 
 
-def _lines(found: Mapping[str, Any]) -> Iterator[Any]:
-    total = found["total"]
-    told = "not judged" if total["difference"] is None else f"{total['difference']:+.4f}, 95 % {_between(total)}"
-    yield f"{found['label']}, {found['n']:,} subjects"
-    yield f"all changes together: {told}"
+def _lines(result: Mapping[str, Any]) -> Iterator[Any]:
+    total = result["total"]
+    effect = "not judged" if total["difference"] is None else f"{total['difference']:+.4f}, 95 % {_between(total)}"
+    yield f"{result['label']}, {result['n']:,} subjects"
+    yield f"all changes together: {effect}"
     yield ""
     heads = ("factor", "moves it by", "95 % interval", "pairs of cells")
     rows = [
-        (name, "-" if one["shapley"] is None else f"{one['shapley']:+.4f}", _between(one), f"{one['pairs']} of {one['of_pairs']}")
-        for name, one in found["factors"].items()
+        (name, "-" if row["shapley"] is None else f"{row['shapley']:+.4f}", _between(row), f"{row['pairs']} of {row['of_pairs']}")
+        for name, row in result["factors"].items()
     ]  # fmt: skip
     yield TextTable(heads, rows, right=heads[1:2])
-    yield from (f"{name}: not known, {why}" for name, why in found["reasons"].items())
+    yield from (f"{name}: not known, {why}" for name, why in result["reasons"].items())
     yield ""
     cells = [
-        ("+".join(one["swapped"]) or "(none)", one["mean"], one["run_id"], "yes" if one["cached"] else "no")
-        for one in found["cells"]
+        ("+".join(row["swapped"]) or "(none)", row["mean"], row["run_id"], "yes" if row["cached"] else "no")
+        for row in result["cells"]
     ]
     yield TextTable(
         ("swapped", "mean", "run", "recorded"),
-        [(name, f"{mean:.4f}", *more) for name, mean, *more in cells],
+        [(name, f"{mean:.4f}", *columns) for name, mean, *columns in cells],
         right=("mean",),
     )
 
 
-def _between(one: Mapping[str, Any]) -> str:
-    return "" if one["ci_low"] is None else f"{one['ci_low']:+.4f} to {one['ci_high']:+.4f}"
+def _between(figure: Mapping[str, Any]) -> str:
+    return "" if figure["ci_low"] is None else f"{figure['ci_low']:+.4f} to {figure['ci_high']:+.4f}"

@@ -1,4 +1,4 @@
-"""``dicast bridge``: how far two judges' scales lie apart, by the same anchors that both have judged."""
+"""``dicast bridge``: difference between the scales of two judges, by anchors that both have judged."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ..terminal.options import any_output
 from ..terminal.wrapping import WIDTH, wrapped
 
 LEAST = 30
-"""Fewer anchors than these make no bridge."""
+"""Least number of anchors for a bridge."""
 
 FEW = 5
-"""Below so many anchors the answer is undecided: the runs hardly share a subject."""
+"""Number of anchors below which the answer is undecided: the runs hardly share a subject."""
 
 UNDECIDED = 3
-"""The exit code below :data:`FEW` anchors."""
+"""Exit code below :data:`FEW` anchors."""
 
 Subject = tuple[str, str]
 
@@ -41,16 +41,16 @@ Subject = tuple[str, str]
     "labels",
     multiple=True,
     metavar="LABEL",
-    help="Of this judge or metric; twice where NEW calls it something else.",
+    help="The judge or metric to compare; twice if NEW has another label for it.",
 )
 @click.option(
     "--gold",
     metavar="FILE|ledger",
-    help="Labels: only labeled anchors count, and each judge is compared with the labels, too.",
+    help="Labels: only labeled anchors count, and each judge is also compared with the labels.",
 )
 @any_output
 @click.option(
-    "--shift", metavar="RUN", help="Say what the mean of this run, judged by the new judge, is on the old one's scale."
+    "--shift", metavar="RUN", help="Report the mean of this run, judged by the new judge, on the old judge's scale."
 )
 @ledger_path
 @as_json
@@ -64,26 +64,28 @@ def bridge(
     ledger: Path | None,
     as_json: bool,
 ) -> int:  # fmt: skip
-    """Say how far two judges' scales lie apart. NEW and OLD are runs over the same anchors.
+    """Report the difference between the scales of two judges. NEW and OLD are runs over the same anchors.
 
-    OLD and NEW are ids of runs, or names of pipelines, of which the newest run counts. Both runs have judged the same subjects with the same contents: a new model, prompt or rubric beside the old one. The differences are NEW less OLD, with an interval by
-    session. Nothing is asked, and no score is changed; --shift shows a mean on the old scale.
+    OLD and NEW are ids of runs, or names of pipelines, whose newest run counts. Both runs have judged the same subjects with the same contents, for example with an old and a new model, prompt or rubric. The differences are NEW less OLD, with an interval by
+    session. No judge is asked, and no score is changed; --shift reports a mean on the old scale.
 
     Exit codes: 0 compared (below 30 anchors without a difference), 2 wrong request, 3 fewer than 5 anchors.
     """
     if len(labels) > 2:
-        raise click.UsageError("--judge names one label, or two: that of OLD, then that of NEW")
-    found = read_ledger(ledger, lambda live: bridged(live, old, new, labels, shift, gold, any_output=any_output))
+        raise click.UsageError("--judge takes one label, or two: first the label in OLD, then in NEW")
+    document = read_ledger(
+        ledger, lambda live: bridge_document(live, old, new, labels, shift, gold, any_output=any_output)
+    )
     if as_json:
-        print_json(found)
+        print_json(document)
     else:
-        print_lines(_lines(found))
-    return UNDECIDED if found["n"] < FEW else 0
+        print_lines(_lines(document))
+    return UNDECIDED if document["n"] < FEW else 0
 
 
 @attrs.frozen
 class Scores:
-    """What one label said in one run, by subject: the score, the digest of what was judged, and the session."""
+    """Scores of one label in one run, by subject, with the digest of the judged content and the session of each subject."""
 
     run_id: str
     label: str
@@ -92,7 +94,7 @@ class Scores:
     sessions: Mapping[Subject, str]
 
 
-def bridged(
+def bridge_document(
     ledger: Ledger,
     old: str,
     new: str,
@@ -104,46 +106,49 @@ def bridged(
 ) -> dict[str, Any]:
     """Return the document of the bridge between runs *old* and *new*.
 
-    :param gold: labels, of which the anchors are the labeled outputs.
-    :raises ConfigError: when there is no such run or label, or it is the same run twice.
+    :param gold: the source of labels; with labels the anchors are the labeled outputs.
+    :raises ConfigError: if a run or label does not exist, or both runs are the same.
     """
-    one, other = named_run(ledger, old), named_run(ledger, new)
-    if one == other:
-        raise ConfigError(f"OLD and NEW are the same run, {one}: a bridge leads from one judge to another")
+    old_run, new_run = named_run(ledger, old), named_run(ledger, new)
+    if old_run == new_run:
+        raise ConfigError(f"OLD and NEW are the same run, {old_run}: name runs of two judges")
     first, second = (labels[0], labels[-1]) if labels else (None, None)
-    ours, theirs = read_scores(ledger, one, first), read_scores(ledger, other, second)
+    ours, theirs = read_scores(ledger, old_run, first), read_scores(ledger, new_run, second)
     both = [subject for subject in ours.scores if subject in theirs.scores]
-    same = [subject for subject in both if ours.contents.get(subject) == theirs.contents.get(subject)]
-    different = len(both) - len(same)
-    people = None if gold is None else _labels(ledger, gold, one, same, any_output=any_output)
-    same = same if people is None else [subject for subject in same if subject in people]
-    sessions = [ours.sessions.get(subject, repr(subject)) for subject in same]
-    found = paired_difference([theirs.scores[subject] - ours.scores[subject] for subject in same], sessions)
+    anchors = [subject for subject in both if ours.contents.get(subject) == theirs.contents.get(subject)]
+    different = len(both) - len(anchors)
+    gold_scores = None if gold is None else _labels(ledger, gold, old_run, anchors, any_output=any_output)
+    anchors = anchors if gold_scores is None else [subject for subject in anchors if subject in gold_scores]
+    sessions = [ours.sessions.get(subject, repr(subject)) for subject in anchors]
+    difference = paired_difference([theirs.scores[subject] - ours.scores[subject] for subject in anchors], sessions)
     means = {
-        side: _mean([of.scores[subject] for subject in same]) for side, of in (("old_mean", ours), ("new_mean", theirs))
+        side: _mean([scores.scores[subject] for subject in anchors])
+        for side, scores in (("old_mean", ours), ("new_mean", theirs))
     }
     document = {
-        "old": {"run_id": one, "label": ours.label},
-        "new": {"run_id": other, "label": theirs.label},
-        **found,
+        "old": {"run_id": old_run, "label": ours.label},
+        "new": {"run_id": new_run, "label": theirs.label},
+        **difference,
         **means,
         "different_content": different,
         "shifted": None,
     }
-    if people is not None:
+    if gold_scores is not None:
         document["gold"] = {
-            "n": len(same),
-            **{side: _against(of.scores, people, same) for side, of in (("old", ours), ("new", theirs))},
+            "n": len(anchors),
+            **{
+                side: _against(scores.scores, gold_scores, anchors) for side, scores in (("old", ours), ("new", theirs))
+            },
         }
     if shift is not None:
-        document["shifted"] = _shifted(ledger, named_run(ledger, shift), theirs.label, document)
+        document["shifted"] = _shifted_mean(ledger, named_run(ledger, shift), theirs.label, document)
     return {**document, "words": _words(document)}
 
 
 def read_scores(ledger: Ledger, run_id: str, label: str | None) -> Scores:
-    """What *label*, by default the only judge, said in the run.
+    """Return the scores of *label* in the run, by default of the only judge.
 
-    :raises ConfigError: when the run has no such label, or several to choose from.
+    :raises ConfigError: if the run has no such label, or several to choose from.
     """
     scores: dict[str, dict[Subject, float]] = {}
     contents: dict[Subject, str] = {}
@@ -158,7 +163,7 @@ def read_scores(ledger: Ledger, run_id: str, label: str | None) -> Scores:
             has_task = payload.get("task") is not None
             continue
         if event.type == "record.completed":
-            if has_task:  # the judged output is the task's, and not in what was read
+            if has_task:  # the task made the judged output, so it is not in the content of subject.read
                 response: Any = payload.get("response")
                 contents[subject] = f"{contents.get(subject)} {output_digest(response and response.get('content'))}"
             continue
@@ -178,9 +183,9 @@ def _labels(
 ) -> dict[Subject, float]:
     """Return the labels of the outputs that the run judged, by subject."""
     outputs = LabeledOutputs.of(ledger, read_gold(source, ledger), any_output=any_output)
-    found = {subject: label.score for subject in subjects if (label := outputs.label(run_id, *subject)) is not None}
+    labels = {subject: label.score for subject in subjects if (label := outputs.label(run_id, *subject)) is not None}
     outputs.check()
-    return found
+    return labels
 
 
 def _against(
@@ -194,28 +199,28 @@ def _against(
 def _scores(payload: Mapping[str, Any]) -> list[tuple[str, float]]:
     label, value = str(payload["judge"]), value_of(payload)
     metrics = metric_values(payload) if label == "metrics" else {}
-    own = [] if value is None else [(label, value)]
-    return [*own, *metrics.items()]
+    judge_score = [] if value is None else [(label, value)]
+    return [*judge_score, *metrics.items()]
 
 
 def _chosen(scores: Mapping[str, object], run_id: str, label: str | None) -> str:
-    known = ", ".join(scores) or "none"
+    names = ", ".join(scores) or "none"
     if label is None:
         if "metrics" in scores:
             return "metrics"
         if len(scores) == 1:
             return next(iter(scores))
-        raise ConfigError(f"run {run_id} has verdicts of {known}: choose one with --judge")
+        raise ConfigError(f"run {run_id} has verdicts of {names}: choose one with --judge")
     if label not in scores:
-        message = f"run {run_id} has no verdicts of {label!r}; there are {known}"
+        message = f"run {run_id} has no verdicts of {label!r}; its labels are {names}"
         raise ConfigError(Problem(message, path="--judge", value=label, hint=nearest(label, scores)))
     return label
 
 
 def paired_difference(differences: list[float], sessions: list[str]) -> dict[str, Any]:
-    """The mean of *differences* with its t interval by session; null with a reason below :data:`LEAST` of them or two sessions.
+    """Return the mean of *differences* with its t interval by session; null with a reason below :data:`LEAST` differences or two sessions.
 
-    The variance is that of the sums by session, G/(G-1) Σ (Σ (d - mean))² / n², with G - 1 degrees of freedom.
+    The variance is of the sums by session, G/(G-1) Σ (Σ (d - mean))² / n², with G - 1 degrees of freedom.
     """
     n, groups = len(differences), len(set(sessions))
     figures: dict[str, Any] = {"n": n, "sessions": groups, "difference": None, "ci_low": None, "ci_high": None}
@@ -228,10 +233,10 @@ def paired_difference(differences: list[float], sessions: list[str]) -> dict[str
     sums: dict[str, float] = {}
     for difference, session in zip(differences, sessions, strict=True):
         sums[session] = sums.get(session, 0.0) + difference - mean
-    error = sqrt(groups / (groups - 1) * sum(one * one for one in sums.values())) / n
+    error = sqrt(groups / (groups - 1) * sum(total * total for total in sums.values())) / n
     figures |= {"difference": mean, "df": groups - 1}
     if error <= 1e-12:
-        why = "all differences are alike: there is no variance to make a test of"
+        why = "all differences are equal: without variance there is no test"
         return {**figures, "ci_low": mean, "ci_high": mean, "reasons": {"t": why}}
     from scipy.special import stdtr, stdtrit  # type: ignore[import-untyped]  # no types; heavy
 
@@ -240,13 +245,16 @@ def paired_difference(differences: list[float], sessions: list[str]) -> dict[str
     return {**figures, "ci_low": mean - reach, "ci_high": mean + reach, "t": t, "p_value": p_value}
 
 
-def _shifted(ledger: Ledger, run_id: str, label: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    """The mean of *label* in the run on the old scale: less the difference, with the errors of both."""
+def _shifted_mean(ledger: Ledger, run_id: str, label: str, difference: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the mean of *label* in the run on the old scale: less the difference, with the errors of both."""
     run = read_scores(ledger, run_id, label)
     subjects = list(run.scores)
-    values, sessions = [run.scores[one] for one in subjects], [run.sessions.get(one, repr(one)) for one in subjects]
-    mean, own = _mean(values), paired_difference(values, sessions)
-    told: dict[str, Any] = {
+    values, sessions = (
+        [run.scores[figure] for figure in subjects],
+        [run.sessions.get(figure, repr(figure)) for figure in subjects],
+    )
+    mean, run_figures = _mean(values), paired_difference(values, sessions)
+    document: dict[str, Any] = {
         "run_id": run_id,
         "n": len(values),
         "mean": mean,
@@ -254,46 +262,46 @@ def _shifted(ledger: Ledger, run_id: str, label: str, found: Mapping[str, Any]) 
         "ci_low": None,
         "ci_high": None,
     }
-    if found["difference"] is None or mean is None:
-        return told
-    told["shifted_mean"] = mean - found["difference"]
-    if found["ci_low"] is None or own["ci_low"] is None:
-        return told
-    reach = sqrt(sum(((one["ci_high"] - one["ci_low"]) / 2) ** 2 for one in (found, own)))
-    return {**told, "ci_low": told["shifted_mean"] - reach, "ci_high": told["shifted_mean"] + reach}
+    if difference["difference"] is None or mean is None:
+        return document
+    document["shifted_mean"] = mean - difference["difference"]
+    if difference["ci_low"] is None or run_figures["ci_low"] is None:
+        return document
+    reach = sqrt(sum(((figure["ci_high"] - figure["ci_low"]) / 2) ** 2 for figure in (difference, run_figures)))
+    return {**document, "ci_low": document["shifted_mean"] - reach, "ci_high": document["shifted_mean"] + reach}
 
 
 def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _words(found: Mapping[str, Any]) -> str:
-    if found["difference"] is None:
-        return f"no bridge: {found['reasons']['difference']} that both runs have judged with the same content"
-    told = f"the new judge scores {found['difference']:+.4f} against the old one"
-    if found["ci_low"] is None:
-        return f"{told}; {found['reasons']['ci_low']}"
-    told += f", 95 % {found['ci_low']:.4f} to {found['ci_high']:.4f}"
-    if found["ci_low"] <= 0 <= found["ci_high"]:
-        return f"{told}: no evidence that their scales differ"
-    side = "higher" if found["difference"] > 0 else "lower"
-    return f"{told}: its scale is {side}, so that scores of the two are not to be compared as they are"
+def _words(document: Mapping[str, Any]) -> str:
+    if document["difference"] is None:
+        return f"no bridge: {document['reasons']['difference']}; an anchor is a subject that both runs have judged with the same content"
+    sentence = f"the new judge scores {document['difference']:+.4f} against the old one"
+    if document["ci_low"] is None:
+        return f"{sentence}; {document['reasons']['ci_low']}"
+    sentence += f", 95 % {document['ci_low']:.4f} to {document['ci_high']:.4f}"
+    if document["ci_low"] <= 0 <= document["ci_high"]:
+        return f"{sentence}: no evidence that their scales differ"
+    side = "higher" if document["difference"] > 0 else "lower"
+    return f"{sentence}: its scale is {side}, so their scores cannot be compared directly"
 
 
-def _lines(found: Mapping[str, Any]) -> list[str]:
-    told = [f"{side}: run {found[side]['run_id']}, {found[side]['label']}" for side in ("old", "new")]
-    told.append(
-        f"{found['n']:,} anchors in {found['sessions']:,} sessions; {found['different_content']:,} more had another content"
+def _lines(document: Mapping[str, Any]) -> list[str]:
+    lines = [f"{side}: run {document[side]['run_id']}, {document[side]['label']}" for side in ("old", "new")]
+    lines.append(
+        f"{document['n']:,} anchors in {document['sessions']:,} sessions; {document['different_content']:,} other subjects had different contents"
     )
-    if found["old_mean"] is not None:
-        told.append(f"means on the anchors: old {found['old_mean']:.4f}, new {found['new_mean']:.4f}")
-    told.append(found["words"])
-    if found.get("gold") is not None and found["n"]:
-        off = "; ".join(f"{side} {found['gold'][side]['mean_difference']:+.4f}" for side in ("old", "new"))
-        told.append(f"mean difference to {found['n']:,} labels: {off}")
-    if (shifted := found["shifted"]) is not None and shifted["shifted_mean"] is not None:
+    if document["old_mean"] is not None:
+        lines.append(f"means on the anchors: old {document['old_mean']:.4f}, new {document['new_mean']:.4f}")
+    lines.append(document["words"])
+    if document.get("gold") is not None and document["n"]:
+        off = "; ".join(f"{side} {document['gold'][side]['mean_difference']:+.4f}" for side in ("old", "new"))
+        lines.append(f"mean difference to {document['n']:,} labels: {off}")
+    if (shifted := document["shifted"]) is not None and shifted["shifted_mean"] is not None:
         ends = "" if shifted["ci_low"] is None else f", 95 % {shifted['ci_low']:.4f} to {shifted['ci_high']:.4f}"
-        told.append(
+        lines.append(
             f"run {shifted['run_id']} on the old scale: {shifted['shifted_mean']:.4f}{ends} (as judged: {shifted['mean']:.4f})"
         )
-    return [line for text in told for line in wrapped(one_line(text), WIDTH)]
+    return [line for text in lines for line in wrapped(one_line(text), WIDTH)]

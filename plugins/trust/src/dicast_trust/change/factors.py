@@ -1,4 +1,4 @@
-"""The changes that ``dicast bisect`` tells apart: those that it is given, or what differs between two pipeline files."""
+"""Factors of ``dicast bisect``: the named changes, or the differences between two pipeline files."""
 
 from __future__ import annotations
 
@@ -15,159 +15,166 @@ from dicast.commands import pipeline_text
 from ..statistics.shapley import Cell
 
 MOST = 6
-"""More factors than these have more than 64 cells."""
+"""Greatest number of factors: they have 64 cells."""
 
-BESIDE = (
+UNSCORED = (
     *("name", "include", "plugins", "ledger", "executor", "sinks", "gate", "budget", "disabled"),
     *("baseline", "aggregates", "early_stop"),
 )
-"""Sections that change no score."""
+"""Sections without an effect on scores."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/-]+")
 
 Change = tuple[tuple[str | int, ...], object]
-"""A place in the file, and what stands there in the other one."""
+"""A place in the file, and its value in the other file."""
 
 
-def named_factors(given: Sequence[str]) -> dict[str, list[str]]:
-    """The overrides of each factor.
+def named_factors(options: Sequence[str]) -> dict[str, list[str]]:
+    """Return the overrides of each factor.
 
-    :raises ConfigError: when one is not written like NAME=PATH=VALUE, or there are none or too many.
+    :raises ConfigError: if an option is not written like NAME=PATH=VALUE, or there are no factors or too many.
     """
-    found: dict[str, list[str]] = {}
-    wrong = []
-    for text in given:
+    overrides: dict[str, list[str]] = {}
+    problems = []
+    for text in options:
         name, _, change = text.partition("=")
         if not name.strip() or "=" not in change or "+" in name:
-            wrong.append(Problem(f"{text!r} is no factor; write it like model=define.grader.openai/chat.model=gpt-4o", path="--factor", value=text))  # fmt: skip
-        found.setdefault(name.strip(), []).append(change)
-    if not given:
-        wrong.append(
+            problems.append(Problem(f"{text!r} is not a factor; write it like model=define.grader.openai/chat.model=gpt-4o", path="--factor", value=text))  # fmt: skip
+        overrides.setdefault(name.strip(), []).append(change)
+    if not options:
+        problems.append(
             Problem(
-                "there is no factor; name each change with --factor NAME=PATH=VALUE, or a second file", path="--factor"
+                "no change is named; name each change with --factor NAME=PATH=VALUE, or a second file", path="--factor"
             )
         )
-    if len(found) > MOST:
-        wrong.append(
-            Problem(f"{len(found)} factors have {2 ** len(found)} cells, and {MOST} are the most", path="--factor")
+    if len(overrides) > MOST:
+        problems.append(
+            Problem(
+                f"{len(overrides)} factors have {2 ** len(overrides)} cells; name at most {MOST} factors",
+                path="--factor",
+            )
         )
-    if wrong:
-        raise ConfigError(wrong)
-    return found
+    if problems:
+        raise ConfigError(problems)
+    return overrides
 
 
 def between_files(file: Path, other: Path, factors: Sequence[str]) -> dict[str, list[str]]:
-    """The overrides of each factor that differs between two files.
+    """Return the overrides of each factor that differs between two files.
 
-    :raises ConfigError: when there are factors of another kind as well, or the files are not to be compared.
+    :raises ConfigError: if factors are named as well, or the files cannot be compared.
     """
     if factors:
-        raise ConfigError(Problem("give a second file, or factors: not both", path="--factor", value=factors[0]))
-    found = file_changes(file, other, MOST)
-    if len(found) > MOST:
-        message = f"{file} and {other} differ in {len(found)} sections, which has {2 ** len(found)} cells, and {MOST} are the most; name some changes with --factor"
+        raise ConfigError(
+            Problem("a second file and factors are both named: remove one of them", path="--factor", value=factors[0])
+        )
+    changes = file_changes(file, other, MOST)
+    if len(changes) > MOST:
+        message = f"{file} and {other} differ in {len(changes)} sections, which make {2 ** len(changes)} cells; name at most {MOST} changes with --factor"
         raise ConfigError(message)
-    return found
+    return changes
 
 
-def given_cells(given: Sequence[str], factors: Mapping[str, object]) -> dict[Cell, str]:
-    """The runs that the user names, by their cells.
+def named_cells(options: Sequence[str], factors: Mapping[str, object]) -> dict[Cell, str]:
+    """Return the runs that the user names, by their cells.
 
-    :raises ConfigError: when a name is not that of a factor.
+    :raises ConfigError: if a cell names an unknown factor.
     """
-    found, wrong = dict[Cell, str](), []
-    for text in given:
+    cells, problems = dict[Cell, str](), []
+    for text in options:
         names, equals, run_id = text.partition("=")
-        swapped = [name.strip() for name in names.split("+") if name.strip()]
-        unknown = [name for name in swapped if name not in factors]
+        cell = [name.strip() for name in names.split("+") if name.strip()]
+        unknown = [name for name in cell if name not in factors]
         if not equals or not run_id or unknown:
             about = f"; there is no factor {unknown[0]!r}" if unknown else ""
             hint = nearest(unknown[0], factors) if unknown else None
-            wrong.append(Problem(f"{text!r} is no cell; write it like model+prompt=RUN{about}", path="--cell", value=text, hint=hint))  # fmt: skip
-        found[frozenset(swapped)] = run_id
-    if wrong:
-        raise ConfigError(wrong)
-    return found
+            problems.append(Problem(f"{text!r} is not a cell; write it like model+prompt=RUN{about}", path="--cell", value=text, hint=hint))  # fmt: skip
+        cells[frozenset(cell)] = run_id
+    if problems:
+        raise ConfigError(problems)
+    return cells
 
 
 def file_changes(file: Path, other: Path, most: int) -> dict[str, list[str]]:
-    """The overrides that turn *file* into *other*, each under the place that it changes: a factor each.
+    """Return the overrides that turn *file* into *other*, by the place that they change; each place is a factor.
 
-    Where more than *most* places differ, the changes of one section are one factor.
+    If more than *most* places differ, the changes of one section are one factor.
 
-    :raises ConfigError: when nothing differs that changes a score, the files judge different data, or relative paths of *other* would mean others.
+    :raises ConfigError: if no difference affects scores, the files judge different data, or *other* is in another folder, so that its relative paths would change.
     """
     ours, theirs = pipeline_text(file), pipeline_text(other)
     if ours.get("source") != theirs.get("source"):
-        message = f"{file} and {other} judge different data (source): which change moved a score shows on the same subjects; give both one source"
+        message = f"{file} and {other} judge different data (source): scores can be compared on the same subjects only; set the same source in both"
         raise ConfigError(Problem(message, str(other), path="source"))
     changes = list(_differing(_scoring(ours), _scoring(theirs), ()))
     if not changes:
-        raise ConfigError(f"{file} and {other} differ in nothing that changes a score: there is nothing to bisect")
-    if gone := [str(path[0]) for path, value in changes if len(path) == 1 and value is None]:
-        message = f"{other} has no section {gone[0]!r}, and a change can set a section but not take it out; name the changes with --factor"
-        raise ConfigError(Problem(message, str(other), path=gone[0]))
+        raise ConfigError(
+            f"{file} and {other} do not differ in a section that affects scores: there is nothing to bisect"
+        )
+    if removed := [str(path[0]) for path, value in changes if len(path) == 1 and value is None]:
+        message = f"{other} has no section {removed[0]!r}, and a change can set a section but not remove it; name the changes with --factor"
+        raise ConfigError(Problem(message, str(other), path=removed[0]))
     if Path(os.path.realpath(other)).parent != Path.cwd():
-        message = f"relative paths in {other} are meant from its own folder: run dicast bisect there, or name the changes with --factor"
+        message = f"relative paths in {other} are relative to its folder: run dicast bisect there, or name the changes with --factor"
         raise ConfigError(Problem(message, str(other)))
     by_section, names = len(changes) > most, _names([path for path, _ in changes], ours)
-    found: dict[str, list[str]] = {}
+    overrides: dict[str, list[str]] = {}
     for path, value in changes:
         name = _dotted(path[: 2 if path[0] == "define" else 1]) if by_section else names[path]
-        found.setdefault(name, []).append(f"{_dotted(path)}={json.dumps(value, ensure_ascii=False)}")
-    return found
+        overrides.setdefault(name, []).append(f"{_dotted(path)}={json.dumps(value, ensure_ascii=False)}")
+    return overrides
 
 
 def _scoring(sections: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in sections.items() if name not in BESIDE}
+    return {name: value for name, value in sections.items() if name not in UNSCORED}
 
 
 def _differing(ours: object, theirs: object, path: tuple[str | int, ...]) -> Iterator[Change]:
-    """The smallest places that can be set, and differ: keys of mappings that both have alike, items of lists of one length."""
+    """Yield the smallest places that differ and can be set: keys of mappings with equal keys, items of lists of equal length."""
     if ours == theirs and type(ours) is type(theirs):
         return
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping) and (not path or ours.keys() == theirs.keys()):
         for name in dict.fromkeys((*ours, *theirs)):
             yield from _differing(ours.get(name), theirs.get(name), (*path, str(name)))
     elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        for place, (one, another) in enumerate(zip(ours, theirs, strict=True)):
-            yield from _differing(one, another, (*path, place))
+        for place, (our_item, their_item) in enumerate(zip(ours, theirs, strict=True)):
+            yield from _differing(our_item, their_item, (*path, place))
     else:
         yield path, theirs
 
 
 def _names(paths: Sequence[tuple[str | int, ...]], sections: object) -> dict[tuple[str | int, ...], str]:
-    """What each place is called: its path, with an item of a list by its label, as after --set; where two would be called alike, with its number."""
-    short = {path: _dotted(_labelled(path, sections)) for path in paths}
-    called = [*short.values()]
-    return {path: name if called.count(name) == 1 else _dotted(path) for path, name in short.items()}
+    """Return the name of each place: its path, with the label of a list item as in --set; of two equal names, the path with the item's number."""
+    short = {path: _dotted(_with_labels(path, sections)) for path in paths}
+    labels = [*short.values()]
+    return {path: name if labels.count(name) == 1 else _dotted(path) for path, name in short.items()}
 
 
-def _labelled(path: Sequence[str | int], value: object) -> list[str | int]:
-    """*path* with the label of an item, where it has one, in place of its number and its component."""
-    found: list[str | int] = []
+def _with_labels(path: Sequence[str | int], value: object) -> list[str | int]:
+    """Return *path* with the label of an item, if it has one, in place of its number and its component."""
+    labeled: list[str | int] = []
     steps = iter(path)
     for step in steps:
         value = _at(value, step)
         label = _label(value) if isinstance(step, int) else None
-        found.append(step if label is None else label)
+        labeled.append(step if label is None else label)
         if label is not None and (component := next(steps, None)) is not None:
             value = _at(value, component)
-    return found
+    return labeled
 
 
 def _at(value: Any, step: str | int) -> object:
-    """What stands there; None where nothing does."""
+    """Return the value at a step, or None."""
     return value.get(step) if isinstance(value, Mapping) else value[int(step)] if isinstance(value, list) else None
 
 
 def _label(item: Any) -> str | None:
-    """The label that an item of a list gives itself with ``as``."""
+    """Return the label that an item of a list sets with ``as``."""
     options = next(iter(item.values())) if isinstance(item, Mapping) and len(item) == 1 else None
     label = options.get("as") if isinstance(options, Mapping) else None
     return label if isinstance(label, str) else None
 
 
 def _dotted(path: Sequence[str | int]) -> str:
-    names = (str(one) if _PLAIN.fullmatch(str(one)) else json.dumps(str(one)) for one in path)
+    names = (str(step) if _PLAIN.fullmatch(str(step)) else json.dumps(str(step)) for step in path)
     return ".".join(names)

@@ -1,4 +1,4 @@
-"""``dicast plan``: what a run is going to take, said before it is bought."""
+"""``dicast plan``: forecast the calls, cost and time of a run before it is started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dicast.toolkit.terminal import print_lines
 
 from ..terminal.options import rate
 from .document import Plan
-from .request import Asked
+from .request import PlanRequest
 from .rows import PlanRows
 from .sizes import Earlier, Sizes
 from .text import plan_lines
@@ -36,48 +36,50 @@ def _money(_context: click.Context, _option: click.Parameter, text: str | None) 
     "--pilot",
     type=click.IntRange(0),
     metavar="N",
-    help="Judge N subjects first, which costs money; the run can be resumed.",
+    help="Judge N subjects first. This costs money; the run can be resumed.",
 )
 @click.option(
     "--solve",
     type=click.Choice(["n", "budget", "audit"]),
-    help="What is sought: how many subjects, how much money, which rate of audits.",
+    help="Solve for the number of subjects, the budget, or the rate of audits.",
 )
 @click.option(
     "--width",
     type=click.FloatRange(0, 1, min_open=True),
     metavar="W",
-    help="Of an interval of this width; with audit the mean plus or minus it.",
+    help="Width of the interval; with --solve audit its half width.",
 )
-@click.option("--budget", callback=_money, metavar="AMOUNT", help="For so much money, such as '5.00 usd'.")
+@click.option("--budget", callback=_money, metavar="AMOUNT", help="Available money, such as '5.00 usd'.")
 @click.option(
     "--difference",
     type=click.FloatRange(0, 1, min_open=True),
     metavar="D",
-    help="For a difference from the baseline that is to show.",
+    help="Difference from the baseline to detect.",
 )
 @click.option(
     "--power",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.8,
     show_default=True,
-    help="How often it is to show.",
+    help="Probability of detecting the difference.",
 )
 @click.option(
     "--level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.9,
     show_default=True,
-    help="How often the cost lies within its range.",
+    help="Probability that the cost lies within its range.",
 )
-@click.option("--labels", is_flag=True, help="How many labels a calibration needs, at the --rates.")
+@click.option("--labels", is_flag=True, help="Report the number of labels that a calibration needs, at the --rates.")
 @click.option(
     "--rates",
     metavar="SHARE:ERROR,…",
-    help="With --labels: how often a stage is wrong, for shares of subjects, surest first.",
+    help="With --labels: error rates of a stage for shares of subjects, in descending order of confidence.",
 )
-@click.option("--target", default=0.9, show_default=True, callback=rate, help="With --labels: that of the calibration.")
-@click.option("--alpha", default=0.1, show_default=True, callback=rate, help="With --labels: that of the calibration.")
+@click.option(
+    "--target", default=0.9, show_default=True, callback=rate, help="With --labels: target of the calibration."
+)
+@click.option("--alpha", default=0.1, show_default=True, callback=rate, help="With --labels: alpha of the calibration.")
 @overrides
 @as_json
 def plan(
@@ -88,102 +90,102 @@ def plan(
     alpha: float,
     overrides: tuple[str, ...],
     as_json: bool,
-    **asked: Any,
+    **options: Any,
 ) -> None:
-    """Say what a run is going to take. Of FILE: calls, money, time, and how wide its interval will be.
+    """Forecast a run of FILE: its calls, cost and time, and the width of its interval.
 
-    It goes by the rows that an earlier run of FILE, or a pilot, has paid for; without any it says what the run may cost at most. Nothing is bought but the pilot.
+    The forecast uses the paid rows of an earlier run of FILE or of a pilot. Without them it reports the greatest cost of the run. Only the pilot costs money.
     """
     if labels:
         from .labels import labels_document, labels_lines
 
-        found: Mapping[str, Any] = labels_document(rates, target, alpha)
-        lines = labels_lines(found)
+        document: Mapping[str, Any] = labels_document(rates, target, alpha)
+        lines = labels_lines(document)
     else:
         _check_labels()
         if file is None:
-            raise click.UsageError("a plan is made for a pipeline: dicast plan FILE")
-        found = make_plan(Asked(file, overrides, **asked))
-        lines = plan_lines(found)
+            raise click.UsageError("FILE is missing: name the pipeline, as in dicast plan FILE")
+        document = make_plan(PlanRequest(file, overrides, **options))
+        lines = plan_lines(document)
     if as_json:
-        print_json(found)
+        print_json(document)
     else:
         print_lines(lines)
 
 
 def _check_labels() -> None:
-    """See that nothing that only --labels goes by was given without it.
+    """Check that no option of --labels is used without it.
 
-    :raises UsageError: naming the option that was.
+    :raises UsageError: with the name of the option.
     """
     source = click.get_current_context().get_parameter_source
     for name in ("rates", "target", "alpha"):
         if source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name} is for --labels: add that, or leave it out")
+            raise click.UsageError(f"--{name} needs --labels: add it, or remove --{name}")
 
 
-def make_plan(asked: Asked) -> dict[str, Any]:
-    """Make the plan, and keep it in the ledger.
+def make_plan(request: PlanRequest) -> dict[str, Any]:
+    """Make the plan, and record it in the ledger.
 
-    :raises ConfigError: when the request is wrong; nothing was bought then.
+    :raises ConfigError: if the request is wrong; nothing was bought then.
     """
-    asked.check()
-    subject = prospect(asked.file, asked.overrides)
+    request.check()
+    subject = prospect(request.file, request.overrides)
     if subject.label is None and len(subject.labels) > 1:
         names = ", ".join(subject.labels)
         raise ConfigError(
-            f"{asked.file} has several labels ({names}), and a plan is about one: say which with --set gate.on=LABEL"
+            f"{request.file} has several labels ({names}), but a plan is about one: choose it with --set gate.on=LABEL"
         )
     if subject.is_raw:
-        message = f"{asked.file}: {subject.label} is on a scale of its own, and a plan is about scores in [0, 1]"
+        message = f"{request.file}: {subject.label} has its own scale, but a plan needs scores in [0, 1]"
         raise ConfigError(f"{message}: give the metric a range, as in range: [0, 100]")
-    if asked.pilot:
-        stopped = subject.pilot(asked.pilot).document["stopped"]
+    if request.pilot:
+        stopped = subject.pilot(request.pilot).document["stopped"]
         if stopped is not None and stopped["reason"] not in ("paused", "early_stop"):
-            raise ConfigError(f"the pilot did not end in order: {stopped['reason']}")
+            raise ConfigError(f"the pilot did not complete: {stopped['reason']}")
     with closing(PlanRows(subject.label)) as rows:
         earlier = subject.read(lambda ledger: find_earlier(ledger, subject, rows)) or Earlier()
         sizes = Sizes(rows, subject.kinds)
         data = subject.visit(sizes.add).data
         setup = {**subject.setup, **({} if data is None else {"data": data})}
-        earlier = attrs.evolve(earlier, goes_on=earlier.setup == setup)
-        found = Plan(asked, subject, earlier, rows, sizes).document()
-    subject.record(found, data)
-    return found
+        earlier = attrs.evolve(earlier, can_resume=earlier.setup == setup)
+        document = Plan(request, subject, earlier, rows, sizes).document()
+    subject.record(document, data)
+    return document
 
 
 def find_earlier(ledger: Ledger, subject: Any, rows: PlanRows) -> Earlier | None:
-    """The newest run of the same file that judged anything in the same way, which *rows* takes; None where there is none."""
+    """Return the newest run of the same file with verdicts of the same judges, and read its rows into *rows*; None if there is none."""
     for entry in started_runs(ledger.read):
-        begun: Mapping[str, Any] = entry.event.payload
-        if begun.get("file") != subject.file or begun.get("preview") or not _is_alike(begun, subject):
+        started: Mapping[str, Any] = entry.event.payload
+        if started.get("file") != subject.file or started.get("preview") or not _is_alike(started, subject):
             continue
         run_id = entry.event.run_id
         judged = Query(run_id=run_id, types=("eval.completed", "record.completed"), limit=1)
         if next(iter(ledger.read(judged)), None) is None:
             continue
         rows.read(ledger, run_id)
-        ended = next(
+        completed = next(
             iter(ledger.read(Query(run_id=run_id, types=("run.completed",), newest_first=True, limit=1))), None
         )
-        setup = begun.get("setup") if ended is None else None
-        done: Mapping[str, Any] = {} if ended is None else ended.event.payload
-        return Earlier(run_id, setup, _audit(done), done.get("baseline"))
+        setup = started.get("setup") if completed is None else None
+        result: Mapping[str, Any] = {} if completed is None else completed.event.payload
+        return Earlier(run_id, setup, _audit(result), result.get("baseline"))
     return None
 
 
-def _audit(done: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _audit(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the figures of the audits in a run's document; documents without ``labels`` have them in ``score``."""
-    label = (done.get("labels") or {}).get("metrics") or done.get("score") or {}
-    found: Mapping[str, Any] | None = label.get("audit")
-    return found
+    label = (result.get("labels") or {}).get("metrics") or result.get("score") or {}
+    audit: Mapping[str, Any] | None = label.get("audit")
+    return audit
 
 
 _JUDGING = ("metrics[", "judges[", "extractors[", "task", "scoring")
 
 
-def _is_alike(begun: Mapping[str, Any], subject: Any) -> bool:
-    """Whether a run judged as *subject* does: the source may be another."""
-    before = begun.get("fingerprints", {})
+def _is_alike(started: Mapping[str, Any], subject: Any) -> bool:
+    """Return whether a run judged in the same way as *subject*; the source may differ."""
+    before = started.get("fingerprints", {})
     mine = {key: value for key, value in subject.fingerprints.items() if key.startswith(_JUDGING)}
     return mine == {key: value for key, value in before.items() if key.startswith(_JUDGING)}

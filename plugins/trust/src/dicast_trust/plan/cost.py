@@ -1,4 +1,4 @@
-"""What the rows that are left are going to cost, from those that were paid for."""
+"""Forecast of the cost of the remaining rows, from the paid rows."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import attrs
 from ..statistics.moments import Moments
 
 LEAST, LEAST_STAGED, LEAST_AT_ALL = 10, 20, 5
-"""How many rows an interval takes: as a rule, where some rows cost far more than others, and for one that is too narrow."""
+"""Least numbers of rows for an interval: in general, if some rows cost far more than others, and for a too narrow one."""
 
 EXPLAINED = 0.5
-"""The least share of the variance that the size of rows explains, for it to be used."""
+"""Least share of the variance of costs that the size of rows has to explain to be used."""
 
 
 @attrs.frozen
 class Range:
-    """A cost between *low* and *high*, most likely *mid*; *source* says what it is from: ``rows``, or ``size``."""
+    """Cost between *low* and *high*, most likely *mid*; *source* is its basis: ``rows``, or ``size``."""
 
     low: float
     mid: float
@@ -25,7 +25,7 @@ class Range:
     source: str
 
     def within(self, settled: float, projected: float | None) -> Range:
-        """The same with what is *settled* already, and never above what is *projected*."""
+        """Return the range with the *settled* cost added, capped at *settled* and *projected* together."""
         low, mid, high = (settled + value for value in (self.low, self.mid, self.high))
         if projected is not None:
             low, mid, high = (min(value, settled + projected) for value in (low, mid, high))
@@ -33,17 +33,19 @@ class Range:
 
 
 def t_quantile(degrees: float, level: float) -> float:
-    """The quantile of Student's t that a two-sided interval of this *level* goes by."""
+    """Return the quantile of Student's t for a two-sided interval of this *level*."""
     from scipy.special import stdtrit  # type: ignore[import-untyped]
 
     return float(stdtrit(degrees, (1 + level) / 2))
 
 
 def from_rows(costs: Moments, rest: int, level: float) -> Range:
-    """``rest * mean * exp(-q .. q)`` with ``q = t * (s / mean) * sqrt(1/m + 1/rest)``: a prediction interval of the sum, on the scale of logarithms.
+    """Return a prediction interval of the cost of *rest* rows, on the scale of logarithms.
 
-    :param costs: of the rows that were paid for, two at least.
-    :param rest: how many rows are left.
+    It is ``rest * mean * exp(-q .. q)`` with ``q = t * (s / mean) * sqrt(1/m + 1/rest)``.
+
+    :param costs: the costs of the paid rows, at least two.
+    :param rest: the number of remaining rows.
     """
     if not rest or costs.x <= 0:
         return Range(0.0, 0.0, 0.0, "rows")
@@ -54,19 +56,20 @@ def from_rows(costs: Moments, rest: int, level: float) -> Range:
 
 
 def from_size(sizes: Moments, rest: Moments, level: float) -> Range | None:
-    """The same by least squares of the cost on the size of rows; None where that explains less than half of it, or there are under 10 rows.
+    """Return the range by least squares of the cost on the size of rows.
 
-    :param sizes: pairs of size and cost of the rows that were paid for.
-    :param rest: the sizes of the rows that are left.
+    :param sizes: pairs of size and cost of the paid rows.
+    :param rest: the sizes of the remaining rows.
+    :return: None if the size explains less than half of the variance, or there are under 10 rows.
     """
-    m, left = sizes.count, rest.count
-    if m < LEAST or not left or sizes.xx <= 0 or sizes.yy <= 0 or sizes.xy**2 < EXPLAINED * sizes.xx * sizes.yy:
+    m, count = sizes.count, rest.count
+    if m < LEAST or not count or sizes.xx <= 0 or sizes.yy <= 0 or sizes.xy**2 < EXPLAINED * sizes.xx * sizes.yy:
         return None
     slope = sizes.slope()
-    mid = left * (sizes.y - slope * sizes.x + slope * rest.x)
+    mid = count * (sizes.y - slope * sizes.x + slope * rest.x)
     if mid <= 0:
         return None
     error = math.sqrt(sizes.residual_squares(slope) / (m - 2))
-    apart = 1 / m + (rest.x - sizes.x) ** 2 / sizes.xx + 1 / left
-    q = t_quantile(m - 2, level) * error * math.sqrt(apart) / (mid / left)
+    leverage = 1 / m + (rest.x - sizes.x) ** 2 / sizes.xx + 1 / count
+    q = t_quantile(m - 2, level) * error * math.sqrt(leverage) / (mid / count)
     return Range(mid * math.exp(-q), mid, mid * math.exp(q), "size")

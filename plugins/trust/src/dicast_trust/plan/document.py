@@ -1,4 +1,4 @@
-"""The document of a plan."""
+"""Document of a plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..audits.corrected import Z
 from ..audits.rates import audit_rates
 from ..statistics.moments import Moments
 from .cost import LEAST, LEAST_AT_ALL, LEAST_STAGED, Range, from_rows, from_size
-from .request import Asked
+from .request import PlanRequest
 from .rows import UNITS, PlanRows
 from .sizes import Earlier, Sizes
 from .width import (
@@ -25,55 +25,55 @@ from .width import (
 )
 
 _DIGITS = 6
-"""Decimal places of an amount of money that is an estimate."""
+"""Decimal places of an estimated amount of money."""
 
 
 class Plan:
-    """What is known of a run that is to come; see trust's page in the reference for the fields."""
+    """Forecast of a run; the reference page of the plugin describes the fields."""
 
-    def __init__(self, asked: Asked, subject: Any, earlier: Earlier, rows: PlanRows, sizes: Sizes) -> None:
-        self._asked, self._subject, self._earlier, self._rows, self._sizes = asked, subject, earlier, rows, sizes
-        self._seen = int(rows.moments("seconds").count)
-        self._left = sizes.subjects - sizes.paid if earlier.goes_on else sizes.subjects
+    def __init__(self, request: PlanRequest, subject: Any, earlier: Earlier, rows: PlanRows, sizes: Sizes) -> None:
+        self._request, self._subject, self._earlier, self._rows, self._sizes = request, subject, earlier, rows, sizes
+        self._row_count = int(rows.moments("seconds").count)
+        self._remaining = sizes.subjects - sizes.paid if earlier.can_resume else sizes.subjects
         self._words: list[str] = []
         self._reasons: dict[str, str] = {}
 
     @property
     def _is_enough(self) -> bool:
-        return self._seen >= LEAST_AT_ALL and not self._rows.has_unknown()
+        return self._row_count >= LEAST_AT_ALL and not self._rows.has_unknown()
 
     def document(self) -> dict[str, Any]:
-        """The plan as JSON data; what is not known is null, and *reasons* says why."""
+        """Return the plan as JSON data; an unknown figure is null, and *reasons* explains it."""
         scores = self._rows.moments("score")
         effect = self._rows.design_effect()
-        found = {
+        document = {
             "name": self._subject.name,
             "subjects": self._sizes.subjects,
-            "rows": {"seen": self._seen, "left": self._left},
+            "rows": {"seen": self._row_count, "left": self._remaining},
             "run_id": self._earlier.run_id,
-            "resume": self._earlier.goes_on,
-            "level": self._asked.level,
+            "resume": self._earlier.can_resume,
+            "level": self._request.level,
             "calls": self._calls(),
             "cost": {unit: self._cost(unit) for unit in UNITS},
             "time": self._time(),
             "width": self._width(scores, effect),
             "power": self._power(effect),
         }
-        found["solve"] = None if self._asked.solve is None else self._solve(scores, effect)
+        document["solve"] = None if self._request.solve is None else self._solve(scores, effect)
         self._warn()
-        return {**found, "words": self._words, "reasons": self._reasons}
+        return {**document, "words": self._words, "reasons": self._reasons}
 
     def _warn(self) -> None:
         least = LEAST_STAGED if self._subject.has_stages else LEAST
-        if not self._seen:
-            self._words.append("nothing was judged yet: costs are what they may be at most; --pilot 20 buys a pilot")
-        elif self._seen < LEAST_AT_ALL:
-            self._words.append(f"{self._seen} rows are too few to go by: costs are what they may be at most")
-        elif self._seen < least:
+        if not self._row_count:
+            self._words.append("no row was judged yet: costs are upper bounds; add --pilot 20 for a pilot")
+        elif self._row_count < LEAST_AT_ALL:
+            self._words.append(f"{self._row_count} rows are too few for a forecast: costs are upper bounds")
+        elif self._row_count < least:
             why = ", where some rows cost far more than others" if self._subject.has_stages else ""
-            self._words.append(f"ranges from {self._seen} rows are too narrow{why}: take {least} or more")
+            self._words.append(f"ranges from {self._row_count} rows are too narrow{why}: take {least} or more")
         if self._rows.has_unknown():
-            self._words.append("some calls cost nobody knows what: costs are what they may be at most")
+            self._words.append("some calls have an unknown cost: costs are upper bounds")
 
     def _calls(self) -> dict[str, Any] | None:
         if not self._is_enough:
@@ -81,183 +81,189 @@ class Plan:
         calls = self._rows.moments("calls")
         n = int(calls.count)
         return {
-            "mid": round(calls.x * self._left),
+            "mid": round(calls.x * self._remaining),
             "n": n,
             "s": math.sqrt(calls.xx / (n - 1)),
             "from": self._from("rows"),
         }
 
-    def _from(self, what: str) -> str:
-        return f"{'pilot' if self._earlier.goes_on else 'history'}{'' if what == 'rows' else f', by {what}'}"
+    def _from(self, source: str) -> str:
+        return f"{'pilot' if self._earlier.can_resume else 'history'}{'' if source == 'rows' else f', by {source}'}"
 
-    def _range(self, unit: str, left: int) -> Range | None:
-        """What *left* more rows cost, without what is settled; None where too little is known."""
+    def _range(self, unit: str, count: int) -> Range | None:
+        """Return the cost of *count* more rows, without the settled cost; None if too few rows are known."""
         if not self._is_enough:
             return None
         by_size = (
-            from_size(self._sizes.by_size[unit], self._sizes.rest, self._asked.level) if self._earlier.goes_on else None
+            from_size(self._sizes.by_size[unit], self._sizes.rest, self._request.level)
+            if self._earlier.can_resume
+            else None
         )
-        if by_size is not None and left == self._left:
+        if by_size is not None and count == self._remaining:
             return by_size
-        return from_rows(self._rows.moments(unit), left, self._asked.level)
+        return from_rows(self._rows.moments(unit), count, self._request.level)
 
     def _settled(self, unit: str) -> Decimal:
-        return self._rows.settled[unit] if self._earlier.goes_on else Decimal()
+        return self._rows.settled[unit] if self._earlier.can_resume else Decimal()
 
     def _projected(self, unit: str) -> Decimal | None:
-        """What the rows that are left cost at most; None where that is not known, or has proved wrong."""
+        """Return the greatest cost of the remaining rows; None if it is unknown, or an actual cost exceeded its projection."""
         rest, paid = self._sizes.projected[unit], self._sizes.projected_paid[unit]
         if rest is None or paid is None:
             return None
-        if self._sizes.paid and paid < self._rows.settled[unit] and self._earlier.goes_on:
+        if self._sizes.paid and paid < self._rows.settled[unit] and self._earlier.can_resume:
             return None
-        return rest if self._earlier.goes_on else rest + paid
+        return rest if self._earlier.can_resume else rest + paid
 
     def _cost(self, unit: str) -> dict[str, Any]:
         settled, projected = self._settled(unit), self._projected(unit)
-        found = self._range(unit, self._left)
+        rest = self._range(unit, self._remaining)
         most = None if projected is None else settled + projected
-        shown: dict[str, Any] = {"settled": _text(settled), "projected": None if most is None else _text(most)}
-        if found is None:
+        bounds: dict[str, Any] = {"settled": _text(settled), "projected": None if most is None else _text(most)}
+        if rest is None:
             return {
                 "low": _text(settled),
                 "mid": None,
-                "high": shown["projected"],
-                **shown,
-                "n": self._seen,
+                "high": bounds["projected"],
+                **bounds,
+                "n": self._row_count,
                 "s": None,
                 "from": "bound",
             }
-        is_bound = projected is not None and (projected > 0 or not settled) and projected >= Decimal(str(found.low))
-        whole = found.within(float(settled), float(projected) if is_bound and projected is not None else None)
+        is_bound = projected is not None and (projected > 0 or not settled) and projected >= Decimal(str(rest.low))
+        total = rest.within(float(settled), float(projected) if is_bound and projected is not None else None)
         costs = self._rows.moments(unit)
         spread = math.sqrt(costs.xx / (costs.count - 1))
         return {
-            "low": _text(max(settled, _rounded(whole.low, ROUND_FLOOR))),
-            "mid": _text(max(settled, _rounded(whole.mid, ROUND_HALF_EVEN))),
-            "high": _text(max(settled, _rounded(whole.high, ROUND_CEILING))),
-            **shown,
-            "n": self._seen,
+            "low": _text(max(settled, _rounded(total.low, ROUND_FLOOR))),
+            "mid": _text(max(settled, _rounded(total.mid, ROUND_HALF_EVEN))),
+            "high": _text(max(settled, _rounded(total.high, ROUND_CEILING))),
+            **bounds,
+            "n": self._row_count,
             "s": spread,
-            "from": self._from(found.source),
+            "from": self._from(rest.source),
         }
 
     def _time(self) -> dict[str, Any] | None:
-        if self._seen < LEAST_AT_ALL:
-            self._reasons["time"] = f"{self._seen} rows were judged, it takes {LEAST_AT_ALL}"
+        if self._row_count < LEAST_AT_ALL:
+            self._reasons["time"] = f"{self._row_count} rows were judged, at least {LEAST_AT_ALL} are needed"
             return None
         seconds = self._rows.moments("seconds")
-        found, at_once = from_rows(seconds, self._left, self._asked.level), self._subject.concurrency
-        shown: dict[str, Any] = {"low": found.low / at_once, "mid": found.mid / at_once, "high": found.high / at_once}
-        shown |= {"unit": "seconds", "concurrency": at_once, "n": self._seen}
-        return {**shown, "s": math.sqrt(seconds.xx / (seconds.count - 1)), "from": self._from("rows")}
+        work, concurrency = from_rows(seconds, self._remaining, self._request.level), self._subject.concurrency
+        figures: dict[str, Any] = {
+            "low": work.low / concurrency,
+            "mid": work.mid / concurrency,
+            "high": work.high / concurrency,
+        }
+        figures |= {"unit": "seconds", "concurrency": concurrency, "n": self._row_count}
+        return {**figures, "s": math.sqrt(seconds.xx / (seconds.count - 1)), "from": self._from("rows")}
 
     def _width(self, scores: Moments, effect: float) -> dict[str, Any] | None:
         if scores.count < LEAST_AT_ALL or not self._sizes.judged:
-            self._reasons["width"] = f"{int(scores.count)} rows have a score, it takes {LEAST_AT_ALL}"
+            self._reasons["width"] = f"{int(scores.count)} rows have a score, at least {LEAST_AT_ALL} are needed"
             return None
         m, n = int(scores.count), self._sizes.judged
         spread = math.sqrt(scores.xx / (m - 1))
         if not spread:
             self._words.append(f"all {m} scores are equal, so the width is a guess: take more rows")
         wide = width(high_spread(spread, m), n, effect)
-        shown = {"subjects": n, "width": width(spread, n, effect), "width_high": wide}
-        return {**shown, "s": spread, "design_effect": effect, "n": m, "from": self._from("rows")}
+        figures = {"subjects": n, "width": width(spread, n, effect), "width_high": wide}
+        return {**figures, "s": spread, "design_effect": effect, "n": m, "from": self._from("rows")}
 
     def _power(self, effect: float) -> dict[str, Any] | None:
         from .pairs import paired
 
-        if self._asked.difference is None and not self._earlier.baseline:
+        if self._request.difference is None and not self._earlier.baseline:
             return None
         pairs = self._subject.read(
             lambda ledger: paired(ledger, self._earlier.baseline, self._rows, self._subject.label)
         )
         if pairs is None or pairs.differences.count < LEAST_AT_ALL:
             self._reasons["power"] = (
-                "it takes rows that a baseline has judged too: section baseline, and a run or a pilot of 10 rows"
+                "no rows are judged by a baseline too: add the section baseline, and a run or a pilot of 10 rows"
             )
             return None
-        differences, asked = pairs.differences, self._asked
-        spread = math.sqrt(differences.xx / (differences.count - 1))
-        shown: dict[str, Any] = {
-            "power": asked.power,
-            "s": spread,
+        differences, request = pairs.differences, self._request
+        deviation = math.sqrt(differences.xx / (differences.count - 1))
+        figures: dict[str, Any] = {
+            "power": request.power,
+            "s": deviation,
             "n": int(differences.count),
             "from": self._from("rows"),
         }
-        shown["mde"] = least_difference(spread, self._sizes.judged, effect, asked.power)
-        if asked.difference is not None:
-            shown["difference"] = asked.difference
-            shown["subjects"] = subjects_for_difference(spread, asked.difference, effect, asked.power)
+        figures["mde"] = least_difference(deviation, self._sizes.judged, effect, request.power)
+        if request.difference is not None:
+            figures["difference"] = request.difference
+            figures["subjects"] = subjects_for_difference(deviation, request.difference, effect, request.power)
             if pairs.discordant is not None:
-                shown["subjects_mcnemar"] = mcnemar_subjects(pairs.discordant, asked.difference, asked.power)
-        return {**shown, "discordant": pairs.discordant}
+                figures["subjects_mcnemar"] = mcnemar_subjects(pairs.discordant, request.difference, request.power)
+        return {**figures, "discordant": pairs.discordant}
 
     def _solve(self, scores: Moments, effect: float) -> dict[str, Any]:
-        asked = self._asked
-        if asked.solve == "audit":
+        request = self._request
+        if request.solve == "audit":
             return self._audit()
-        found = dict[str, Any]()
+        solution = dict[str, Any]()
         spread = math.sqrt(scores.xx / (scores.count - 1)) if scores.count >= LEAST_AT_ALL else None
-        wanted: list[int | None] = []
-        if asked.width is not None:
-            wanted.append(None if spread is None else subjects_for_width(spread, asked.width, effect))
-        if asked.difference is not None:
-            wanted.append((self._power(effect) or {}).get("subjects"))
-        if asked.solve == "n" and asked.budget is not None:
-            found["affordable"] = self._affordable(asked.budget)
-            wanted = wanted or [found["affordable"]]
-        if None in wanted:
-            self._reasons["solve"] = "too little is known of the scores: buy a pilot, --pilot 20"
-            return {"what": asked.solve, "subjects": None, **found}
-        subjects = max((one for one in wanted if one is not None), default=self._sizes.judged)
-        found |= {"subjects": subjects, "there_are": self._sizes.judged, "enough": subjects <= self._sizes.judged}
+        counts: list[int | None] = []
+        if request.width is not None:
+            counts.append(None if spread is None else subjects_for_width(spread, request.width, effect))
+        if request.difference is not None:
+            counts.append((self._power(effect) or {}).get("subjects"))
+        if request.solve == "n" and request.budget is not None:
+            solution["affordable"] = self._affordable(request.budget)
+            counts = counts or [solution["affordable"]]
+        if None in counts:
+            self._reasons["solve"] = "too few scores are known: add --pilot 20 for a pilot"
+            return {"what": request.solve, "subjects": None, **solution}
+        subjects = max((count for count in counts if count is not None), default=self._sizes.judged)
+        solution |= {"subjects": subjects, "there_are": self._sizes.judged, "enough": subjects <= self._sizes.judged}
         if spread is not None:
-            found["width"] = width(spread, subjects, effect) if subjects else None
-        return {"what": asked.solve, **found, "cost": {unit: self._cost_of(unit, subjects) for unit in UNITS}}
+            solution["width"] = width(spread, subjects, effect) if subjects else None
+        return {"what": request.solve, **solution, "cost": {unit: self._cost_of(unit, subjects) for unit in UNITS}}
 
     def _cost_of(self, unit: str, subjects: int) -> dict[str, str | None] | None:
         settled = self._settled(unit)
-        found = self._range(unit, max(0, subjects - (self._sizes.paid if self._earlier.goes_on else 0)))
-        if found is None:
+        rest = self._range(unit, max(0, subjects - (self._sizes.paid if self._earlier.can_resume else 0)))
+        if rest is None:
             return None
-        low, mid, high = (settled + _rounded(value, ROUND_HALF_EVEN) for value in (found.low, found.mid, found.high))
+        low, mid, high = (settled + _rounded(value, ROUND_HALF_EVEN) for value in (rest.low, rest.mid, rest.high))
         return {"low": _text(low), "mid": _text(mid), "high": _text(high)}
 
     def _affordable(self, budget: Cost) -> int | None:
-        """How many subjects, those that are paid for included, cost no more than *budget* at the upper end of the range."""
+        """Return the number of subjects, paid subjects included, that cost at most *budget* at the upper end of the range."""
         if not self._is_enough or budget.amount is None:
             return None
-        costs, left = self._rows.moments(budget.unit), float(budget.amount - self._settled(budget.unit))
+        costs, remaining = self._rows.moments(budget.unit), float(budget.amount - self._settled(budget.unit))
         if costs.x <= 0:
             return None
-        low, high = 0, math.ceil(max(0.0, left) / costs.x) + 1
+        low, high = 0, math.ceil(max(0.0, remaining) / costs.x) + 1
         while low + 1 < high:
             middle = (low + high) // 2
-            fits = from_rows(costs, middle, self._asked.level).high <= left
+            fits = from_rows(costs, middle, self._request.level).high <= remaining
             low, high = (middle, high) if fits else (low, middle)
-        return low + (self._sizes.paid if self._earlier.goes_on else 0)
+        return low + (self._sizes.paid if self._earlier.can_resume else 0)
 
     def _audit(self) -> dict[str, Any]:
-        """The rate of audits for a width, and the one that costs least, by what the earlier run's audits have shown."""
-        known, asked = self._earlier.audit, self._asked
-        if known is None or known.get("tau2") is None or asked.width is None:
+        """Return the rate of audits for a width, and the cheapest rate, by the earlier run's audits."""
+        history, request = self._earlier.audit, self._request
+        if history is None or history.get("tau2") is None or request.width is None:
             self._reasons["solve"] = "no earlier run of these metrics had audits: run once with audit: {rate: 0.2}"
             return {"what": "audit", "rate": None, "best_rate": None}
-        least = math.ceil(known["variance"] * (Z / asked.width) ** 2)
+        least = math.ceil(history["variance"] * (Z / request.width) ** 2)
         rate, rates = None, dict[str, float]()
         try:
-            rate, rates = audit_rates(known, self._sizes.judged, asked.width, groups=True)
+            rate, rates = audit_rates(history, self._sizes.judged, request.width, groups=True)
         except ValueError:
-            self._reasons["solve"] = f"no rate of audits gives this width: it takes {least:,} subjects or more"
+            self._reasons["solve"] = f"no rate of audits gives this width: {least:,} subjects or more are needed"
         groups = {"rates": rates} if rates else {}
-        return {"what": "audit", "rate": rate, "best_rate": known["best_rate"], "least_subjects": least, **groups}
+        return {"what": "audit", "rate": rate, "best_rate": history["best_rate"], "least_subjects": least, **groups}
 
 
-def _rounded(value: float, how: str) -> Decimal:
-    return Decimal(repr(value)).quantize(Decimal(1).scaleb(-_DIGITS), rounding=how)
+def _rounded(value: float, rounding: str) -> Decimal:
+    return Decimal(repr(value)).quantize(Decimal(1).scaleb(-_DIGITS), rounding=rounding)
 
 
 def _text(amount: Decimal) -> str:
-    shown = format(amount, "f")
-    return (shown.rstrip("0").rstrip(".") or "0") if "." in shown else shown
+    digits = format(amount, "f")
+    return (digits.rstrip("0").rstrip(".") or "0") if "." in digits else digits

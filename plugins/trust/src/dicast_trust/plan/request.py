@@ -1,4 +1,4 @@
-"""What a plan is asked for."""
+"""Request of a plan."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Solve = Literal["n", "budget", "audit"]
 
 
 @attrs.frozen
-class Asked:
-    """What is to be planned, as the command was told."""
+class PlanRequest:
+    """Options of the command ``dicast plan``."""
 
     file: Path
     overrides: tuple[str, ...] = ()
@@ -29,19 +29,17 @@ class Asked:
     level: float = 0.9
 
     def check(self) -> None:
-        """Refuse what makes no plan.
+        """Check that the options suffice for a plan.
 
-        :raises ConfigError: naming what is missing.
+        :raises ConfigError: with the missing option.
         """
         problems = []
         if self.pilot is not None and self.pilot < LEAST_AT_ALL:
-            message = f"a pilot of {self.pilot} rows says nothing: take {LEAST} or more, {LEAST_STAGED} for a cascade"
+            message = f"a pilot of {self.pilot} rows is too small: take {LEAST} or more, {LEAST_STAGED} for a cascade"
             problems.append(Problem(message, path="--pilot", value=self.pilot))
         if self.solve == "n" and self.width is None and self.budget is None and self.difference is None:
-            problems.append(
-                Problem("how many subjects for what? add --width, --difference or --budget", path="--solve")
-            )
+            problems.append(Problem("--solve n needs a goal: add --width, --difference or --budget", path="--solve"))
         if self.solve == "audit" and self.width is None:
-            problems.append(Problem("the rate of audits for which width? add --width", path="--solve"))
+            problems.append(Problem("--solve audit needs a width: add --width", path="--solve"))
         if problems:
             raise ConfigError(problems)

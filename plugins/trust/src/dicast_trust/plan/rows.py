@@ -1,4 +1,4 @@
-"""What an earlier run, or a pilot, has shown of rows: kept in a file, since a run may have had any number of them."""
+"""Rows of an earlier run or a pilot, kept in a temporary file, because a run may have any number of rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SQUARES = (
 
 
 class PlanRows:
-    """The rows of one run: what each cost, how long it took, and its score of *label*."""
+    """Rows of one run: the cost of each, its duration, and its score of *label*."""
 
     def __init__(self, label: str | None) -> None:
         self._label = label
@@ -35,11 +35,11 @@ class PlanRows:
         self.settled = {unit: Decimal() for unit in UNITS}
 
     def close(self) -> None:
-        """Forget them."""
+        """Delete the temporary file."""
         self._database.close()
 
     def read(self, ledger: Ledger, run_id: str) -> None:
-        """Take the rows of the run *run_id*."""
+        """Read the rows of the run *run_id*."""
         self._database.execute("BEGIN")
         events = (entry.event for entry in ledger.read(Query(run_id=run_id, types=_READ)))
         self._database.executemany(_ADD, (row for event in events if (row := self._row(event)) is not None))
@@ -53,31 +53,31 @@ class PlanRows:
         if event.type == "spend.settled":
             amount, unit = payload["amount"], payload["unit"]
             self.settled[unit] += Decimal(amount or 0)
-            amounts = [float(amount or 0) if unit == each else 0.0 for each in UNITS]
+            amounts = [float(amount or 0) if unit == name else 0.0 for name in UNITS]
             return *subject, *amounts, amount is None, payload.get("calls", 1), 0.0, None, 0
         score = payload.get("score") if payload.get("judge") == self._label else None
         return *subject, 0.0, 0.0, 0, 0, payload.get("judge_latency_ms", 0) / 1000, score, 1
 
     def cost(self, kind: str, subject_id: str, unit: str) -> float | None:
-        """What the row of this subject cost; None where it was not judged."""
+        """Return the cost of this subject's row, or None if it was not judged."""
         query = f"SELECT {unit} FROM rows WHERE ended AND kind = ? AND id = ?"  # noqa: S608  # one of UNITS
-        found = self._database.execute(query, (kind, subject_id)).fetchone()
-        return None if found is None else float(found[0])
+        row = self._database.execute(query, (kind, subject_id)).fetchone()
+        return None if row is None else float(row[0])
 
     def moments(self, column: str) -> Moments:
-        """The mean and the sum of squares of a *column* over the rows: usd, msat, calls, seconds or score."""
-        query = f"SELECT {column} FROM rows WHERE ended AND {column} IS NOT NULL"  # noqa: S608  # the caller's own word
-        found = Moments()
+        """Return the mean and the sum of squares of a *column* over the rows: usd, msat, calls, seconds or score."""
+        query = f"SELECT {column} FROM rows WHERE ended AND {column} IS NOT NULL"  # noqa: S608  # a literal of the caller
+        moments = Moments()
         for (value,) in self._database.execute(query):
-            found.add(value)
-        return found
+            moments.add(value)
+        return moments
 
     def has_unknown(self) -> bool:
-        """Whether anything cost nobody knows what."""
+        """Return whether the cost of any call is unknown."""
         return bool(self._database.execute("SELECT 1 FROM rows WHERE unknown LIMIT 1").fetchone())
 
     def design_effect(self) -> float:
-        """By how much sessions widen the variance of the mean score, 1 at least: its clustered variance over that of unrelated scores."""
+        """Return the design effect of sessions on the mean score, at least 1: its clustered variance over the variance of independent scores."""
         scores = self.moments("score")
         sessions, squares = self._database.execute(_SQUARES, {"mean": scores.x}).fetchone()
         if sessions == scores.count or sessions < 2 or scores.xx <= 0:
@@ -86,5 +86,5 @@ class PlanRows:
         return max(1.0, float(sessions / (sessions - 1) * squares / plain))
 
     def scores(self) -> Iterator[tuple[str, str, float]]:
-        """The kind, id and score of each subject that has one."""
+        """Yield the kind, id and score of each subject with a score."""
         yield from self._database.execute("SELECT kind, id, score FROM rows WHERE score IS NOT NULL ORDER BY kind, id")

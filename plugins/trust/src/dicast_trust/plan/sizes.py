@@ -1,4 +1,4 @@
-"""What a source has, beside what an earlier run has paid for."""
+"""Sizes and projected costs of a source's subjects, paid and remaining."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from .rows import UNITS, PlanRows
 
 @attrs.frozen
 class Earlier:
-    """The run that a plan goes by: its id, its *setup* where it has not ended, and what its audits and its baseline are.
+    """Earlier run that a plan is based on: its id, its *setup* if it has not ended, its audits and its baseline.
 
-    *goes_on* says that a run that is planned takes it up.
+    *can_resume* is true if the planned run resumes it.
     """
 
     run_id: str | None = None
     setup: Mapping[str, str] | None = None
     audit: Mapping[str, Any] | None = None
     baseline: Mapping[str, Any] | None = None
-    goes_on: bool = False
+    can_resume: bool = False
 
 
 class Sizes:
-    """Adds up what the source's subjects may cost, and how long they are: those that *rows* has paid for, and the rest."""
+    """Sums of the projected costs and the lengths of the source's subjects: the subjects that *rows* has paid for, and the rest."""
 
     def __init__(self, rows: PlanRows, kinds: tuple[str, ...] = ()) -> None:
         self._rows, self._kinds = rows, kinds
@@ -40,7 +40,7 @@ class Sizes:
         self.rest = Moments()
 
     def add(self, subject: Subject, estimates: Mapping[str, Cost]) -> None:
-        """Take a subject, and what judging it may cost at most."""
+        """Add a subject, with the greatest cost of judging it."""
         self.subjects += 1
         self.judged += not self._kinds or subject.kind in self._kinds
         size = float(
@@ -55,5 +55,5 @@ class Sizes:
             if cost is not None:
                 self.by_size[unit].add(size, cost)
             sums, amount = self.projected_paid if is_paid else self.projected, estimates[unit].amount
-            known = sums[unit]
-            sums[unit] = None if known is None or amount is None else known + amount
+            total = sums[unit]
+            sums[unit] = None if total is None or amount is None else total + amount

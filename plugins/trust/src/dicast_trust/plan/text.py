@@ -1,4 +1,4 @@
-"""A plan for a reader."""
+"""Text of a plan."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from typing import Any
 Document = Mapping[str, Any]
 
 
-def plan_lines(found: Document) -> Iterator[str]:
-    """The plan in lines."""
-    rows = found["rows"]
-    yield f"{found['name']}: {found['subjects']:,} subjects, {rows['left']:,} to be judged; going by {_seen(found)}"
-    for unit, cost in found["cost"].items():
+def plan_lines(document: Document) -> Iterator[str]:
+    """Yield the plan in lines."""
+    rows = document["rows"]
+    yield f"{document['name']}: {document['subjects']:,} subjects, {rows['left']:,} to judge; from {_basis(document)}"
+    for unit, cost in document["cost"].items():
         if cost["high"] != "0" or unit == "usd":
-            yield f"cost: {_cost(cost, unit, found['level'])}"
-    if found["calls"] is not None:
-        yield f"calls: about {found['calls']['mid']:,}"
-    if found["time"] is not None:
-        time = found["time"]
+            yield f"cost: {_cost(cost, unit, document['level'])}"
+    if document["calls"] is not None:
+        yield f"calls: about {document['calls']['mid']:,}"
+    if document["time"] is not None:
+        time = document["time"]
         yield f"time: {_time(time['mid'])} ({_time(time['low'])} to {_time(time['high'])}), {time['concurrency']} at once"
-    if found["width"] is not None:
-        wide = found["width"]
-        yield f"interval of the mean: {wide['width']:.4f} wide, likely less than {wide['width_high']:.4f} (95 %, {wide['subjects']:,} subjects)"
-    if found["power"] is not None:
-        power = found["power"]
-        yield f"a difference from the baseline of {power['mde']:.4f} shows with power {power['power']:g}"
-    if found["solve"] is not None:
-        yield from _solve(found["solve"])
-    yield from (f"note: {one}" for one in found["words"])
-    yield from (f"no {name}: {why}" for name, why in found["reasons"].items())
-    if found["resume"]:
-        yield f"dicast run FILE --resume {found['run_id']} judges the rest"
+    if document["width"] is not None:
+        interval = document["width"]
+        yield f"interval of the mean: {interval['width']:.4f} wide, likely less than {interval['width_high']:.4f} (95 %, {interval['subjects']:,} subjects)"
+    if document["power"] is not None:
+        power = document["power"]
+        yield f"a difference from the baseline of {power['mde']:.4f} is detected with power {power['power']:g}"
+    if document["solve"] is not None:
+        yield from _solve(document["solve"])
+    yield from (f"note: {note}" for note in document["words"])
+    yield from (f"no {name}: {why}" for name, why in document["reasons"].items())
+    if document["resume"]:
+        yield f"dicast run FILE --resume {document['run_id']} judges the rest"
 
 
-def _seen(found: Document) -> str:
-    seen = found["rows"]["seen"]
+def _basis(document: Document) -> str:
+    seen = document["rows"]["seen"]
     if not seen:
-        return "what calls may cost at most"
-    run = f"run {found['run_id'][-6:]}"
-    return f"{seen:,} rows of {run}, which can be resumed" if found["resume"] else f"{seen:,} rows of {run}"
+        return "upper bounds of the calls' cost"
+    run = f"run {document['run_id'][-6:]}"
+    return f"{seen:,} rows of {run}, which can be resumed" if document["resume"] else f"{seen:,} rows of {run}"
 
 
 def _cost(cost: Document, unit: str, level: float) -> str:
@@ -60,14 +60,14 @@ def _time(seconds: float) -> str:
 def _solve(solve: Document) -> Iterator[str]:
     if solve["what"] == "audit":
         if solve["rate"] is not None:
-            yield f"audit: rate {solve['rate']:.4f} gives this width; the rate that costs least is {solve['best_rate']:.4f}"
+            yield f"audit: rate {solve['rate']:.4f} gives this width; the cheapest rate is {solve['best_rate']:.4f}"
         return
     if solve["subjects"] is None:
         return
     if solve.get("affordable") is not None:
         yield f"for this budget: {solve['affordable']:,} subjects"
-    there = "" if solve["enough"] else f", and there are {solve['there_are']:,}"
-    yield f"it takes {solve['subjects']:,} subjects{there}"
+    available = "" if solve["enough"] else f", but the source has {solve['there_are']:,}"
+    yield f"needed: {solve['subjects']:,} subjects{available}"
     for unit, cost in solve["cost"].items():
         if cost is not None and cost["high"] != "0":
             yield f"  they cost {cost['mid']} {unit} ({cost['low']} to {cost['high']})"

@@ -1,4 +1,4 @@
-"""How wide the interval of a mean is going to be, and which difference will show."""
+"""Expected width of the interval of a mean, and the difference that a run can detect."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from ..audits.corrected import Z
 
 
 def quantile(probability: float) -> float:
-    """The quantile of the standard normal distribution."""
+    """Return the quantile of the standard normal distribution."""
     from scipy.special import ndtri  # type: ignore[import-untyped]
 
     return float(ndtri(probability))
 
 
 def width(spread: float, subjects: int, effect: float) -> float:
-    """The width of the 95 % interval of a mean: ``2 z s sqrt(D / n)``."""
+    """Return the width of the 95 % interval of a mean: ``2 z s sqrt(D / n)``."""
     return 2 * Z * spread * math.sqrt(effect / subjects)
 
 
 def high_spread(spread: float, rows: int) -> float:
-    """A standard deviation of *rows* values that the true one exceeds in a fifth of pilots: ``s sqrt((m - 1) / chi2(.2, m - 1))``."""
+    """Return a standard deviation from *rows* values that the true one exceeds in a fifth of pilots: ``s sqrt((m - 1) / chi2(.2, m - 1))``."""
     from scipy.special import chdtri
 
     return spread * math.sqrt((rows - 1) / float(chdtri(rows - 1, 0.8)))
 
 
-def subjects_for_width(spread: float, wanted: float, effect: float) -> int:
-    """The least number of subjects whose mean has an interval of the width *wanted*."""
-    return max(1, math.ceil(effect * (2 * Z * spread / wanted) ** 2))
+def subjects_for_width(spread: float, target: float, effect: float) -> int:
+    """Return the least number of subjects whose mean has an interval of the width *target*."""
+    return max(1, math.ceil(effect * (2 * Z * spread / target) ** 2))
 
 
 def least_difference(spread: float, subjects: int, effect: float, power: float) -> float:
-    """The paired difference that shows with this *power*, at 5 % two-sided; *spread* is that of differences."""
+    """Return the paired difference that is detected with this *power*, at 5 % two-sided; *spread* is the standard deviation of differences."""
     return (Z + quantile(power)) * spread * math.sqrt(effect / subjects)
 
 
 def subjects_for_difference(spread: float, difference: float, effect: float, power: float) -> int:
-    """The least number of pairs in which a *difference* shows with this *power*."""
+    """Return the least number of pairs in which a *difference* is detected with this *power*."""
     return max(1, math.ceil(effect * ((Z + quantile(power)) * spread / difference) ** 2))
 
 
 def mcnemar_subjects(discordant: float, difference: float, power: float) -> int | None:
-    """The same for scores of 0 and 1, by McNemar's test; None where no more pairs differ than the *difference* needs.
+    """Return the least number of pairs for scores of 0 and 1, by McNemar's test; None if fewer pairs differ than the *difference* needs.
 
     R. J. Connor, Biometrics 43 (1987), 207-211: ``((z sqrt(psi) + z_power sqrt(psi - d^2)) / d)^2``, psi being the share of pairs that differ.
     """
