@@ -231,7 +231,7 @@ def test_a_card_says_which_labels_it_has_no_verdict_for(judged):
     (judge,) = judged.document("doctor", "pipeline.yaml", "--gold", "bad.jsonl", "--no-ask")["judges"]
     assert (judge["labels"]["n"], judge["labels"]["without_verdict"], judge["labels"]["example"]) == (60, 1, "r600")
     told = " ".join(judged.call("doctor", "pipeline.yaml", "--gold", "bad.jsonl", "--no-ask").stdout.split())
-    assert "not counted: 1 label of subjects that it has no verdict on, such as 'r600'" in told
+    assert "not counted: 1 label of subjects without a verdict, such as 'r600'" in told
 
 
 def test_labels_that_differ_name_no_labeller_where_none_is_known(judged):
