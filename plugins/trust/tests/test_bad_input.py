@@ -181,7 +181,7 @@ def test_a_run_without_a_known_n(project):
     stopping = pipeline | {"early_stop": [{"trust/anytime": {"at": 0.5}}]}
     stopping["source"] = {"traces/events": {"path": "trace.jsonl", "shuffle": 1}}
     project.pipeline(stopping)
-    assert "early_stop' is for runs that end" in project.refused("watch", "pipeline.yaml", "--once")
+    assert "'early_stop' needs a source that ends" in project.refused("watch", "pipeline.yaml", "--once")
     project.pipeline({key: value for key, value in stopping.items() if key != "early_stop"})
     assert "no random order" in project.refused("watch", "pipeline.yaml", "--once")
     metrics = {"proxy": [{"proxy/length": {"min": 3}}], "truth": [{"check/contains": {"value": "x"}}]}

@@ -106,7 +106,7 @@ def test_a_line_that_the_card_has_no_figure_for_leaves_it_undecided(tmp_path):
 
 
 def test_a_line_without_a_card_is_refused():
-    with pytest.raises(ConfigError, match="min_kappa is a line that a judge card is held against"):
+    with pytest.raises(ConfigError, match="min_kappa is a bar of a judge card"):
         run_pipeline("judges: [one]\ngate: {min_kappa: 0.5}", components={"one": FakeJudge()}, subjects=SUBJECTS)
 
 

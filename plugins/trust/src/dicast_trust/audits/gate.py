@@ -1,4 +1,4 @@
-"""The key ``corrected`` of a gate: compares the mean that audits have corrected."""
+"""Key ``corrected`` of a gate: compare the mean that audits have corrected."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RULES = ("min_score", "max_score")
 class CorrectedMean:
     """Compares the corrected mean with ``min_score`` and ``max_score``.
 
-    :param corrected: whether the mean is the one that audits have corrected, of ``metrics`` or of a truth metric; it needs ``scoring.audit``.
+    :param corrected: compare the mean as corrected by audits, of ``metrics`` or of a truth metric; it needs ``scoring.audit``.
     """
 
     estimator: ClassVar[type[Corrected]] = Corrected
@@ -36,9 +36,9 @@ class CorrectedMean:
         if not self.corrected:
             return
         if clause.min_score is None and clause.max_score is None:
-            yield "corrected", "corrected is about min_score and max_score, and this clause has neither"
+            yield "corrected", "corrected needs min_score or max_score in the clause: add one"
         elif clause.bound == "anytime":
-            yield "bound", "what audits have corrected has no interval at any time: bound: interval"
+            yield "bound", "a corrected mean has no interval at any time: set bound: interval"
         elif not file.has_audit:
             yield "corrected", "corrected needs audits: add scoring: {audit: {rate: 0.05}}"
         elif file.on is not None and file.on not in file.audited:

@@ -95,7 +95,7 @@ UNDECIDED = 3
     "labels",
     multiple=True,
     metavar="LABEL",
-    help="The cascade, or the judges from cheap to dear, where the file has others.",
+    help="The cascade, or the judges from cheap to expensive, if the file has others.",
 )
 @click.option("--metric", metavar="LABEL", help="Find the score from which a pass of this metric agrees with people.")
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="Only verdicts of this run; repeatable.")

@@ -1,11 +1,11 @@
-"""The score from which a metric's pass agrees with people: ``dicast calibrate FILE --metric LABEL``.
+"""``dicast calibrate FILE --metric LABEL``: find the score above which a metric's pass agrees with people.
 
 The labels test the same ladder as for a judge. The signal is the metric's score, and a kept subject is an error if its label fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -27,16 +27,16 @@ _PASS = 1.0
 def metric_slot(judges: PipelineJudges, label: str) -> Slot:
     """Return the metric with *label*.
 
-    :raises ConfigError: if the file has no such metric, or its values have a scale of their own.
+    :raises ConfigError: if the file has no such metric, or the metric has its own scale.
     """
     metrics = {slot.label: slot for slot in judges.metrics}
     if label not in metrics:
         names = ", ".join(metrics) or "none"
-        message = f"no metric {label!r} in {judges.file}; it has: {names}"
+        message = f"no metric {label!r} in {judges.file}; its metrics are {names}"
         raise ConfigError(Problem(message, path="--metric", value=label, hint=nearest(label, metrics)))
     slot = metrics[label]
     if slot.is_raw:
-        message = f"{label} has values on a scale of its own: give it a range, as in range: [0, 100]"
+        message = f"the values of {label} have their own scale: give it a range, as in range: [0, 100]"
         raise ConfigError(Problem(message, path="--metric", value=label))
     return slot
 
@@ -46,7 +46,7 @@ def calibrate_metric(
 ) -> dict[str, Any]:
     """Return the document of the threshold of a metric, from its scores in *ledger*.
 
-    :param any_output: compare labels that name no output with scores of every output, also if a task made it.
+    :param any_output: compare labels without an output with scores of every output, also of outputs of a task.
     :raises DataError: if the labels are about other subjects or outputs.
     :raises ConfigError: if the scores are of another metric than the file has now.
     """
@@ -63,12 +63,12 @@ def calibrate_metric(
 
 
 def _read(ledger: Ledger, slot: Slot, runs: Sequence[str], excludes: Skips) -> Stage:
-    """Return the metric's scores in *runs*, or in all runs that are no preview; a score is the confidence that the subject passes."""
+    """Return the metric's scores in *runs*, or in all runs except previews; a score is the confidence that the subject passes."""
     stage = Stage(slot.label, slot)
     fingerprints: dict[str, str] = {}
     for run_id in runs or (None,):
         for entry in ledger.read(Query(run_id=run_id, types=("run.started",))):
-            payload = entry.event.payload
+            payload: Mapping[str, Any] = entry.event.payload
             fingerprint = payload.get("fingerprints", {}).get(f"metrics[{slot.label}]")
             if fingerprint is not None and (runs or payload.get("preview") is not True):
                 fingerprints[entry.event.run_id] = fingerprint
@@ -84,9 +84,10 @@ def _read(ledger: Ledger, slot: Slot, runs: Sequence[str], excludes: Skips) -> S
 
 def _outcome(event: Event, label: str) -> Outcome:
     """Return the outcome of the metric *label* on a subject: the mean score of its rollouts, or its failure."""
-    values = [float(item["value"]) for item in event.payload.get("scores", ()) if item["metric"] == label]
+    payload: Mapping[str, Any] = event.payload
+    values = [float(item["value"]) for item in payload.get("scores", ()) if item["metric"] == label]
     subject = str(event.subject_kind), str(event.subject_id), event.session_id, event.run_id
     if not values:
-        failure = str(event.payload.get("failure_mode", "no_score"))
+        failure = str(payload.get("failure_mode", "no_score"))
         return Outcome(*subject, None, 0.0, failure, None, Decimal(0), {})
     return Outcome(*subject, _PASS, sum(values) / len(values), None, None, Decimal(0), {})

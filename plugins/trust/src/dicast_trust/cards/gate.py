@@ -1,4 +1,4 @@
-"""The key ``require_card`` of a gate: a judge card decides whether the judge's scores count."""
+"""Key ``require_card`` of a gate: a judge card decides whether the judge's scores count."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ BARS = (
 class RequireCard:
     """Requires a judge card that allows the judge to gate; the lines of the clause replace the lines of the card.
 
-    :param require_card: a file that ``dicast doctor`` wrote about the judge; where it is missing, of another judge, or says that the judge cannot gate, the gate is
-        undecided. The lines below stand in place of the card's own.
-    :param min_labels: the least number of labels, 100 by the card's own line.
+    :param require_card: the card of the judge, a file of ``dicast doctor``. The gate is undecided if the card is missing, is of another judge, or does not allow
+        the judge to gate. The lines below replace the card's lines.
+    :param min_labels: the least number of labels; by default the card's line, 100.
     :param min_class: the least number of labels that pass, and that fail; 10.
     :param min_kappa: the least lower bound of kappa; .40.
     :param max_flips: the greatest upper bound of the share of pairs whose winner changes with the order; .30.
-    :param min_consistency: the least lower bound of the share of verdicts that come out the same again; .80.
-    :param max_moved: how many canaries may move a verdict; 0.
+    :param min_consistency: the least lower bound of the share of equal verdicts in a repetition; .80.
+    :param max_moved: the greatest number of canaries that move a verdict; 0.
     :param min_canaries: the least number of canaries tried; 60.
     :param max_failures: the greatest upper bound of the share of failures; .05.
     """
@@ -64,7 +64,7 @@ class RequireCard:
     def faults(self, clause: Clause, file: GatedFile) -> Iterator[tuple[str, str]]:
         """Yield the first line of a clause without a card."""
         for bar in [] if self.require_card is not None else [*self.lines()][:1]:
-            yield bar, f"{bar} is a line that a judge card is held against: name the card with require_card: FILE"
+            yield bar, f"{bar} is a bar of a judge card: name the card with require_card: FILE"
 
     def decide(self, findings: Sequence[Finding], run: GatedRun) -> Sequence[Finding]:
         """Return *findings* and the finding about the card: passed, or undecided with the reason."""
@@ -85,16 +85,16 @@ class RequireCard:
             return card
         judges = [judge for judge in card["judges"] if judge.get("label") == label]
         if not judges:
-            known = ", ".join(str(judge.get("label")) for judge in card["judges"])
-            return f"the card {path} is for {known or 'no judge'}, not {label}"
+            card_names = ", ".join(str(judge.get("label")) for judge in card["judges"])
+            return f"the card {path} is for {card_names or 'no judge'}, not {label}"
         (judge, *_) = judges
         if judge.get("fingerprint") != label_fingerprint(run.fingerprints, label):
             return f"the card {path} is for another {label}: its options, prompt, rubric or version have changed; run dicast doctor again"
         recorded, current = judge.get("models") or {}, models_of(run.models, label, run.fingerprints)
         for asking, names in current.items():
             if unknown := [name for name in names if name not in recorded.get(asking, [])]:
-                known = ", ".join(recorded.get(asking, [])) or "no model"
-                return f"the card {path} is for {known}, but {', '.join(unknown)} answered {asking}; run dicast doctor again"
+                card_names = ", ".join(recorded.get(asking, [])) or "no model"
+                return f"the card {path} is for {card_names}, but {', '.join(unknown)} answered {asking}; run dicast doctor again"
         return self._missed_bars(path, judge)
 
     def _missed_bars(self, path: Path, judge: Card) -> str | None:
@@ -118,7 +118,7 @@ def _read(path: Path) -> dict[str, Any] | str:
         return f"the card {path} is not JSON: {error}"
     judges = card.get("judges") if isinstance(card, dict) else None
     if not isinstance(judges, list) or not all(isinstance(judge, dict) for judge in judges):
-        return f"{path} is no judge card; dicast doctor FILE --gold GOLD --out {path} writes one"
+        return f"{path} is not a judge card; dicast doctor FILE --gold GOLD --out {path} writes one"
     if card.get("digest") != card_digest(card):
         return f"the card {path} was edited after dicast doctor wrote it: its digest does not match"
     document: dict[str, Any] = card

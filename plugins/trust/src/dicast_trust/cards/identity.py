@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 METRICS = "metrics"
-"""The label of all metrics together."""
+"""Label of all metrics together."""
 
 Card = Mapping[str, Any]
 
