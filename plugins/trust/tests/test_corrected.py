@@ -415,7 +415,11 @@ def test_the_gate_may_go_by_the_corrected_mean(audited):
             "{on: half, min_score: 0.5, corrected: true}",
             "audits correct the mean of metrics, truth",
         ),
-        ("{audit: {rate: 0.1}}", "{on: metrics, min_pass_rate: 0.5, corrected: true}", "corrected needs min_score or max_score"),
+        (
+            "{audit: {rate: 0.1}}",
+            "{on: metrics, min_pass_rate: 0.5, corrected: true}",
+            "corrected needs min_score or max_score",
+        ),
         (
             "{audit: {rate: 0.1}}",
             "{on: metrics, min_score: 0.5, corrected: true, bound: anytime}",
