@@ -216,7 +216,8 @@ def test_a_sandbox_that_cannot_start_is_a_failure(monkeypatch):
     metric = Command(command="true")
     monkeypatch.setattr("dicast_sandbox.backends.bubblewrap.arguments._NEEDED", ())
     monkeypatch.setattr(
-        "dicast_sandbox.backends.bubblewrap.program.arguments", lambda *_: ["--ro-bind", "/nowhere", "/x", "--", "true"]
+        "dicast_sandbox.backends.bubblewrap.program.bwrap_arguments",
+        lambda *_: ["--ro-bind", "/nowhere", "/x", "--", "true"],
     )
     found = judge(metric)
     assert (found.kind, found.retryable) == ("crashed", True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast import Execution
-from dicast_sandbox.suites.reports import Counts, junit, passed_words, read, runner
+from dicast_sandbox.suites.reports import Counts, detect_runner, first_passed_count, parse_junit, read_report
 
 READ = {
     "unittest, all well": ("unittest", "...\nRan 3 tests in 0.001s\n\nOK\n", Counts(3, 0, 0)),
@@ -94,11 +94,11 @@ READ = {
 
 @pytest.mark.parametrize(("report", "output", "counts"), READ.values(), ids=READ)
 def test_reports_are_read(report, output, counts):
-    assert read(report, Execution(0 if counts and not counts.failed else 1, output, 0.1)) == counts
+    assert read_report(report, Execution(0 if counts and not counts.failed else 1, output, 0.1)) == counts
 
 
 def test_unittest_that_is_well_ends_with_0():
-    assert read("unittest", Execution(1, "Ran 3 tests in 0.1s\n\nOK\n", 0.1)) is None
+    assert read_report("unittest", Execution(1, "Ran 3 tests in 0.1s\n\nOK\n", 0.1)) is None
 
 
 XML = b"""<?xml version="1.0" encoding="utf-8"?><testsuites><testsuite name="pytest" tests="4">
@@ -107,24 +107,24 @@ XML = b"""<?xml version="1.0" encoding="utf-8"?><testsuites><testsuite name="pyt
 
 
 def test_junit_counts_the_cases():
-    assert junit(XML) == Counts(1, 2, 1)
+    assert parse_junit(XML) == Counts(1, 2, 1)
 
 
 @pytest.mark.parametrize(
     "document", [b"", b"<a", b"<testsuite/>", b'<!DOCTYPE x [<!ENTITY a "b">]><testcase>&a;</testcase>']
 )
 def test_junit_that_is_none_or_too_clever_is_not_read(document):
-    assert junit(document) is None
+    assert parse_junit(document) is None
 
 
 @given(st.binary())
 def test_junit_reads_anything_or_nothing(document):
-    assert junit(document) is None or isinstance(junit(document), Counts)
+    assert parse_junit(document) is None or isinstance(parse_junit(document), Counts)
 
 
 @given(st.text(), st.sampled_from(["unittest", "tap", "cargo", "go", "jest", "node"]))
 def test_readers_read_anything_or_nothing(output, report):
-    found = read(report, Execution(0, output, 0.1))
+    found = read_report(report, Execution(0, output, 0.1))
     assert found is None or min(found.passed, found.failed, found.skipped) >= 0
 
 
@@ -146,9 +146,9 @@ def test_readers_read_anything_or_nothing(output, report):
     ],
 )
 def test_the_command_says_what_it_reports(command, report):
-    assert runner(command) == report
+    assert detect_runner(command) == report
 
 
 def test_the_first_number_of_passed_tests_counts():
-    assert passed_words("24 passed; 0 failed, 3 passed") == 24
-    assert passed_words("none") is None
+    assert first_passed_count("24 passed; 0 failed, 3 passed") == 24
+    assert first_passed_count("none") is None

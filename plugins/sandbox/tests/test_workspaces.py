@@ -27,9 +27,9 @@ from dicast_sandbox import (
 )
 from dicast_sandbox.backends.pool import Pool
 from dicast_sandbox.workspace import repository, workspace
-from dicast_sandbox.workspace.archive import Archive, packed
-from dicast_sandbox.workspace.cache import Kept
-from dicast_sandbox.workspace.patches import MAX_CHARACTERS, PatchError, patched
+from dicast_sandbox.workspace.archive import Archive, pack_folder
+from dicast_sandbox.workspace.cache import Cache
+from dicast_sandbox.workspace.patches import MAX_CHARACTERS, PatchError, apply_patch
 
 MB = 1024**2
 CODE = "def f(x):\n    return 0\n"
@@ -266,7 +266,7 @@ def test_what_is_kept_is_bounded_and_made_once_for_all_who_wait():
         return name
 
     async def use() -> None:
-        kept: Kept[str] = Kept(2, len)
+        kept: Cache[str] = Cache(2, len)
         assert await asyncio.gather(*(kept.get("a", lambda: make("a")) for _ in range(3))) == ["a"] * 3
         for name in ("a", "b", "a", "c", "a", "b"):
             await kept.get(name, lambda name=name: make(name))
@@ -288,7 +288,7 @@ def archive(project) -> Archive:
     (project / "sub" / "a.txt").write_text("1\n2\n3\n4\n5\n6\n7\n8\n9")
     os.link(project / "sub" / "a.txt", project / "sub" / "b.txt")
     (project / "link").symlink_to("/etc")
-    return packed(project, MB)
+    return pack_folder(project, MB)
 
 
 def files(archive: Archive) -> dict[str, bytes]:
@@ -297,7 +297,7 @@ def files(archive: Archive) -> dict[str, bytes]:
 
 def changes(archive: Archive, patch: str) -> dict[str, bytes | None]:
     """What *patch* makes of *archive*: the files that are new or other than before, None for those that are gone."""
-    before, after = files(archive), files(patched(archive, patch))
+    before, after = files(archive), files(apply_patch(archive, patch))
     gone: dict[str, bytes | None] = dict.fromkeys(before.keys() - after.keys())
     return gone | {name: content for name, content in after.items() if before.get(name) != content}
 
@@ -351,12 +351,12 @@ def test_a_patch_changes_what_it_says_and_nothing_else(archive, patch, expected)
 
 
 def test_a_patch_keeps_and_changes_modes(archive):
-    renamed = patched(archive, GOOD["renamed"][0])
+    renamed = apply_patch(archive, GOOD["renamed"][0])
     assert renamed.members["bin/tool"].mode == 0o755
     for name, old, new in (("solution.py", "100644", "100755"), ("tool", "100755", "100644")):
-        changed = patched(archive, f"diff --git a/{name} b/{name}\nold mode {old}\nnew mode {new}\n")
+        changed = apply_patch(archive, f"diff --git a/{name} b/{name}\nold mode {old}\nnew mode {new}\n")
         assert changed.members[name].mode == int(new[-3:], 8)
-    assert patched(archive, GOOD["new file"][0]).members["new/n.py"].mode == 0o644
+    assert apply_patch(archive, GOOD["new file"][0]).members["new/n.py"].mode == 0o644
 
 
 ESCAPES = {
@@ -387,7 +387,7 @@ ESCAPES = {
 @pytest.mark.parametrize("patch", ESCAPES.values(), ids=ESCAPES)
 def test_a_patch_that_leads_elsewhere_is_refused(archive, patch):
     with pytest.raises(PatchError):
-        patched(archive, patch)
+        apply_patch(archive, patch)
 
 
 WRONG = {
@@ -430,7 +430,7 @@ WRONG = {
 @pytest.mark.parametrize(("patch", "message"), WRONG.values(), ids=WRONG)
 def test_a_patch_that_does_not_apply_says_what_of_it(archive, patch, message):
     with pytest.raises(PatchError, match=message):
-        patched(archive, patch)
+        apply_patch(archive, patch)
 
 
 def applied_by_git(folder: Path, patch: str) -> subprocess.CompletedProcess[bytes]:
@@ -449,14 +449,14 @@ ESCAPED = st.lists(st.sampled_from([*'\\"abtnvfrxuUN{}01237'])).map("".join) | s
 @given(ESCAPED)
 def test_any_name_in_quotes_is_one_or_refused(name):
     with suppress(PatchError):
-        found = patched(Archive(), f'--- /dev/null\n+++ "b/{name}"\n@@ -0,0 +1 @@\n+1\n')
+        found = apply_patch(Archive(), f'--- /dev/null\n+++ "b/{name}"\n@@ -0,0 +1 @@\n+1\n')
         assert len(found.members) == 1
 
 
 @pytest.mark.parametrize("escape", ["\\x41", "\\u1234", "\\N{BULLET}", "\\q", "\\8", "\\12", "\\400", "\\"])
 def test_names_are_quoted_as_git_does_it(escape):
     with pytest.raises(PatchError, match="not a name as git quotes"):
-        patched(Archive(), f'--- /dev/null\n+++ "b/{escape}"\n@@ -0,0 +1 @@\n+1\n')
+        apply_patch(Archive(), f'--- /dev/null\n+++ "b/{escape}"\n@@ -0,0 +1 @@\n+1\n')
 
 
 MANGLED = [
@@ -483,7 +483,7 @@ def test_a_mangled_patch_that_applies_does_as_with_git(tmp_path_factory, mangled
     folder, patch = tmp_path_factory.mktemp("mangled"), "".join(lines)
     (folder / "a").write_text("".join(f"{number}\n" for number in range(1, 21)))
     with suppress(PatchError):
-        ours = patched(packed(folder, MB), patch).read("a").content
+        ours = apply_patch(pack_folder(folder, MB), patch).read("a").content
         done = applied_by_git(folder, patch)
         assert done.returncode == 0, done.stderr
         assert (folder / "a").read_bytes() == ours
@@ -492,7 +492,7 @@ def test_a_mangled_patch_that_applies_does_as_with_git(tmp_path_factory, mangled
 @pytest.mark.parametrize("wanted", [5, 6])
 def test_of_several_places_the_nearest_is_changed(tmp_path, wanted):
     (tmp_path / "a").write_text("x\n\n\n\n\n\n\n\n\nx\n")
-    after = patched(packed(tmp_path, MB), f"--- a/a\n+++ b/a\n@@ -{wanted} +{wanted} @@\n-x\n+y\n")
+    after = apply_patch(pack_folder(tmp_path, MB), f"--- a/a\n+++ b/a\n@@ -{wanted} +{wanted} @@\n-x\n+y\n")
     assert after.read("a").content.split(b"\n").index(b"y") == (0 if wanted == 5 else 9)
 
 
@@ -500,7 +500,7 @@ def test_a_hunk_is_looked_for_as_far_off_as_the_one_before_was(tmp_path):
     (tmp_path / "a").write_text("0\n1\n2\n3\nfirst\nx\n6\nx\n")
     hunks = "@@ -2 +2 @@\n-first\n+second\n@@ -5 +5 @@\n-x\n+y\n"
     assert (
-        patched(packed(tmp_path, MB), f"--- a/a\n+++ b/a\n{hunks}").read("a").content
+        apply_patch(pack_folder(tmp_path, MB), f"--- a/a\n+++ b/a\n{hunks}").read("a").content
         == b"0\n1\n2\n3\nsecond\nx\n6\ny\n"
     )
 
@@ -510,7 +510,7 @@ def test_a_hunk_is_looked_for_as_far_off_as_the_one_before_was(tmp_path):
 )
 def test_any_text_is_a_patch_or_refused(text):
     with suppress(PatchError):
-        found = patched(Archive(), text)
+        found = apply_patch(Archive(), text)
         assert found.members or "+++" not in text
 
 
@@ -536,7 +536,7 @@ def test_what_git_says_of_two_texts_makes_one_of_the_other(tmp_path_factory, bef
     (folder / "new").unlink()
     if done.stdout:
         patch = done.stdout.replace("b/new", "b/old")
-        assert patched(packed(folder, MB), patch).read("old").content.decode() == after
+        assert apply_patch(pack_folder(folder, MB), patch).read("old").content.decode() == after
 
 
 # Patches, judged

@@ -19,7 +19,7 @@ import attrs
 from dicast import ConfigError, Execution, Failure, Program
 from dicast.toolkit.process_tree import ProcessTree
 
-from .process import Tail, came, exit_code, follow
+from .process import Tail, exit_code, follow, make_execution
 
 _ELSEWHERE = "run dicast in WSL, on Linux or on macOS"
 
@@ -54,7 +54,7 @@ class Unconfined:
 
 
 async def _run(program: Program, folder: str) -> Execution | Failure:
-    begun, tail, tree = time.monotonic(), Tail(), ProcessTree()
+    start, tail, tree = time.monotonic(), Tail(), ProcessTree()
     async with _piped() as (stream, write):
         try:
             process = await asyncio.create_subprocess_exec(
@@ -71,9 +71,9 @@ async def _run(program: Program, folder: str) -> Execution | Failure:
             tree.end_session(process.pid)
             tree.end()
             await process.wait()
-    code, said = exit_code(process.returncode or 0), tail.kept
+    code, output = exit_code(process.returncode or 0), tail.content
     report = None if program.collect is None else _read(Path(folder, program.collect))
-    return came(code, said, time.monotonic() - begun, limit, report)
+    return make_execution(code, output, time.monotonic() - start, limit, report)
 
 
 @asynccontextmanager

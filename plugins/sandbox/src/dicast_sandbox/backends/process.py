@@ -12,7 +12,7 @@ import attrs
 
 from dicast import Execution, Failure, Limits
 
-KEPT = 256 * 1024
+TAIL_BYTES = 256 * 1024
 """How many bytes of output are kept, from its end."""
 
 _CHUNK = 1 << 16
@@ -30,19 +30,19 @@ class Tail:
 
     def __init__(self) -> None:
         self.bytes = 0
-        self._kept = bytearray()
+        self._content = bytearray()
 
     def add(self, chunk: bytes) -> None:
         """Take what was written next."""
         self.bytes += len(chunk)
-        self._kept += chunk
-        if len(self._kept) > 2 * KEPT:
-            del self._kept[:-KEPT]
+        self._content += chunk
+        if len(self._content) > 2 * TAIL_BYTES:
+            del self._content[:-TAIL_BYTES]
 
     @property
-    def kept(self) -> bytes:
-        """The last :data:`KEPT` bytes."""
-        return bytes(self._kept[-KEPT:])
+    def content(self) -> bytes:
+        """The last :data:`TAIL_BYTES` bytes."""
+        return bytes(self._content[-TAIL_BYTES:])
 
 
 async def follow(process: Process, limits: Limits, tail: Tail, stream: asyncio.StreamReader | None) -> str | None:
@@ -59,18 +59,20 @@ async def follow(process: Process, limits: Limits, tail: Tail, stream: asyncio.S
     return None
 
 
-def came(code: int, said: bytes, seconds: float, struck: str | None, collected: bytes | None) -> Execution:
+def make_execution(
+    code: int, output_bytes: bytes, seconds: float, struck: str | None, collected: bytes | None
+) -> Execution:
     """What came of a program that has *struck* a limit, or ended by itself with *code*.
 
-    The kernel refuses what is beyond a limit and tells nobody but the program: what it *said* last is how that is guessed.
+    The kernel refuses what is beyond a limit and tells nobody but the program: what it *output_bytes* last is how that is guessed.
     """
     struck = struck or _SIGNALS.get(code)
-    guess = sign(code, said) if struck is None else None
-    output = said.decode(errors="replace")
+    guess = guess_limit(code, output_bytes) if struck is None else None
+    output = output_bytes.decode(errors="replace")
     return Execution(code, output, seconds, struck or guess, collected, guessed=guess is not None)
 
 
-def sign(code: int, output: bytes) -> str | None:
+def guess_limit(code: int, output: bytes) -> str | None:
     """The limit that a program which ended by itself with *code* has struck by its last words, as far as they can be believed."""
     if code == 0:
         return None
@@ -82,18 +84,20 @@ def exit_code(returned: int) -> int:
     return 128 - returned if returned < 0 else returned
 
 
-def joined(answer: Execution | Failure, beside: Execution | Failure) -> Execution | Failure:
+def join_peer_result(answer: Execution | Failure, peer_result: Execution | Failure) -> Execution | Failure:
     """What came of a program whose peer has ended before it: a limit that the peer struck is why, and nothing that it said is."""
-    if isinstance(answer, Failure) or isinstance(beside, Failure):
-        return answer if isinstance(answer, Failure) else beside
+    if isinstance(answer, Failure) or isinstance(peer_result, Failure):
+        return answer if isinstance(answer, Failure) else peer_result
     limit, guessed = answer.limit, answer.guessed
-    if answer.struck is None and beside.struck is not None:
-        limit, guessed = beside.struck, False
-    words = beside.output if beside.exit else ""  # one that ends as the tests do may have come to it by now, or not
+    if answer.struck is None and peer_result.struck is not None:
+        limit, guessed = peer_result.struck, False
+    words = (
+        peer_result.output if peer_result.exit else ""
+    )  # one that ends as the tests do may have come to it by now, or not
     return attrs.evolve(answer, limit=limit, guessed=guessed, beside=words)
 
 
-async def whole(ending: Coroutine[Any, Any, None]) -> None:
+async def await_fully(ending: Coroutine[Any, Any, None]) -> None:
     """Await *ending*, all of it even when this is cancelled meanwhile."""
     task = asyncio.create_task(ending)
     try:

@@ -18,8 +18,8 @@ def limits(profile: Profile, wall: float | None = None) -> Limits:
 
     All CPU time that a wall limit leaves to as many CPUs may be used.
     """
-    found = _PROFILES[profile]
-    return found if wall is None else attrs.evolve(found, wall=wall, cpu=wall * found.cpus)
+    defaults = _PROFILES[profile]
+    return defaults if wall is None else attrs.evolve(defaults, wall=wall, cpu=wall * defaults.cpus)
 
 
 _PROFILES = {

@@ -45,7 +45,7 @@ DENIED: Mapping[str, Mapping[str, int]] = {
 """Numbers by architecture: as in its ``asm/unistd.h``."""
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-_LOOKED_INTO = {
+_INSPECTED = {
     "x86_64": {"clone": 56, "clone3": 435, "ioctl": 16, "socket": 41, "setsockopt": 54},
     "aarch64": {"clone": 220, "clone3": 435, "ioctl": 29, "socket": 198, "setsockopt": 208},
 }
@@ -68,7 +68,7 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _ENOSYS, _EOPNOTSUPP, _EAFNOSUPPORT = 38, 95, 97  # Linux's: an engine's client may run on something else
 
 
-def machines() -> tuple[str, ...]:
+def supported_machines() -> tuple[str, ...]:
     """The architectures that there is a filter for."""
     return tuple(DENIED)
 
@@ -87,13 +87,13 @@ def assemble(machine: str | None = None) -> bytes:
     ]
     for name, number in DENIED[machine].items():
         code += _deny(number, _error(name))
-    code += _look_into(_LOOKED_INTO[machine])
+    code += _argument_rules(_INSPECTED[machine])
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
 
 @cache
-def profile() -> bytes:
+def engine_profile() -> bytes:
     """The same as a container engine reads it, for whatever machine that runs on: it knows the calls by their names.
 
     The sizes of sockets are the program's own there: an engine counts them as its memory.
@@ -125,8 +125,8 @@ def _rule(
     two: int = 0,
 ) -> dict[str, object]:
     """Deny the calls *names*; where *index* is given, those whose argument there compares so."""
-    found = [] if index is None else [{"index": index, "value": value, "valueTwo": two, "op": compare}]
-    return {"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": error, "args": found}
+    conditions = [] if index is None else [{"index": index, "value": value, "valueTwo": two, "op": compare}]
+    return {"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": error, "args": conditions}
 
 
 def _error(name: str) -> int:
@@ -142,7 +142,7 @@ def _deny(number: int, error: int) -> list[Instruction]:
     return [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | error)]
 
 
-def _look_into(calls: Mapping[str, int]) -> Iterator[Instruction]:
+def _argument_rules(calls: Mapping[str, int]) -> Iterator[Instruction]:
     """Calls that depend on an argument. Each part leaves what it does not concern untouched, and returns otherwise."""
     yield from _deny(calls["clone3"], errno.ENOSYS)  # its flags are in memory; the C library goes back to clone
     yield from _argument(calls["clone"], 0, [(_ANY_BIT, 0, 1, _NEW_NAMESPACES), (_RETURN, 0, 0, _ERROR | errno.EPERM)])

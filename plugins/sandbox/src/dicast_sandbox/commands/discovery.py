@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
-from .starts import script
+from .starts import test_script
 
-LOOKED_FOR = (
+SEARCHED_FILES = (
     "pyproject.toml, pytest.ini, setup.cfg, setup.py, a folder tests or a file test_*.py (pytest), package.json with a script 'test', "
     "Cargo.toml, go.mod, a Makefile with a target 'test'"
 )
@@ -19,11 +19,11 @@ _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _TARGET = re.compile(rb"^test\s*::?(?!=)", re.MULTILINE)
 
 
-def test_command(names: Collection[str], read: Callable[[str], bytes | None]) -> str | None:
+def find_test_command(names: Collection[str], read: Callable[[str], bytes | None]) -> str | None:
     """How a workspace with files of these *names* is tested; None where nothing says it."""
     if any(name in names for name in _PYTHON) or any(map(_TESTS.fullmatch, names)):
         return "python3 -m pytest"
-    if "package.json" in names and script(read("package.json")):
+    if "package.json" in names and test_script(read("package.json")):
         return "npm test"
     if "Cargo.toml" in names:
         return "cargo test"

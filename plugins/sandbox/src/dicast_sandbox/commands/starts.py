@@ -12,7 +12,7 @@ import attrs
 
 from dicast import Execution, Limits, Program
 
-from ..workspace.workspace import Given
+from ..workspace.workspace import Workspace
 
 _PLAIN = re.compile(r"[\w@%+=:,./-]+")
 _PYTHON = re.compile(r"(?:.*/)?python[\d.]*")
@@ -51,26 +51,26 @@ class Start:
         """What looks it up in an empty workspace."""
         return Program(("/bin/sh", "-c", _PROBE, "sh", self.program, self.module, *self.python), limits)
 
-    def lacking(self, execution: Execution) -> str | None:
+    def missing_text(self, execution: Execution) -> str | None:
         """What the probe has not found; None where it has, or cannot tell."""
-        said = execution.output.strip() if execution.exit == 0 and execution.struck is None else ""
-        if said == "no program":
+        answer = execution.output.strip() if execution.exit == 0 and execution.struck is None else ""
+        if answer == "no program":
             return f"there is no program {self.program!r} in the sandbox"
-        if said.startswith("no module: "):
-            return f"{self.program} cannot import {self.module!r} in the sandbox ({said.removeprefix('no module: ')})"
+        if answer.startswith("no module: "):
+            return f"{self.program} cannot import {self.module!r} in the sandbox ({answer.removeprefix('no module: ')})"
         return None
 
 
-def first(command: str | tuple[str, ...]) -> Start | None:
+def first_start(command: str | tuple[str, ...]) -> Start | None:
     """What has to start before *command* can succeed, whatever else it runs; None where that is not certain."""
     if not isinstance(command, str):
         return _start(command, "")
     folder: str | None = ""
     rest = _tokens(command)
     while rest:
-        words, operator, rest = _simple(rest)
+        words, operator, rest = _first_command(rest)
         if words[:1] == ["cd"] and len(words) == 2 and operator in ("&&", ";"):
-            folder = _inside(folder, words[1])
+            folder = _join_inside(folder, words[1])
             continue
         return _start(words, folder) if operator in ("&&", "") else None
     return None
@@ -81,14 +81,14 @@ def _tokens(text: str) -> list[str]:
     if "\n" in text.strip() or "`" in text or "$(" in text:
         return []
     try:
-        found = shlex.shlex(text, posix=True, punctuation_chars=True)
-        found.whitespace_split = True
-        return list(found)
+        lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        return list(lexer)
     except ValueError:
         return []
 
 
-def _simple(tokens: list[str]) -> tuple[list[str], str, list[str]]:
+def _first_command(tokens: list[str]) -> tuple[list[str], str, list[str]]:
     """The first command of *tokens*, the operator behind it, and the rest."""
     for at, token in enumerate(tokens):
         if set(token) <= _OPERATORS:
@@ -96,15 +96,15 @@ def _simple(tokens: list[str]) -> tuple[list[str], str, list[str]]:
     return tokens, "", []
 
 
-def _inside(folder: str | None, name: str) -> str | None:
-    known = folder is not None and _PLAIN.fullmatch(name) and not name.startswith(("/", "-"))
-    return posixpath.normpath(posixpath.join(folder or "", name)) if known else None
+def _join_inside(folder: str | None, name: str) -> str | None:
+    is_known = folder is not None and _PLAIN.fullmatch(name) and not name.startswith(("/", "-"))
+    return posixpath.normpath(posixpath.join(folder or "", name)) if is_known else None
 
 
 def _start(words: Sequence[str], folder: str | None) -> Start | None:
     rest = list(words)
-    while rest and ((given := _VARIABLE.match(rest[0])) or rest[0] == "exec"):
-        if given and any(part in given[1] for part in _LOOKUPS):
+    while rest and ((assignment := _VARIABLE.match(rest[0])) or rest[0] == "exec"):
+        if assignment and any(part in assignment[1] for part in _LOOKUPS):
             return None
         rest.pop(0)
     if not rest or not _PLAIN.fullmatch(rest[0]):
@@ -124,71 +124,71 @@ def _module(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
     return (), ""
 
 
-def starts(command: str | tuple[str, ...], given: Given) -> Iterator[Start]:
+def required_starts(command: str | tuple[str, ...], workspace: Workspace) -> Iterator[Start]:
     """All that has to start: what ``env``, a shell, a script's first line and the script of ``npm test`` lead to, too."""
-    start = first(command)
+    start = first_start(command)
     while start is not None:
         yield start
-        start = _inner(start, given)
+        start = _inner_start(start, workspace)
 
 
-def _inner(start: Start, given: Given) -> Start | None:
+def _inner_start(start: Start, workspace: Workspace) -> Start | None:
     """What *start* starts first in its turn; None where that is not certain."""
     name = posixpath.basename(start.program)
     if start.is_script or ("/" in start.program and not start.program.startswith("/")):
-        return _interpreter(start, given)
+        return _interpreter_start(start, workspace)
     if name == "env":
         return _start(start.words[1:], start.folder) if not start.words[1:2] or start.words[1][:1] != "-" else None
     if name in _SHELLS:
-        return _by_shell(start)
-    package = given.file(posixpath.join(start.folder or "", "package.json")) if _is_npm(start) else None
-    inner = first(script(package))
+        return _shell_start(start)
+    package = workspace.file(posixpath.join(start.folder or "", "package.json")) if _is_npm(start) else None
+    inner = first_start(test_script(package))
     if inner is not None and inner.folder == "" and b"pretest" not in (package or b""):
         return attrs.evolve(inner, folder=start.folder)
     return None
 
 
-def _by_shell(start: Start) -> Start | None:
+def _shell_start(start: Start) -> Start | None:
     """What a shell runs: the command behind ``-c``, or a script, which need not be executable."""
     at = next((at for at, word in enumerate(start.words[1:], 1) if not _FLAGS.fullmatch(word)), None)
     if at is None or start.words[at].startswith("-"):
         return None
     if any("c" in word for word in start.words[1:at]):
-        inner = first(start.words[at])
-        folder = None if inner is None or inner.folder is None else _inside(start.folder, inner.folder or ".")
+        inner = first_start(start.words[at])
+        folder = None if inner is None or inner.folder is None else _join_inside(start.folder, inner.folder or ".")
         return inner and attrs.evolve(inner, folder=folder)
     word = start.words[at]
-    known = _PLAIN.fullmatch(word) and not word.startswith("/")
-    return Start(word, start.folder, words=(word,), is_script=True) if known else None
+    is_known = _PLAIN.fullmatch(word) and not word.startswith("/")
+    return Start(word, start.folder, words=(word,), is_script=True) if is_known else None
 
 
-def _interpreter(start: Start, given: Given) -> Start | None:
+def _interpreter_start(start: Start, workspace: Workspace) -> Start | None:
     """What the first line of a script in the workspace says that runs it; a shell that is given a script does not read it."""
-    path = None if start.is_script else _inside(start.folder, start.program)
-    line = (given.file(path) or b"").partition(b"\n")[0] if path else b""
+    path = None if start.is_script else _join_inside(start.folder, start.program)
+    line = (workspace.file(path) or b"").partition(b"\n")[0] if path else b""
     words = line[2:].decode(errors="replace").split(None, 1) if line.startswith(b"#!") else []
     return _start(" ".join(words).split() if words[:1] == ["/usr/bin/env"] else words, start.folder)
 
 
 def _is_npm(start: Start) -> bool:
-    said = start.words[1:3]
+    arguments = start.words[1:3]
     return (
         start.program in _SCRIPTS
         and start.folder is not None
-        and (said[:1] in (("test",), ("t",)) or said == ("run", "test"))
+        and (arguments[:1] in (("test",), ("t",)) or arguments == ("run", "test"))
     )
 
 
-def script(package: bytes | None) -> str:
+def test_script(package: bytes | None) -> str:
     """The script ``test`` of a ``package.json``; nothing where it has none but npm's placeholder."""
     try:
-        found = json.loads(package or b"{}").get("scripts", {}).get("test", "")
+        command = json.loads(package or b"{}").get("scripts", {}).get("test", "")
     except (ValueError, AttributeError):
         return ""
-    return found if isinstance(found, str) and "no test specified" not in found else ""
+    return command if isinstance(command, str) and "no test specified" not in command else ""
 
 
-def in_workspace(start: Start, given: Given, output_file: str, *, patch: bool) -> str | bool:
+def find_in_workspace(start: Start, workspace: Workspace, output_file: str, *, patch: bool) -> str | bool:
     """Whether *start* is, or may be, in the workspace: True where no sandbox need be asked, else False, or what is wrong with it.
 
     What a patch could add is not certain to be missing; only of test runners is it, which nobody writes in one.
@@ -196,15 +196,17 @@ def in_workspace(start: Start, given: Given, output_file: str, *, patch: bool) -
     runs = start.module or start.program
     if not start.is_script and (start.module or "/" not in start.program):
         may = patch and runs not in _RUNNERS
-        return may or any(_provides(name, runs, start) for name in (*given.names, *(() if patch else (output_file,))))
+        return may or any(
+            _provides(name, runs, start) for name in (*workspace.names, *(() if patch else (output_file,)))
+        )
     if start.program.startswith("/"):
         return start.program.startswith("/tmp/")  # noqa: S108  # inside
-    path = _inside(start.folder, start.program)
-    if patch or path is None or path.startswith("..") or path == output_file or given.is_linked(path):
+    path = _join_inside(start.folder, start.program)
+    if patch or path is None or path.startswith("..") or path == output_file or workspace.is_linked(path):
         return True
-    if path not in given.names:
+    if path not in workspace.names:
         return f"there is no {path!r} in the workspace"
-    return True if start.is_script or given.is_executable(path) else f"{path!r} in the workspace is not executable"
+    return True if start.is_script or workspace.is_executable(path) else f"{path!r} in the workspace is not executable"
 
 
 def _provides(name: str, runs: str, start: Start) -> bool:

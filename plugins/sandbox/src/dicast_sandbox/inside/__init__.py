@@ -7,6 +7,6 @@ from importlib.resources import files
 CALLED, CALLING, STUB = "candidate.py", "proxy.py", "stub.py"
 
 
-def text(name: str) -> bytes:
+def read_source(name: str) -> bytes:
     """The source of the module *name*."""
     return files(__name__).joinpath(name).read_bytes()

@@ -21,14 +21,14 @@ def main(path: str) -> None:
     os.dup2(2, 1)  # what the candidate prints is no answer
     module, failed = load(path)
     for line in calls:
-        answers.write(json.dumps(failed or answer(module, json.loads(line))).encode() + b"\n")
+        answers.write(json.dumps(failed or answer_call(module, json.loads(line))).encode() + b"\n")
         answers.flush()
 
 
 def load(path: str) -> tuple[Any, dict[str, Any] | None]:
     """The module, and what is answered to every call where it cannot be imported."""
     try:
-        package, folder = place(path)
+        package, folder = locate_package(path)
         sys.path.insert(1, folder)
         name = os.path.basename(path).removesuffix(".py")  # noqa: PTH119
         if package:
@@ -38,11 +38,11 @@ def load(path: str) -> tuple[Any, dict[str, Any] | None]:
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     except BaseException as error:  # the candidate's, whatever it is
-        return None, raised(error)
+        return None, describe_exception(error)
     return module, None
 
 
-def place(path: str) -> tuple[str, str]:
+def locate_package(path: str) -> tuple[str, str]:
     """The package of the module at *path*, and the folder that this is found in.
 
     A package begins below the last folder without ``__init__.py``; where none has one, each folder is a package.
@@ -55,7 +55,7 @@ def place(path: str) -> tuple[str, str]:
     return ".".join(packages), os.path.abspath("/".join(folders[:top]))
 
 
-def answer(module: Any, call: dict[str, Any]) -> dict[str, Any]:
+def answer_call(module: Any, call: dict[str, Any]) -> dict[str, Any]:
     """Call the function, or say whether it is there."""
     try:
         named = getattr(module, call["name"])
@@ -63,13 +63,13 @@ def answer(module: Any, call: dict[str, Any]) -> dict[str, Any]:
             return {"callable": callable(named), **({} if callable(named) else {"value": pack(named)})}
         return {"value": pack(named(*map(unpack, call["args"]), **{k: unpack(v) for k, v in call["kwargs"].items()}))}
     except BaseException as error:  # as above
-        return raised(error)
+        return describe_exception(error)
 
 
-def raised(error: BaseException) -> dict[str, Any]:
+def describe_exception(error: BaseException) -> dict[str, Any]:
     """An exception as an answer."""
-    said = error.args[0] if isinstance(error, KeyError) and error.args else error  # which quotes its message
-    return {"raised": type(error).__name__, "message": str(said)[:2000]}
+    message = error.args[0] if isinstance(error, KeyError) and error.args else error  # which quotes its message
+    return {"raised": type(error).__name__, "message": str(message)[:2000]}
 
 
 _PLAIN = (bool, str, int, float, complex, bytes, list, tuple, set, frozenset, dict)
@@ -108,8 +108,8 @@ def unpack(value: Any) -> Any:
     """The value that :func:`pack` has said."""
     if not isinstance(value, dict):
         return value
-    ((kind, said),) = value.items()
-    return _MAKERS[kind](said)
+    ((kind, content),) = value.items()
+    return _MAKERS[kind](content)
 
 
 if __name__ == "__main__":

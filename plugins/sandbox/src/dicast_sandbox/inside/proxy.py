@@ -88,13 +88,16 @@ def _line(text: str) -> str:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    found = _ask({"name": name})
-    if not found.get("callable"):
-        return unpack(found.get("value"))
+    answer = _ask({"name": name})
+    if not answer.get("callable"):
+        return unpack(answer.get("value"))
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        said = {"args": [pack(one) for one in args], "kwargs": {key: pack(one) for key, one in kwargs.items()}}
-        return unpack(_ask({"name": name, **said}).get("value"))
+        arguments = {
+            "args": [pack(value) for value in args],
+            "kwargs": {key: pack(value) for key, value in kwargs.items()},
+        }
+        return unpack(_ask({"name": name, **arguments}).get("value"))
 
     call.__name__ = name
     return call

@@ -24,12 +24,12 @@ def carry(read: Callable[[int], bytes], write: Callable[[bytes], object], end: C
 def main(command: list[str]) -> int:
     """Run *command*; its exit code as a shell has it."""
     ours, theirs = socket.socketpair()
-    away = os.fdopen(2, "wb", buffering=0)
-    here = os.fdopen(0, "rb", buffering=0)
+    sink = os.fdopen(2, "wb", buffering=0)
+    source = os.fdopen(0, "rb", buffering=0)
     threading.Thread(
-        target=carry, args=(here.read, ours.sendall, partial(ours.shutdown, socket.SHUT_WR)), daemon=True
+        target=carry, args=(source.read, ours.sendall, partial(ours.shutdown, socket.SHUT_WR)), daemon=True
     ).start()
-    threading.Thread(target=carry, args=(ours.recv, away.write, away.flush), daemon=True).start()
+    threading.Thread(target=carry, args=(ours.recv, sink.write, sink.flush), daemon=True).start()
     environment = {**os.environ, "DICAST_PEER_FD": str(theirs.fileno())}
     try:
         done = subprocess.run(  # noqa: S603  # the tests'

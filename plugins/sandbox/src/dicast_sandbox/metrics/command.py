@@ -7,7 +7,7 @@ import attrs
 from dicast import Score
 
 from .bench import COST, Trial
-from .metric import SandboxMetric, certain
+from .metric import SandboxMetric, without_guess
 
 FAILED_CONFIDENCE = 0.8
 """Confidence of a 0: a command may also fail for reasons outside the candidate."""
@@ -33,6 +33,6 @@ class Command(SandboxMetric):
     async def judge(self, trial: Trial) -> Score:
         """1 for the expected exit code."""
         passed = trial.execution.exit == self.expected_exit_code and trial.execution.struck is None
-        trial = certain(trial) if passed else trial
+        trial = without_guess(trial) if passed else trial
         confidence = 1.0 if passed else FAILED_CONFIDENCE
         return Score(float(passed), confidence, trial.details(), cost=COST, signals=trial.signals())

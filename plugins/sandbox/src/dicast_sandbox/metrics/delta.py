@@ -9,9 +9,9 @@ import attrs
 from dicast import Execution, Failure, Score, Subject
 from dicast.toolkit.json_values import MISSING, lookup
 
-from ..suites.reports import passed_words
+from ..suites.reports import first_passed_count
 from .bench import COST, Trial
-from .metric import certain
+from .metric import without_guess
 from .suite import SuiteMetric
 
 CONFIDENCE = 0.9
@@ -38,46 +38,50 @@ class VerificationDelta(SuiteMetric):
     @property
     def forgeable(self) -> bool:
         """Whether the candidate could have made its score itself."""
-        return super().forgeable or self.reported == "none"
+        return super().forgeable or self.report_kind == "none"
 
-    def refused(self, subject: Subject) -> Failure | None:
+    def refusal(self, subject: Subject) -> Failure | None:
         """A Failure where nothing says, or can say, how many tests passed before."""
-        told = _told(subject)
-        if _number(told) is not None or (
-            told is None and (self.output_as == "patch" or self.baseline_missing == "zero")
+        before = _recorded_count(subject)
+        if _whole_number(before) is not None or (
+            before is None and (self.output_as == "patch" or self.baseline_missing == "zero")
         ):
             return None
         who = f"{subject.kind} {subject.id}"
-        if told is None:
+        if before is None:
             message = f"{who} does not say in context.{BEFORE} how many tests passed before"
             return Failure("missing_input", f"{message}; baseline_missing: zero counts 0")
-        return Failure("missing_input", f"{who} has {told!r} as context.{BEFORE}: a whole number, 0 or more, is wanted")
+        return Failure(
+            "missing_input", f"{who} has {before!r} as context.{BEFORE}: a whole number, 0 or more, is wanted"
+        )
 
     async def judge(self, trial: Trial) -> Score | Failure:
         """What the change has brought."""
         execution = trial.execution
-        after = None if execution.struck else self._passed(execution)
-        before = _number(_told(trial.subject))
+        after = None if execution.struck else self._count_passed(execution)
+        before = _whole_number(_recorded_count(trial.subject))
         if before is None and self.output_as == "patch":
-            found = await trial.without_candidate(lambda given: self.program(given, given.archive, {}), self._before)
-            if isinstance(found, Failure):
-                return found
-            if found is None and self.baseline_missing != "zero":
+            count = await trial.run_without_candidate(
+                lambda workspace: self.program(workspace, workspace.archive, {}), self._count_before
+            )
+            if isinstance(count, Failure):
+                return count
+            if count is None and self.baseline_missing != "zero":
                 message = f"{self.command!r} does not say how many tests passed before; baseline_missing: zero counts 0"
                 return Failure("missing_input", message, cost=COST)
-            before = found
-        return self._compared(trial, before or 0, after)
+            before = count
+        return self._score_change(trial, before or 0, after)
 
-    def _before(self, execution: Execution) -> int | None:
+    def _count_before(self, execution: Execution) -> int | None:
         """Return how many tests passed without the candidate: 0 for a command that failed without a count, None where nothing says it."""
-        passed = self._passed(execution)
+        passed = self._count_passed(execution)
         return 0 if passed is None and execution.struck is None and execution.exit != 0 else passed
 
-    def _compared(self, trial: Trial, before: int, passed: int | None) -> Score:
+    def _score_change(self, trial: Trial, before: int, passed: int | None) -> Score:
         after = passed or 0
         delta = after - before
         value = 0.0 if trial.execution.struck or delta < 0 else 1.0 if delta > 0 else 0.5
-        trial = certain(trial) if value else trial
+        trial = without_guess(trial) if value else trial
         return Score(
             value,
             CONFIDENCE,
@@ -92,25 +96,25 @@ class VerificationDelta(SuiteMetric):
             },
         )
 
-    def _passed(self, execution: Execution) -> int | None:
+    def _count_passed(self, execution: Execution) -> int | None:
         """Return how many tests passed; None where the output has no count, or a limit ended the run."""
         if execution.struck is not None:
             return None
-        if self.reported == "none":
-            return passed_words(execution.output)
-        counts = self.counts(execution)
+        if self.report_kind == "none":
+            return first_passed_count(execution.output)
+        counts = self.read_counts(execution)
         return None if counts is None else counts.passed
 
 
-def _told(subject: Subject) -> object:
+def _recorded_count(subject: Subject) -> object:
     """What the subject says of how many tests passed before; None where it says nothing."""
-    found = lookup(subject.context, BEFORE)
-    if found is MISSING and subject.input is not None:
-        found = lookup(subject.input, BEFORE)
-    return None if found is MISSING else found
+    value = lookup(subject.context, BEFORE)
+    if value is MISSING and subject.input is not None:
+        value = lookup(subject.input, BEFORE)
+    return None if value is MISSING else value
 
 
-def _number(told: object) -> int | None:
-    if isinstance(told, bool) or not isinstance(told, int | float) or told < 0 or told % 1 != 0:
+def _whole_number(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value % 1 != 0:
         return None
-    return int(told)
+    return int(value)

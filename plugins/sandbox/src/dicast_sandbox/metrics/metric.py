@@ -18,8 +18,8 @@ from ..backends.bubblewrap.sandbox import Bubblewrap
 from ..backends.profiles import Profile, limits
 from ..commands.words import command_words, executed_words
 from ..workspace.archive import Archive
-from ..workspace.repository import resolved
-from ..workspace.workspace import TEMPLATE, Given, check_names
+from ..workspace.repository import resolve_commit
+from ..workspace.workspace import TEMPLATE, Workspace, check_names
 from .bench import COST, Bench, Trial
 
 HEAD = "HEAD"
@@ -67,10 +67,10 @@ class SandboxMetric:
     @classmethod
     def __attrs_init_subclass__(cls) -> None:
         """A metric's docstring says what all of its options are, those that it inherits after its own."""
-        own = inspect.cleandoc(cls.__doc__ or "")
+        docstring = inspect.cleandoc(cls.__doc__ or "")
         inherited = inspect.cleandoc(cls.__base__.__doc__ or "").partition(":param ")
-        gap = "\n" if ":param " in own else "\n\n"
-        cls.__doc__ = f"{own}{gap}{inherited[1]}{inherited[2]}"
+        gap = "\n" if ":param " in docstring else "\n\n"
+        cls.__doc__ = f"{docstring}{gap}{inherited[1]}{inherited[2]}"
 
     def __attrs_post_init__(self) -> None:
         if self.command is not None and not self.command:
@@ -92,7 +92,7 @@ class SandboxMetric:
         if self.repository is None and self.ref != HEAD:
             raise ConfigError("ref is a commit of the repository; name the repository, too")
         if self.repository is not None and not TEMPLATE.search(str(self.repository)):
-            resolved(self.repository, HEAD if TEMPLATE.search(self.ref) else self.ref)
+            resolve_commit(self.repository, HEAD if TEMPLATE.search(self.ref) else self.ref)
 
     def _check_backend(self) -> None:
         if getattr(self.backend, "unsafe", False) and not self.unsafe:
@@ -100,9 +100,9 @@ class SandboxMetric:
                 "sandbox/none runs untrusted output with all your rights; name another backend, or, if you would run it "
                 "yourself, say so with unsafe: true"
             )
-        tried = getattr(self.backend, "check", None)
-        if tried is not None:
-            tried()
+        check = getattr(self.backend, "check", None)
+        if check is not None:
+            check()
 
     @property
     def limits(self) -> Limits:
@@ -116,12 +116,12 @@ class SandboxMetric:
 
     def reads(self, base: Path) -> dict[str, Path | str]:
         """The template, the commit where one is for all, and the files of the host that the command names."""
-        found: dict[str, Path | str] = {} if self.template is None else {"template": self.template}
+        inputs: dict[str, Path | str] = {} if self.template is None else {"template": self.template}
         if self.repository is not None and not TEMPLATE.search(f"{self.repository} {self.ref}"):
-            found["commit"] = resolved(self.repository, self.ref)
-        shown = (Path("/"),) if self.unsafe else getattr(self.backend, "mounts", ())
+            inputs["commit"] = resolve_commit(self.repository, self.ref)
+        visible = (Path("/"),) if self.unsafe else getattr(self.backend, "mounts", ())
         named = [Path(word) for command in self.commands for word in command_words(command) if word.startswith("/")]
-        return found | {str(path): path for path in named if path.is_file() and any(map(path.is_relative_to, shown))}
+        return inputs | {str(path): path for path in named if path.is_file() and any(map(path.is_relative_to, visible))}
 
     def estimate(self, subject: Subject) -> Cost:
         """What one run is reckoned at."""
@@ -136,14 +136,14 @@ class SandboxMetric:
         """Run the command about *subject*, outside of any run."""
         return await Bench(self).score(subject)
 
-    def refused(self, subject: Subject) -> Failure | None:
+    def refusal(self, subject: Subject) -> Failure | None:
         """Why nothing is run about *subject*; None where there is no such reason."""
         return None
 
-    def program(self, given: Given, archive: Archive, written: Mapping[str, bytes]) -> Program:
-        """What is run where the workspace of *given* has become *archive*, with the output *written* into it."""
+    def program(self, workspace: Workspace, archive: Archive, written: Mapping[str, bytes]) -> Program:
+        """What is run where the workspace of *workspace* has become *archive*, with the output *written* into it."""
         return Program(
-            executed_words(self.command or ()), self.limits, {**given.files, **written}, archive.content or None
+            executed_words(self.command or ()), self.limits, {**workspace.files, **written}, archive.content or None
         )
 
     @abstractmethod
@@ -151,7 +151,7 @@ class SandboxMetric:
         """The score of what came of a program."""
 
 
-def certain(trial: Trial) -> Trial:
+def without_guess(trial: Trial) -> Trial:
     """*trial* without a limit that is only guessed: it explains what has failed, and this has not."""
     execution = trial.execution
     return attrs.evolve(trial, execution=attrs.evolve(execution, limit=execution.struck, guessed=False))

@@ -10,10 +10,10 @@ import attrs
 from dicast import Execution, Failure, Program, Score
 
 from ..commands.words import executed_words
-from ..inside import STUB, text
-from ..suites.listing import Listing, listed, listing
+from ..inside import STUB, read_source
+from ..suites.listing import Listing, find_listing, parse_listing
 from ..suites.reports import Counts
-from ..workspace.workspace import Given
+from ..workspace.workspace import Workspace
 from .bench import COST, Trial
 from .suite import FORGEABLE_CONFIDENCE, SuiteMetric
 
@@ -40,10 +40,10 @@ class PassingTests(SuiteMetric):
 
     async def judge(self, trial: Trial) -> Score | Failure:
         """1 when all tests passed."""
-        counts = self.counts(trial.execution)
-        wrong, collected = self._wrong(trial.execution, counts), None
+        counts = self.read_counts(trial.execution)
+        wrong, collected = self._failure_reason(trial.execution, counts), None
         if wrong is None and counts is not None and self.tests is None:
-            collected = await self._collected(trial)
+            collected = await self._count_tests(trial)
             if isinstance(collected, Failure):
                 return collected
             if collected is not None and _total(counts) < collected:
@@ -58,44 +58,46 @@ class PassingTests(SuiteMetric):
             signals=signals if collected is None else {**signals, "collected": collected},
         )
 
-    def _wrong(self, execution: Execution, counts: Counts | None) -> str | None:
+    def _failure_reason(self, execution: Execution, counts: Counts | None) -> str | None:
         """Why the tests have not passed; None when they have."""
         if execution.limit is not None or execution.exit != 0:
             return "failed" if counts is None else f"{counts.failed} failed, {counts.passed} passed"
-        if self.reported == "none":
+        if self.report_kind == "none":
             return None
         if counts is None:
-            return f"no {self.reported} report that can be read"
+            return f"no {self.report_kind} report that can be read"
         if counts.failed or not counts.passed:
             return f"{counts.failed} failed, {counts.passed} passed"
         if self.tests is not None and counts.passed < self.tests:
             return f"{counts.passed} passed of {self.tests}"
         return None
 
-    async def _collected(self, trial: Trial) -> int | Failure | None:
+    async def _count_tests(self, trial: Trial) -> int | Failure | None:
         """How many tests there are without the candidate; None where that cannot be told."""
-        lists = listing(self.reported, self.command or ())
+        lists = find_listing(self.report_kind, self.command or ())
         if lists is not None:
-            return await trial.without_candidate(partial(self._lister, lists), listed)
+            return await trial.run_without_candidate(partial(self._listing_program, lists), parse_listing)
         if self.output_as == "patch":
-            return await trial.without_candidate(lambda given: self.program(given, given.archive, {}), self._ran)
+            return await trial.run_without_candidate(
+                lambda workspace: self.program(workspace, workspace.archive, {}), self._count_run
+            )
         return None
 
-    def _lister(self, lists: Listing, given: Given) -> Program:
-        files = given.files
-        if self._stands_alone(given):
-            files = {**files, self.output_file: text(STUB)}
+    def _listing_program(self, lists: Listing, workspace: Workspace) -> Program:
+        files = workspace.files
+        if self._needs_stub(workspace):
+            files = {**files, self.output_file: read_source(STUB)}
         return Program(
-            executed_words(lists.command), self.limits, files, given.archive.content or None, lists.environment
+            executed_words(lists.command), self.limits, files, workspace.archive.content or None, lists.environment
         )
 
-    def _stands_alone(self, given: Given) -> bool:
+    def _needs_stub(self, workspace: Workspace) -> bool:
         """Whether nothing would be where the tests import the candidate from."""
         name = self.output_file
-        return Path(name).suffix == ".py" and name not in given.archive.members and name not in given.files
+        return Path(name).suffix == ".py" and name not in workspace.archive.members and name not in workspace.files
 
-    def _ran(self, execution: Execution) -> int | None:
-        counts = self.counts(execution)
+    def _count_run(self, execution: Execution) -> int | None:
+        counts = self.read_counts(execution)
         return None if counts is None or execution.struck else _total(counts)
 
 

@@ -12,13 +12,13 @@ import attrs
 from dicast import ConfigError, Execution, Program
 from dicast.toolkit.files import read_bytes
 
-from ..commands.discovery import test_command
+from ..commands.discovery import find_test_command
 from ..commands.words import executed_words
-from ..inside import CALLED, CALLING, text
-from ..suites.reports import Counts, Report, read, reporting, runner
+from ..inside import CALLED, CALLING, read_source
+from ..suites.reports import Counts, Report, detect_runner, read_report, with_report
 from ..workspace.archive import Archive
-from ..workspace.workspace import Given, takes_output
-from .bench import NO_COMMAND, SHOWN, Trial
+from ..workspace.workspace import Workspace, takes_output
+from .bench import NO_COMMAND, TAIL_CHARACTERS, Trial
 from .metric import SandboxMetric
 
 FORGEABLE_CONFIDENCE = 0.5
@@ -57,7 +57,7 @@ class SuiteMetric(SandboxMetric):
     report_file: str | None = None
 
     def __attrs_post_init__(self) -> None:
-        if (self.reported == "junit") != (self.report_file is not None):
+        if (self.report_kind == "junit") != (self.report_file is not None):
             raise ConfigError("report: junit and report_file, where the command writes it, belong together")
         for name in ("candidate", "candidate_files"):
             if self.mode == "shared" and getattr(self, name) is not None:
@@ -66,18 +66,18 @@ class SuiteMetric(SandboxMetric):
             self._check_isolated()
         super().__attrs_post_init__()
         if self.command is None:
-            self._check_found()
+            self._check_test_command()
 
-    def _check_found(self) -> None:
+    def _check_test_command(self) -> None:
         """Look for what says how the workspace is tested, where it is the same for all subjects."""
         if self.repository is not None or isinstance(self.files, str):
             return
-        files = {name: text.encode(errors="surrogatepass") for name, text in (self.files or {}).items()}
+        files = {name: file_text.encode(errors="surrogatepass") for name, file_text in (self.files or {}).items()}
         places = (
             {} if self.template is None else {str(p.relative_to(self.template)): p for p in self.template.rglob("*")}
         )
-        read = lambda name: files[name] if name in files else read_bytes(places[name])  # noqa: E731
-        if test_command({*files, *places}, read) is None:
+        read_file = lambda name: files[name] if name in files else read_bytes(places[name])  # noqa: E731
+        if find_test_command({*files, *places}, read_file) is None:
             raise ConfigError(NO_COMMAND)
 
     def _check_isolated(self) -> None:
@@ -106,41 +106,41 @@ class SuiteMetric(SandboxMetric):
         return (*super().commands, *([self.candidate or ("python3",)] if self.mode == "isolated" else []))
 
     @property
-    def reported(self) -> Report:
+    def report_kind(self) -> Report:
         """What the command reports."""
-        return runner(self.command or ()) if self.report is None else self.report
+        return detect_runner(self.command or ()) if self.report is None else self.report
 
     @property
     def forgeable(self) -> bool:
         """Whether the candidate could have made its score itself."""
         return self.mode == "shared"
 
-    def counts(self, execution: Execution) -> Counts | None:
+    def read_counts(self, execution: Execution) -> Counts | None:
         """How many tests passed and failed; None where there is no report that can be read."""
-        return read(self.reported, execution)
+        return read_report(self.report_kind, execution)
 
-    def details(self, trial: Trial, more: str) -> str:
+    def details(self, trial: Trial, suffix: str) -> str:
         """What is said of *trial*, and the end of what a candidate said that has ended badly."""
-        beside = trial.execution.beside.strip()[-SHOWN:]
-        return trial.details(more) + (f"\nThe candidate wrote:\n{beside}" if beside else "")
+        messages = trial.execution.beside.strip()[-TAIL_CHARACTERS:]
+        return trial.details(suffix) + (f"\nThe candidate wrote:\n{messages}" if messages else "")
 
-    def program(self, given: Given, archive: Archive, written: Mapping[str, bytes]) -> Program:
+    def program(self, workspace: Workspace, archive: Archive, written: Mapping[str, bytes]) -> Program:
         """The tests; under ``isolated`` what is the candidate's is in the workspace of their peer."""
         if self.mode == "shared":
-            return self._reporting(super().program(given, archive, written))
-        content = self._seen(archive)
+            return self._with_report(super().program(workspace, archive, written))
+        content = self._candidate_archive(archive)
         if self.candidate is not None:
             stand_in, peer = {}, Program(executed_words(self.candidate), self.limits, written, content)
         else:
-            stand_in = {self.output_file: text(CALLING), _VALUES: text(CALLED)}
+            stand_in = {self.output_file: read_source(CALLING), _VALUES: read_source(CALLED)}
             server = ("python3", _SERVER, self.output_file)
-            peer = Program(server, self.limits, {**written, _SERVER: text(CALLED)}, content)
-        return attrs.evolve(self._reporting(super().program(given, given.archive, stand_in)), peer=peer)
+            peer = Program(server, self.limits, {**written, _SERVER: read_source(CALLED)}, content)
+        return attrs.evolve(self._with_report(super().program(workspace, workspace.archive, stand_in)), peer=peer)
 
-    def _reporting(self, program: Program) -> Program:
-        return reporting(self.reported, program, self.command or (), self.report_file)
+    def _with_report(self, program: Program) -> Program:
+        return with_report(self.report_kind, program, self.command or (), self.report_file)
 
-    def _seen(self, archive: Archive) -> bytes | None:
+    def _candidate_archive(self, archive: Archive) -> bytes | None:
         """What of *archive* is in the candidate's own sandbox."""
         if self.candidate_files is None:
             return (archive.content or None) if self.output_as == "patch" else None

@@ -35,22 +35,22 @@ class Listing(NamedTuple):
     environment: Mapping[str, str]
 
 
-def listing(report: Report, command: str | tuple[str, ...]) -> Listing | None:
+def find_listing(report: Report, command: str | tuple[str, ...]) -> Listing | None:
     """What lists the tests that *command* would run; None where nothing does without building or running them."""
     if report == "pytest":
         return Listing(command, _PYTEST)
     if report != "unittest":
         return None
     if isinstance(command, str):
-        listed = _MODULE.sub(lambda _: f"-c {shlex.quote(_UNITTEST)}", command)
-        return None if listed == command else Listing(listed, {})
+        command_line = _MODULE.sub(lambda _: f"-c {shlex.quote(_UNITTEST)}", command)
+        return None if command_line == command else Listing(command_line, {})
     for at, pair in enumerate(pairwise(command)):
         if pair == ("-m", "unittest"):
             return Listing((*command[:at], "-c", _UNITTEST, *command[at + 2 :]), {})
     return None
 
 
-def listed(execution: Execution) -> int | None:
+def parse_listing(execution: Execution) -> int | None:
     """How many tests a listing has found; None where it failed, as it does where tests cannot be without the candidate."""
-    found = _COLLECTED.findall(_COLOURS.sub("", execution.output))
-    return int(found[-1]) if found and execution.exit == 0 and execution.limit is None else None
+    counts = _COLLECTED.findall(_COLOURS.sub("", execution.output))
+    return int(counts[-1]) if counts and execution.exit == 0 and execution.limit is None else None

@@ -38,7 +38,7 @@ class Counts:
     skipped: int = 0
 
 
-def runner(command: str | tuple[str, ...]) -> Report:
+def detect_runner(command: str | tuple[str, ...]) -> Report:
     """The report that *command* makes, by the name of the runner in it; ``none`` where none is known."""
     words = command_words(command)
     names = [word.rpartition("/")[2] for word in words]
@@ -48,32 +48,32 @@ def runner(command: str | tuple[str, ...]) -> Report:
     return "none"
 
 
-def reporting(report: Report, program: Program, command: str | tuple[str, ...], file: str | None) -> Program:
+def with_report(report: Report, program: Program, command: str | tuple[str, ...], file: str | None) -> Program:
     """*program*, which runs *command*, made to write its report; *file* is where it writes JUnit XML."""
     if report == "pytest":
         words = ("/bin/sh", "-c", _IN_WORKSPACE, "sh", *program.command)
-        collect = _own_file(command) or FILE
+        collect = _report_file(command) or FILE
         return attrs.evolve(program, command=words, environment={"PYTEST_ADDOPTS": _PYTEST}, collect=collect)
     # Python writes what its tests print when it ends, after the report, unless it is told not to wait.
     environment = {"go": {"GOFLAGS": "-v"}, "unittest": {"PYTHONUNBUFFERED": "1"}}.get(report, {})
     return attrs.evolve(program, environment=environment, collect=file if report == "junit" else None)
 
 
-def _own_file(command: str | tuple[str, ...]) -> str | None:
+def _report_file(command: str | tuple[str, ...]) -> str | None:
     """The file that *command* itself tells pytest to write, from the workspace on: it may have changed folder before."""
     folder = ""
     for word, following in pairwise([*command_words(command), ""]):
         if word == "cd":
             folder = posixpath.join(folder, following.rstrip(";"))
-        if found := _JUNIT.fullmatch(word):
-            return posixpath.normpath(posixpath.join(folder, (found[1] or following).rstrip(";")))
+        if match := _JUNIT.fullmatch(word):
+            return posixpath.normpath(posixpath.join(folder, (match[1] or following).rstrip(";")))
     return None
 
 
-def read(report: Report, execution: Execution) -> Counts | None:
+def read_report(report: Report, execution: Execution) -> Counts | None:
     """The counts of a report; None where there is none that can be read."""
     if report in ("pytest", "junit"):
-        return None if execution.collected is None else junit(execution.collected)
+        return None if execution.collected is None else parse_junit(execution.collected)
     if report not in READERS:
         return None
     counts = READERS[report](_COLOURS.sub("", execution.output))
@@ -82,7 +82,7 @@ def read(report: Report, execution: Execution) -> Counts | None:
     return counts
 
 
-def junit(document: bytes) -> Counts | None:
+def parse_junit(document: bytes) -> Counts | None:
     """JUnit XML: each ``testcase`` counts."""
     if b"<!" in document.replace(b"<![CDATA[", b"").replace(b"<!--", b""):
         return None  # a document type: no runner writes one, and entities can grow without end
@@ -91,7 +91,7 @@ def junit(document: bytes) -> Counts | None:
     except ET.ParseError:
         return None
     outcomes = [_outcome({child.tag for child in case}) for case in root.iter("testcase")]
-    return _counted(outcomes) if outcomes else None
+    return _count_outcomes(outcomes) if outcomes else None
 
 
 def _outcome(tags: set[str]) -> str:
@@ -100,7 +100,7 @@ def _outcome(tags: set[str]) -> str:
     return "skipped" if "skipped" in tags else "passed"
 
 
-def _counted(outcomes: Iterable[str]) -> Counts:
+def _count_outcomes(outcomes: Iterable[str]) -> Counts:
     listed = list(outcomes)
     return Counts(*(listed.count(name) for name in ("passed", "failed", "skipped")))
 
@@ -111,7 +111,7 @@ _RAN = re.compile(
 )  # Django's last words are of its databases
 
 
-def unittest(output: str) -> Counts | None:
+def parse_unittest(output: str) -> Counts | None:
     """The two last lines: ``Ran N tests`` and ``OK`` or ``FAILED``, with what was not OK in brackets.
 
     They are the end of the output: after other words the runner has not come to its own end.
@@ -119,8 +119,8 @@ def unittest(output: str) -> Counts | None:
     ran = _RAN.search(output)
     if ran is None:
         return None
-    total, said = ran[1], ran[2] or ""
-    other = {name: int(number) for name, number in re.findall(r"([\w ]+)=(\d+)", said)}
+    total, other_counts = ran[1], ran[2] or ""
+    other = {name: int(number) for name, number in re.findall(r"([\w ]+)=(\d+)", other_counts)}
     other = {name.strip(): number for name, number in other.items()}
     failed = sum(other.get(name, 0) for name in ("failures", "errors", "unexpected successes"))
     skipped = other.get("skipped", 0)
@@ -131,7 +131,7 @@ _TAP = re.compile(r"^(not )?ok\b[^#\n]*(#\s*(skip|todo)\b)?", re.MULTILINE | re.
 _PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#.*)?$", re.MULTILINE)
 
 
-def tap(output: str) -> Counts | None:
+def parse_tap(output: str) -> Counts | None:
     """TAP: the lines ``ok`` and ``not ok`` at the margin; what the plan promises and does not come has failed."""
     lines = _TAP.findall(output)
     plan = _PLAN.findall(output)
@@ -143,14 +143,14 @@ def tap(output: str) -> Counts | None:
     return Counts(len(lines) - failed - skipped, failed + missing, skipped)
 
 
-def cargo(output: str) -> Counts | None:
+def parse_cargo(output: str) -> Counts | None:
     """Every ``test result:`` line, one for each of the crate's programs; tests that are not in one have failed."""
     numbers = r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored(?:; (\d+) measured)?"
-    found = re.findall(numbers, output, re.MULTILINE)
-    if not found:
+    results = re.findall(numbers, output, re.MULTILINE)
+    if not results:
         return None
     passed, failed, ignored, measured = (
-        sum(int(number or 0) for number in column) for column in zip(*found, strict=True)
+        sum(int(number or 0) for number in column) for column in zip(*results, strict=True)
     )
     running = sum(map(int, re.findall(r"^running (\d+) tests?$", output, re.MULTILINE)))
     return Counts(passed, failed + max(0, running - passed - failed - ignored - measured), ignored)
@@ -163,20 +163,20 @@ _GO_TEST = re.compile(
 _GO_UNBUILT = re.compile(r"^FAIL\t\S+ \[(?:build|setup) failed\]$", re.MULTILINE)
 
 
-def go(output: str) -> Counts | None:
+def parse_go(output: str) -> Counts | None:
     """``go test -v`` or ``-json``: the tests' own lines, and the packages' that were not built.
 
     Tests that began and did not end have failed. JSON's events say that they passed where the package's program ended with 0:
     what is read is the text in the events.
     """
-    text = "".join(map(_said, output.splitlines(keepends=True)))
-    found = [run or outcome for run, outcome in _GO_TEST.findall(text)]
-    outcomes = [_GO_OUTCOMES[word] for word in found if word != "RUN"]
-    lost = max(0, found.count("RUN") - len(outcomes)) + len(_GO_UNBUILT.findall(text))
-    return _counted([*outcomes, *["failed"] * lost]) if outcomes or lost else None
+    text = "".join(map(_output_text, output.splitlines(keepends=True)))
+    events = [run or outcome for run, outcome in _GO_TEST.findall(text)]
+    outcomes = [_GO_OUTCOMES[word] for word in events if word != "RUN"]
+    lost = max(0, events.count("RUN") - len(outcomes)) + len(_GO_UNBUILT.findall(text))
+    return _count_outcomes([*outcomes, *["failed"] * lost]) if outcomes or lost else None
 
 
-def _said(line: str) -> str:
+def _output_text(line: str) -> str:
     """What a line of ``go test -json`` quotes; of another, the line."""
     if not line.startswith("{"):
         return line
@@ -187,9 +187,9 @@ def _said(line: str) -> str:
     return str(event.get("Output", ""))
 
 
-def jest(output: str) -> Counts | None:
+def parse_jest(output: str) -> Counts | None:
     """The line ``Tests:`` of jest, or ``Tests`` of vitest; where no test failed, files that did have failed."""
-    tests, files = _numbers(r"Tests:?", output), _numbers(r"(?:Test Suites:|Test Files)", output)
+    tests, files = _summary_numbers(r"Tests:?", output), _summary_numbers(r"(?:Test Suites:|Test Files)", output)
     if not tests:
         return None
     passed = tests.get("passed", 0) + tests.get("expected fail", 0)
@@ -197,7 +197,7 @@ def jest(output: str) -> Counts | None:
     return Counts(passed, tests.get("failed", 0) or files.get("failed", 0), left_out)
 
 
-def _numbers(label: str, output: str) -> dict[str, int]:
+def _summary_numbers(label: str, output: str) -> dict[str, int]:
     """The numbers in the last line that begins with *label*, by the words after them."""
     lines = re.findall(rf"^\s*{label}\s+(.*\d.*)$", output, re.MULTILINE)
     named = re.findall(r"(\d+) (passed|failed|expected fail|skipped|todo|pending|total)", lines[-1]) if lines else ()
@@ -210,7 +210,7 @@ _FILE_PASSED = re.compile(
 _SUITE = re.compile(r"^\u25b6 (.*?)(?: \([\d.]+ms\))?$", re.MULTILINE)
 
 
-def node(output: str) -> Counts | None:
+def parse_node(output: str) -> Counts | None:
     """The last lines of ``node --test``: ``# pass 3``, or the same after another sign.
 
     A file that ran no tests is counted there as one that passed: it is none, it may have ended before them.
@@ -218,25 +218,25 @@ def node(output: str) -> Counts | None:
     number = dict(re.findall(r"^[#\u2139] (pass|fail|cancelled|skipped|todo) (\d+)$", output, re.MULTILINE))
     if "pass" not in number:
         return None
-    many = {name: int(count) for name, count in number.items()}
+    counts = {name: int(count) for name, count in number.items()}
     suites = set(_SUITE.findall(output))
     files = sum(name not in suites for name in _FILE_PASSED.findall(output))
-    failed = many.get("fail", 0) + many.get("cancelled", 0)
-    return Counts(max(0, many["pass"] - files), failed, many.get("skipped", 0) + many.get("todo", 0))
+    failed = counts.get("fail", 0) + counts.get("cancelled", 0)
+    return Counts(max(0, counts["pass"] - files), failed, counts.get("skipped", 0) + counts.get("todo", 0))
 
 
 READERS: Mapping[str, Callable[[str], Counts | None]] = {
-    "unittest": unittest,
-    "tap": tap,
-    "cargo": cargo,
-    "go": go,
-    "jest": jest,
-    "vitest": jest,
-    "node": node,
+    "unittest": parse_unittest,
+    "tap": parse_tap,
+    "cargo": parse_cargo,
+    "go": parse_go,
+    "jest": parse_jest,
+    "vitest": parse_jest,
+    "node": parse_node,
 }
 
 
-def passed_words(output: str) -> int | None:
-    """Return the number in the first ``N passed`` of *output*, or None."""
-    found = re.search(r"(\d+) passed", output)
-    return None if found is None else int(found[1])
+def first_passed_count(output: str) -> int | None:
+    """The number in the first ``N passed`` of *output*, as document 003 reads it."""
+    match = re.search(r"(\d+) passed", output)
+    return None if match is None else int(match[1])

@@ -45,8 +45,8 @@ class Archive:
     def read(self, name: str) -> File:
         """The file *name*, which is one."""
         member = self.members[name]
-        found = self.content[member.offset_data : member.offset_data + member.size]
-        return File(found, bool(member.mode & stat.S_IXUSR))
+        content = self.content[member.offset_data : member.offset_data + member.size]
+        return File(content, bool(member.mode & stat.S_IXUSR))
 
     def with_files(self, changed: Mapping[str, File | None]) -> Archive:
         """The same with other files: *changed* has the new ones by name, and None for those that are gone."""
@@ -54,22 +54,22 @@ class Archive:
         with tarfile.open(fileobj=new, mode="w", format=FORMAT) as tar:
             for name, file in changed.items():
                 if file is not None:
-                    tar.addfile(_info(name, file), BytesIO(file.content))
-        kept = (self.content[start:end] for start, end in self._others(changed))
-        return Archive(self.key, b"".join([*kept, new.getvalue()]))
+                    tar.addfile(_member(name, file), BytesIO(file.content))
+        unchanged = (self.content[start:end] for start, end in self._unchanged_parts(changed))
+        return Archive(self.key, b"".join([*unchanged, new.getvalue()]))
 
-    def _others(self, changed: Mapping[str, object]) -> Iterator[tuple[int, int]]:
+    def _unchanged_parts(self, changed: Mapping[str, object]) -> Iterator[tuple[int, int]]:
         """The parts of the content which hold the members that are not *changed*."""
         start = 0
         for name, member in self.members.items():
             if name in changed:
                 yield start, member.offset
-                start = _after(member)
+                start = _next_offset(member)
         if self.members:
-            yield start, _after(member)
+            yield start, _next_offset(member)
 
 
-def packed(folder: Path, limit: int) -> Archive:
+def pack_folder(folder: Path, limit: int) -> Archive:
     """What *folder* holds: files, folders and symbolic links, of nobody in particular.
 
     :raises ConfigError: when that is more than *limit* bytes.
@@ -78,7 +78,7 @@ def packed(folder: Path, limit: int) -> Archive:
     with tarfile.open(fileobj=content, mode="w", format=FORMAT) as tar:
         for path in sorted(folder.rglob("*")):
             if path.is_symlink() or path.is_file() or path.is_dir():
-                _pack(tar, path, str(path.relative_to(folder)))
+                _add_path(tar, path, str(path.relative_to(folder)))
             if content.tell() > limit:
                 raise ConfigError(
                     f"the template {folder} has more than the {limit} bytes that its profile leaves room for"
@@ -86,7 +86,7 @@ def packed(folder: Path, limit: int) -> Archive:
     return Archive("template", content.getvalue())
 
 
-def _pack(tar: tarfile.TarFile, path: Path, name: str) -> None:
+def _add_path(tar: tarfile.TarFile, path: Path, name: str) -> None:
     info = tar.gettarinfo(path, name)
     if info.islnk():  # another name of a file that is in already: a patch may change one of the two
         info.type, info.linkname, info.size = tarfile.REGTYPE, "", path.stat().st_size
@@ -98,13 +98,13 @@ def _pack(tar: tarfile.TarFile, path: Path, name: str) -> None:
         tar.addfile(info, file)
 
 
-def _after(member: tarfile.TarInfo) -> int:
+def _next_offset(member: tarfile.TarInfo) -> int:
     """Where the next member begins."""
     blocks, rest = divmod(member.size if member.isreg() else 0, tarfile.BLOCKSIZE)
     return member.offset_data + (blocks + bool(rest)) * tarfile.BLOCKSIZE
 
 
-def _info(name: str, file: File) -> tarfile.TarInfo:
+def _member(name: str, file: File) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.size, info.mode = len(file.content), 0o755 if file.executable else 0o644
     info.mtime = int(time.time())  # later than what was built of the file before: make and the like build it again

@@ -13,27 +13,27 @@ from dicast import Failure
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class Cache(Generic[T]):
     """Things by their keys; when all of them weigh more than *limit*, those that were not used for longest are made again."""
 
     def __init__(self, limit: int, weigh: Callable[[T], int] = lambda _: 1) -> None:
         self._limit, self._weigh, self._weight = limit, weigh, 0
-        self._things: OrderedDict[Hashable, T] = OrderedDict()
+        self._values: OrderedDict[Hashable, T] = OrderedDict()
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
         """The thing of *key*, by *make* where there is none yet; a Failure is not kept."""
         async with self._locks.setdefault(key, asyncio.Lock()):
-            if key in self._things:
-                self._things.move_to_end(key)
-                return self._things[key]
-            made = await make()
-            if not isinstance(made, Failure):
-                self._keep(key, made)
-            return made
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+            value = await make()
+            if not isinstance(value, Failure):
+                self._store(key, value)
+            return value
 
-    def _keep(self, key: Hashable, thing: T) -> None:
-        self._things[key] = thing
-        self._weight += self._weigh(thing)
+    def _store(self, key: Hashable, value: T) -> None:
+        self._values[key] = value
+        self._weight += self._weigh(value)
         while self._weight > self._limit:
-            self._weight -= self._weigh(self._things.popitem(last=False)[1])
+            self._weight -= self._weigh(self._values.popitem(last=False)[1])

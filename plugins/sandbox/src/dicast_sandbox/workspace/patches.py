@@ -39,7 +39,7 @@ def is_inside(name: str) -> bool:
     return is_file and not path.is_absolute() and ".." not in path.parts and "\0" not in name
 
 
-def patched(archive: Archive, text: str) -> Archive:
+def apply_patch(archive: Archive, text: str) -> Archive:
     """What the unified diff in *text* makes of *archive*.
 
     Text around the diff, as fences in Markdown, does not count. Every line of context has to be there, but may be at another
@@ -48,14 +48,14 @@ def patched(archive: Archive, text: str) -> Archive:
     :raises PatchError: when it does not apply, or is none, or would write elsewhere than into the workspace.
     """
     changed: dict[str, File | None] = {}
-    for file in _files(text):
-        _change(archive, changed, file)
+    for file in _parse_patch(text):
+        _apply_file(archive, changed, file)
     for name in (name for name, file in changed.items() if file is not None):
         _check_place(archive, changed, name)
     return archive.with_files(changed)
 
 
-def _files(text: str) -> Sequence[PatchedFile]:
+def _parse_patch(text: str) -> Sequence[PatchedFile]:
     from unidiff.errors import UnidiffParseError  # only who patches needs it
     from unidiff.patch import PatchSet
 
@@ -66,25 +66,25 @@ def _files(text: str) -> Sequence[PatchedFile]:
     if _URL.search(text):  # unidiff tries all ways to read one, and there are too many
         raise PatchError("the patch names a URL as a file")
     try:
-        lines = _lines(f"{text}\n".encode(errors="surrogatepass").decode(_BYTES))
-        found = PatchSet(lines)
+        lines = _split_lines(f"{text}\n".encode(errors="surrogatepass").decode(_BYTES))
+        patch = PatchSet(lines)
     except (UnidiffParseError, ValueError) as error:  # ValueError: a number of thousands of digits
         raise PatchError(f"the patch cannot be read: {error}") from error
-    if not found:
+    if not patch:
         raise PatchError("there is no patch in the output")
-    _check_read(found, lines)
-    return found
+    _check_read(patch, lines)
+    return patch
 
 
-def _check_read(found: PatchSet, lines: Sequence[str]) -> None:
+def _check_read(patch: PatchSet, lines: Sequence[str]) -> None:
     """Check that no line was passed over that was meant to be applied.
 
     :raises PatchError: where a file has nothing to apply, or a line of a hunk or its beginning was taken for words.
     """
-    for file in found:
-        if not (file or _says_more(file)) or not all(hunk.added or hunk.removed for hunk in file):
+    for file in patch:
+        if not (file or _has_other_changes(file)) or not all(hunk.added or hunk.removed for hunk in file):
             raise PatchError(f"the patch names {file.target_file} and does not say what changes there")
-    applied = {line.diff_line_no for file in found for hunk in file for line in hunk if line.diff_line_no}
+    applied = {line.diff_line_no for file in patch for hunk in file for line in hunk if line.diff_line_no}
     applied |= {number - 1 for number in applied}  # where a hunk begins
     before, behind = "", False  # behind a hunk, or the names of a file
     for number, (line, after) in enumerate(pairwise([*lines, ""]), 1):
@@ -93,11 +93,11 @@ def _check_read(found: PatchSet, lines: Sequence[str]) -> None:
         before, behind = line, number in applied or line.startswith(("--- ", "+++ ", "\\"))
 
 
-def _says_more(file: PatchedFile) -> bool:
+def _has_other_changes(file: PatchedFile) -> bool:
     """Whether there is more to *file* than its hunks: it is new, gone, renamed or copied, or has another mode."""
     modes = {file.source_mode, file.target_mode} - {None}
-    told = ("new file mode", "deleted file mode", "rename from", "copy from")
-    return len(modes) == 2 or any(line.startswith(told) for line in file.patch_info or ())
+    changes = ("new file mode", "deleted file mode", "rename from", "copy from")
+    return len(modes) == 2 or any(line.startswith(changes) for line in file.patch_info or ())
 
 
 def _is_stray(before: str, line: str, after: str, behind: bool) -> bool:
@@ -109,37 +109,37 @@ def _is_stray(before: str, line: str, after: str, behind: bool) -> bool:
     return line.startswith("@@") or (behind and line.startswith(("+", "-", " ")))
 
 
-def _change(archive: Archive, changed: dict[str, File | None], file: PatchedFile) -> None:
+def _apply_file(archive: Archive, changed: dict[str, File | None], file: PatchedFile) -> None:
     """Add to *changed* what comes of one file of the patch."""
-    source, target = _name(file.source_file), _name(file.target_file)
+    source, target = _parse_name(file.source_file), _parse_name(file.target_file)
     if file.is_symlink or file.is_submodule:
         raise PatchError(f"{target or source} is a link, and links are not patched")
-    said = [line.split(" from ")[0] for line in file.patch_info or () if line.startswith(("rename from", "copy from"))]
-    if source and target and source != target and not said:
+    moves = [line.split(" from ")[0] for line in file.patch_info or () if line.startswith(("rename from", "copy from"))]
+    if source and target and source != target and not moves:
         source = target  # the two names of a diff that was made by hand: a.py.orig and a.py
     name = target or source
-    if target and source != target and _read(archive, changed, target) is not None:
+    if target and source != target and _current_file(archive, changed, target) is not None:
         raise PatchError(f"{name} is there already")
-    before = File(b"") if source is None else _read(archive, changed, source)
+    before = File(b"") if source is None else _current_file(archive, changed, source)
     if before is None:
         raise PatchError(f"{source} is not there")
-    after = _applied(name, before.content, file)
+    after = _apply_hunks(name, before.content, file)
     if target is None and after:
         raise PatchError(f"{name} has more in it than what the patch deletes")
-    if source and (target is None or "rename" in said):
+    if source and (target is None or "rename" in moves):
         changed[source] = None
     if target:
         executable = before.executable if file.target_mode is None else file.target_mode == "100755"
         changed[target] = File(after, executable)
 
 
-def _name(written: str) -> str | None:
+def _parse_name(written: str) -> str | None:
     """The name of a file in the workspace; None for /dev/null."""
     if written == _NOWHERE:
         return None
     name = written.rstrip("\r")
     if name.startswith('"'):
-        name = _unquoted(name)
+        name = _unquote(name)
     if prefix := _PREFIX.match(name):
         name = name[prefix.end() :]
     if not is_inside(name):
@@ -147,15 +147,15 @@ def _name(written: str) -> str | None:
     return str(PurePosixPath(name.encode(_BYTES).decode(errors="surrogateescape")))
 
 
-def _unquoted(name: str) -> str:
+def _unquote(name: str) -> str:
     """What git wrote as *name*, in quotes, as in C."""
     quoted = _QUOTED.fullmatch(name)
     if quoted is None:
         raise PatchError(f"{name!r} is not a name as git quotes them")
-    return _ESCAPE.sub(lambda found: _ESCAPES.get(found[1]) or chr(int(found[1], 8)), quoted[1])
+    return _ESCAPE.sub(lambda match: _ESCAPES.get(match[1]) or chr(int(match[1], 8)), quoted[1])
 
 
-def _read(archive: Archive, changed: dict[str, File | None], name: str | None) -> File | None:
+def _current_file(archive: Archive, changed: dict[str, File | None], name: str | None) -> File | None:
     if name in changed:
         return changed[name]
     member = archive.members.get(name or "")
@@ -177,18 +177,18 @@ def _check_place(archive: Archive, changed: dict[str, File | None], name: str) -
         raise PatchError(f"{name} is a folder")
 
 
-def _applied(name: str | None, content: bytes, file: PatchedFile) -> bytes:
+def _apply_hunks(name: str | None, content: bytes, file: PatchedFile) -> bytes:
     """*content* with all hunks of *file* applied.
 
     Each line becomes one character, so that hunks are searched as texts are.
     """
     signs: dict[str, str] = {}
-    text = _signed(_lines(content.decode(_BYTES)), signs)
+    text = _encode_lines(_split_lines(content.decode(_BYTES)), signs)
     parts, done, shift = [], 0, 0
     for number, hunk in enumerate(file, 1):
-        old, new = (_signed(side, signs) for side in _sides(hunk))
+        old, new = (_encode_lines(side, signs) for side in _hunk_sides(hunk))
         expected = hunk.source_start - bool(old) + shift
-        at = _found(text, old, expected, done)
+        at = _find_lines(text, old, expected, done)
         if at is None:
             raise PatchError(f"hunk {number} of {name} (line {hunk.source_start}) does not apply")
         shift += at - expected
@@ -198,18 +198,18 @@ def _applied(name: str | None, content: bytes, file: PatchedFile) -> bytes:
     return "".join(lines[sign] for sign in "".join([*parts, text[done:]])).encode(_BYTES)
 
 
-def _lines(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     return list(StringIO(text, newline="\n"))
 
 
-def _signed(lines: Sequence[str], signs: dict[str, str]) -> str:
+def _encode_lines(lines: Sequence[str], signs: dict[str, str]) -> str:
     try:
         return "".join(signs.setdefault(line, chr(len(signs))) for line in lines)
     except ValueError as error:
         raise PatchError(f"the file has more than {len(signs)} different lines") from error
 
 
-def _sides(hunk: Hunk) -> tuple[list[str], list[str]]:
+def _hunk_sides(hunk: Hunk) -> tuple[list[str], list[str]]:
     """The lines that *hunk* takes away, with its context, and those that it puts there."""
     old: list[str] = []
     new: list[str] = []
@@ -225,7 +225,7 @@ def _sides(hunk: Hunk) -> tuple[list[str], list[str]]:
     return old, new
 
 
-def _found(text: str, old: str, expected: int, begin: int) -> int | None:
+def _find_lines(text: str, old: str, expected: int, begin: int) -> int | None:
     """Where *old* is in *text*, not before *begin*, and nearest to *expected*; None where it is not."""
     if expected >= begin and text.startswith(old, expected):
         return expected

@@ -31,7 +31,7 @@ class Entry:
     name: str
 
 
-def resolved(path: Path, ref: str) -> str:
+def resolve_commit(path: Path, ref: str) -> str:
     """The id of the commit that *ref* names in the repository at *path*.
 
     :raises ConfigError: when there is no repository, or no such commit in it.
@@ -57,7 +57,7 @@ def checkout(path: Path, commit: str, limit: int) -> Archive:
 
     :raises ConfigError: when there are more, or git cannot read them.
     """
-    entries = list(_entries(_git(path, "ls-tree", "-r", "-z", "-l", "--full-tree", commit)))
+    entries = list(_parse_entries(_git(path, "ls-tree", "-r", "-z", "-l", "--full-tree", commit)))
     size = sum(entry.size for entry in entries)
     if size > limit:
         raise ConfigError(
@@ -65,22 +65,22 @@ def checkout(path: Path, commit: str, limit: int) -> Archive:
         )
     time = int(_git(path, "log", "-1", "--format=%ct", commit))
     ids = "".join(f"{entry.sha}\n" for entry in entries if entry.mode != _SUBMODULE)
-    contents = BytesIO(_git(path, "cat-file", "--batch", "--buffer", told=ids.encode()))
+    contents = BytesIO(_git(path, "cat-file", "--batch", "--buffer", stdin=ids.encode()))
     packed = BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=FORMAT) as tar:
         for entry in entries:
-            _add(tar, entry, time, contents)
+            _add_entry(tar, entry, time, contents)
     return Archive(commit, packed.getvalue())
 
 
-def _entries(listed: bytes) -> Iterator[Entry]:
+def _parse_entries(listed: bytes) -> Iterator[Entry]:
     for line in filter(None, listed.split(b"\0")):
         about, _, name = line.partition(b"\t")
         mode, _, sha, size = about.decode().split()
         yield Entry(mode, sha, int(size) if size.isdecimal() else 0, os.fsdecode(name))
 
 
-def _add(tar: tarfile.TarFile, entry: Entry, time: int, contents: BytesIO) -> None:
+def _add_entry(tar: tarfile.TarFile, entry: Entry, time: int, contents: BytesIO) -> None:
     info = tarfile.TarInfo(entry.name)
     info.mtime, info.mode = time, 0o755 if entry.mode in (_EXECUTABLE, _SUBMODULE) else 0o644
     if entry.mode == _SUBMODULE:
@@ -98,7 +98,7 @@ def _add(tar: tarfile.TarFile, entry: Entry, time: int, contents: BytesIO) -> No
         tar.addfile(info, BytesIO(content))
 
 
-def _git(path: Path, *words: str, told: bytes = b"") -> bytes:
+def _git(path: Path, *words: str, stdin: bytes = b"") -> bytes:
     """What git says; it takes *path* itself for the repository, no folder above it, and fetches nothing."""
     git = shutil.which("git")
     if git is None:
@@ -106,7 +106,7 @@ def _git(path: Path, *words: str, told: bytes = b"") -> bytes:
     environment = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
     environment |= {"GIT_CEILING_DIRECTORIES": str(path.resolve().parent), "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
     done = subprocess.run(  # noqa: S603  # git, and a commit's name behind what ends its options
-        [git, "-C", str(path), *words], input=told, capture_output=True, check=False, env=environment
+        [git, "-C", str(path), *words], input=stdin, capture_output=True, check=False, env=environment
     )
     if done.returncode != 0:
         raise ConfigError(f"the repository {path} cannot be read: {done.stderr.decode(errors='replace').strip()}")

@@ -16,10 +16,10 @@ import attrs
 from dicast import ConfigError, Failure, Limits, Subject
 from dicast.toolkit.json_values import MISSING, lookup
 
-from .archive import Archive, packed
-from .cache import Kept
+from .archive import Archive, pack_folder
+from .cache import Cache
 from .patches import is_inside
-from .repository import checkout, resolved
+from .repository import checkout, resolve_commit
 
 TEMPLATE = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
 
@@ -33,7 +33,7 @@ _COPIES = 2  # a workspace holds the tar until it is unpacked
 
 
 @attrs.frozen
-class Given:
+class Workspace:
     """What of a workspace is given, whatever the output is: *files* lie over the *archive*."""
 
     archive: Archive
@@ -68,7 +68,7 @@ class Given:
         return sha256(repr((self.archive.key, sorted(self.files.items()))).encode(errors="surrogateescape")).digest()
 
 
-class Setup(Protocol):
+class WorkspaceOptions(Protocol):
     """What a metric says of its workspaces, as :class:`~dicast_sandbox.metrics.metric.SandboxMetric` explains it."""
 
     @property
@@ -105,34 +105,34 @@ class Setup(Protocol):
 class Workspaces:
     """Makes the workspaces of one run; templates are read once in it, and so is each commit while there is room for it."""
 
-    def __init__(self, metric: Setup) -> None:
+    def __init__(self, metric: WorkspaceOptions) -> None:
         self._metric = metric
-        self._commits: Kept[str] = Kept(_REFS)
-        self._archives: Kept[Archive] = Kept(KEPT_BYTES, lambda archive: len(archive.content))
+        self._commits: Cache[str] = Cache(_REFS)
+        self._archives: Cache[Archive] = Cache(KEPT_BYTES, lambda archive: len(archive.content))
 
-    async def given(self, subject: Subject, output: str) -> Given | Failure:
+    async def prepare(self, subject: Subject, output: str) -> Workspace | Failure:
         """What *subject* is judged with; *output* stands where its files say so."""
         metric = self._metric
-        known = {**subject.context, **_fields(subject)}
+        fields = {**subject.context, **_subject_fields(subject)}
         try:
-            files = dict(_texts(metric.files, {**known, "output": output, "text": output}))
+            files = dict(_read_texts(metric.files, {**fields, "output": output, "text": output}))
             check_names([*files, metric.output_file])
-            archive = await self._archive(known)
+            archive = await self._archive(fields)
         except LookupError as error:
-            return _missing(f"{subject.kind} {subject.id} has no {error.args[0]}")
+            return _missing_input(f"{subject.kind} {subject.id} has no {error.args[0]}")
         except ConfigError as error:
-            return _missing(f"{subject.kind} {subject.id}: {error}")
-        return Given(archive, {name: text.encode(errors="surrogatepass") for name, text in files.items()})
+            return _missing_input(f"{subject.kind} {subject.id}: {error}")
+        return Workspace(archive, {name: text.encode(errors="surrogatepass") for name, text in files.items()})
 
-    async def _archive(self, known: Mapping[str, object]) -> Archive:
+    async def _archive(self, fields: Mapping[str, object]) -> Archive:
         metric, limit = self._metric, self._metric.limits.disk // _COPIES
         if metric.template is not None:
-            reading = partial(asyncio.to_thread, packed, metric.template, limit)
+            reading = partial(asyncio.to_thread, pack_folder, metric.template, limit)
             return await self._archives.get(metric.template, reading)
         if metric.repository is None:
             return Archive()
-        path, ref = Path(filled(str(metric.repository), known, place=True)), filled(metric.ref, known)
-        commit = await self._commits.get((path, ref), partial(asyncio.to_thread, resolved, path, ref))
+        path, ref = Path(fill_template(str(metric.repository), fields, place=True)), fill_template(metric.ref, fields)
+        commit = await self._commits.get((path, ref), partial(asyncio.to_thread, resolve_commit, path, ref))
         return await self._archives.get((path, commit), partial(asyncio.to_thread, checkout, path, commit, limit))
 
 
@@ -159,7 +159,7 @@ def _can_be_written(path: PurePosixPath) -> bool:
     return len(str(path).encode()) <= _PATH_BYTES and all(len(part.encode()) <= _NAME_BYTES for part in path.parts)
 
 
-def _missing(message: str) -> Failure:
+def _missing_input(message: str) -> Failure:
     return Failure("missing_input", message)
 
 
@@ -169,25 +169,25 @@ def takes_output(files: Mapping[str, str] | str | None) -> bool:
     return any(path.split(".")[0] in _OUTPUT for text in texts for path in TEMPLATE.findall(text))
 
 
-def filled(text: str, known: Mapping[str, object], *, place: bool = False) -> str:
-    """*text* with what is *known* in the place of its templates; in a *place*, a path, nothing leads out of a folder.
+def fill_template(text: str, fields: Mapping[str, object], *, place: bool = False) -> str:
+    """*text* with what is *fields* in the place of its templates; in a *place*, a path, nothing leads out of a folder.
 
     :raises LookupError: with what is not known.
     """
-    return TEMPLATE.sub(_filler(known, place), text)
+    return TEMPLATE.sub(_filler(fields, place), text)
 
 
-def _texts(files: Mapping[str, str] | str | None, known: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _read_texts(files: Mapping[str, str] | str | None, fields: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     if isinstance(files, str):
-        given = lookup(known, files)
-        if not isinstance(given, Mapping):
+        mapping = lookup(fields, files)
+        if not isinstance(mapping, Mapping):
             raise LookupError(f"{files!r} that maps names to texts")  # noqa: TRY004  # of the subject, not of the caller
-        yield from ((str(name), _text(value)) for name, value in given.items())
+        yield from ((str(name), _text(value)) for name, value in mapping.items())
     elif files is not None:
-        yield from ((name, filled(text, known)) for name, text in files.items())
+        yield from ((name, fill_template(text, fields)) for name, text in files.items())
 
 
-def _fields(subject: Subject) -> dict[str, object]:
+def _subject_fields(subject: Subject) -> dict[str, object]:
     return {
         "id": subject.id,
         "input": subject.input,
@@ -197,13 +197,13 @@ def _fields(subject: Subject) -> dict[str, object]:
     }
 
 
-def _filler(known: Mapping[str, object], place: bool) -> Callable[[re.Match[str]], str]:
-    def fill(found: re.Match[str]) -> str:
-        value = lookup(known, found[1])
+def _filler(fields: Mapping[str, object], place: bool) -> Callable[[re.Match[str]], str]:
+    def fill(match: re.Match[str]) -> str:
+        value = lookup(fields, match[1])
         if value is MISSING or value is None:
-            raise LookupError(repr(found[1]))
+            raise LookupError(repr(match[1]))
         if place and not is_inside(_text(value).rstrip("/")):
-            raise ConfigError(f"{found[1]} is {value!r}, and not a relative path without '..'")
+            raise ConfigError(f"{match[1]} is {value!r}, and not a relative path without '..'")
         return _text(value)
 
     return fill

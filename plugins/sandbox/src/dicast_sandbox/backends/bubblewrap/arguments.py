@@ -15,7 +15,7 @@ from dicast import Program
 
 from .. import seccomp
 from ..environment import HOME, WORKSPACE
-from .memory import Memory
+from .memory import MemoryFiles
 
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -42,25 +42,27 @@ class System:
     *taskset* are where these commands are: what starts them has no environment, which could be read inside.
     """
 
-    shown: tuple[str, ...]
+    visible: tuple[str, ...]
     path: str
     bwrap: str
     taskset: str
 
 
-def system() -> System:
+def inspect_system() -> System:
     """Look at this machine."""
     python = () if shutil.which("python3", path=_PATH) else (sys.base_prefix,)
     path = ":".join([*(f"{prefix}/bin" for prefix in python), _PATH])
-    return System((*_folders(), *_where_there_are((*_NEEDED, *python))), path, found("bwrap"), found("taskset"))
+    return System(
+        (*_bind_folders(), *_bind_existing((*_NEEDED, *python))), path, command_path("bwrap"), command_path("taskset")
+    )
 
 
-def arguments(
+def bwrap_arguments(
     program: Program,
     system: System,
     mounts: Sequence[Path],
     environment: Mapping[str, str],
-    files: Memory,
+    files: MemoryFiles,
     box: int | None,
 ) -> list[str]:
     """All arguments of bwrap; what it reads is added to *files*, and what *program* leaves behind goes into *box*."""
@@ -68,21 +70,21 @@ def arguments(
         *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
         *("--unshare-cgroup-try", "--hostname", "sandbox", "--uid", "1000", "--gid", "1000", "--disable-userns"),
         *("--new-session", "--die-with-parent", "--cap-drop", "ALL", "--seccomp", str(files.file(seccomp.assemble()))),
-        *system.shown,
-        *(part for path, text in _ACCOUNTS.items() for part in _file(files, path, text.encode())),
+        *system.visible,
+        *(part for path, text in _ACCOUNTS.items() for part in _file_arguments(files, path, text.encode())),
         *("--proc", "/proc", "--dev", "/dev", "--size", str(_SHARED_MEMORY), "--tmpfs", "/dev/shm"),  # noqa: S108  # inside
         *("--size", str(program.limits.disk), "--tmpfs", "/tmp"),  # noqa: S108  # inside
         # After /tmp, which would hide what is in it.
         *(part for path in mounts for part in ("--ro-bind", str(path), str(path))),
         *("--dir", WORKSPACE, "--dir", HOME),
-        *_workspace(program, files),
+        *_workspace_arguments(program, files),
         *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORKSPACE, "--clearenv"),
-        *_environment(program, system.path, environment),
-        *("--", *_limited(program), *_wrapped(program, box)),
+        *_environment_arguments(program, system.path, environment),
+        *("--", *_limit_prefix(program), *_shell_command(program, box)),
     ]
 
 
-def _folders() -> Iterator[str]:
+def _bind_folders() -> Iterator[str]:
     yield from ("--ro-bind", "/usr", "/usr")
     for name in _SYSTEM:
         path = Path(name)
@@ -92,12 +94,12 @@ def _folders() -> Iterator[str]:
             yield from ("--ro-bind", name, name)
 
 
-def _where_there_are(names: Iterable[str]) -> Iterator[str]:
+def _bind_existing(names: Iterable[str]) -> Iterator[str]:
     for name in names:
         yield from ("--ro-bind-try", name, name)
 
 
-def _environment(program: Program, path: str, environment: Mapping[str, str]) -> Iterator[str]:
+def _environment_arguments(program: Program, path: str, environment: Mapping[str, str]) -> Iterator[str]:
     variables = {
         "PATH": path,
         "HOME": HOME,
@@ -111,19 +113,19 @@ def _environment(program: Program, path: str, environment: Mapping[str, str]) ->
         yield from ("--setenv", name, value)
 
 
-def _file(files: Memory, path: str, content: bytes) -> tuple[str, ...]:
+def _file_arguments(files: MemoryFiles, path: str, content: bytes) -> tuple[str, ...]:
     permissions = "0755" if content.startswith(b"#!") else "0644"
     return "--perms", permissions, "--file", str(files.file(content)), path
 
 
-def _workspace(program: Program, files: Memory) -> Iterator[str]:
+def _workspace_arguments(program: Program, files: MemoryFiles) -> Iterator[str]:
     if program.archive is not None:
-        yield from _file(files, _ARCHIVE, program.archive)
+        yield from _file_arguments(files, _ARCHIVE, program.archive)
     for name, content in program.files.items():
-        yield from _file(files, f"{WORKSPACE}/{name}", content)
+        yield from _file_arguments(files, f"{WORKSPACE}/{name}", content)
 
 
-def _limited(program: Program) -> tuple[str, ...]:
+def _limit_prefix(program: Program) -> tuple[str, ...]:
     limits = program.limits
     seconds = max(1, math.ceil(limits.cpu))
     return (
@@ -133,7 +135,7 @@ def _limited(program: Program) -> tuple[str, ...]:
     )
 
 
-def _wrapped(program: Program, box: int | None) -> tuple[str, ...]:
+def _shell_command(program: Program, box: int | None) -> tuple[str, ...]:
     """The command, in a shell where there is something to do before or after it."""
     if program.archive is None and program.collect is None:
         return program.command
@@ -144,7 +146,7 @@ def _wrapped(program: Program, box: int | None) -> tuple[str, ...]:
     return "/bin/sh", "-c", script, "sh", program.collect, *program.command
 
 
-def affinity(taskset: str, cpus: int, slot: int) -> tuple[str, ...]:
+def affinity_prefix(taskset: str, cpus: int, slot: int) -> tuple[str, ...]:
     """The prefix that keeps a command on *cpus* of the CPUs that this process may use; *slot* says on which."""
     ours = sorted(os.sched_getaffinity(0))
     if cpus >= len(ours):
@@ -153,6 +155,6 @@ def affinity(taskset: str, cpus: int, slot: int) -> tuple[str, ...]:
     return taskset, "-c", ",".join(map(str, chosen))
 
 
-def found(command: str) -> str:
+def command_path(command: str) -> str:
     """Where *command* is, or its name alone."""
     return shutil.which(command) or command

@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from ..environment import REPORT_BYTES
 
 
-class Memory:
+class MemoryFiles:
     """File descriptors of files in memory, closed together."""
 
     def __init__(self) -> None:
         self.descriptors: list[int] = []
 
-    def file(self, content: bytes) -> int:
+    def file(self, read_box: bytes) -> int:
         """A file with *content*, to be read from its beginning."""
         descriptor = self._new()
         with os.fdopen(os.dup(descriptor), "wb") as file:
-            file.write(content)
+            file.write(read_box)
         os.lseek(descriptor, 0, os.SEEK_SET)
         return descriptor
 
@@ -38,15 +38,15 @@ class Memory:
         return self.descriptors[-1]
 
 
-def content(box: int) -> bytes | None:
+def read_box(box: int) -> bytes | None:
     """What was written into *box*, a text; None when nothing was."""
     return os.pread(box, REPORT_BYTES, 0).rstrip(b"\0") or None
 
 
 @contextmanager
-def memory() -> Iterator[Memory]:
+def open_memory_files() -> Iterator[MemoryFiles]:
     """Files in memory for the length of the block."""
-    files = Memory()
+    files = MemoryFiles()
     try:
         yield files
     finally:

@@ -18,9 +18,9 @@ import attrs
 
 from dicast import Execution, Failure, Program
 
-from ..process import Tail, came, exit_code, follow, joined, whole
-from .arguments import System, affinity, arguments, system
-from .memory import Memory, content, memory
+from ..process import Tail, await_fully, exit_code, follow, join_peer_result, make_execution
+from .arguments import System, affinity_prefix, bwrap_arguments, inspect_system
+from .memory import MemoryFiles, open_memory_files, read_box
 from .status import Status
 from .watch import Watch
 
@@ -33,7 +33,7 @@ _PAUSE = 0.05
 
 
 @attrs.frozen
-class Place:
+class SandboxSettings:
     """What all sandboxes of a pool have in common.
 
     *identity* says whose rights that of a slot has, as the beginning of a command; *mark* is a word that all their commands have.
@@ -43,39 +43,39 @@ class Place:
     environment: Mapping[str, str]
     identity: Callable[[int], tuple[str, ...]]
     watch: Watch
-    system: System = attrs.field(factory=system)
+    system: System = attrs.field(factory=inspect_system)
     mark: str = attrs.field(factory=lambda: f"DICAST_{uuid.uuid4().hex}")
 
     async def run(self, program: Program, slot: int) -> Execution | Failure:
         """Run *program*, and its peer, on the CPUs of *slot*; the peer ends when *program* has."""
         if program.peer is None:
-            return await Sandboxed(self, program, slot).run()
+            return await SandboxedProgram(self, program, slot).run()
         ours, theirs = socket.socketpair()
         with ours, theirs:
             environment: Mapping[str, str] = {**program.environment, PEER: str(ours.fileno())}
-            told = attrs.evolve(program, environment=environment)
+            tests = attrs.evolve(program, environment=environment)
             running = [
-                asyncio.create_task(Sandboxed(self, told, slot, ours, keep=True).run()),
-                asyncio.create_task(Sandboxed(self, program.peer, slot, theirs).run()),
+                asyncio.create_task(SandboxedProgram(self, tests, slot, ours, keep=True).run()),
+                asyncio.create_task(SandboxedProgram(self, program.peer, slot, theirs).run()),
             ]
             try:
                 answer = await running[0]
-                beside = running[1].result() if running[1].done() else None
+                peer_result = running[1].result() if running[1].done() else None
             finally:
                 for task in running:
                     task.cancel()
                 await asyncio.gather(*running, return_exceptions=True)
-        return answer if beside is None else joined(answer, beside)
+        return answer if peer_result is None else join_peer_result(answer, peer_result)
 
 
 @attrs.define
-class Sandboxed:
+class SandboxedProgram:
     """A *program* in a sandbox of *place*, on the CPUs of *slot*.
 
     *end* is its end of a socket: its stdin and stdout, or with *keep* one more file descriptor.
     """
 
-    place: Place
+    settings: SandboxSettings
     program: Program
     slot: int
     end: socket.socket | None = None
@@ -84,50 +84,50 @@ class Sandboxed:
 
     async def run(self) -> Execution | Failure:
         """Run the program to its end."""
-        begun, tail, limits = time.monotonic(), Tail(), self.program.limits
+        start, tail, limits = time.monotonic(), Tail(), self.program.limits
         with ExitStack() as stack:
-            files, status = stack.enter_context(memory()), Status()
+            files, status = stack.enter_context(open_memory_files()), Status()
             stack.callback(status.close)
             box = None if self.program.collect is None else files.box()
             starting = asyncio.create_task(self._start(files, status, box))
             try:
                 process = await asyncio.shield(starting)  # cancelled half-way it could not be ended
-                with self.place.watch.watching(process.pid, limits, lambda limit: self._strike(limit, process)):
-                    self.struck = await follow(process, limits, tail, _stream(process)) or self.struck
+                with self.settings.watch.watching(process.pid, limits, lambda limit: self._stop_at_limit(limit, process)):
+                    self.struck = await follow(process, limits, tail, _output_stream(process)) or self.struck
             finally:
-                await whole(_end(starting, status))
-            said = tail.kept
-            code = exit_code(status.told.get("exit-code", process.returncode or 0))
-            if self.struck is None and "exit-code" not in status.told:
-                words = said.decode(errors="replace").strip()[-_WORDS:]
+                await await_fully(_end(starting, status))
+            output = tail.content
+            code = exit_code(status.numbers.get("exit-code", process.returncode or 0))
+            if self.struck is None and "exit-code" not in status.numbers:
+                words = output.decode(errors="replace").strip()[-_WORDS:]
                 return Failure("crashed", f"sandbox/bubblewrap could not start: {words}", retryable=True)
-            collected = None if box is None else content(box)
-            return came(code, said, time.monotonic() - begun, self.struck, collected)
+            collected = None if box is None else read_box(box)
+            return make_execution(code, output, time.monotonic() - start, self.struck, collected)
 
-    def _strike(self, limit: str, process: Process) -> None:
+    def _stop_at_limit(self, limit: str, process: Process) -> None:
         self.struck = self.struck or limit
         _kill(process)
 
-    async def _start(self, files: Memory, status: Status, box: int | None) -> Process:
-        place, options = self.place, ["--json-status-fd", str(status.write)]
-        options += arguments(self.program, place.system, place.mounts, place.environment, files, box)
+    async def _start(self, files: MemoryFiles, status: Status, box: int | None) -> Process:
+        settings, options = self.settings, ["--json-status-fd", str(status.write)]
+        options += bwrap_arguments(self.program, settings.system, settings.mounts, settings.environment, files, box)
         command = options.index("--")
-        told = files.file(b"".join(part.encode() + b"\0" for part in options[:command]))
-        handed = [*files.descriptors, status.write]
+        arguments_file = files.file(b"".join(part.encode() + b"\0" for part in options[:command]))
+        descriptors = [*files.descriptors, status.write]
         stdin: Any = DEVNULL
         stdout, stderr = PIPE, STDOUT
         if self.end is not None and self.keep:
-            handed.append(self.end.fileno())
+            descriptors.append(self.end.fileno())
         elif self.end is not None:
             stdin = stdout = self.end.fileno()
             stderr = PIPE
-        prefix = affinity(place.system.taskset, self.program.limits.cpus, self.slot)
+        prefix = affinity_prefix(settings.system.taskset, self.program.limits.cpus, self.slot)
         process = await asyncio.create_subprocess_exec(
-            *(*place.identity(self.slot), *prefix, place.system.bwrap, "--unsetenv", place.mark, "--args", str(told), *options[command:]),
-            stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=handed, cwd="/",
+            *(*settings.identity(self.slot), *prefix, settings.system.bwrap, "--unsetenv", settings.mark, "--args", str(arguments_file), *options[command:]),
+            stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=descriptors, cwd="/",
             env={}, start_new_session=True,
         )  # fmt: skip
-        status.started()
+        status.close_write_end()
         if self.end is not None:
             self.end.close()
         return process
@@ -140,7 +140,7 @@ def _kill(process: Process) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _stream(process: Process) -> asyncio.StreamReader:
+def _output_stream(process: Process) -> asyncio.StreamReader:
     stream = process.stdout or process.stderr
     assert stream is not None  # one of them is a pipe
     return stream
@@ -150,15 +150,15 @@ async def _end(starting: asyncio.Task[Process], status: Status) -> None:
     """End whatever is left: bwrap, and with it all that runs inside."""
     process = await starting
     _kill(process)
-    ended = asyncio.create_task(_ended(process))
-    while not ended.done():
+    waiting = asyncio.create_task(_drain(process))
+    while not waiting.done():
         status.kill()
-        await asyncio.wait([ended], timeout=_PAUSE)
-    ended.result()
-    await status.gone()
+        await asyncio.wait([waiting], timeout=_PAUSE)
+    waiting.result()
+    await status.wait_until_gone()
 
 
-async def _ended(process: Process) -> None:
-    while await _stream(process).read(_CHUNK):
+async def _drain(process: Process) -> None:
+    while await _output_stream(process).read(_CHUNK):
         continue
     await process.wait()

@@ -38,7 +38,7 @@ def reap(mark: bytes, seconds: float) -> None:
     now = time.monotonic()
     quiet, end = now + seconds, now + _SECONDS
     while now <= min(quiet, end):
-        for pid in marked(mark):
+        for pid in marked_processes(mark):
             quiet = now + QUIET_SECONDS
             with suppress(ProcessLookupError):  # it has ended
                 os.kill(pid, signal.SIGKILL)
@@ -46,7 +46,7 @@ def reap(mark: bytes, seconds: float) -> None:
         now = time.monotonic()
 
 
-def marked(mark: bytes) -> Iterator[int]:
+def marked_processes(mark: bytes) -> Iterator[int]:
     """The processes with *mark* among the words of their command."""
     for entry in os.listdir("/proc"):  # noqa: PTH208  # as in watch.py
         if entry.isdecimal():

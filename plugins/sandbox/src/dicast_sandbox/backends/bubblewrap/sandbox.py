@@ -22,11 +22,11 @@ from dicast import ConfigError, Execution, Failure, Limits, Program, RunContext,
 from .. import seccomp
 from ..environment import check_environment
 from ..pool import Pool
-from ..process import whole
+from ..process import await_fully
 from . import reaper
-from .arguments import arguments, found, system
-from .memory import memory
-from .program import Place
+from .arguments import bwrap_arguments, command_path, inspect_system
+from .memory import open_memory_files
+from .program import SandboxSettings
 from .watch import Watch
 
 UIDS = range(64_000, 65_000)
@@ -40,8 +40,8 @@ _OTHER = "or name another backend"
 _PROBE = Program(("/bin/true",), Limits(_SECONDS, _SECONDS, 1, 1 << 30, 64, 1 << 20, 1 << 20, 1 << 20))
 
 
-def _paths(given: Iterable[str | Path]) -> tuple[Path, ...]:
-    return tuple(map(Path, given))
+def _paths(paths: Iterable[str | Path]) -> tuple[Path, ...]:
+    return tuple(map(Path, paths))
 
 
 @attrs.frozen
@@ -76,17 +76,17 @@ class Bubblewrap:
 
     async def execute(self, program: Program) -> Execution | Failure:
         """Run *program* by itself, beside whatever pool there is."""
-        return await self._place().run(program, 0)
+        return await self._settings().run(program, 0)
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Pool]:
         """The pool of one run's sandboxes."""
-        place = self._place()
-        async with _reaped(place.mark):
-            yield Pool(place.run, self.concurrency or len(os.sched_getaffinity(0)))
+        settings = self._settings()
+        async with _reaped(settings.mark):
+            yield Pool(settings.run, self.concurrency or len(os.sched_getaffinity(0)))
 
-    def _place(self) -> Place:
-        return Place(self.mounts, self.environment, _identity, Watch())
+    def _settings(self) -> SandboxSettings:
+        return SandboxSettings(self.mounts, self.environment, _identity, Watch())
 
 
 @asynccontextmanager
@@ -101,7 +101,7 @@ async def _reaped(mark: str) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await whole(_dismiss(process, process.stdin))
+        await await_fully(_dismiss(process, process.stdin))
 
 
 async def _dismiss(process: Process, stdin: asyncio.StreamWriter) -> None:
@@ -112,18 +112,18 @@ async def _dismiss(process: Process, stdin: asyncio.StreamWriter) -> None:
 
 @cache  # a success alone: each metric asks, and trying takes 20 ms; where the machine changes later, no sandbox can start and is a Failure
 def _check(mounts: tuple[Path, ...]) -> None:
-    if platform.system() != "Linux" or platform.machine() not in seccomp.machines():
-        machines = " or ".join(seccomp.machines())
+    if platform.system() != "Linux" or platform.machine() not in seccomp.supported_machines():
+        machines = " or ".join(seccomp.supported_machines())
         this = f"{platform.system()} on {platform.machine()}"
         raise ConfigError(f"sandbox/bubblewrap works on Linux on {machines}, and this is {this}; name another backend")
     for command, install in _COMMANDS.items():
         if shutil.which(command) is None:
             raise ConfigError(f"sandbox/bubblewrap: {command} is not installed; {install}, {_OTHER}")
-    here = system()
-    with memory() as files:
-        given = arguments(_PROBE, here, mounts, {}, files, None)
+    machine = inspect_system()
+    with open_memory_files() as files:
+        words = bwrap_arguments(_PROBE, machine, mounts, {}, files, None)
         done = subprocess.run(  # noqa: S603  # fixed words, and mounts that the user names
-            [*_identity(0), here.bwrap, *given],
+            [*_identity(0), machine.bwrap, *words],
             pass_fds=files.descriptors, capture_output=True, encoding="utf-8", errors="replace", check=False, timeout=_SECONDS, cwd="/",
         )  # fmt: skip
     if done.returncode != 0:
@@ -137,13 +137,13 @@ def _identity(slot: int) -> tuple[str, ...]:
     their way. A command does it, because ``subprocess`` would have to fork, which takes long where dicast has much memory.
     """
     user = str(UIDS[slot % len(UIDS)])
-    return (found("setpriv"), "--reuid", user, "--regid", user, "--clear-groups") if os.geteuid() == 0 else ()
+    return (command_path("setpriv"), "--reuid", user, "--regid", user, "--clear-groups") if os.geteuid() == 0 else ()
 
 
-def _advice(said: str) -> str:
-    if "Unknown option" in said:
+def _advice(error: str) -> str:
+    if "Unknown option" in error:
         why = f"bwrap is older than 0.8; {_INSTALL}"
-    elif "mounts" in said or "Can't find source" in said or "bind" in said:
+    elif "mounts" in error or "Can't find source" in error or "bind" in error:
         why = "what is mounted has to be readable by others (where dicast is root, by users other than root)"
     else:
         why = (
@@ -151,4 +151,4 @@ def _advice(said: str) -> str:
             "kernel.apparmor_restrict_unprivileged_userns=0 or user.max_user_namespaces by sysctl; in a container, allow them "
             "(docker: --security-opt seccomp=unconfined --security-opt systempaths=unconfined)"
         )
-    return f"sandbox/bubblewrap cannot make a sandbox here ({said}): {why}, {_OTHER}"
+    return f"sandbox/bubblewrap cannot make a sandbox here ({error}): {why}, {_OTHER}"

@@ -20,58 +20,58 @@ class Status:
     def __init__(self) -> None:
         self._read, self.write = os.pipe()
         os.set_blocking(self._read, False)
-        self._told: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
 
     def close(self) -> None:
         """Close both ends."""
         os.close(self._read)
-        self.started()
+        self.close_write_end()
 
-    def started(self) -> None:
+    def close_write_end(self) -> None:
         """Close the end that is bwrap's, which has its own by now."""
         if self.write >= 0:
             os.close(self.write)
             self.write = -1
 
     @property
-    def told(self) -> dict[str, int]:
+    def numbers(self) -> dict[str, int]:
         """All numbers that were told by now, by name."""
         with suppress(BlockingIOError):
             for line in os.read(self._read, _BYTES).splitlines():
-                self._told |= json.loads(line)
-        return self._told
+                self._numbers |= json.loads(line)
+        return self._numbers
 
     def kill(self) -> None:
         """Kill the sandbox's first process, and with it all others, unless it has ended.
 
         bwrap's end is its own end, too, but not between the moments when it has a session of its own and when it has said so.
         """
-        first = self.told.get("child-pid")
-        if first is not None and "exit-code" not in self.told:
+        first = self.numbers.get("child-pid")
+        if first is not None and "exit-code" not in self.numbers:
             with suppress(ProcessLookupError):  # it has ended
                 os.kill(first, signal.SIGKILL)
 
-    async def gone(self) -> None:
+    async def wait_until_gone(self) -> None:
         """Wait until no process of the sandbox is left: the kernel ends its first process last."""
-        first = self.told.get("child-pid")
+        first = self.numbers.get("child-pid")
         if first is None:
             return
         try:
             descriptor = os.pidfd_open(first)
         except ProcessLookupError:
             return
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(descriptor, ended.set)
+        loop, end = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(descriptor, end.set)
         try:
             async with asyncio.timeout(GONE_SECONDS):
-                await ended.wait()
+                await end.wait()
         finally:
             loop.remove_reader(descriptor)
             os.close(descriptor)
-        _bury(first)
+        _reap(first)
 
 
-def _bury(pid: int) -> None:
+def _reap(pid: int) -> None:
     """Take note of the end of *pid*, whose parent has ended: where dicast is a container's first process, nobody else does."""
     with suppress(ChildProcessError):  # it is another's
         os.waitpid(pid, os.WNOHANG)

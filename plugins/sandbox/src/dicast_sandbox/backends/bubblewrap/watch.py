@@ -24,7 +24,7 @@ SECONDS = 0.05
 _TICKS, _PAGE = map(os.sysconf, ("SC_CLK_TCK", "SC_PAGE_SIZE")) if hasattr(os, "sysconf") else (0, 0)
 """Ticks per second and bytes of a page; Windows, which has neither, has no bubblewrap either."""
 
-_OWN = 2  # bwrap's own two processes, around the program's
+_BWRAP_PROCESSES = 2  # bwrap's own two processes, around the program's
 _ROLLUP = "Pss:"
 _TABLES = "VmPTE:"
 _TABLE_SHARE = 512  # a page of addresses takes at least eight bytes of page table once it is used
@@ -59,94 +59,94 @@ class Watch:
         """Watch *pid* and its descendants during the block; *strike* is told the limit's name, more than once perhaps."""
         self._watched[pid] = limits, strike
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._look())
+            self._task = asyncio.create_task(self._watch())
         try:
             yield
         finally:
             del self._watched[pid]
 
-    async def _look(self) -> None:
+    async def _watch(self) -> None:
         pause = SECONDS
         while self._watched:
             await asyncio.sleep(pause)
             if not self._watched:
                 return
-            begun = time.monotonic()
-            self._look_once()
-            pause = max(SECONDS, 20 * (time.monotonic() - begun))
+            start = time.monotonic()
+            self._check_once()
+            pause = max(SECONDS, 20 * (time.monotonic() - start))
 
-    def _look_once(self) -> None:
+    def _check_once(self) -> None:
         processes = dict(_processes())
         children: dict[int, list[int]] = {}
         for pid, process in processes.items():
             children.setdefault(process.parent, []).append(pid)
         for root, (limits, strike) in list(self._watched.items()):
             tree = {pid: processes[pid] for pid in _descendants(root, children) if pid in processes}
-            struck = _struck(tree, limits) or _struck_inside(_inside(root, children), limits)
+            struck = _exceeded_limit(tree, limits) or _exceeded_kernel_limit(_program_process(root, children), limits)
             if struck is not None:
                 strike(struck)
 
 
-def _struck(tree: Mapping[int, Process], limits: Limits) -> str | None:
-    if sum(process.threads for process in tree.values()) - _OWN >= limits.processes:
+def _exceeded_limit(tree: Mapping[int, Process], limits: Limits) -> str | None:
+    if sum(process.threads for process in tree.values()) - _BWRAP_PROCESSES >= limits.processes:
         return "processes"
     if sum(process.seconds for process in tree.values()) > limits.cpu:
         return "cpu"
-    tables = _tables(tree, limits)
+    tables = _table_bytes(tree, limits)
     if tables + sum(process.memory for process in tree.values()) > limits.memory:
-        shared = sum(_share(pid, process) for pid, process in tree.items())
+        shared = sum(_proportional_bytes(pid, process) for pid, process in tree.items())
         return "memory" if tables + shared > limits.memory else None
     return None
 
 
-def _struck_inside(pid: int | None, limits: Limits) -> str | None:
+def _exceeded_kernel_limit(pid: int | None, limits: Limits) -> str | None:
     """The limit that is struck by what the kernel keeps for the sandbox that *pid* is in."""
     if pid is None:
         return None
-    if _files(pid) * _FILE > limits.disk:
+    if _count_files(pid) * _FILE > limits.disk:
         return "disk"
-    if _terminals(pid) > limits.processes:
+    if _count_terminals(pid) > limits.processes:
         return "processes"
-    return "memory" if _sockets(pid) * _SOCKET > limits.memory else None
+    return "memory" if _count_sockets(pid) * _SOCKET > limits.memory else None
 
 
-def _inside(root: int, children: Mapping[int, list[int]]) -> int | None:
+def _program_process(root: int, children: Mapping[int, list[int]]) -> int | None:
     """A process of the program, behind bwrap's two; None before the sandbox is made, or when it has ended."""
     return next((pid for first in children.get(root, ()) for pid in children.get(first, ())), None)
 
 
-def _files(pid: int) -> int:
+def _count_files(pid: int) -> int:
     """How many files, folders and links there are in the sandbox's own file systems."""
-    found = 0
+    count = 0
     for path in _FILE_SYSTEMS:
         with suppress(OSError):  # it has ended, or cannot be looked into
             counts = os.statvfs(f"/proc/{pid}/root{path}")
-            found += counts.f_files - counts.f_ffree
-    return found
+            count += counts.f_files - counts.f_ffree
+    return count
 
 
-def _terminals(pid: int) -> int:
+def _count_terminals(pid: int) -> int:
     """How many pseudo-terminals there are in the sandbox: all programs of a machine share some thousands."""
     with suppress(OSError):
         return len(os.listdir(f"/proc/{pid}/root/dev/pts")) - _PTMX  # noqa: PTH208  # as below
     return 0
 
 
-def _sockets(pid: int) -> int:
+def _count_sockets(pid: int) -> int:
     """How many sockets there are in the sandbox's network, also those that nobody has accepted."""
     with suppress(OSError), open(f"/proc/{pid}/net/sockstat", "rb") as file:  # noqa: PTH123  # as for stat
         return int(file.readline().split()[-1])
     return 0
 
 
-def _tables(tree: Mapping[int, Process], limits: Limits) -> int:
+def _table_bytes(tree: Mapping[int, Process], limits: Limits) -> int:
     """The page tables' memory, in bytes; 0 where there are too few addresses for them to count."""
     if sum(process.addresses for process in tree.values()) < limits.memory * _TABLE_SHARE // 4:
         return 0
     return sum(_kilobytes(f"/proc/{pid}/status", _TABLES) or 0 for pid in tree)
 
 
-def _share(pid: int, process: Process) -> int:
+def _proportional_bytes(pid: int, process: Process) -> int:
     """The process's memory, where what it shares with others is divided among them."""
     shared = _kilobytes(f"/proc/{pid}/smaps_rollup", _ROLLUP)
     return process.memory if shared is None else shared
@@ -162,21 +162,21 @@ def _kilobytes(path: str, name: str) -> int | None:
 
 
 def _descendants(root: int, children: Mapping[int, list[int]]) -> Iterator[int]:
-    found = [root]
-    while found:
-        pid = found.pop()
+    pids = [root]
+    while pids:
+        pid = pids.pop()
         yield pid
-        found += children.get(pid, ())
+        pids += children.get(pid, ())
 
 
 def _processes() -> Iterator[tuple[int, Process]]:
     for entry in os.listdir("/proc"):  # noqa: PTH208  # a Path a process costs as much as all else here
         if entry.isdecimal():
             with suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123  # as above
-                yield int(entry), _parsed(file.read())
+                yield int(entry), _parse_stat(file.read())
 
 
-def _parsed(stat: bytes) -> Process:
+def _parse_stat(stat: bytes) -> Process:
     fields = stat[stat.rindex(b")") + 2 :].split()  # a name may hold anything
     ticks = sum(map(int, fields[11:15]))
     return Process(int(fields[1]), int(fields[17]), ticks / _TICKS, int(fields[21]) * _PAGE, int(fields[20]))

@@ -22,7 +22,7 @@ import attrs
 from dicast import Limits
 
 from .. import seccomp
-from ..process import whole
+from ..process import await_fully
 
 UID, KEEPER_UID = 64_999, 64_998
 """Whose rights a program has inside, and whose what keeps the container: nobody's, of the range that is for such users."""
@@ -48,7 +48,7 @@ _END_SECONDS = 15
 _CHUNK = 1 << 16
 _SHARED_MEMORY = 64 * 1024**2
 _OPEN_FILES = 1024
-_OWN = 5  # the first process, the keeper, and what relays
+_EXTRA_PROCESSES = 5  # the first process, the keeper, and what relays
 _PERIOD = 100_000  # microseconds
 _PROXIES = tuple(f"{name}_proxy" for name in ("http", "https", "ftp", "no", "all"))
 _COUNTERS = re.compile(
@@ -70,7 +70,7 @@ class Engine:
 
 
 @attrs.frozen
-class Taken:
+class Usage:
     """What a container has taken: how many processes were ended for *memory*, how often one was refused, CPU *seconds*.
 
     None stands for what the engine does not count.
@@ -80,7 +80,7 @@ class Taken:
     processes: int | None
     seconds: float | None
 
-    def struck(self, limits: Limits) -> str | None:
+    def exceeded(self, limits: Limits) -> str | None:
         """Which of *limits* that strikes."""
         if self.memory:
             return "memory"
@@ -89,16 +89,16 @@ class Taken:
         return "cpu" if (self.seconds or 0) > limits.cpu else None
 
 
-def taken(said: bytes) -> Taken:
+def parse_usage(report: bytes) -> Usage:
     """What is said of it inside."""
-    found = [
-        next((int(group) for group in column if group), None) for column in zip(*_COUNTERS.findall(said), strict=True)
+    numbers = [
+        next((int(group) for group in column if group), None) for column in zip(*_COUNTERS.findall(report), strict=True)
     ]
-    memory, processes, micro, nano = found or [None] * 4
-    return Taken(memory, processes, micro / 1e6 if micro is not None else nano / 1e9 if nano is not None else None)
+    memory, processes, micro, nano = numbers or [None] * 4
+    return Usage(memory, processes, micro / 1e6 if micro is not None else nano / 1e9 if nano is not None else None)
 
 
-def options(engine: Engine, limits: Limits, name: str, filter_file: str) -> Iterator[str]:
+def run_options(engine: Engine, limits: Limits, name: str, filter_file: str) -> Iterator[str]:
     """What ``docker run`` is told, but for the command; it reads the filter of calls in *filter_file*."""
     seconds = max(1, math.ceil(limits.cpu))
     memory = str(limits.memory)
@@ -117,7 +117,7 @@ def options(engine: Engine, limits: Limits, name: str, filter_file: str) -> Iter
     )
     yield from ("--tmpfs", f"/tmp:rw,exec,nosuid,nodev,mode=1777,uid={UID},gid={UID},size={limits.disk}")  # noqa: S108  # inside
     yield from ("--shm-size", str(_SHARED_MEMORY), "--memory", memory, "--memory-swap", memory)
-    yield from ("--pids-limit", str(limits.processes + _OWN), "--cpu-period", str(_PERIOD))
+    yield from ("--pids-limit", str(limits.processes + _EXTRA_PROCESSES), "--cpu-period", str(_PERIOD))
     yield from ("--cpu-quota", str(limits.cpus * _PERIOD), "--ulimit", f"cpu={seconds}:{seconds + 1}")
     yield from ("--ulimit", f"fsize={limits.file_size}")
     yield from ("--ulimit", f"nofile={_OPEN_FILES}", "--ulimit", "core=0")
@@ -132,7 +132,7 @@ def filter_file() -> Iterator[int]:
     read, write = os.pipe()
     try:
         with os.fdopen(write, "wb") as file:
-            file.write(seccomp.profile())
+            file.write(seccomp.engine_profile())
         yield read
     finally:
         os.close(read)
@@ -147,18 +147,18 @@ class Container:
     keeper: Process
     _looks: int = 0
 
-    async def look(self) -> Taken | None:
+    async def read_usage(self) -> Usage | None:
         """What has been taken by now; None when the container has ended."""
         assert self.keeper.stdin is not None and self.keeper.stdout is not None  # noqa: PT018  # they are pipes
         self._looks += 1
-        end, said = f"end {self._looks}\n".encode(), b""
+        end, report = f"end {self._looks}\n".encode(), b""
         with suppress(ConnectionError):
             self.keeper.stdin.write(b"%d\n" % self._looks)
             await self.keeper.stdin.drain()
         while line := await self.keeper.stdout.readline():
             if line == end:
-                return taken(said)
-            said += line
+                return parse_usage(report)
+            report += line
         return None
 
     async def enter(self, command: Sequence[str], environment: Mapping[str, str]) -> Process:
@@ -173,60 +173,62 @@ class Container:
         self.keeper.stdin.close()
         try:
             async with asyncio.timeout(_END_SECONDS):
-                await gone(self.keeper)
+                await wait_until_gone(self.keeper)
         except TimeoutError:
             removing = await _client(self.engine.command("rm", "--force", self.name))
             await removing.communicate()
-            await ended(self.keeper)
+            await end_client(self.keeper)
 
 
 @asynccontextmanager
-async def container(engine: Engine, limits: Limits) -> AsyncIterator[Container | str]:
+async def start_container(engine: Engine, limits: Limits) -> AsyncIterator[Container | str]:
     """A container for the length of the block, or why there is none."""
     name = f"dicast-{uuid.uuid4().hex}"
     with filter_file() as file:
-        words = engine.command("run", *options(engine, limits, name, f"/dev/fd/{file}"))
+        words = engine.command("run", *run_options(engine, limits, name, f"/dev/fd/{file}"))
         starting = asyncio.create_task(_client(words, file))
-        made: Container | None = None
+        running: Container | None = None
         try:
-            made = Container(engine, name, await asyncio.shield(starting))  # cancelled half-way it could not be ended
-            yield await _ready(made)
+            running = Container(
+                engine, name, await asyncio.shield(starting)
+            )  # cancelled half-way it could not be ended
+            yield await _wait_until_ready(running)
         finally:
-            made = Container(engine, name, await starting) if made is None else made
-            await whole(made.end())
+            running = Container(engine, name, await starting) if running is None else running
+            await await_fully(running.end())
 
 
-async def _ready(made: Container) -> Container | str:
-    assert made.keeper.stdout is not None and made.keeper.stderr is not None  # noqa: PT018  # they are pipes
+async def _wait_until_ready(running: Container) -> Container | str:
+    assert running.keeper.stdout is not None and running.keeper.stderr is not None  # noqa: PT018  # they are pipes
     try:
         async with asyncio.timeout(START_SECONDS):
-            if await made.keeper.stdout.readline() == READY:
-                return made
-            return (await made.keeper.stderr.read()).decode(errors="replace").strip()
+            if await running.keeper.stdout.readline() == READY:
+                return running
+            return (await running.keeper.stderr.read()).decode(errors="replace").strip()
     except TimeoutError:
         return f"the engine has made no container in {START_SECONDS} s"
 
 
-async def _client(words: Sequence[str], *handed: int) -> Process:
+async def _client(words: Sequence[str], *descriptors: int) -> Process:
     """Start the client, in a session of its own: what is typed at dicast's terminal does not end it."""
     return await asyncio.create_subprocess_exec(
-        *words, stdin=PIPE, stdout=PIPE, stderr=PIPE, pass_fds=handed, start_new_session=True
+        *words, stdin=PIPE, stdout=PIPE, stderr=PIPE, pass_fds=descriptors, start_new_session=True
     )
 
 
-async def gone(client: Process) -> None:
+async def wait_until_gone(client: Process) -> None:
     """Wait until *client* has ended, whatever it still says."""
-    await asyncio.gather(_drained(client.stdout), _drained(client.stderr), client.wait())
+    await asyncio.gather(_drain(client.stdout), _drain(client.stderr), client.wait())
 
 
-async def ended(client: Process) -> None:
+async def end_client(client: Process) -> None:
     """End *client*, whose container has."""
     if client.returncode is None:
         with suppress(ProcessLookupError):
             client.kill()
-    await gone(client)
+    await wait_until_gone(client)
 
 
-async def _drained(stream: asyncio.StreamReader | None) -> None:
+async def _drain(stream: asyncio.StreamReader | None) -> None:
     while stream is not None and await stream.read(_CHUNK):
         continue

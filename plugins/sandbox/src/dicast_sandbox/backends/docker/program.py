@@ -15,10 +15,10 @@ import attrs
 
 from dicast import Execution, Failure, Program
 
-from ...inside import text
+from ...inside import read_source
 from ..environment import HOME, REPORT_BYTES, WORKSPACE
-from ..process import Tail, came, exit_code, follow, joined, whole
-from .container import START_SECONDS, Container, Engine, container, ended
+from ..process import Tail, await_fully, exit_code, follow, join_peer_result, make_execution
+from .container import START_SECONDS, Container, Engine, end_client, start_container
 
 LOOK_SECONDS = 0.25
 """How long between two looks at what a container has taken."""
@@ -45,70 +45,70 @@ _SCRIPTS: dict[Streams, str] = {
 }
 
 
-async def run(engine: Engine, program: Program) -> Execution | Failure:
+async def run_program(engine: Engine, program: Program) -> Execution | Failure:
     """Run *program* in a container, and its peer in another; the peer ends when *program* has."""
     if program.peer is None:
-        return await Contained(engine, program).run()
-    tests, candidate = Contained(engine, program, "relayed"), Contained(engine, program.peer, "peer")
-    tests.other, candidate.other = candidate, tests
-    running = [asyncio.create_task(one.run()) for one in (tests, candidate)]
+        return await ContainedProgram(engine, program).run()
+    tests, candidate = ContainedProgram(engine, program, "relayed"), ContainedProgram(engine, program.peer, "peer")
+    tests.peer, candidate.peer = candidate, tests
+    running = [asyncio.create_task(contained.run()) for contained in (tests, candidate)]
     try:
         await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-        beside = running[1].result() if running[1].done() else None
-        if isinstance(beside, Failure):
-            return beside
+        peer_result = running[1].result() if running[1].done() else None
+        if isinstance(peer_result, Failure):
+            return peer_result
         answer = await running[0]
-        beside = running[1].result() if running[1].done() else None
+        peer_result = running[1].result() if running[1].done() else None
     finally:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-    return answer if beside is None else joined(answer, beside)
+    return answer if peer_result is None else join_peer_result(answer, peer_result)
 
 
 @attrs.define(eq=False)
-class Contained:
+class ContainedProgram:
     """A *program* in a container of *engine*, which talks to the *other*'s; *started* is the client at it, once it runs."""
 
     engine: Engine
     program: Program
     streams: Streams = "closed"
-    other: Contained | None = None
+    peer: ContainedProgram | None = None
     started: asyncio.Future[Process] = attrs.field(factory=lambda: asyncio.get_running_loop().create_future())
 
     async def run(self) -> Execution | Failure:
         """Run the program to its end."""
         clients: list[Process] = []
         try:
-            async with container(self.engine, self.program.limits) as made:
-                return _failure(made) if isinstance(made, str) else await self._run(made, clients)
+            async with start_container(self.engine, self.program.limits) as box:
+                return _failure(box) if isinstance(box, str) else await self._run(box, clients)
         finally:
-            await whole(_all_ended(clients))
+            await await_fully(_end_clients(clients))
 
-    async def _run(self, made: Container, clients: list[Process]) -> Execution | Failure:
-        packed = _packed(self.program)
-        client = await self._enter(made, clients, _SCRIPTS[self.streams], str(len(packed)), *self._command())
-        refused = await self._begin(client, packed)
+    async def _run(self, box: Container, clients: list[Process]) -> Execution | Failure:
+        packed = _pack_workspace(self.program)
+        client = await self._enter(box, clients, _SCRIPTS[self.streams], str(len(packed)), *self._command())
+        refused = await self._start(client, packed)
         if refused is not None:
             return refused
-        begun, tail = time.monotonic(), Tail()
+        start, tail = time.monotonic(), Tail()
         self.started.set_result(client)
-        struck = await self._follow(made, client, tail)
-        seconds, taken = time.monotonic() - begun, await made.look()
-        if taken is None and struck is None:
+        struck = await self._follow(box, client, tail)
+        seconds, usage = time.monotonic() - start, await box.read_usage()
+        if usage is None and struck is None:
             return Failure("crashed", "sandbox/docker: the container has ended before its program", retryable=True)
-        if struck is None and taken is not None:
-            struck = taken.struck(self.program.limits)
-        collected = None if struck else await self._collected(made, clients)
+        if struck is None and usage is not None:
+            struck = usage.exceeded(self.program.limits)
+        collected = None if struck else await self._collect(box, clients)
         code = exit_code(-signal.SIGKILL if client.returncode is None else client.returncode)
-        return came(code, tail.kept, seconds, struck, collected)
+        return make_execution(code, tail.content, seconds, struck, collected)
 
     def _command(self) -> tuple[str, ...]:
-        relay = (text(_RELAY).decode(),) if self.streams == "relayed" else ()
+        relay = (read_source(_RELAY).decode(),) if self.streams == "relayed" else ()
         return str(self.program.limits.memory // 1024), *relay, *self.program.command
 
-    async def _enter(self, made: Container, clients: list[Process], script: str, *words: str) -> Process:
-        entering = asyncio.create_task(made.enter(("/bin/sh", "-c", script, "sh", *words), self._environment()))
+    async def _enter(self, box: Container, clients: list[Process], script: str, *words: str) -> Process:
+        entering = asyncio.create_task(box.enter(("/bin/sh", "-c", script, "sh", *words), self._environment()))
         try:
             await asyncio.shield(entering)
         finally:
@@ -116,13 +116,13 @@ class Contained:
         return clients[-1]
 
     def _environment(self) -> dict[str, str]:
-        own = {"HOME": HOME, "TMPDIR": "/tmp", "USER": "sandbox", "LANG": "C.UTF-8"}  # noqa: S108  # inside
-        return {**own, **self.engine.environment, **self.program.environment}
+        variables = {"HOME": HOME, "TMPDIR": "/tmp", "USER": "sandbox", "LANG": "C.UTF-8"}  # noqa: S108  # inside
+        return {**variables, **self.engine.environment, **self.program.environment}
 
-    async def _begin(self, client: Process, packed: bytes) -> Failure | None:
+    async def _start(self, client: Process, packed: bytes) -> Failure | None:
         """Hand the workspace in, and wait until the program starts."""
         assert client.stdin is not None and client.stderr is not None  # noqa: PT018  # they are pipes
-        said = b""
+        errors = b""
         try:
             async with asyncio.timeout(START_SECONDS):
                 with suppress(ConnectionError):  # stderr says why
@@ -133,17 +133,17 @@ class Contained:
                 while line := await client.stderr.readline():
                     if line == STARTED:
                         return None
-                    said += line
+                    errors += line
         except TimeoutError:
-            said += b"no start in %d s" % START_SECONDS
-        return _failure(said.decode(errors="replace"))
+            errors += b"no start in %d s" % START_SECONDS
+        return _failure(errors.decode(errors="replace"))
 
-    async def _follow(self, made: Container, client: Process, tail: Tail) -> str | None:
+    async def _follow(self, box: Container, client: Process, tail: Tail) -> str | None:
         """Follow the program to its end, or until it strikes a limit."""
-        said, spoken = (client.stderr, client.stdout) if self.streams == "peer" else (client.stdout, client.stderr)
-        following = asyncio.create_task(follow(client, self.program.limits, tail, said))
-        watching = asyncio.create_task(self._watch(made))
-        speaking = asyncio.create_task(self._speak(spoken))
+        output, messages = (client.stderr, client.stdout) if self.streams == "peer" else (client.stdout, client.stderr)
+        following = asyncio.create_task(follow(client, self.program.limits, tail, output))
+        watching = asyncio.create_task(self._watch(box))
+        speaking = asyncio.create_task(self._relay_messages(messages))
         try:
             await asyncio.wait({following, watching}, return_when=asyncio.FIRST_COMPLETED)
             struck = following.result() if following.done() else watching.result()
@@ -156,40 +156,40 @@ class Contained:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _watch(self, made: Container) -> str | None:
+    async def _watch(self, box: Container) -> str | None:
         """The limit that is struck first; None when the container ends."""
-        while (taken := await made.look()) is not None:
-            if struck := taken.struck(self.program.limits):
+        while (usage := await box.read_usage()) is not None:
+            if struck := usage.exceeded(self.program.limits):
                 return struck
             await asyncio.sleep(LOOK_SECONDS)
         return None
 
-    async def _speak(self, spoken: asyncio.StreamReader | None) -> None:
+    async def _relay_messages(self, messages: asyncio.StreamReader | None) -> None:
         """Carry what is said to the other, which starts perhaps later."""
-        if self.other is None or spoken is None:
+        if self.peer is None or messages is None:
             return
-        sink = (await asyncio.shield(self.other.started)).stdin
+        sink = (await asyncio.shield(self.peer.started)).stdin
         assert sink is not None  # a pipe
         with suppress(ConnectionError):  # the other has ended
-            while chunk := await spoken.read(_CHUNK):
+            while chunk := await messages.read(_CHUNK):
                 sink.write(chunk)
                 await sink.drain()
         sink.close()
 
-    async def _collected(self, made: Container, clients: list[Process]) -> bytes | None:
+    async def _collect(self, box: Container, clients: list[Process]) -> bytes | None:
         """The file that is wanted back, from the container that is still there."""
         if self.program.collect is None:
             return None
-        client = await self._enter(made, clients, _COLLECT, self.program.collect, str(REPORT_BYTES))
-        found, _ = await asyncio.wait_for(client.communicate(), START_SECONDS)
-        return found or None
+        client = await self._enter(box, clients, _COLLECT, self.program.collect, str(REPORT_BYTES))
+        content, _ = await asyncio.wait_for(client.communicate(), START_SECONDS)
+        return content or None
 
 
-def _failure(said: str) -> Failure:
-    return Failure("crashed", f"sandbox/docker could not start: {said.strip()[-_WORDS:]}", retryable=True)
+def _failure(reason: str) -> Failure:
+    return Failure("crashed", f"sandbox/docker could not start: {reason.strip()[-_WORDS:]}", retryable=True)
 
 
-def _packed(program: Program) -> bytes:
+def _pack_workspace(program: Program) -> bytes:
     """The workspace as a tar: the files last, so that they stand above the template's."""
     packed = io.BytesIO(program.archive or b"")
     with tarfile.open(fileobj=packed, mode="a" if program.archive else "w") as archive:
@@ -201,5 +201,5 @@ def _packed(program: Program) -> bytes:
     return packed.getvalue()
 
 
-async def _all_ended(clients: list[Process]) -> None:
-    await asyncio.gather(*map(ended, clients))
+async def _end_clients(clients: list[Process]) -> None:
+    await asyncio.gather(*map(end_client, clients))

@@ -20,8 +20,8 @@ from dicast import ConfigError, Execution, Failure, Program, RunContext, Within
 from ..environment import check_environment
 from ..pool import Pool
 from ..profiles import limits
-from .container import READY, START_SECONDS, Engine, filter_file, options, taken
-from .program import run
+from .container import READY, START_SECONDS, Engine, filter_file, parse_usage, run_options
+from .program import run_program
 
 _ANSWER_SECONDS = 15
 _OTHER = "or name another backend"
@@ -62,19 +62,21 @@ class Docker:
 
     def reads(self, base: Path) -> dict[str, str]:
         """The image that the engine has under this name."""
-        asked = _asked(self._engine.command("image", "inspect", "--format", "{{.Id}}", self.image), _ANSWER_SECONDS)
-        if asked.returncode != 0:
-            raise ConfigError(f"sandbox/docker: the engine has no image {self.image!r} ({_words(asked)})")
-        return {"image": asked.stdout.decode().strip()}
+        inspection = _run_client(
+            self._engine.command("image", "inspect", "--format", "{{.Id}}", self.image), _ANSWER_SECONDS
+        )
+        if inspection.returncode != 0:
+            raise ConfigError(f"sandbox/docker: the engine has no image {self.image!r} ({_error_text(inspection)})")
+        return {"image": inspection.stdout.decode().strip()}
 
     async def execute(self, program: Program) -> Execution | Failure:
         """Run *program* by itself, beside whatever pool there is."""
-        return await run(self._engine, program)
+        return await run_program(self._engine, program)
 
     @asynccontextmanager
     async def open(self, context: RunContext) -> AsyncIterator[Pool]:
         """The pool of one run's containers."""
-        yield Pool(lambda program, _: run(self._engine, program), self.concurrency or os.cpu_count() or 1)
+        yield Pool(lambda program, _: run_program(self._engine, program), self.concurrency or os.cpu_count() or 1)
 
     @property
     def _engine(self) -> Engine:
@@ -91,20 +93,22 @@ def _check(image: str, host: str | None) -> None:
     if shutil.which("docker") is None:
         raise ConfigError(f"sandbox/docker: docker is not installed; {_INSTALL}, {_OTHER}")
     engine = Engine(image, host, {})
-    said = _asked(engine.command("version", "--format", "{{.Server.Version}}"), _ANSWER_SECONDS)
-    if said.returncode != 0:
+    answer = _run_client(engine.command("version", "--format", "{{.Server.Version}}"), _ANSWER_SECONDS)
+    if answer.returncode != 0:
         raise ConfigError(
-            f"sandbox/docker: no engine answers ({_words(said)}): start it (systemctl start docker), say where it is (host, or "
+            f"sandbox/docker: no engine answers ({_error_text(answer)}): start it (systemctl start docker), say where it is (host, or "
             f"the environment variable DOCKER_HOST), {_OTHER}"
         )
-    said = _asked(engine.command("image", "inspect", "--format", "{{json .Config.Volumes}}", image), _ANSWER_SECONDS)
-    if said.returncode != 0:
+    answer = _run_client(
+        engine.command("image", "inspect", "--format", "{{json .Config.Volumes}}", image), _ANSWER_SECONDS
+    )
+    if answer.returncode != 0:
         raise ConfigError(
-            f"sandbox/docker: the engine has no image {image!r} ({_words(said)}): docker pull {image}, {_OTHER}"
+            f"sandbox/docker: the engine has no image {image!r} ({_error_text(answer)}): docker pull {image}, {_OTHER}"
         )
-    if said.stdout.strip() not in (b"null", b"{}"):
+    if answer.stdout.strip() not in (b"null", b"{}"):
         raise ConfigError(
-            f"sandbox/docker: the image {image!r} declares volumes ({said.stdout.decode().strip()}), which programs could fill "
+            f"sandbox/docker: the image {image!r} declares volumes ({answer.stdout.decode().strip()}), which programs could fill "
             f"on the engine's disk; name another image, {_OTHER}"
         )
     _check_container(engine)
@@ -113,29 +117,29 @@ def _check(image: str, host: str | None) -> None:
 def _check_container(engine: Engine) -> None:
     """Make a container as a program's would be, and see that the engine counts what it takes."""
     with filter_file() as file:
-        words = options(engine, limits("small"), f"dicast-{uuid.uuid4().hex}", f"/dev/fd/{file}")
-        done = _asked(engine.command("run", *words), START_SECONDS, b"1\n", file)
+        words = run_options(engine, limits("small"), f"dicast-{uuid.uuid4().hex}", f"/dev/fd/{file}")
+        done = _run_client(engine.command("run", *words), START_SECONDS, b"1\n", file)
     if not done.stdout.startswith(READY):
-        raise ConfigError(f"sandbox/docker cannot make a container of {engine.image!r} ({_words(done)}); {_OTHER}")
-    found = taken(done.stdout)
-    if found.memory is None or found.processes is None:
+        raise ConfigError(f"sandbox/docker cannot make a container of {engine.image!r} ({_error_text(done)}); {_OTHER}")
+    usage = parse_usage(done.stdout)
+    if usage.memory is None or usage.processes is None:
         raise ConfigError(
             "sandbox/docker: the engine holds no limits on memory and processes: it needs control groups (where it runs without "
             f"root, version 2, delegated to its user); {_OTHER}"
         )
 
 
-def _asked(
-    command: tuple[str, ...], seconds: float, said: bytes = b"", *handed: int
+def _run_client(
+    command: tuple[str, ...], seconds: float, stdin: bytes = b"", *descriptors: int
 ) -> subprocess.CompletedProcess[bytes]:
     """What comes of *command*; exit code 124 when it takes longer."""
     try:
         return subprocess.run(  # noqa: S603  # fixed words, and an image and a host that the user names
-            command, input=said, capture_output=True, check=False, timeout=seconds, pass_fds=handed
+            command, input=stdin, capture_output=True, check=False, timeout=seconds, pass_fds=descriptors
         )
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(command, 124, b"", b"no answer in %d s" % seconds)
 
 
-def _words(done: subprocess.CompletedProcess[bytes]) -> str:
+def _error_text(done: subprocess.CompletedProcess[bytes]) -> str:
     return done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
