@@ -361,7 +361,7 @@ def test_an_engine_that_makes_containers_and_counts_is_taken(client):
         ({"image": "echo 'No such image' >&2; exit 1"}, "has no image.*No such image.*docker pull /.*another backend"),
         ({"image": "echo '{\"/data\":{}}'"}, "declares volumes.*/data.*another image"),
         ({"run": "echo 'unknown flag: --cgroupns' >&2; exit 125"}, "cannot make a container.*unknown flag.*another backend"),
-        ({"run": "printf 'ready\\nend 1\\n'"}, "holds no limits on memory and processes.*another backend"),
+        ({"run": "printf 'ready\\nend 1\\n'"}, "enforces no limits on memory and processes.*another backend"),
     ],
     ids=["no engine", "no image", "volumes", "no container", "no limits"],
 )  # fmt: skip

@@ -55,7 +55,7 @@ def test_a_limit_that_is_only_guessed_spoils_no_result():
 def test_the_slot_keys_timeout_is_the_wall_limit():
     found = judge(Command(command="sleep 30", timeout=0.5))
     assert (found.value, found.signals["limit"]) == (0.0, "wall")
-    assert "struck its limit on wall" in found.details
+    assert "exceeded its limit on wall" in found.details
 
 
 def test_no_output_is_not_run():
@@ -238,9 +238,9 @@ def test_a_sandbox_that_cannot_start_is_a_failure(monkeypatch):
             {"mode": "isolated", "output_file": "lib/sol.py", "files": {"t.py": "import os\nfrom lib.sol import *\n"}},
             r"'t\.py' has 'from lib\.sol import \*'.*name what it imports",
         ),
-        ({"candidate": "x"}, "candidate belongs to mode: isolated"),
-        ({"candidate_files": ("x",)}, "candidate_files belongs to mode: isolated"),
-        ({"mode": "isolated", "candidate_files": ("x",)}, "of the template or the repository"),
+        ({"candidate": "x"}, "candidate needs mode: isolated"),
+        ({"candidate_files": ("x",)}, "candidate_files needs mode: isolated"),
+        ({"mode": "isolated", "candidate_files": ("x",)}, "needs a template or a repository"),
         ({"mode": "isolated", "candidate_files": ("x",), "template": Path(__file__).parent}, "has no 'x'"),
         ({"report": "junit"}, "report_file"),
         ({"backend": Bubblewrap(mounts=("/no/such/folder",))}, "does not exist"),

@@ -169,12 +169,12 @@ def test_the_command_is_found_in_the_workspace_as_it_is_before_the_candidate(tmp
 
 def test_a_workspace_that_says_no_command_is_an_error_that_says_what_was_looked_for(tmp_path):
     for metric in (PassingTests, VerificationDelta):
-        with pytest.raises(ConfigError, match=r"looked for: pyproject\.toml, .*Cargo\.toml.*give the command"):
+        with pytest.raises(ConfigError, match=r"searched for: pyproject\.toml, .*Cargo\.toml.*set 'command'"):
             metric()
-        with pytest.raises(ConfigError, match="looked for"):
+        with pytest.raises(ConfigError, match="searched for"):
             metric(template=tmp_path, files={"data.txt": "x"})
         found = judge(metric(files="context.files"), context={"files": {"data.txt": "x"}, "tests_passing": 1})
-        assert (found.kind, "row 1: nothing in the workspace says" in found.message) == ("missing_input", True)
+        assert (found.kind, "row 1: no file in the workspace determines" in found.message) == ("missing_input", True)
 
 
 def test_a_delta_finds_its_command_in_a_repository(tmp_path, box):

@@ -140,8 +140,8 @@ def test_what_is_not_committed_and_what_came_later_is_not_there(checkout):
     [
         ({"repository": Path("/no/such/folder")}, "/no/such/folder is not a folder"),
         ({"repository": Path("https://example.org/a.git")}, "clone it first"),
-        ({"ref": "main"}, "name the repository, too"),
-        ({"output_as": "patch"}, "needs what the patch changes"),
+        ({"ref": "main"}, "ref needs a repository"),
+        ({"output_as": "patch"}, "needs files to patch"),
     ],
 )
 def test_sources_that_cannot_be_are_refused_when_built(options, message):
@@ -210,7 +210,7 @@ def test_a_folder_inside_a_repository_is_no_repository(checkout, tmp_path):
         Command(command="true", repository=checkout / "inner")
     with pytest.raises(ConfigError, match=r"no commit 'mian'; did you mean 'main'\?"):
         Command(command="true", repository=checkout, ref="mian")
-    with pytest.raises(ConfigError, match="leave one of them out"):
+    with pytest.raises(ConfigError, match="remove one of them"):
         Command(command="true", repository=checkout, template=checkout)
 
 
@@ -402,26 +402,26 @@ WRONG = {
     "a file that is not there": (RIGHT.replace("solution", "other"), "other.py is not there"),
     "a new file that is there": ("--- /dev/null\n+++ b/tool\n@@ -0,0 +1 @@\n+1\n", "tool is there already"),
     "a rename over a file": ("diff --git a/tool b/solution.py\nsimilarity index 100%\nrename from tool\nrename to solution.py\n", "is there already"),
-    "a deletion of half a file": ("--- a/solution.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-def f(x):\n", "more in it"),
+    "a deletion of half a file": ("--- a/solution.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-def f(x):\n", "more content"),
     "cut off": ("\n".join(RIGHT.split("\n")[:-3]), "Hunk is shorter"),
     "numbers without end": (f"--- a/tool\n+++ b/tool\n@@ -{'9' * 5000} +1 @@\n-x\n", "cannot be read"),
     "a hunk whose beginning cannot be read": (RIGHT + "@@ ... @@\n x\n+y\n", "line 7 of the patch belongs to no hunk: '@@ ... @@'"),
     "the same behind an empty line": (RIGHT + "\n@@ @@\n x\n+y\n", "line 8 of the patch belongs to no hunk"),
-    "a hunk without numbers": (RIGHT.replace("@@ -1,2 +1,2 @@", "@@ @@"), "does not say what changes"),
-    "a hunk whose beginning has no end": (RIGHT.replace("+1,2 @@", "+1,2"), "does not say what changes"),
+    "a hunk without numbers": (RIGHT.replace("@@ -1,2 +1,2 @@", "@@ @@"), "without a change"),
+    "a hunk whose beginning has no end": (RIGHT.replace("+1,2 @@", "+1,2"), "without a change"),
     "a line more than the hunk has": (RIGHT + "+    # done\n", "line 7 of the patch belongs to no hunk: '[+]    # done'"),
     "a line more behind a line without end": (RIGHT + "\\ No newline at end of file\n-x\n", "line 8 of the patch belongs to no hunk"),
     "a line more that looks like a name": (RIGHT + "--- old\n", "line 7 of the patch belongs to no hunk"),
-    "two lines more that look like names": (RIGHT + "--- old\n+++ new\n", "names new and does not say what changes"),
+    "two lines more that look like names": (RIGHT + "--- old\n+++ new\n", "names new without a change"),
     "lines before the hunk": ("diff --git a/solution.py b/solution.py\n" + RIGHT.replace("@@ -1", " x\n@@ -1"), "line 4 of the patch belongs to no hunk"),
-    "names alone": ("--- a/solution.py\n+++ b/solution.py\n", "names b/solution.py and does not say what changes"),
-    "names alone, as git writes them": ("diff --git a/solution.py b/solution.py\n", "does not say what changes"),
-    "names alone of a new file": ("--- /dev/null\n+++ b/x\n", "does not say what changes"),
-    "names without a beginning of the hunk": (RIGHT.replace("@@ -1,2 +1,2 @@\n", ""), "does not say what changes"),
-    "a mode that stays": ("diff --git a/tool b/tool\nold mode 100755\nnew mode 100755\n", "does not say what changes"),
-    "a hunk that changes nothing": ("--- a/tool\n+++ b/tool\n@@ -1 +1 @@\n #!/bin/sh\n", "does not say what changes"),
-    "a hunk of nothing": ("--- a/tool\n+++ b/tool\n@@ -1,0 +1,0 @@\n\\ No newline at end of file\n", "does not say what changes"),
-    "a name in quotes that do not end": ('--- "a/tool\n+++ "a/tool\n@@ -1 +1 @@\n-x\n+y\n', "not a name as git quotes"),
+    "names alone": ("--- a/solution.py\n+++ b/solution.py\n", "names b/solution.py without a change"),
+    "names alone, as git writes them": ("diff --git a/solution.py b/solution.py\n", "without a change"),
+    "names alone of a new file": ("--- /dev/null\n+++ b/x\n", "without a change"),
+    "names without a beginning of the hunk": (RIGHT.replace("@@ -1,2 +1,2 @@\n", ""), "without a change"),
+    "a mode that stays": ("diff --git a/tool b/tool\nold mode 100755\nnew mode 100755\n", "without a change"),
+    "a hunk that changes nothing": ("--- a/tool\n+++ b/tool\n@@ -1 +1 @@\n #!/bin/sh\n", "without a change"),
+    "a hunk of nothing": ("--- a/tool\n+++ b/tool\n@@ -1,0 +1,0 @@\n\\ No newline at end of file\n", "without a change"),
+    "a name in quotes that do not end": ('--- "a/tool\n+++ "a/tool\n@@ -1 +1 @@\n-x\n+y\n', "not quoted as git quotes"),
     "too long": (RIGHT + " " * MAX_CHARACTERS, "more than"),
     "a URL": ("diff --git " + "://" * 1000 + " " * 1000 + "\n", "a URL"),
 }  # fmt: skip
@@ -455,7 +455,7 @@ def test_any_name_in_quotes_is_one_or_refused(name):
 
 @pytest.mark.parametrize("escape", ["\\x41", "\\u1234", "\\N{BULLET}", "\\q", "\\8", "\\12", "\\400", "\\"])
 def test_names_are_quoted_as_git_does_it(escape):
-    with pytest.raises(PatchError, match="not a name as git quotes"):
+    with pytest.raises(PatchError, match="not quoted as git quotes"):
         apply_patch(Archive(), f'--- /dev/null\n+++ "b/{escape}"\n@@ -0,0 +1 @@\n+1\n')
 
 

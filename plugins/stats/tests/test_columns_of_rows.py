@@ -87,7 +87,7 @@ def test_a_ledger_that_stores_no_content_has_no_columns(judged, tmp_path):
     )
 
 
-NONE_KEPT = "have no columns: a file of dicast baseline save and a ledger with content: digest keep none"
+NONE_KEPT = "have no columns: a file of dicast baseline save and a ledger with content: digest store none"
 
 
 def test_a_baseline_in_a_file_says_that_it_has_no_columns(judged, tmp_path, monkeypatch):
@@ -99,7 +99,7 @@ def test_a_baseline_in_a_file_says_that_it_has_no_columns(judged, tmp_path, monk
     run = judged("after", 4, baseline={"run": "before.json", "compare": compare})
     said = f"; the rows of baseline {NONE_KEPT}"
     assert run.comparison["stats/category_effects"]["reason"] == (
-        f"no category is in both runs: the rows' column 'category' says it{said}"
+        f"no category is in both runs: the rows' column 'category' has the category{said}"
     )
     referees = run.comparison["stats/referee_alignment"]
     assert referees["words"] == f"no subject has a score and a referee's mark in both runs{said}"
@@ -109,5 +109,5 @@ def test_a_column_that_no_row_has_is_not_said_to_be_unkept(judged):
     judged("before", 3)
     run = judged("after", 4, baseline={"run": "before", "compare": ["stats/category_effects"]})
     assert run.comparison["stats/category_effects"]["reason"] == (
-        "no category is in both runs: the rows' column 'category' says it"
+        "no category is in both runs: the rows' column 'category' has the category"
     )

@@ -106,7 +106,7 @@ def test_a_sentence_stands_once_where_one_criterion_is_all(results):
 def test_a_scale_that_does_not_fit_is_told_and_can_be_named(ask):
     for name, options in (("flips", "pass_at, fail_at and major"), ("practical", "success_threshold and threshold")):
         told = document(ask, "plain", "warm", "--compare", name)["comparisons"][f"stats/{name}"]["criteria"]
-        end = f"; all scores are from 0 to 1, which is another scale: the options {options} name it"
+        end = f"; all scores are from 0 to 1, which is another scale: set the options {options}"
         assert told["kind"]["words"].endswith(end)
         assert "all scores" not in told["clear"]["words"]  # of which some are above 1
     given = json.dumps({"flips": {"pass_at": 0.5, "fail_at": 0.49}})
@@ -134,11 +134,11 @@ def test_referees_can_be_asked_for(ask):
     ("given", "said"),
     [
         ('{"flips": {"pass_att": 0.5}}', "pass_at"),
-        ('{"flips": {"pass_at": 1}}', "fail_at is 2, and has to be below pass_at, 1"),
+        ('{"flips": {"pass_at": 1}}', "fail_at is 2; it has to be below pass_at, 1"),
         ('{"flops": {}}', "did you mean 'flips'"),
         ('{"flips": 3}', "flips"),
-        ("{flips}", "no JSON object of one comparison"),
-        ('{"flips": {}, "bayes": {}}', "no JSON object of one comparison"),
+        ("{flips}", "not a JSON object of one comparison"),
+        ('{"flips": {}, "bayes": {}}', "not a JSON object of one comparison"),
     ],
 )
 def test_wrong_options_of_a_comparison_are_refused(ask, given, said):
@@ -175,7 +175,7 @@ def test_runs_that_differ_in_more_are_refused_unless_told(ask):
 
 
 def test_a_file_of_records_does_not_say_how_it_was_made(ask):
-    with pytest.raises(ConfigError, match="does not say how they were made"):
+    with pytest.raises(ConfigError, match="a file of records has no fingerprints"):
         ask("plain.jsonl", "warm")
     found = document(ask, "plain.jsonl", "warm", "--allow-incomparable")
     assert found["comparisons"] == document(ask, "plain", "warm")["comparisons"]
@@ -326,7 +326,7 @@ def test_two_files_of_records_need_no_ledger(ask, made, tmp_path, monkeypatch):
         run(compare, [*both, "--ledger", "gone.db"], catch_exceptions=False)
     with pytest.raises(ConfigError, match="are the same file, plain.jsonl"):
         run(compare, ["plain.jsonl", "plain.jsonl"], catch_exceptions=False)
-    with pytest.raises(ConfigError, match="does not say how they were made"):
+    with pytest.raises(ConfigError, match="a file of records has no fingerprints"):
         run(compare, both[:2], catch_exceptions=False)
     assert not (tmp_path / ".dicast").exists()
 
@@ -416,7 +416,7 @@ def test_options_of_a_comparison_hold_where_it_is_named_a_second_time(ask, made)
             ["--compare", '{"paired": {"difference": 0.1}}', "--gold", "plain.jsonl"],
             "--gold is an option of stats/paired",
         ),
-        (["--compare", '{"flips": []}'], "the options of flips are no object"),
+        (["--compare", '{"flips": []}'], "the options of flips are not an object"),
     ],
 )
 def test_options_that_would_not_hold_are_refused(made, options, wrong):

@@ -27,5 +27,5 @@ def test_raw_values_are_compared_on_their_scale_and_say_so():
 def test_no_difference_matters_by_default_on_a_raw_scale():
     before, after = run("a", [10.0, 20.0, 30.0]), run("b", [20.0, 10.0, 30.0])
     words = Paired().compare(before, after)["criteria"]["it"]["words"]
-    assert "no difference is named that would matter on a scale of its own (--difference)" in words
+    assert "the smallest difference that matters on a raw scale is not set (--difference)" in words
     assert "a difference of 3" in Paired(difference=3).compare(before, after)["criteria"]["it"]["words"]

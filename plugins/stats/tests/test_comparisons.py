@@ -108,11 +108,11 @@ def test_scores_all_alike_have_no_p_value_and_a_reason(results):
     found = only(Significance().compare(*map(results, flat)))
     assert (found["t"], found["p_value"], found["effect_size"]) == (None, None, None)
     assert found["mean_difference"] == pytest.approx(0.3)
-    assert "alike" in found["reasons"]["t"]
+    assert "equal" in found["reasons"]["t"]
     paired = only(Paired().compare(results({"a": [0.1, 0.2, 0.4]}), results({"a": [0.4, 0.5, 0.7]})))
     assert (paired["t"], paired["p_value"], paired["ci_low"], paired["bootstrap_ci_low"]) == (None, None, None, None)
     assert (paired["sign_p"], paired["n_pairs"]) == (0.25, 3)
-    assert "alike" in paired["reasons"]["t"]
+    assert "equal" in paired["reasons"]["t"]
 
 
 @pytest.mark.parametrize("times", [1, 20])
@@ -502,4 +502,4 @@ def test_significance_says_in_words_what_its_interval_and_adjusted_p_say(results
     assert few["p_value"] < 0.05 <= few["adjusted_p_value"]
     assert few["words"].startswith("no evidence either way (+0.3")
     alone = only(Significance().compare(results({"a": [0.1]}), one))
-    assert alone["words"] == "too few scores to tell"
+    assert alone["words"] == "too few scores"

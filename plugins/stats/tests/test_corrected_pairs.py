@@ -84,7 +84,7 @@ def test_fewer_than_ten_labelled_pairs_correct_nothing():
     truth = np.array([0.5] * 9 + [np.nan] * 20)
     found, reasons = correct_difference(truth, np.linspace(-1, 1, 29))
     assert (found["mean"], found["n_labelled"]) == (None, 9)
-    assert "9 labelled pairs of the 10 needed" in reasons["corrected"]
+    assert "9 labeled pairs of the 10 needed" in reasons["corrected"]
 
 
 @pytest.mark.slow
@@ -214,7 +214,7 @@ def test_labels_name_the_arm_or_the_run(tmp_path):
     found = by_arm["criteria"]["a"]
     assert found["corrected"] == by_run.compare(*runs())["criteria"]["a"]["corrected"]
     assert (found["corrected"]["n_labelled"], found["corrected"]["n_pairs"]) == (12, 30)
-    assert "by 12 labelled pairs" in found["words"]
+    assert "by 12 labeled pairs" in found["words"]
 
 
 def test_labels_of_one_arm_alone_are_refused(tmp_path):

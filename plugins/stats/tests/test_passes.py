@@ -120,7 +120,7 @@ def test_scores_without_a_line_pass_or_fail_by_nothing(aggregated):
     records = [{"row": {"id": str(place)}, "metrics": {"scores": {"kind": 0.9}}} for place in range(5)]
     found = aggregated(PassRate(), records)["criteria"]["kind"]
     assert (found["n"], found["passes"], found["pass_rate"], found["ci_low"]) == (5, None, None, None)
-    assert found["words"].startswith("not known of 5: there are scores and no flags")
+    assert found["words"].startswith("not known for 5: there are scores but no flags")
     assert "threshold" in found["reasons"]["pass_rate"]
     assert aggregated(PassRate(threshold=0.5), records)["criteria"]["kind"]["pass_rate"] == 1.0
     assert aggregated(ScoreStats(), records)["criteria"]["kind"]["flagged"] == 0

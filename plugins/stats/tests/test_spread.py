@@ -62,7 +62,7 @@ def test_required_samples_are_those_of_statsmodels(aggregated):
     found = only(aggregated(Power(), scored(*scores)))
     effect = np.mean(scores) / np.std(scores, ddof=1)
     assert found["required_samples"] == pytest.approx(TTestPower().solve_power(effect, alpha=0.05, power=0.8), rel=1e-6)
-    assert "5 scores show a difference" in found["words"]
+    assert "5 scores detect a difference" in found["words"]
 
 
 @settings(max_examples=200, deadline=None)
@@ -140,7 +140,7 @@ def test_rationales_of_low_and_high_scores_are_told_apart(aggregated):
     assert found["high"]["keywords"][0] == {"word": "polite", "count": 2}
     assert (found["low"]["hedge_rate"], found["low"]["confident_rate"]) == (0.5, 0.0)
     assert (found["high"]["hedge_rate"], found["high"]["confident_rate"]) == (0.5, 0.5)
-    assert "low scores speak of refund" in found["words"]
+    assert "low scores mention refund" in found["words"]
 
 
 @settings(max_examples=200, deadline=None)

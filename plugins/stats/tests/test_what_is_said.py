@@ -62,10 +62,10 @@ def test_scales_are_named_where_scores_may_be_on_another(results):
     assert "0 succeeded (4 or more) before, 0 do now" in said(Practical().compare(*sides))
     assert said(Flips().compare(*sides)) == (
         "of 2 subjects 0 went from failing (2 or less) to passing (3 or more), 0 from passing to failing; "
-        "all scores are from 0 to 1, which is another scale: the options pass_at, fail_at and major name it"
+        "all scores are from 0 to 1, which is another scale: set the options pass_at, fail_at and major"
     )
     known = [Results("run", "name", side.records, pass_at={"a": 0.7}) for side in sides]
-    assert said(Flips().compare(*known)).endswith(" name it; the run itself passes from 0.7 on")
+    assert said(Flips().compare(*known)).endswith(" and major; the run itself passes from 0.7 on")
     assert "all scores" not in said(Flips(pass_at=0.7, fail_at=0.6).compare(*sides))
 
 
@@ -80,10 +80,10 @@ def test_a_subject_is_no_number_of_subjects(results):
 
 def test_what_is_not_known_says_why(results):
     flat = results({"a": [0.5] * 5}), results({"a": [0.8] * 5})
-    assert said(Significance().compare(*flat)).startswith("not known: the scores of each run are all alike")
-    assert said(Assumptions().compare(*flat)) == "not known: the scores of a run are all alike"
+    assert said(Significance().compare(*flat)).startswith("not known: all scores of each run are equal")
+    assert said(Assumptions().compare(*flat)) == "not known: all scores of a run are equal"
     few = results({"a": [0.5]}), results({"a": [0.8, 0.9]})
-    assert said(Significance().compare(*few)) == said(Assumptions().compare(*few)) == "too few scores to tell"
+    assert said(Significance().compare(*few)) == said(Assumptions().compare(*few)) == "too few scores"
 
 
 def test_an_assumption_that_was_not_tested_is_not_called_sound(results):
@@ -91,15 +91,15 @@ def test_an_assumption_that_was_not_tested_is_not_called_sound(results):
 
     one, other = np.random.default_rng(1).normal(size=(2, 5001)).tolist()
     words = said(Assumptions().compare(results({"a": one}), results({"a": other})))
-    assert words.startswith("nothing speaks against equal variances")
-    assert "not tested whether they are normal" in words
+    assert words.startswith("no evidence against equal variances")
+    assert "normality is not tested" in words
 
 
 def test_a_correlation_that_is_not_defined_says_why(results):
     flat = results({"a": [0.5, 0.5]})
     found = RefereeAlignment(referee_fields=("id",)).compare(flat, flat)
     assert found["baseline"]["correlation"] is None
-    assert "alike" in found["baseline"]["reasons"]["correlation"]
+    assert "equal" in found["baseline"]["reasons"]["correlation"]
 
 
 def test_scores_that_are_equal_but_for_rounding_have_a_histogram_around_them(aggregated):
@@ -118,9 +118,9 @@ def test_the_rate_that_is_asked_for_is_not_rounded(aggregated):
 def test_a_variance_that_cannot_be_tested_says_why(results):
     found = Assumptions().compare(results({"a": [0, 0, 1, 1]}), results({"a": [1, 0, 1, 0]}))["criteria"]["a"]
     assert found["variance"]["p_value"] is None
-    assert found["variance"]["reason"] == "in each run all scores are as far from the median"
+    assert found["variance"]["reason"] == "in each run all scores have the same distance from the median"
     normal = Assumptions(alpha=1e-9).compare(results({"a": [0, 0, 1, 1]}), results({"a": [1, 0, 1, 0]}))
-    assert said(normal) == "not known: in each run all scores are as far from the median"
+    assert said(normal) == "not known: in each run all scores have the same distance from the median"
 
 
 def marked(scores, marks):

@@ -26,8 +26,8 @@ def words(results, one, other, **options):
         ([0.2, 0.35, 0.42, 0.5], [0.1, 0.2, 0.3, 0.4], "worse: -0.117, 95 % -0.155 to -0.080"),
         ([0.1, 0.2], [0.1, 0.2], "no difference: all 2 pairs agree"),
         ([0.1, 0.2], [0.2, 0.3], "all 2 pairs differ by +0.1"),
-        ([0.1], [0.2], "too few pairs to tell: 1 of the 2 needed"),
-        ([None], [0.2], "too few pairs to tell: 0 of the 2 needed"),
+        ([0.1], [0.2], "too few pairs: 1 of the 2 needed"),
+        ([None], [0.2], "too few pairs: 0 of the 2 needed"),
     ],
 )
 def test_it_says_which_is_better_by_how_much_and_how_sure_that_is(results, one, other, said):
@@ -39,9 +39,9 @@ def test_without_evidence_it_says_how_many_more_pairs_would_tell(results):
     said = words(results, one, other)
     assert (
         said
-        == "no evidence either way; about 120 more pairs would tell a difference of 0.05 (now +0.00, 95 % -0.10 to 0.10)"
+        == "no evidence either way; about 120 more pairs would detect a difference of 0.05 (now +0.00, 95 % -0.10 to 0.10)"
     )
-    assert "; 20 pairs are enough to tell a difference of 0.2 (" in words(results, one, other, difference=0.2)
+    assert "; 20 pairs are enough to detect a difference of 0.2 (" in words(results, one, other, difference=0.2)
 
 
 def test_an_end_that_is_nearly_0_is_shown_with_its_sign_and_digits():

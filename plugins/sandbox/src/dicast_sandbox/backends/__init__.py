@@ -1,3 +1,3 @@
-"""Sandboxes: the backends, and the parts that they share."""
+"""Backends of sandboxes, and the parts that they share."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``sandbox/none``: no sandbox at all, for output that is trusted like one's own code."""
+"""``sandbox/none``: no sandbox, for output that is trusted like one's own code."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _ELSEWHERE = "run dicast in WSL, on Linux or on macOS"
 
 @attrs.frozen
 class Unconfined:
-    """Runs programs as the user who runs dicast, with all of their rights; a metric takes it only with ``unsafe: true``.
+    """Runs programs as the user who runs dicast, with all of their rights; a metric accepts it only with ``unsafe: true``.
 
-    Only the limits on wall time and output hold. The workspace is a temporary folder.
+    Only the limits on wall time and output are enforced. The workspace is a temporary folder.
     """
 
     name = "none"
     unsafe = True
 
     def check(self) -> None:
-        """Refuse a system whose pipes and sessions are not POSIX's.
+        """Refuse a system without POSIX pipes and sessions.
 
         :raises ConfigError: on Windows.
         """
@@ -47,7 +47,7 @@ class Unconfined:
     async def execute(self, program: Program) -> Execution | Failure:
         """Run *program* in a temporary folder, and end every process that it started."""
         if program.peer is not None:
-            return Failure("crashed", "sandbox/none cannot hold the candidate apart: mode: isolated needs a sandbox")
+            return Failure("crashed", "sandbox/none cannot isolate the candidate: mode: isolated needs a sandbox")
         with tempfile.TemporaryDirectory(prefix="dicast-") as folder:
             _write(program, Path(folder))
             return await _run(program, folder)
@@ -78,9 +78,9 @@ async def _run(program: Program, folder: str) -> Execution | Failure:
 
 @asynccontextmanager
 async def _piped() -> AsyncIterator[tuple[asyncio.StreamReader, int]]:
-    """A pipe: where it is read, until the end of the block, and the descriptor that a program is to write to.
+    """Provide a pipe: a stream to read until the end of the block, and the descriptor to which a program writes.
 
-    Not ``subprocess.PIPE``, whose end is waited for: children in sessions of their own may keep it for as long as they like.
+    ``subprocess.PIPE`` would not do: asyncio waits for its end, and children in sessions of their own may keep it open.
     """
     read, write = os.pipe()
     stream = asyncio.StreamReader()
@@ -100,7 +100,7 @@ def _write(program: Program, folder: Path) -> None:
     if program.archive is not None:
         with tarfile.open(fileobj=BytesIO(program.archive)) as archive:
             archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python before 3.11.4 has none
-            archive.extractall(folder)  # noqa: S202 - the archive is made by dicast of files that it has checked
+            archive.extractall(folder)  # noqa: S202  # dicast made the archive from files that it has checked
     for name, content in program.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The sandboxes of one run, so many at a time."""
+"""Pool of one run's sandboxes, with a limited number at a time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 from dicast import Execution, Failure, Program
 
 Run = Callable[[Program, int], Awaitable[Execution | Failure]]
-"""Runs a program, and its peer, in a slot."""
+"""Function that runs a program, and its peer, in a slot."""
 
 
 class Pool:
-    """Has programs run by *run*, *concurrency* at a time, each in a slot of its own: 0, 1, …"""
+    """Pool that runs *concurrency* programs at a time by *run*, each in a slot of its own: 0, 1, …"""
 
     def __init__(self, run: Run, concurrency: int) -> None:
         self._run = run
@@ -21,7 +21,7 @@ class Pool:
             self._slots.put_nowait(slot)
 
     async def execute(self, program: Program) -> Execution | Failure:
-        """Run *program*, when it is its turn."""
+        """Run *program* as soon as a slot is free."""
         slot = await self._slots.get()
         try:
             return await self._run(program, slot)

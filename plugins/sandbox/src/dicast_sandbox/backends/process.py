@@ -1,4 +1,4 @@
-"""One started process, followed to its end: its output bounded, its time over when it is over."""
+"""Process followed to its end, with bounded output and time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import attrs
 from dicast import Execution, Failure, Limits
 
 TAIL_BYTES = 256 * 1024
-"""How many bytes of output are kept, from its end."""
+"""Number of bytes that are kept from the end of an output."""
 
 _CHUNK = 1 << 16
 _SIGNS = (
@@ -26,14 +26,14 @@ _SIGNALS = {128 + 24: "cpu", 128 + 25: "file_size"}  # SIGXCPU, SIGXFSZ
 
 
 class Tail:
-    """The end of an output, and how long all of it was."""
+    """End of an output, and the length of the whole output."""
 
     def __init__(self) -> None:
         self.bytes = 0
         self._content = bytearray()
 
     def add(self, chunk: bytes) -> None:
-        """Take what was written next."""
+        """Add the next chunk of output."""
         self.bytes += len(chunk)
         self._content += chunk
         if len(self._content) > 2 * TAIL_BYTES:
@@ -41,12 +41,12 @@ class Tail:
 
     @property
     def content(self) -> bytes:
-        """The last :data:`TAIL_BYTES` bytes."""
+        """Return the last :data:`TAIL_BYTES` bytes."""
         return bytes(self._content[-TAIL_BYTES:])
 
 
 async def follow(process: Process, limits: Limits, tail: Tail, stream: asyncio.StreamReader | None) -> str | None:
-    """Read *stream* into *tail* until it ends and so does *process*; the limit that was struck, ``output`` or ``wall``."""
+    """Read *stream* into *tail* until the stream and *process* end; return the exceeded limit, ``output`` or ``wall``, or None."""
     try:
         async with asyncio.timeout(limits.wall):
             while stream is not None and (chunk := await stream.read(_CHUNK)):
@@ -62,9 +62,9 @@ async def follow(process: Process, limits: Limits, tail: Tail, stream: asyncio.S
 def make_execution(
     code: int, output_bytes: bytes, seconds: float, struck: str | None, collected: bytes | None
 ) -> Execution:
-    """What came of a program that has *struck* a limit, or ended by itself with *code*.
+    """Return the execution of a program that has exceeded the limit *struck*, or ended by itself with *code*.
 
-    The kernel refuses what is beyond a limit and tells nobody but the program: what it *output_bytes* last is how that is guessed.
+    The kernel reports a refused resource to the program alone. The limit is therefore guessed from the end of *output_bytes*.
     """
     struck = struck or _SIGNALS.get(code)
     guess = guess_limit(code, output_bytes) if struck is None else None
@@ -73,19 +73,22 @@ def make_execution(
 
 
 def guess_limit(code: int, output: bytes) -> str | None:
-    """The limit that a program which ended by itself with *code* has struck by its last words, as far as they can be believed."""
+    """Return the limit that a program probably exceeded, from its last output; None if it ended with code 0 or no message matches."""
     if code == 0:
         return None
     return next((limit for limit, words in _SIGNS if words.search(output[-4096:])), None)
 
 
 def exit_code(returned: int) -> int:
-    """*returned* as a shell has it: 128 + n after signal n."""
+    """Return *returned* as a shell reports it: 128 + n after signal n."""
     return 128 - returned if returned < 0 else returned
 
 
 def join_peer_result(answer: Execution | Failure, peer_result: Execution | Failure) -> Execution | Failure:
-    """What came of a program whose peer has ended before it: a limit that the peer struck is why, and nothing that it said is."""
+    """Return the result of a program whose peer ended before it.
+
+    A limit that the peer exceeded becomes the limit of the program; the output of the peer does not count for guessing a limit.
+    """
     if isinstance(answer, Failure) or isinstance(peer_result, Failure):
         return answer if isinstance(answer, Failure) else peer_result
     limit, guessed = answer.limit, answer.guessed
@@ -93,12 +96,12 @@ def join_peer_result(answer: Execution | Failure, peer_result: Execution | Failu
         limit, guessed = peer_result.struck, False
     words = (
         peer_result.output if peer_result.exit else ""
-    )  # one that ends as the tests do may have come to it by now, or not
+    )  # a peer that ends along with the tests may or may not have written its output yet
     return attrs.evolve(answer, limit=limit, guessed=guessed, beside=words)
 
 
 async def await_fully(ending: Coroutine[Any, Any, None]) -> None:
-    """Await *ending*, all of it even when this is cancelled meanwhile."""
+    """Await *ending* to its end, even if this task is canceled meanwhile."""
     task = asyncio.create_task(ending)
     try:
         await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""How much a program may take, by the name of a profile."""
+"""Resource limits by the name of a profile."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MB, _GB = 1024**2, 1024**3
 
 
 def limits(profile: Profile, wall: float | None = None) -> Limits:
-    """The limits of *profile*; *wall* in place of its own.
+    """Return the limits of *profile*, with *wall* in place of its wall time.
 
-    All CPU time that a wall limit leaves to as many CPUs may be used.
+    With *wall*, the limit on CPU time is *wall* times the number of CPUs.
     """
     defaults = _PROFILES[profile]
     return defaults if wall is None else attrs.evolve(defaults, wall=wall, cpu=wall * defaults.cpus)

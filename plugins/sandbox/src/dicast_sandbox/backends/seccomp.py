@@ -1,9 +1,8 @@
-"""The system calls that a sandboxed program may not make: as a BPF program for ``bwrap --seccomp``, as JSON for container engines.
+"""Filter of system calls for sandboxed programs: as a BPF program for ``bwrap --seccomp``, as JSON for container engines.
 
-The filter is small and never changes with its surroundings, so it is assembled here: libseccomp and its bindings would be one
-more system library to have, for a list of numbers. Everything is allowed but what is denied here: programs of any language run,
-and what is denied is what has broken kernels, reaches out of namespaces, or undoes a limit. The kernel remembers which calls are
-always allowed, so they cost nothing.
+The filter is small and constant, so it is assembled here: libseccomp and its bindings would be one more system library for a list of
+numbers. All calls are allowed except the listed ones, so programs of any language run. The denied calls have broken
+kernels, reach out of namespaces, or undo a limit. The kernel caches which calls are always allowed, so these cost nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ DENIED: Mapping[str, Mapping[str, int]] = {
         fanotify_init=262, vhangup=58, nfsservctl=42, migrate_pages=238, move_pages=239, io_setup=0,
     ),
 }  # fmt: skip
-"""Numbers by architecture: as in its ``asm/unistd.h``."""
+"""Numbers of the denied calls by architecture, from its ``asm/unistd.h``."""
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _INSPECTED = {
@@ -50,32 +49,32 @@ _INSPECTED = {
     "aarch64": {"clone": 220, "clone3": 435, "ioctl": 29, "socket": 198, "setsockopt": 208},
 }
 _ABSENT = ("io_setup", "io_uring_setup", "memfd_create", "memfd_secret", "userfaultfd", "shmget", "semget")
-"""Denied as if the kernel did not have them, so that programs do without."""
+"""Calls denied as if the kernel did not have them, so that programs use alternatives."""
 
 _UNSUPPORTED = ("setxattr", "lsetxattr", "fsetxattr", "setxattrat")
-"""Denied as if the file system did not have them: what they write is in the kernel's memory, and in no file's size."""
+"""Calls denied as if the file system did not support them: their data is in the kernel's memory, and in no file's size."""
 
 _X32 = 0x40000000
 _NEW_NAMESPACES = 0x7E020080  # CLONE_NEW: USER, PID, NET, IPC, UTS, CGROUP, NS and TIME
 _TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing into a terminal
 _SOCKETS = 1  # SOL_SOCKET, the level
 _BUFFERS = (7, 8)  # SO_SNDBUF, SO_RCVBUF: the kernel's memory that a socket may hold
-_FAMILIES = (1, 2, 10, 16)  # unix, inet, inet6, netlink: those that a network namespace of its own holds in
+_FAMILIES = (1, 2, 10, 16)  # unix, inet, inet6, netlink: the families that a network namespace isolates
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _KILL, _ALLOW, _ERROR = 0x80000000, 0x7FFF0000, 0x00050000
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
-_ENOSYS, _EOPNOTSUPP, _EAFNOSUPPORT = 38, 95, 97  # Linux's: an engine's client may run on something else
+_ENOSYS, _EOPNOTSUPP, _EAFNOSUPPORT = 38, 95, 97  # Linux's numbers: an engine's client may run on another system
 
 
 def supported_machines() -> tuple[str, ...]:
-    """The architectures that there is a filter for."""
+    """Return the architectures that have a filter."""
     return tuple(DENIED)
 
 
 @cache
 def assemble(machine: str | None = None) -> bytes:
-    """The filter for *machine*, by default this one, as an array of ``struct sock_filter``."""
+    """Return the filter for *machine*, by default this one, as an array of ``struct sock_filter``."""
     machine = machine or platform.machine()
     code = [
         (_LOAD, 0, 0, _ARCHITECTURE),
@@ -94,9 +93,9 @@ def assemble(machine: str | None = None) -> bytes:
 
 @cache
 def engine_profile() -> bytes:
-    """The same as a container engine reads it, for whatever machine that runs on: it knows the calls by their names.
+    """Return the filter as JSON for a container engine, for any machine: the engine knows the calls by name.
 
-    The sizes of sockets are the program's own there: an engine counts them as its memory.
+    Programs may set the buffer sizes of sockets: an engine counts the buffers as memory of the container.
     """
     names = {name for table in DENIED.values() for name in table}
     bits = [1 << bit for bit in range(32) if _NEW_NAMESPACES >> bit & 1]
@@ -124,7 +123,7 @@ def _rule(
     value: int = 0,
     two: int = 0,
 ) -> dict[str, object]:
-    """Deny the calls *names*; where *index* is given, those whose argument there compares so."""
+    """Return a rule that denies the calls *names*; with *index*, only if the argument there compares to *value*."""
     conditions = [] if index is None else [{"index": index, "value": value, "valueTwo": two, "op": compare}]
     return {"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": error, "args": conditions}
 
@@ -143,12 +142,12 @@ def _deny(number: int, error: int) -> list[Instruction]:
 
 
 def _argument_rules(calls: Mapping[str, int]) -> Iterator[Instruction]:
-    """Calls that depend on an argument. Each part leaves what it does not concern untouched, and returns otherwise."""
-    yield from _deny(calls["clone3"], errno.ENOSYS)  # its flags are in memory; the C library goes back to clone
+    """Yield the instructions for calls that depend on an argument. Each part returns for its own call, and leaves the state unchanged for other calls."""
+    yield from _deny(calls["clone3"], errno.ENOSYS)  # its flags are in memory; the C library falls back to clone
     yield from _argument(calls["clone"], 0, [(_ANY_BIT, 0, 1, _NEW_NAMESPACES), (_RETURN, 0, 0, _ERROR | errno.EPERM)])
     typing = [part for request in _TERMINAL for part in _deny(request, errno.EPERM)]
     yield from _argument(calls["ioctl"], 1, typing)
-    sizes = [part for option in _BUFFERS for part in _deny(option, 0)]  # it succeeds, and nothing is changed
+    sizes = [part for option in _BUFFERS for part in _deny(option, 0)]  # it succeeds without an effect
     level = [(_EQUAL, 0, len(sizes) + 1, _SOCKETS), (_LOAD, 0, 0, _ARGUMENTS + 8 * 2)]
     yield from _argument(calls["setsockopt"], 1, [*level, *sizes])
     families = [part for family in _FAMILIES for part in ((_EQUAL, 0, 1, family), (_RETURN, 0, 0, _ALLOW))]
@@ -156,7 +155,7 @@ def _argument_rules(calls: Mapping[str, int]) -> Iterator[Instruction]:
 
 
 def _argument(number: int, which: int, code: list[Instruction]) -> Iterator[Instruction]:
-    """For the call *number*: load the low half of its argument *which*, run *code*, allow."""
+    """Yield the instructions for the call *number*: load the low half of its argument *which*, run *code*, allow."""
     yield (_EQUAL, 0, len(code) + 2, number)
     yield (_LOAD, 0, 0, _ARGUMENTS + 8 * which)
     yield from code

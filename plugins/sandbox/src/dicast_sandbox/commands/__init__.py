@@ -1,3 +1,3 @@
-"""Commands: how a command is split, found and checked."""
+"""Commands: their words, their detection in a workspace, and the programs that they need."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command that a workspace is tested by, as the files in it say."""
+"""Detection of the test command of a workspace, from its files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SEARCHED_FILES = (
     "pyproject.toml, pytest.ini, setup.cfg, setup.py, a folder tests or a file test_*.py (pytest), package.json with a script 'test', "
     "Cargo.toml, go.mod, a Makefile with a target 'test'"
 )
-"""What says how a workspace is tested, the first first."""
+"""Files that determine the test command of a workspace, in order of precedence."""
 
 _PYTHON = ("pyproject.toml", "pytest.ini", "setup.cfg", "setup.py")
 _TESTS = re.compile(r"tests?/.*\.py|test_[^/]*\.py|[^/]*_test\.py")
@@ -20,7 +20,7 @@ _TARGET = re.compile(rb"^test\s*::?(?!=)", re.MULTILINE)
 
 
 def find_test_command(names: Collection[str], read: Callable[[str], bytes | None]) -> str | None:
-    """How a workspace with files of these *names* is tested; None where nothing says it."""
+    """Return the test command of a workspace with files of these *names*; None if no file indicates one."""
     if any(name in names for name in _PYTHON) or any(map(_TESTS.fullmatch, names)):
         return "python3 -m pytest"
     if "package.json" in names and test_script(read("package.json")):

@@ -1,4 +1,7 @@
-"""What a command starts with, and whether a sandbox has that: looked up where nothing is of the candidate, which so cannot say it."""
+"""Programs that a command has to start, and checks of whether a sandbox has them.
+
+The checks run without any file of the candidate, so that the candidate cannot influence them.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +37,10 @@ except ImportError as error: print("no module:", error)' "$module"
 
 @attrs.frozen
 class Start:
-    """A *program* that has to start; *module* is what it runs where it is a Python, with the words before it as *python*.
+    """A *program* that has to start; for a Python interpreter also the *module* to run, and the words before it as *python*.
 
-    *folder* is where it starts in the workspace, None where that is not known. *words* is the whole command. *is_script* says that
-    a shell reads it, so that it need not be executable.
+    *folder* is the folder in the workspace where it starts, None if that is not known. *words* is the whole command. *is_script* marks a
+    script that a shell reads, so that it need not be executable.
     """
 
     program: str
@@ -48,11 +51,11 @@ class Start:
     is_script: bool = False
 
     def probe(self, limits: Limits) -> Program:
-        """What looks it up in an empty workspace."""
+        """Return the program that looks up this program in an empty workspace."""
         return Program(("/bin/sh", "-c", _PROBE, "sh", self.program, self.module, *self.python), limits)
 
     def missing_text(self, execution: Execution) -> str | None:
-        """What the probe has not found; None where it has, or cannot tell."""
+        """Return a message on the program or module that the probe did not find; None if all are there, or the probe failed."""
         answer = execution.output.strip() if execution.exit == 0 and execution.struck is None else ""
         if answer == "no program":
             return f"there is no program {self.program!r} in the sandbox"
@@ -62,7 +65,7 @@ class Start:
 
 
 def first_start(command: str | tuple[str, ...]) -> Start | None:
-    """What has to start before *command* can succeed, whatever else it runs; None where that is not certain."""
+    """Return the program that has to start before *command* can succeed; None if that is not certain."""
     if not isinstance(command, str):
         return _start(command, "")
     folder: str | None = ""
@@ -77,7 +80,7 @@ def first_start(command: str | tuple[str, ...]) -> Start | None:
 
 
 def _tokens(text: str) -> list[str]:
-    """The words and operators of the shell's *text*; none where it has several lines or quotes that only a shell understands."""
+    """Return the words and operators of the shell's *text*; none for several lines, or quotes that only a shell understands."""
     if "\n" in text.strip() or "`" in text or "$(" in text:
         return []
     try:
@@ -89,7 +92,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _first_command(tokens: list[str]) -> tuple[list[str], str, list[str]]:
-    """The first command of *tokens*, the operator behind it, and the rest."""
+    """Return the first command of *tokens*, the operator after it, and the rest."""
     for at, token in enumerate(tokens):
         if set(token) <= _OPERATORS:
             return tokens[:at], token, tokens[at + 1 :]
@@ -114,7 +117,7 @@ def _start(words: Sequence[str], folder: str | None) -> Start | None:
 
 
 def _module(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """The interpreter with its options, and the top package of the module that it runs by ``-m``."""
+    """Return the interpreter with its options, and the top package of the module that it runs by ``-m``."""
     at = 1
     while at < len(words) - 1 and words[at].startswith("-") and "c" not in words[at]:
         if words[at] == "-m":
@@ -125,7 +128,7 @@ def _module(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
 
 
 def required_starts(command: str | tuple[str, ...], workspace: Workspace) -> Iterator[Start]:
-    """All that has to start: what ``env``, a shell, a script's first line and the script of ``npm test`` lead to, too."""
+    """Yield all programs that have to start, including those started by ``env``, a shell, a script's first line and the script of ``npm test``."""
     start = first_start(command)
     while start is not None:
         yield start
@@ -133,7 +136,7 @@ def required_starts(command: str | tuple[str, ...], workspace: Workspace) -> Ite
 
 
 def _inner_start(start: Start, workspace: Workspace) -> Start | None:
-    """What *start* starts first in its turn; None where that is not certain."""
+    """Return the first program that *start* itself starts; None if that is not certain."""
     name = posixpath.basename(start.program)
     if start.is_script or ("/" in start.program and not start.program.startswith("/")):
         return _interpreter_start(start, workspace)
@@ -149,7 +152,7 @@ def _inner_start(start: Start, workspace: Workspace) -> Start | None:
 
 
 def _shell_start(start: Start) -> Start | None:
-    """What a shell runs: the command behind ``-c``, or a script, which need not be executable."""
+    """Return the program that a shell runs: the command after ``-c``, or a script, which need not be executable."""
     at = next((at for at, word in enumerate(start.words[1:], 1) if not _FLAGS.fullmatch(word)), None)
     if at is None or start.words[at].startswith("-"):
         return None
@@ -163,7 +166,7 @@ def _shell_start(start: Start) -> Start | None:
 
 
 def _interpreter_start(start: Start, workspace: Workspace) -> Start | None:
-    """What the first line of a script in the workspace says that runs it; a shell that is given a script does not read it."""
+    """Return the interpreter in the first line of a script in the workspace; None for a script that a shell reads itself."""
     path = None if start.is_script else _join_inside(start.folder, start.program)
     line = (workspace.file(path) or b"").partition(b"\n")[0] if path else b""
     words = line[2:].decode(errors="replace").split(None, 1) if line.startswith(b"#!") else []
@@ -180,7 +183,7 @@ def _is_npm(start: Start) -> bool:
 
 
 def test_script(package: bytes | None) -> str:
-    """The script ``test`` of a ``package.json``; nothing where it has none but npm's placeholder."""
+    """Return the script ``test`` of a ``package.json``; empty if there is none, or npm's placeholder."""
     try:
         command = json.loads(package or b"{}").get("scripts", {}).get("test", "")
     except (ValueError, AttributeError):
@@ -189,9 +192,9 @@ def test_script(package: bytes | None) -> str:
 
 
 def find_in_workspace(start: Start, workspace: Workspace, output_file: str, *, patch: bool) -> str | bool:
-    """Whether *start* is, or may be, in the workspace: True where no sandbox need be asked, else False, or what is wrong with it.
+    """Return True if *start* is or may be in the workspace, so that no sandbox has to be asked; else False, or the problem as text.
 
-    What a patch could add is not certain to be missing; only of test runners is it, which nobody writes in one.
+    A *patch* may add any program except a test runner, so other missing programs are not certain to be missing.
     """
     runs = start.module or start.program
     if not start.is_script and (start.module or "/" not in start.program):

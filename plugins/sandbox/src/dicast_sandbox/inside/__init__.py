@@ -1,4 +1,4 @@
-"""What is put into sandboxes as text: nothing here is imported outside of them."""
+"""Sources that are copied into sandboxes; outside of them they are never imported."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ CALLED, CALLING, STUB = "candidate.py", "proxy.py", "stub.py"
 
 
 def read_source(name: str) -> bytes:
-    """The source of the module *name*."""
+    """Return the source of the module *name*."""
     return files(__name__).joinpath(name).read_bytes()

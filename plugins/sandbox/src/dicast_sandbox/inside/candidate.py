@@ -1,7 +1,7 @@
-"""Runs in the candidate's sandbox: imports its module, and answers the calls of the tests, who are in another one.
+"""Server in the candidate's sandbox: imports the candidate's module, and answers calls of the tests in the other sandbox.
 
-Started with the module's file; calls come by stdin and answers go by stdout, a line of JSON each. What is called has plain
-values as arguments and gives one back.
+The argument is the module's file. Calls come by stdin and answers go by stdout, one JSON document a line. Arguments and results are plain
+values.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 
 def main(path: str) -> None:
-    """Answer until there are no more calls."""
+    """Answer calls until there are no more."""
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-    os.dup2(2, 1)  # what the candidate prints is no answer
+    os.dup2(2, 1)  # output of the candidate is no answer
     module, failed = load(path)
     for line in calls:
         answers.write(json.dumps(failed or answer_call(module, json.loads(line))).encode() + b"\n")
@@ -26,26 +26,26 @@ def main(path: str) -> None:
 
 
 def load(path: str) -> tuple[Any, dict[str, Any] | None]:
-    """The module, and what is answered to every call where it cannot be imported."""
+    """Return the module at *path*; if it cannot be imported, None and the answer to every call."""
     try:
         package, folder = locate_package(path)
         sys.path.insert(1, folder)
         name = os.path.basename(path).removesuffix(".py")  # noqa: PTH119
         if package:
             return importlib.import_module(f"{package}.{name}"), None
-        spec = importlib.util.spec_from_file_location(name, path)  # whatever else has the name
-        assert spec is not None and spec.loader is not None  # noqa: PT018  # it is a Python file
+        spec = importlib.util.spec_from_file_location(name, path)  # even if another module has the name
+        assert spec is not None and spec.loader is not None  # noqa: PT018  # the path is a Python file
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-    except BaseException as error:  # the candidate's, whatever it is
+    except BaseException as error:  # any exception of the candidate
         return None, describe_exception(error)
     return module, None
 
 
 def locate_package(path: str) -> tuple[str, str]:
-    """The package of the module at *path*, and the folder that this is found in.
+    """Return the package of the module at *path*, and the folder in which the package is found.
 
-    A package begins below the last folder without ``__init__.py``; where none has one, each folder is a package.
+    A package begins below the last folder without ``__init__.py``; without any such file, each folder is a package.
     """
     *folders, _ = path.split("/")
     top = len(folders)
@@ -56,7 +56,7 @@ def locate_package(path: str) -> tuple[str, str]:
 
 
 def answer_call(module: Any, call: dict[str, Any]) -> dict[str, Any]:
-    """Call the function, or say whether it is there."""
+    """Call the function; without arguments in *call*, return whether it is callable, or its value."""
     try:
         named = getattr(module, call["name"])
         if "args" not in call:
@@ -67,8 +67,8 @@ def answer_call(module: Any, call: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe_exception(error: BaseException) -> dict[str, Any]:
-    """An exception as an answer."""
-    message = error.args[0] if isinstance(error, KeyError) and error.args else error  # which quotes its message
+    """Return *error* as an answer."""
+    message = error.args[0] if isinstance(error, KeyError) and error.args else error  # KeyError quotes its message
     return {"raised": type(error).__name__, "message": str(message)[:2000]}
 
 
@@ -76,7 +76,10 @@ _PLAIN = (bool, str, int, float, complex, bytes, list, tuple, set, frozenset, di
 
 
 def pack(value: Any) -> Any:
-    """*value* as JSON that says its type, for one that is derived of a plain one that; only plain values can be said."""
+    """Encode *value* as JSON tagged with its type. Subclasses are encoded as their built-in base type.
+
+    :raises TypeError: if the value, or a value in it, is not plain.
+    """
     kind = next((kind for kind in type(value).__mro__ if kind in _PLAIN), None)
     if value is None or kind is bool or kind is str:
         return value
@@ -105,7 +108,7 @@ _MAKERS: dict[str, Any] = {
 
 
 def unpack(value: Any) -> Any:
-    """The value that :func:`pack` has said."""
+    """Decode a value that :func:`pack` encoded."""
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
@@ -113,6 +116,6 @@ def unpack(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    sys.path[0] = os.getcwd()  # noqa: PTH109  # where what the candidate imports is
+    sys.path[0] = os.getcwd()  # noqa: PTH109  # the folder of the candidate's imports
     sys.set_int_max_str_digits(0)
     main(sys.argv[1])

@@ -1,9 +1,9 @@
-"""Stands in the tests' sandbox for the candidate's module: its functions are called in the candidate's own sandbox.
+"""Replacement for the candidate's module in the tests' sandbox: its functions are called in the candidate's own sandbox.
 
-Arguments and results are plain values: numbers, texts, bytes, None, and lists, tuples, sets and dictionaries of them, which are
-copied, so that a function that changes its argument changes nothing here. What the candidate raises is raised here as the
-built-in exception of that name where tests tell by it what a function does, else as a RuntimeError: others, such as StopIteration,
-would change what the tests do. Line breaks and the like in its message are escaped: it is in the tests' output, where their report is.
+Arguments and results are plain values: numbers, texts, bytes, None, and lists, tuples, sets and dictionaries of them. They are
+copied, so a function that changes its argument changes nothing here. An exception of the candidate is raised here as the built-in
+exception of the same name, if tests commonly expect that exception; else as a RuntimeError, because others, such as StopIteration,
+would change the tests' control flow. Line breaks in its message are escaped, because the tests' output also has their report.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ sys.path.insert(
     0, next(str(folder / ".dicast") for folder in Path(__file__).resolve().parents if (folder / _VALUES).exists())
 )
 
-from candidate_values import pack, unpack  # type: ignore[import-not-found]  # noqa: E402  # it is there only inside
+from candidate_values import pack, unpack  # type: ignore[import-not-found]  # noqa: E402  # it exists only inside
 
 sys.path.pop(0)
 sys.set_int_max_str_digits(0)

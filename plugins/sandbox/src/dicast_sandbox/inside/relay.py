@@ -1,6 +1,6 @@
-"""Runs tests in a container, which has three streams, and hands them the socket to their peer: stdin and stderr carry it.
+"""Runner of tests in a container, which has three streams: stdin and stderr carry the socket to the tests' peer.
 
-Started with the tests' command, whose output goes to stdout. The socket's number is in ``DICAST_PEER_FD``.
+The arguments are the tests' command, whose output goes to stdout. ``DICAST_PEER_FD`` has the number of the socket.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from functools import partial
 
 
 def carry(read: Callable[[int], bytes], write: Callable[[bytes], object], end: Callable[[], None]) -> None:
-    """Write what can be read, then *end*."""
+    """Copy all chunks from *read* to *write*, then call *end*."""
     while chunk := read(1 << 16):
         write(chunk)
     end()
 
 
 def main(command: list[str]) -> int:
-    """Run *command*; its exit code as a shell has it."""
+    """Run *command*, and return its exit code as a shell reports it."""
     ours, theirs = socket.socketpair()
     sink = os.fdopen(2, "wb", buffering=0)
     source = os.fdopen(0, "rb", buffering=0)
@@ -32,7 +32,7 @@ def main(command: list[str]) -> int:
     threading.Thread(target=carry, args=(ours.recv, sink.write, sink.flush), daemon=True).start()
     environment = {**os.environ, "DICAST_PEER_FD": str(theirs.fileno())}
     try:
-        done = subprocess.run(  # noqa: S603  # the tests'
+        done = subprocess.run(  # noqa: S603  # the command of the tests
             command,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.STDOUT,

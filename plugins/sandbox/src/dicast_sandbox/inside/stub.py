@@ -1,4 +1,4 @@
-"""Stands for the candidate's module where tests are only listed: it has whatever they ask of it."""
+"""Replacement for the candidate's module while tests are only listed: it has every attribute."""
 
 from __future__ import annotations
 

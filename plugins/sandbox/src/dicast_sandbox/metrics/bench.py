@@ -1,4 +1,4 @@
-"""Running programs about subjects, for one run."""
+"""Execution of a metric's programs for the subjects of one run."""
 
 from __future__ import annotations
 
@@ -26,64 +26,64 @@ COST = Cost(500, "msat")
 """Estimated cost of a run in a sandbox."""
 
 WAITING_SECONDS = 3600
-"""How long a program may wait for its turn, where many run."""
+"""Longest wait of a program for a slot, in seconds."""
 
 TAIL_CHARACTERS = 500
-"""How many characters of the output's end the details show."""
+"""Number of characters from the end of the output in the details."""
 
 NO_COMMAND = (
-    f"nothing in the workspace says how it is tested (looked for: {SEARCHED_FILES}); give the command as 'command'"
+    f"no file in the workspace determines its test command (searched for: {SEARCHED_FILES}); set 'command'"
 )
-"""What is said where no command was given, and none is found."""
+"""Message if there is no command, and none is detected."""
 
 _COUNTS = 100_000
 _ADVICE = "name another command, or a backend that has it (its mounts, its image)"
 
 
 class TestedMetric(WorkspaceOptions, Protocol):
-    """A metric whose programs are run: :class:`~dicast_sandbox.metrics.metric.SandboxMetric` explains its members."""
+    """Metric whose programs are run; :class:`~dicast_sandbox.metrics.metric.SandboxMetric` explains its members."""
 
     @property
     def command(self) -> str | tuple[str, ...] | None:
-        """What is run; None where the workspace is to say it."""
+        """Return the command to run; None if the workspace determines it."""
         ...
 
     @property
     def commands(self) -> tuple[str | tuple[str, ...], ...]:
-        """All commands that have to start."""
+        """Return all commands that have to start."""
         ...
 
     @property
     def field(self) -> str | None:
-        """The only place in the output that is judged."""
+        """Return the only place in the output that is judged."""
         ...
 
     @property
     def output_as(self) -> Literal["file", "patch"]:
-        """What the output is to the workspace."""
+        """Return the role of the output in the workspace."""
         ...
 
     @property
     def backend(self) -> Sandbox:
-        """The sandbox."""
+        """Return the sandbox."""
         ...
 
     def refusal(self, subject: Subject) -> Failure | None:
-        """Why nothing is run about *subject*."""
+        """Return the reason for not judging *subject*, or None."""
         ...
 
     def program(self, workspace: Workspace, archive: Archive, written: Mapping[str, bytes]) -> Program:
-        """What is run about an output."""
+        """Return the program that judges an output."""
         ...
 
     async def judge(self, trial: Trial) -> Score | Failure:
-        """The score of what came of a program."""
+        """Return the score of a program's result."""
         ...
 
 
 @attrs.frozen
 class Trial:
-    """A program that has run about *subject*, in what became of the workspace that was *given*."""
+    """Result of a program on *subject*; *workspace* is its workspace without the output."""
 
     bench: Bench
     subject: Subject
@@ -93,7 +93,7 @@ class Trial:
     async def run_without_candidate(
         self, program: Callable[[Workspace], Program], read: Callable[[Execution], int | None]
     ) -> int | Failure | None:
-        """What *read* finds when *program* runs where nothing is of the candidate; once in a run for equal workspaces."""
+        """Return the count that *read* finds when *program* runs without the candidate; run once for equal workspaces of a run."""
         bench = self.bench
         workspace = await bench.workspace_without_output(self.subject, self.workspace)
         if isinstance(workspace, Failure):
@@ -106,16 +106,16 @@ class Trial:
         return await bench.counts.get(workspace.key, run)
 
     def signals(self) -> dict[str, object]:
-        """What is said of every run."""
+        """Return the signals of every run."""
         execution, commit = self.execution, self.workspace.archive.key
         signals: dict[str, object] = {"exit_code": execution.exit, "seconds": round(execution.seconds, 3)}
         signals |= {} if execution.limit is None else {"limit": execution.limit}
         return signals | ({"commit": commit} if self.bench.metric.repository else {})
 
     def details(self, suffix: str = "") -> str:
-        """The command with its exit code, the limit that was struck, and the end of the output."""
+        """Return the command with its exit code, the exceeded limit, and the end of the output."""
         execution = self.execution
-        limit = f", struck its limit on {execution.limit.replace('_', ' ')}" if execution.limit else ""
+        limit = f", exceeded its limit on {execution.limit.replace('_', ' ')}" if execution.limit else ""
         tail = execution.output.strip()[-TAIL_CHARACTERS:]
         line = f"{command_text(self.bench.metric.command or ())} (exit {execution.exit}){limit}{suffix}"
         return f"{line}\n{tail}" if tail else line
@@ -123,7 +123,7 @@ class Trial:
 
 @attrs.frozen
 class Bench:
-    """Runs the programs of *metric*, and has it judge what comes of them."""
+    """Runner of the programs of *metric*, which judges their results."""
 
     metric: TestedMetric
     workspaces: Workspaces = attrs.Factory(lambda self: Workspaces(self.metric), takes_self=True)
@@ -132,15 +132,15 @@ class Bench:
 
     @property
     def default_timeout(self) -> float:
-        """How many seconds one call may take: its turn has to come first, and that of the tests without the candidate."""
+        """Return the time limit of one call in seconds: the wait for a slot, its run, and the run of the tests without the candidate."""
         return WAITING_SECONDS + 2 * self.metric.limits.wall
 
     def estimate(self, subject: Subject) -> Cost:
-        """What one run costs."""
+        """Return the estimated cost of one run."""
         return COST
 
     async def score(self, subject: Subject) -> Score | Failure:
-        """Run the program about *subject*."""
+        """Run the program on *subject*, and return its score."""
         if subject.output is None:
             return Failure("missing_input", f"{subject.kind} {subject.id} has no output to run")
         output = _judged_output(subject, self.metric.field)
@@ -154,7 +154,7 @@ class Bench:
         return bench if isinstance(bench, Failure) else await bench.judge_output(subject, workspace, output)
 
     async def _with_command(self, subject: Subject, workspace: Workspace) -> Bench | Failure:
-        """The same with a command: that which the workspace is tested by, where none was given."""
+        """Return a bench with a command: this one, or one with the test command that is detected in the workspace."""
         if self.metric.command is not None:
             return self
         before = await self.workspace_without_output(subject, workspace)
@@ -164,15 +164,15 @@ class Bench:
         if command is None:
             return Failure("missing_input", f"{subject.kind} {subject.id}: {NO_COMMAND}")
         metric = copy.copy(self.metric)
-        object.__setattr__(metric, "command", command)  # frozen, and checked already
+        object.__setattr__(metric, "command", command)  # the metric is frozen, and the command is checked
         return attrs.evolve(self, metric=metric)
 
     async def workspace_without_output(self, subject: Subject, workspace: Workspace) -> Workspace | Failure:
-        """What of *workspace* is there whatever the candidate is."""
+        """Return the part of *workspace* that does not depend on the candidate."""
         return await self.workspaces.prepare(subject, "") if takes_output(self.metric.files) else workspace
 
     async def judge_output(self, subject: Subject, workspace: Workspace, output: str) -> Score | Failure:
-        """What comes of the *output* of *subject* in what is *workspace*."""
+        """Run the *output* of *subject* in *workspace*, and return its score."""
         archive, written = workspace.archive, {self.metric.output_file: output.encode(errors="surrogatepass")}
         if self.metric.output_as == "patch":
             try:
@@ -180,7 +180,7 @@ class Bench:
             except PatchError as error:
                 message = (
                     str(error).encode(errors="backslashreplace").decode()
-                )  # it may name a file whose name is no text
+                )  # it may have a file name that is not valid text
                 return Score(0.0, details=message, signals={"patched": False})
         execution = await self.metric.backend.execute(self.metric.program(workspace, archive, written))
         if isinstance(execution, Failure):
@@ -193,7 +193,7 @@ class Bench:
         return await self.metric.judge(Trial(self, subject, workspace, execution))
 
     async def _missing_program(self, workspace: Workspace) -> Failure | None:
-        """Why no candidate at all could be run in *workspace*; None where that is not certain."""
+        """Return the reason why no candidate at all can run in *workspace*; None if that is not certain."""
         metric = self.metric
         required = [
             (command_text(command), start)
@@ -217,7 +217,7 @@ class Bench:
 
 
 def _judged_output(subject: Subject, field: str | None) -> str | None:
-    """What is judged, as text; None where the field is missing, or there is no output."""
+    """Return the judged output as text; None if the field is missing, or there is no output."""
     output = subject.output if field is None else locate(subject.output, field)
     if output is MISSING or output is None:
         return None

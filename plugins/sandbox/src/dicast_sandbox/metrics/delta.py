@@ -20,10 +20,10 @@ BEFORE = "tests_passing"
 
 @attrs.frozen(kw_only=True)
 class VerificationDelta(SuiteMetric):
-    """1 when more tests pass than before, .5 when as many, 0 when fewer.
+    """1 if more tests pass than before, .5 if as many, 0 if fewer.
 
-    How many passed before is the subject's ``context.tests_passing``; without it, what a patch changes is tested as it was before,
-    and for any other output *baseline_missing* decides. How many pass now is read from the report. Where the command makes none,
+    The number before is the subject's ``context.tests_passing``. Without it, the original of a patch is tested,
+    and for any other output *baseline_missing* decides. The number after is read from the report. If the command makes no report,
     it is the first ``N passed`` of the output, which a candidate can write in either mode: the score is ``forgeable``. An output
     without a count is 0 tests, with ``signals.parsed: false``. The confidence is .9.
 
@@ -37,11 +37,11 @@ class VerificationDelta(SuiteMetric):
 
     @property
     def forgeable(self) -> bool:
-        """Whether the candidate could have made its score itself."""
+        """Return whether the candidate could have forged its score."""
         return super().forgeable or self.report_kind == "none"
 
     def refusal(self, subject: Subject) -> Failure | None:
-        """A Failure where nothing says, or can say, how many tests passed before."""
+        """Return a Failure if the number of tests that passed before is missing or wrong and cannot be measured."""
         before = _recorded_count(subject)
         if _whole_number(before) is not None or (
             before is None and (self.output_as == "patch" or self.baseline_missing == "zero")
@@ -49,14 +49,14 @@ class VerificationDelta(SuiteMetric):
             return None
         who = f"{subject.kind} {subject.id}"
         if before is None:
-            message = f"{who} does not say in context.{BEFORE} how many tests passed before"
+            message = f"{who} has no context.{BEFORE}, the number of tests that passed before"
             return Failure("missing_input", f"{message}; baseline_missing: zero counts 0")
         return Failure(
-            "missing_input", f"{who} has {before!r} as context.{BEFORE}: a whole number, 0 or more, is wanted"
+            "missing_input", f"{who} has {before!r} as context.{BEFORE}; expected a whole number, 0 or more"
         )
 
     async def judge(self, trial: Trial) -> Score | Failure:
-        """What the change has brought."""
+        """Return the score of the change in passed tests."""
         execution = trial.execution
         after = None if execution.struck else self._count_passed(execution)
         before = _whole_number(_recorded_count(trial.subject))
@@ -67,13 +67,13 @@ class VerificationDelta(SuiteMetric):
             if isinstance(count, Failure):
                 return count
             if count is None and self.baseline_missing != "zero":
-                message = f"{self.command!r} does not say how many tests passed before; baseline_missing: zero counts 0"
+                message = f"{self.command!r} does not report how many tests passed before; baseline_missing: zero counts 0"
                 return Failure("missing_input", message, cost=COST)
             before = count
         return self._score_change(trial, before or 0, after)
 
     def _count_before(self, execution: Execution) -> int | None:
-        """Return how many tests passed without the candidate: 0 for a command that failed without a count, None where nothing says it."""
+        """Return how many tests passed without the candidate: 0 if the command failed without a count, None if there is no count."""
         passed = self._count_passed(execution)
         return 0 if passed is None and execution.struck is None and execution.exit != 0 else passed
 
@@ -97,7 +97,7 @@ class VerificationDelta(SuiteMetric):
         )
 
     def _count_passed(self, execution: Execution) -> int | None:
-        """Return how many tests passed; None where the output has no count, or a limit ended the run."""
+        """Return how many tests passed; None if the output has no count, or a limit ended the run."""
         if execution.struck is not None:
             return None
         if self.report_kind == "none":
@@ -107,7 +107,7 @@ class VerificationDelta(SuiteMetric):
 
 
 def _recorded_count(subject: Subject) -> object:
-    """What the subject says of how many tests passed before; None where it says nothing."""
+    """Return the subject's own value for the number of tests that passed before; None if there is none."""
     value = lookup(subject.context, BEFORE)
     if value is MISSING and subject.input is not None:
         value = lookup(subject.input, BEFORE)

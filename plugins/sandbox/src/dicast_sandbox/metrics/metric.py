@@ -1,4 +1,4 @@
-"""What all metrics of this plugin are: the options, the program that an output is tested by, and running it."""
+"""Base of all metrics of this plugin: the options, and the program that tests an output."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ HEAD = "HEAD"
 
 @attrs.frozen(kw_only=True)
 class SandboxMetric:
-    """The options of every metric that runs a command about an output.
+    """The options of every metric that runs a command on an output.
 
-    :param output_as: ``file``: the output is written to ``output_file``. ``patch``: it is a unified diff, and changes what
-        ``template`` or ``repository`` gives, before ``files`` are written over it. One that does not apply scores 0.
-    :param output_file: where the output that is judged stands in the workspace.
-    :param files: further files: texts by name, with ``{{ context.tests }}`` and the like for what the subject has (``id``,
+    :param output_as: ``file``: the output is written to ``output_file``. ``patch``: it is a unified diff, and changes the files of
+        ``template`` or ``repository``, before ``files`` are written over them. A patch that does not apply scores 0.
+    :param output_file: the file in the workspace with the judged output.
+    :param files: further files: texts by name, with ``{{ context.tests }}`` and the like for values of the subject (``id``,
         ``input``, ``output``, ``reference``, ``context``, and the keys of the context by themselves); or the place of a mapping
         of names to texts in the subject (``context.files``).
-    :param template: a folder whose content every workspace begins with.
-    :param repository: the folder of a git repository, whose files at ``ref`` every workspace begins with, without its history.
+    :param template: a folder with the initial content of every workspace.
+    :param repository: the folder of a git repository; its files at ``ref`` are the initial content of every workspace, without its history.
         It may have ``{{ context.repo }}`` and the like in it.
     :param ref: a commit, branch or tag of the repository. It may have ``{{ context.base_commit }}`` and the like in it.
     :param field: judge only this place in the output, a dotted path or a JSON pointer. A missing field scores 0.
-    :param profile: how much of CPUs, memory, time, processes, files and output it may take; the README has the table.
+    :param profile: the limits on CPUs, memory, time, processes, files and output; the README has the table.
     :param timeout: seconds of wall time, in place of the profile's.
     :param backend: the sandbox.
     :param unsafe: allows ``sandbox/none``.
@@ -66,7 +66,7 @@ class SandboxMetric:
 
     @classmethod
     def __attrs_init_subclass__(cls) -> None:
-        """A metric's docstring says what all of its options are, those that it inherits after its own."""
+        """Append the inherited options to the docstring of a subclass, after its own."""
         docstring = inspect.cleandoc(cls.__doc__ or "")
         inherited = inspect.cleandoc(cls.__base__.__doc__ or "").partition(":param ")
         gap = "\n" if ":param " in docstring else "\n\n"
@@ -84,20 +84,20 @@ class SandboxMetric:
 
     def _check_source(self) -> None:
         if self.template is not None and self.repository is not None:
-            raise ConfigError("a workspace begins with the template or with the repository; leave one of them out")
+            raise ConfigError("template and repository exclude each other; remove one of them")
         if self.template is not None and not self.template.is_dir():
             raise ConfigError(f"the template {self.template} is not a folder")
         if self.output_as == "patch" and self.template is None and self.repository is None:
-            raise ConfigError("output_as: patch needs what the patch changes, as 'template' or 'repository'")
+            raise ConfigError("output_as: patch needs files to patch; set 'template' or 'repository'")
         if self.repository is None and self.ref != HEAD:
-            raise ConfigError("ref is a commit of the repository; name the repository, too")
+            raise ConfigError("ref needs a repository; set 'repository'")
         if self.repository is not None and not TEMPLATE.search(str(self.repository)):
             resolve_commit(self.repository, HEAD if TEMPLATE.search(self.ref) else self.ref)
 
     def _check_backend(self) -> None:
         if getattr(self.backend, "unsafe", False) and not self.unsafe:
             raise ConfigError(
-                "sandbox/none runs untrusted output with all your rights; name another backend, or, if you would run it "
+                "sandbox/none runs untrusted output with all your rights; name another backend, or set unsafe: true "
                 "yourself, say so with unsafe: true"
             )
         check = getattr(self.backend, "check", None)
@@ -106,16 +106,16 @@ class SandboxMetric:
 
     @property
     def limits(self) -> Limits:
-        """How much a program may take."""
+        """Return the resource limits of a program."""
         return limits(self.profile, self.timeout)
 
     @property
     def commands(self) -> tuple[str | tuple[str, ...], ...]:
-        """All commands that have to start."""
+        """Return all commands that have to start."""
         return () if self.command is None else (self.command,)
 
     def reads(self, base: Path) -> dict[str, Path | str]:
-        """The template, the commit where one is for all, and the files of the host that the command names."""
+        """Return the template, the commit if all subjects share one, and the files of the host in the command."""
         inputs: dict[str, Path | str] = {} if self.template is None else {"template": self.template}
         if self.repository is not None and not TEMPLATE.search(f"{self.repository} {self.ref}"):
             inputs["commit"] = resolve_commit(self.repository, self.ref)
@@ -124,34 +124,34 @@ class SandboxMetric:
         return inputs | {str(path): path for path in named if path.is_file() and any(map(path.is_relative_to, visible))}
 
     def estimate(self, subject: Subject) -> Cost:
-        """What one run is reckoned at."""
+        """Return the estimated cost of one run."""
         return COST
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Bench]:
-        """Ready for one run."""
+        """Open a bench for one run."""
         yield Bench(self)
 
     async def score(self, subject: Subject) -> Score | Failure:
-        """Run the command about *subject*, outside of any run."""
+        """Run the command on *subject*, outside of any run."""
         return await Bench(self).score(subject)
 
     def refusal(self, subject: Subject) -> Failure | None:
-        """Why nothing is run about *subject*; None where there is no such reason."""
+        """Return the reason for not judging *subject*, or None."""
         return None
 
     def program(self, workspace: Workspace, archive: Archive, written: Mapping[str, bytes]) -> Program:
-        """What is run where the workspace of *workspace* has become *archive*, with the output *written* into it."""
+        """Return the program for a *workspace* whose files have become *archive*, with the output *written* into it."""
         return Program(
             executed_words(self.command or ()), self.limits, {**workspace.files, **written}, archive.content or None
         )
 
     @abstractmethod
     async def judge(self, trial: Trial) -> Score | Failure:
-        """The score of what came of a program."""
+        """Return the score of a program's result."""
 
 
 def without_guess(trial: Trial) -> Trial:
-    """*trial* without a limit that is only guessed: it explains what has failed, and this has not."""
+    """Return *trial* without a guessed limit: a guess explains a failure, and this trial has not failed."""
     execution = trial.execution
     return attrs.evolve(trial, execution=attrs.evolve(execution, limit=execution.struck, guessed=False))

@@ -18,19 +18,19 @@ from .bench import COST, Trial
 from .suite import FORGEABLE_CONFIDENCE, SuiteMetric
 
 FAILED_CONFIDENCE = 0.9
-"""Confidence of a 0: tests may also fail for reasons outside the candidate."""
+"""Confidence of a score of 0: tests may also fail for other reasons than the candidate."""
 
 
 @attrs.frozen(kw_only=True)
 class PassingTests(SuiteMetric):
-    """1 when a test command in a sandbox succeeds and its report says that all tests passed, else 0.
+    """1 if a test command in a sandbox succeeds and its report has only passed tests, else 0.
 
-    Where the runner makes a report that can be read, it counts too: without it, or with no test passed, the score is 0
-    whatever the exit code says. So it is when fewer tests have run than there are without the candidate: pytest and unittest
-    list theirs, others run those of what a patch changes; where that does not work, or the tests cannot be loaded without the
-    candidate, nothing is demanded. A candidate that strikes a limit scores 0, with its name in ``signals.limit``.
+    If the runner makes a readable report, the report counts too: without it, or without a passed test, the score is 0
+    at any exit code. The score is also 0 if fewer tests ran than there are without the candidate. pytest and unittest
+    list these tests; other runners run the tests of the original of a patch. If that fails, or the tests cannot be loaded without the
+    candidate, there is no minimum. A candidate that exceeds a limit scores 0, with the name of the limit in ``signals.limit``.
 
-    :param tests: how many tests have to pass, without those that are skipped: with fewer the score is 0. By default as many as there are without the
+    :param tests: how many tests have to pass, without skipped tests: with fewer the score is 0. By default as many as there are without the
         candidate (``signals.collected``).
     """
 
@@ -39,7 +39,7 @@ class PassingTests(SuiteMetric):
     tests: int | None = None
 
     async def judge(self, trial: Trial) -> Score | Failure:
-        """1 when all tests passed."""
+        """Return 1 if all tests passed, else 0."""
         counts = self.read_counts(trial.execution)
         wrong, collected = self._failure_reason(trial.execution, counts), None
         if wrong is None and counts is not None and self.tests is None:
@@ -59,7 +59,7 @@ class PassingTests(SuiteMetric):
         )
 
     def _failure_reason(self, execution: Execution, counts: Counts | None) -> str | None:
-        """Why the tests have not passed; None when they have."""
+        """Return the reason why the tests have not passed; None if they have."""
         if execution.limit is not None or execution.exit != 0:
             return "failed" if counts is None else f"{counts.failed} failed, {counts.passed} passed"
         if self.report_kind == "none":
@@ -73,7 +73,7 @@ class PassingTests(SuiteMetric):
         return None
 
     async def _count_tests(self, trial: Trial) -> int | Failure | None:
-        """How many tests there are without the candidate; None where that cannot be told."""
+        """Return the number of tests without the candidate; None if it is not known."""
         lists = find_listing(self.report_kind, self.command or ())
         if lists is not None:
             return await trial.run_without_candidate(partial(self._listing_program, lists), parse_listing)
@@ -92,7 +92,7 @@ class PassingTests(SuiteMetric):
         )
 
     def _needs_stub(self, workspace: Workspace) -> bool:
-        """Whether nothing would be where the tests import the candidate from."""
+        """Return whether the module that the tests import would be missing without the candidate."""
         name = self.output_file
         return Path(name).suffix == ".py" and name not in workspace.archive.members and name not in workspace.files
 

@@ -1,4 +1,4 @@
-"""What the metrics share that run tests: who runs the candidate, and what the runner reports."""
+"""Base of the metrics that run tests: the isolation of the candidate, and the runner's report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .bench import NO_COMMAND, TAIL_CHARACTERS, Trial
 from .metric import SandboxMetric
 
 FORGEABLE_CONFIDENCE = 0.5
-"""How sure a score is at most that the candidate could have made itself: it ran in one process with what tests it."""
+"""Largest confidence of a score that the candidate could have forged, because it ran in one process with its tests."""
 
 _STARRED = r"^[ \t]*(from[ \t]+(?:[\w.]*\.)?{}[ \t]+import[ \t]+\*)"
 _SERVER = ".dicast/candidate.py"
@@ -33,20 +33,20 @@ _VALUES = ".dicast/candidate_values.py"
 class SuiteMetric(SandboxMetric):
     """The options of every metric that runs tests.
 
-    :param command: a text for the shell, or a list of words. It starts in the workspace. Without it, the workspace as it is before
-        the candidate is there says it: a Python project, or tests of one (``python3 -m pytest``), ``package.json`` with a script
-        ``test`` (``npm test``), ``Cargo.toml`` (``cargo test``), ``go.mod`` (``go test ./...``), a Makefile with a target
-        ``test`` (``make test``), the first of these that there is. Where it says none, that is an error.
-    :param mode: ``shared``: the candidate's code is part of the tests' process, and could make it say anything: the score has
-        ``forgeable: true`` in its signals and a confidence of .5 at most. ``isolated``: it runs in a sandbox of its own; in the
-        tests' one a module of the same name calls its functions there, with plain values.
-    :param candidate_files: under ``isolated``, the files and folders of ``template`` or ``repository`` that are in the candidate's
-        sandbox, too, as what it imports. By default none is, as the tests may be among them, and under ``output_as: patch`` all are.
-    :param candidate: under ``isolated``, the command that runs the candidate where it is no Python module: the tests talk to its
-        stdin and stdout by the socket that the environment variable ``DICAST_PEER_FD`` names.
-    :param report: what the command reports: ``pytest``, ``unittest``, ``junit``, ``tap``, ``cargo``, ``go``, ``jest``,
-        ``vitest``, ``node``, or ``none``: the exit code alone counts. By default what the command's name says.
-    :param report_file: where the command writes JUnit XML, in the workspace.
+    :param command: a text for the shell, or a list of words. It starts in the workspace. Without it, the workspace without
+        the candidate determines the command, by the first match: a Python project, or tests of one (``python3 -m pytest``), ``package.json``
+        with a script ``test`` (``npm test``), ``Cargo.toml`` (``cargo test``), ``go.mod`` (``go test ./...``), a Makefile with a target
+        ``test`` (``make test``). Without a match it is an error.
+    :param mode: ``shared``: the candidate's code is part of the tests' process, and could forge any result: the score has
+        ``forgeable: true`` in its signals and a confidence of .5 at most. ``isolated``: the code runs in a sandbox of its own; in the
+        tests' sandbox a module of the same name calls its functions there, with plain values.
+    :param candidate_files: under ``isolated``, the files and folders of ``template`` or ``repository`` that the candidate's sandbox has
+        too, such as modules that it imports. By default there are none, because the tests may be among them; under ``output_as: patch`` all.
+    :param candidate: under ``isolated``, the command that runs a candidate that is not a Python module: the tests talk to its
+        stdin and stdout by the socket in the environment variable ``DICAST_PEER_FD``.
+    :param report: the kind of report of the command: ``pytest``, ``unittest``, ``junit``, ``tap``, ``cargo``, ``go``, ``jest``,
+        ``vitest``, ``node``, or ``none``: the exit code alone counts. By default it is detected by the command's name.
+    :param report_file: the file in the workspace to which the command writes JUnit XML.
     """
 
     command: str | tuple[str, ...] | None = None
@@ -58,10 +58,10 @@ class SuiteMetric(SandboxMetric):
 
     def __attrs_post_init__(self) -> None:
         if (self.report_kind == "junit") != (self.report_file is not None):
-            raise ConfigError("report: junit and report_file, where the command writes it, belong together")
+            raise ConfigError("report: junit and report_file need each other; set both")
         for name in ("candidate", "candidate_files"):
             if self.mode == "shared" and getattr(self, name) is not None:
-                raise ConfigError(f"{name} belongs to mode: isolated")
+                raise ConfigError(f"{name} needs mode: isolated")
         if self.mode == "isolated":
             self._check_isolated()
         super().__attrs_post_init__()
@@ -69,7 +69,7 @@ class SuiteMetric(SandboxMetric):
             self._check_test_command()
 
     def _check_test_command(self) -> None:
-        """Look for what says how the workspace is tested, where it is the same for all subjects."""
+        """Check that the test command can be detected, if the workspace is the same for all subjects."""
         if self.repository is not None or isinstance(self.files, str):
             return
         files = {name: file_text.encode(errors="surrogatepass") for name, file_text in (self.files or {}).items()}
@@ -82,16 +82,16 @@ class SuiteMetric(SandboxMetric):
 
     def _check_isolated(self) -> None:
         if takes_output(self.files):
-            raise ConfigError("mode: isolated keeps the output out of the tests' sandbox, and one of the files has it")
+            raise ConfigError("mode: isolated keeps the output out of the tests' sandbox, but one of the files uses it")
         for name, content in self.files.items() if isinstance(self.files, Mapping) else ():
             if starred := re.search(_STARRED.format(re.escape(Path(self.output_file).stem)), content, re.MULTILINE):
                 raise ConfigError(
-                    f"mode: isolated: the file {name!r} has {starred[1]!r}, which brings no names of the candidate here; "
+                    f"mode: isolated: the file {name!r} has {starred[1]!r}, which imports no names of the candidate; "
                     "name what it imports"
                 )
         for name in self.candidate_files or ():
             if self.template is None and self.repository is None:
-                raise ConfigError("candidate_files are of the template or the repository; name one of them, too")
+                raise ConfigError("candidate_files needs a template or a repository; set one of them")
             if self.template is not None and not (self.template / name).exists():
                 raise ConfigError(f"candidate_files: the template {self.template} has no {name!r}")
         if self.candidate is None and Path(self.output_file).suffix != ".py":
@@ -102,30 +102,30 @@ class SuiteMetric(SandboxMetric):
 
     @property
     def commands(self) -> tuple[str | tuple[str, ...], ...]:
-        """The tests', and under ``isolated`` the candidate's."""
+        """Return the command of the tests, and under ``isolated`` that of the candidate."""
         return (*super().commands, *([self.candidate or ("python3",)] if self.mode == "isolated" else []))
 
     @property
     def report_kind(self) -> Report:
-        """What the command reports."""
+        """Return the kind of report of the command."""
         return detect_runner(self.command or ()) if self.report is None else self.report
 
     @property
     def forgeable(self) -> bool:
-        """Whether the candidate could have made its score itself."""
+        """Return whether the candidate could have forged its score."""
         return self.mode == "shared"
 
     def read_counts(self, execution: Execution) -> Counts | None:
-        """How many tests passed and failed; None where there is no report that can be read."""
+        """Return the numbers of tests that passed and failed; None if there is no readable report."""
         return read_report(self.report_kind, execution)
 
     def details(self, trial: Trial, suffix: str) -> str:
-        """What is said of *trial*, and the end of what a candidate said that has ended badly."""
+        """Return the details of *trial*, with the end of the output of a candidate that failed."""
         messages = trial.execution.beside.strip()[-TAIL_CHARACTERS:]
         return trial.details(suffix) + (f"\nThe candidate wrote:\n{messages}" if messages else "")
 
     def program(self, workspace: Workspace, archive: Archive, written: Mapping[str, bytes]) -> Program:
-        """The tests; under ``isolated`` what is the candidate's is in the workspace of their peer."""
+        """Return the program of the tests; under ``isolated`` the candidate is in the workspace of its peer."""
         if self.mode == "shared":
             return self._with_report(super().program(workspace, archive, written))
         content = self._candidate_archive(archive)
@@ -141,7 +141,7 @@ class SuiteMetric(SandboxMetric):
         return with_report(self.report_kind, program, self.command or (), self.report_file)
 
     def _candidate_archive(self, archive: Archive) -> bytes | None:
-        """What of *archive* is in the candidate's own sandbox."""
+        """Return the part of *archive* for the candidate's own sandbox."""
         if self.candidate_files is None:
             return (archive.content or None) if self.output_as == "patch" else None
         folders = tuple(f"{name.rstrip('/')}/" for name in self.candidate_files)

@@ -1,3 +1,3 @@
-"""Test runners: their reports, and their lists of tests."""
+"""Reports and test lists of test runners."""
 
 from __future__ import annotations

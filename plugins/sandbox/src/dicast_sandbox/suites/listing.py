@@ -1,4 +1,4 @@
-"""How many tests there are, as their runner finds them without running any."""
+"""Number of tests, as listed by their runner without running any."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _COLLECTED = re.compile(r"^(?:=+ )?(\d+)(?:/\d+)? tests? collected", re.MULTILIN
 
 
 class Listing(NamedTuple):
-    """A command that lists tests, and its environment."""
+    """Command that lists tests, and its environment."""
 
     command: str | tuple[str, ...]
     environment: Mapping[str, str]
 
 
 def find_listing(report: Report, command: str | tuple[str, ...]) -> Listing | None:
-    """What lists the tests that *command* would run; None where nothing does without building or running them."""
+    """Return the command that lists the tests of *command*; None if the runner cannot list tests without building or running them."""
     if report == "pytest":
         return Listing(command, _PYTEST)
     if report != "unittest":
@@ -51,6 +51,6 @@ def find_listing(report: Report, command: str | tuple[str, ...]) -> Listing | No
 
 
 def parse_listing(execution: Execution) -> int | None:
-    """How many tests a listing has found; None where it failed, as it does where tests cannot be without the candidate."""
+    """Return the number of tests in the output of a listing; None if the listing failed, for example because tests need the candidate."""
     counts = _COLLECTED.findall(_COLOURS.sub("", execution.output))
     return int(counts[-1]) if counts and execution.exit == 0 and execution.limit is None else None

@@ -1,4 +1,4 @@
-"""What test runners report: how many tests passed, failed and were left out."""
+"""Reports of test runners: the numbers of tests that passed, failed and were skipped."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ..commands.words import command_words
 Report = Literal["pytest", "unittest", "junit", "tap", "cargo", "go", "jest", "vitest", "node", "none"]
 
 FILE = ".dicast-report.xml"
-"""Where a runner that writes a file writes it, in the workspace."""
+"""Report file in the workspace."""
 
-# The command may change folder; pytest itself puts in what the variable says.
+# The command may change folder; pytest itself expands the variable.
 _PYTEST = f"--junitxml=$DICAST_WORKSPACE/{FILE} -p no:cacheprovider"
 _IN_WORKSPACE = 'export DICAST_WORKSPACE="$PWD"; exec "$@"'
 _JUNIT = re.compile(r"--junit-?xml(?:=(.+))?")
@@ -31,7 +31,7 @@ _COLOURS = re.compile(r"\x1b(?:\[[\d;]*[A-Za-z]|\([A-Z0-9])")
 
 @attrs.frozen
 class Counts:
-    """How many tests passed, failed (or could not be run), and were left out."""
+    """Numbers of tests that passed, that failed or could not run, and that were skipped."""
 
     passed: int
     failed: int
@@ -39,28 +39,28 @@ class Counts:
 
 
 def detect_runner(command: str | tuple[str, ...]) -> Report:
-    """The report that *command* makes, by the name of the runner in it; ``none`` where none is known."""
+    """Return the kind of report of *command*, by the name of the runner in it; ``none`` for an unknown runner."""
     words = command_words(command)
     names = [word.rpartition("/")[2] for word in words]
     for name in _RUNNERS:
         if name in names and (name != "node" or "--test" in words) and (name not in {"cargo", "go"} or "test" in words):
-            return name  # type: ignore[return-value]  # each of them is one
+            return name  # type: ignore[return-value]  # each runner's name is a report
     return "none"
 
 
 def with_report(report: Report, program: Program, command: str | tuple[str, ...], file: str | None) -> Program:
-    """*program*, which runs *command*, made to write its report; *file* is where it writes JUnit XML."""
+    """Return *program*, which runs *command*, changed so that it writes its report; *file* is the path of JUnit XML."""
     if report == "pytest":
         words = ("/bin/sh", "-c", _IN_WORKSPACE, "sh", *program.command)
         collect = _report_file(command) or FILE
         return attrs.evolve(program, command=words, environment={"PYTEST_ADDOPTS": _PYTEST}, collect=collect)
-    # Python writes what its tests print when it ends, after the report, unless it is told not to wait.
+    # Without this variable Python writes the output of tests at its end, after the report.
     environment = {"go": {"GOFLAGS": "-v"}, "unittest": {"PYTHONUNBUFFERED": "1"}}.get(report, {})
     return attrs.evolve(program, environment=environment, collect=file if report == "junit" else None)
 
 
 def _report_file(command: str | tuple[str, ...]) -> str | None:
-    """The file that *command* itself tells pytest to write, from the workspace on: it may have changed folder before."""
+    """Return the report file in pytest's options in *command*, relative to the workspace; the command may change folder first."""
     folder = ""
     for word, following in pairwise([*command_words(command), ""]):
         if word == "cd":
@@ -71,19 +71,19 @@ def _report_file(command: str | tuple[str, ...]) -> str | None:
 
 
 def read_report(report: Report, execution: Execution) -> Counts | None:
-    """The counts of a report; None where there is none that can be read."""
+    """Return the counts of a report; None if there is no readable report."""
     if report in ("pytest", "junit"):
         return None if execution.collected is None else parse_junit(execution.collected)
     if report not in READERS:
         return None
     counts = READERS[report](_COLOURS.sub("", execution.output))
     if report == "unittest" and counts is not None and not counts.failed and execution.exit != 0:
-        return None  # what is well ends with 0
+        return None  # a run without failures ends with 0
     return counts
 
 
 def parse_junit(document: bytes) -> Counts | None:
-    """JUnit XML: each ``testcase`` counts."""
+    """Parse JUnit XML: each ``testcase`` counts."""
     if b"<!" in document.replace(b"<![CDATA[", b"").replace(b"<!--", b""):
         return None  # a document type: no runner writes one, and entities can grow without end
     try:
@@ -108,13 +108,13 @@ def _count_outcomes(outcomes: Iterable[str]) -> Counts:
 _RAN = re.compile(
     r"^Ran (\d+) tests? in \S+\n\n(?:OK|FAILED|NO TESTS RAN)(?: \(([^\n]*)\))?(?:\n\w+ing test database[^\n]*)*\s*\Z",
     re.MULTILINE,
-)  # Django's last words are of its databases
+)  # Django's last lines are on its databases
 
 
 def parse_unittest(output: str) -> Counts | None:
-    """The two last lines: ``Ran N tests`` and ``OK`` or ``FAILED``, with what was not OK in brackets.
+    """Parse the two last lines: ``Ran N tests`` and ``OK`` or ``FAILED``, with the numbers of other outcomes in brackets.
 
-    They are the end of the output: after other words the runner has not come to its own end.
+    They have to be the end of the output: otherwise the runner has not finished.
     """
     ran = _RAN.search(output)
     if ran is None:
@@ -132,7 +132,7 @@ _PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#.*)?$", re.MULTILINE)
 
 
 def parse_tap(output: str) -> Counts | None:
-    """TAP: the lines ``ok`` and ``not ok`` at the margin; what the plan promises and does not come has failed."""
+    """Parse TAP: the lines ``ok`` and ``not ok`` at the margin; planned tests without a line have failed."""
     lines = _TAP.findall(output)
     plan = _PLAN.findall(output)
     if not plan:
@@ -144,7 +144,7 @@ def parse_tap(output: str) -> Counts | None:
 
 
 def parse_cargo(output: str) -> Counts | None:
-    """Every ``test result:`` line, one for each of the crate's programs; tests that are not in one have failed."""
+    """Parse every ``test result:`` line, one for each of the crate's programs; tests without a result have failed."""
     numbers = r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored(?:; (\d+) measured)?"
     results = re.findall(numbers, output, re.MULTILINE)
     if not results:
@@ -159,15 +159,15 @@ def parse_cargo(output: str) -> Counts | None:
 _GO_OUTCOMES = {"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}
 _GO_TEST = re.compile(
     r"=== (RUN) +\S+$|--- (PASS|FAIL|SKIP): \S+ \([\d.]+s\)$", re.MULTILINE
-)  # not at the margin after a print
+)  # after a print it is not at the margin
 _GO_UNBUILT = re.compile(r"^FAIL\t\S+ \[(?:build|setup) failed\]$", re.MULTILINE)
 
 
 def parse_go(output: str) -> Counts | None:
-    """``go test -v`` or ``-json``: the tests' own lines, and the packages' that were not built.
+    """Parse ``go test -v`` or ``-json``: the lines of tests, and the lines of packages that were not built.
 
-    Tests that began and did not end have failed. JSON's events say that they passed where the package's program ended with 0:
-    what is read is the text in the events.
+    Tests that started and did not end have failed. The JSON events report such tests as passed if the package's program ended with 0,
+    so only the text in the events is read.
     """
     text = "".join(map(_output_text, output.splitlines(keepends=True)))
     events = [run or outcome for run, outcome in _GO_TEST.findall(text)]
@@ -177,7 +177,7 @@ def parse_go(output: str) -> Counts | None:
 
 
 def _output_text(line: str) -> str:
-    """What a line of ``go test -json`` quotes; of another, the line."""
+    """Return the quoted output in a line of ``go test -json``; any other line as it is."""
     if not line.startswith("{"):
         return line
     try:
@@ -188,7 +188,7 @@ def _output_text(line: str) -> str:
 
 
 def parse_jest(output: str) -> Counts | None:
-    """The line ``Tests:`` of jest, or ``Tests`` of vitest; where no test failed, files that did have failed."""
+    """Parse the line ``Tests:`` of jest, or ``Tests`` of vitest; if no test failed, failed files count as failed tests."""
     tests, files = _summary_numbers(r"Tests:?", output), _summary_numbers(r"(?:Test Suites:|Test Files)", output)
     if not tests:
         return None
@@ -198,7 +198,7 @@ def parse_jest(output: str) -> Counts | None:
 
 
 def _summary_numbers(label: str, output: str) -> dict[str, int]:
-    """The numbers in the last line that begins with *label*, by the words after them."""
+    """Return the numbers in the last line that begins with *label*, by the words after them."""
     lines = re.findall(rf"^\s*{label}\s+(.*\d.*)$", output, re.MULTILINE)
     named = re.findall(r"(\d+) (passed|failed|expected fail|skipped|todo|pending|total)", lines[-1]) if lines else ()
     return {name: int(count) for count, name in named}
@@ -211,9 +211,9 @@ _SUITE = re.compile(r"^\u25b6 (.*?)(?: \([\d.]+ms\))?$", re.MULTILINE)
 
 
 def parse_node(output: str) -> Counts | None:
-    """The last lines of ``node --test``: ``# pass 3``, or the same after another sign.
+    """Parse the last lines of ``node --test``: ``# pass 3``, or the same after another sign.
 
-    A file that ran no tests is counted there as one that passed: it is none, it may have ended before them.
+    The runner counts a file without tests as a passed test. Such files are subtracted: a file may have ended before its tests.
     """
     number = dict(re.findall(r"^[#\u2139] (pass|fail|cancelled|skipped|todo) (\d+)$", output, re.MULTILINE))
     if "pass" not in number:
@@ -237,6 +237,6 @@ READERS: Mapping[str, Callable[[str], Counts | None]] = {
 
 
 def first_passed_count(output: str) -> int | None:
-    """The number in the first ``N passed`` of *output*, as document 003 reads it."""
+    """Return the number in the first ``N passed`` of *output*; None if there is none."""
     match = re.search(r"(\d+) passed", output)
     return None if match is None else int(match[1])

@@ -1,4 +1,4 @@
-"""Folders as tars in memory: what a workspace begins with, and what a patch makes of it."""
+"""Folders as tars in memory: the initial content of a workspace, before and after a patch."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dicast import ConfigError
 from dicast.toolkit.files import open_file
 
 FORMAT = tarfile.GNU_FORMAT
-"""Names are bytes in it: tar, which unpacks them, has nothing to remark on those that are no text."""
+"""Format with names as bytes: tar unpacks names that are not valid text without a warning."""
 
 
 @attrs.frozen
 class File:
-    """A file of an archive that is yet to be written."""
+    """File to be written into an archive."""
 
     content: bytes
     executable: bool = False
@@ -29,27 +29,27 @@ class File:
 
 @attrs.frozen(eq=False)
 class Archive:
-    """A tar without hard links, compression or leading ``./``; *key* says what is in it, and is told with the scores."""
+    """Tar without hard links, compression or leading ``./``; *key* identifies its content, and is reported with the scores."""
 
     key: str = ""
     content: bytes = b""
 
     @cached_property
     def members(self) -> Mapping[str, tarfile.TarInfo]:
-        """What is in it, by name."""
+        """Return the members by name."""
         if not self.content:
             return {}
         with tarfile.open(fileobj=BytesIO(self.content), mode="r:") as tar:
             return {member.name: member for member in tar}
 
     def read(self, name: str) -> File:
-        """The file *name*, which is one."""
+        """Return the regular file *name*."""
         member = self.members[name]
         content = self.content[member.offset_data : member.offset_data + member.size]
         return File(content, bool(member.mode & stat.S_IXUSR))
 
     def with_files(self, changed: Mapping[str, File | None]) -> Archive:
-        """The same with other files: *changed* has the new ones by name, and None for those that are gone."""
+        """Return a copy with other files: *changed* has new files by name, and None for removed files."""
         new = BytesIO()
         with tarfile.open(fileobj=new, mode="w", format=FORMAT) as tar:
             for name, file in changed.items():
@@ -59,7 +59,7 @@ class Archive:
         return Archive(self.key, b"".join([*unchanged, new.getvalue()]))
 
     def _unchanged_parts(self, changed: Mapping[str, object]) -> Iterator[tuple[int, int]]:
-        """The parts of the content which hold the members that are not *changed*."""
+        """Yield the ranges of the content with the members that are not *changed*."""
         start = 0
         for name, member in self.members.items():
             if name in changed:
@@ -70,9 +70,9 @@ class Archive:
 
 
 def pack_folder(folder: Path, limit: int) -> Archive:
-    """What *folder* holds: files, folders and symbolic links, of nobody in particular.
+    """Return the files, folders and symbolic links of *folder* as an archive, without owners.
 
-    :raises ConfigError: when that is more than *limit* bytes.
+    :raises ConfigError: if the archive is larger than *limit* bytes.
     """
     content = BytesIO()
     with tarfile.open(fileobj=content, mode="w", format=FORMAT) as tar:
@@ -81,14 +81,14 @@ def pack_folder(folder: Path, limit: int) -> Archive:
                 _add_path(tar, path, str(path.relative_to(folder)))
             if content.tell() > limit:
                 raise ConfigError(
-                    f"the template {folder} has more than the {limit} bytes that its profile leaves room for"
+                    f"the template {folder} has more than the {limit} bytes that its profile allows"
                 )
     return Archive("template", content.getvalue())
 
 
 def _add_path(tar: tarfile.TarFile, path: Path, name: str) -> None:
     info = tar.gettarinfo(path, name)
-    if info.islnk():  # another name of a file that is in already: a patch may change one of the two
+    if info.islnk():  # another name of a file in the archive: a patch may change only one of them
         info.type, info.linkname, info.size = tarfile.REGTYPE, "", path.stat().st_size
     info.uid, info.gid, info.uname, info.gname = 0, 0, "", ""
     if not info.isreg():
@@ -99,7 +99,7 @@ def _add_path(tar: tarfile.TarFile, path: Path, name: str) -> None:
 
 
 def _next_offset(member: tarfile.TarInfo) -> int:
-    """Where the next member begins."""
+    """Return the offset of the member after *member*."""
     blocks, rest = divmod(member.size if member.isreg() else 0, tarfile.BLOCKSIZE)
     return member.offset_data + (blocks + bool(rest)) * tarfile.BLOCKSIZE
 
@@ -107,5 +107,5 @@ def _next_offset(member: tarfile.TarInfo) -> int:
 def _member(name: str, file: File) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.size, info.mode = len(file.content), 0o755 if file.executable else 0o644
-    info.mtime = int(time.time())  # later than what was built of the file before: make and the like build it again
+    info.mtime = int(time.time())  # later than build results of the previous file, so that make builds them again
     return info

@@ -1,4 +1,4 @@
-"""What is made once in a run, and used by all who need it."""
+"""Cache of values that are computed once in a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Cache(Generic[T]):
-    """Things by their keys; when all of them weigh more than *limit*, those that were not used for longest are made again."""
+    """Values by their keys; if all of them together weigh more than *limit*, the least recently used values are dropped."""
 
     def __init__(self, limit: int, weigh: Callable[[T], int] = lambda _: 1) -> None:
         self._limit, self._weigh, self._weight = limit, weigh, 0
@@ -22,7 +22,7 @@ class Cache(Generic[T]):
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
-        """The thing of *key*, by *make* where there is none yet; a Failure is not kept."""
+        """Return the value of *key*, by *make* if there is none yet; a Failure is not stored."""
         async with self._locks.setdefault(key, asyncio.Lock()):
             if key in self._values:
                 self._values.move_to_end(key)

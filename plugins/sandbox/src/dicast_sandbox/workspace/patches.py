@@ -1,4 +1,4 @@
-"""Applies unified diffs to archives, in memory: as ``git apply`` does, without a file on the host."""
+"""Application of unified diffs to archives in memory, like ``git apply`` without a file on the host."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ if TYPE_CHECKING:
     from unidiff.patch import Hunk, PatchedFile, PatchSet
 
 MAX_CHARACTERS = 1024**2
-"""How long a patch may be."""
+"""Largest number of characters of a patch."""
 
 _NOWHERE = "/dev/null"
-_PREFIX = re.compile(r"[abciow12]/")  # what git writes before the names, by its configuration
+_PREFIX = re.compile(r"[abciow12]/")  # git's prefix of names, by its configuration
 _BINARY = re.compile(r"^(?:GIT binary patch|Binary files? )", re.MULTILINE)
 _URL = re.compile(r"^diff --git .*://", re.MULTILINE)
 _QUOTED = re.compile(r'"((?:[^"\\]|\\(?:[abtnvfr"\\]|[0-3][0-7]{2}))*)"')
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)")
 _ESCAPES = dict(zip('abtnvfr"\\', '\a\b\t\n\v\f\r"\\', strict=True))
-_SIGNATURE = "--"  # ends a mail of git's
+_SIGNATURE = "--"  # end of a mail that git wrote
 _BYTES = "latin-1"  # each byte is a character: contents need not be UTF-8, and diffs are read as text
 
 
 class PatchError(Exception):
-    """A patch that does not apply; the message says what of it."""
+    """Patch that does not apply, with the reason as message."""
 
 
 def is_inside(name: str) -> bool:
-    """Whether *name* is that of a file in its folder: a relative path that stays there."""
+    """Return whether *name* is a relative path of a file that stays inside its folder."""
     path = PurePosixPath(name)
     is_file = bool(path.parts) and not name.endswith(("/", "/."))
     return is_file and not path.is_absolute() and ".." not in path.parts and "\0" not in name
 
 
 def apply_patch(archive: Archive, text: str) -> Archive:
-    """What the unified diff in *text* makes of *archive*.
+    """Return *archive* after the unified diff in *text*.
 
-    Text around the diff, as fences in Markdown, does not count. Every line of context has to be there, but may be at another
-    place than the diff says; of several places the nearest counts.
+    Text around the diff is ignored, such as fences of Markdown. Every line of context has to exist, but may be at another
+    place than in the diff; of several places the nearest counts.
 
-    :raises PatchError: when it does not apply, or is none, or would write elsewhere than into the workspace.
+    :raises PatchError: if the diff does not apply, or there is none, or it would write outside the workspace.
     """
     changed: dict[str, File | None] = {}
     for file in _parse_patch(text):
@@ -56,19 +56,19 @@ def apply_patch(archive: Archive, text: str) -> Archive:
 
 
 def _parse_patch(text: str) -> Sequence[PatchedFile]:
-    from unidiff.errors import UnidiffParseError  # only who patches needs it
+    from unidiff.errors import UnidiffParseError  # only patches need it
     from unidiff.patch import PatchSet
 
     if len(text) > MAX_CHARACTERS:
         raise PatchError(f"the patch has {len(text)} characters, more than {MAX_CHARACTERS}")
     if _BINARY.search(text):
         raise PatchError("the patch has a binary file; only text can be patched")
-    if _URL.search(text):  # unidiff tries all ways to read one, and there are too many
+    if _URL.search(text):  # unidiff tries all ways to parse a URL, and there are too many
         raise PatchError("the patch names a URL as a file")
     try:
         lines = _split_lines(f"{text}\n".encode(errors="surrogatepass").decode(_BYTES))
         patch = PatchSet(lines)
-    except (UnidiffParseError, ValueError) as error:  # ValueError: a number of thousands of digits
+    except (UnidiffParseError, ValueError) as error:  # ValueError: a number with thousands of digits
         raise PatchError(f"the patch cannot be read: {error}") from error
     if not patch:
         raise PatchError("there is no patch in the output")
@@ -77,16 +77,16 @@ def _parse_patch(text: str) -> Sequence[PatchedFile]:
 
 
 def _check_read(patch: PatchSet, lines: Sequence[str]) -> None:
-    """Check that no line was passed over that was meant to be applied.
+    """Check that the parser has skipped no line that was meant to be applied.
 
-    :raises PatchError: where a file has nothing to apply, or a line of a hunk or its beginning was taken for words.
+    :raises PatchError: if a file has nothing to apply, or a line of a hunk or its header was parsed as text around the diff.
     """
     for file in patch:
         if not (file or _has_other_changes(file)) or not all(hunk.added or hunk.removed for hunk in file):
-            raise PatchError(f"the patch names {file.target_file} and does not say what changes there")
+            raise PatchError(f"the patch names {file.target_file} without a change")
     applied = {line.diff_line_no for file in patch for hunk in file for line in hunk if line.diff_line_no}
-    applied |= {number - 1 for number in applied}  # where a hunk begins
-    before, behind = "", False  # behind a hunk, or the names of a file
+    applied |= {number - 1 for number in applied}  # the header of a hunk
+    before, behind = "", False  # after a line of a hunk, or of the names of a file
     for number, (line, after) in enumerate(pairwise([*lines, ""]), 1):
         if number not in applied and _is_stray(before, line, after, behind):
             raise PatchError(f"line {number} of the patch belongs to no hunk: {line.rstrip()!r}")
@@ -94,14 +94,14 @@ def _check_read(patch: PatchSet, lines: Sequence[str]) -> None:
 
 
 def _has_other_changes(file: PatchedFile) -> bool:
-    """Whether there is more to *file* than its hunks: it is new, gone, renamed or copied, or has another mode."""
+    """Return whether *file* changes in more than its hunks: it is new, deleted, renamed or copied, or has another mode."""
     modes = {file.source_mode, file.target_mode} - {None}
     changes = ("new file mode", "deleted file mode", "rename from", "copy from")
     return len(modes) == 2 or any(line.startswith(changes) for line in file.patch_info or ())
 
 
 def _is_stray(before: str, line: str, after: str, behind: bool) -> bool:
-    """Whether *line* would be one of a hunk: it begins neither another file nor the end of a mail, and is no word around."""
+    """Return whether *line* looks like a line of a hunk: it starts neither another file nor a mail's signature, and is not text around the diff."""
     if line.startswith("+++ "):
         return not before.startswith("--- ")
     if line.rstrip() == _SIGNATURE or (line.startswith("--- ") and after.startswith("+++ ")):
@@ -110,13 +110,13 @@ def _is_stray(before: str, line: str, after: str, behind: bool) -> bool:
 
 
 def _apply_file(archive: Archive, changed: dict[str, File | None], file: PatchedFile) -> None:
-    """Add to *changed* what comes of one file of the patch."""
+    """Add the result of one file of the patch to *changed*."""
     source, target = _parse_name(file.source_file), _parse_name(file.target_file)
     if file.is_symlink or file.is_submodule:
         raise PatchError(f"{target or source} is a link, and links are not patched")
     moves = [line.split(" from ")[0] for line in file.patch_info or () if line.startswith(("rename from", "copy from"))]
     if source and target and source != target and not moves:
-        source = target  # the two names of a diff that was made by hand: a.py.orig and a.py
+        source = target  # names of a handmade diff: a.py.orig and a.py
     name = target or source
     if target and source != target and _current_file(archive, changed, target) is not None:
         raise PatchError(f"{name} is there already")
@@ -125,7 +125,7 @@ def _apply_file(archive: Archive, changed: dict[str, File | None], file: Patched
         raise PatchError(f"{source} is not there")
     after = _apply_hunks(name, before.content, file)
     if target is None and after:
-        raise PatchError(f"{name} has more in it than what the patch deletes")
+        raise PatchError(f"{name} has more content than the patch deletes")
     if source and (target is None or "rename" in moves):
         changed[source] = None
     if target:
@@ -134,7 +134,7 @@ def _apply_file(archive: Archive, changed: dict[str, File | None], file: Patched
 
 
 def _parse_name(written: str) -> str | None:
-    """The name of a file in the workspace; None for /dev/null."""
+    """Return the name of a file in the workspace; None for /dev/null."""
     if written == _NOWHERE:
         return None
     name = written.rstrip("\r")
@@ -148,10 +148,10 @@ def _parse_name(written: str) -> str | None:
 
 
 def _unquote(name: str) -> str:
-    """What git wrote as *name*, in quotes, as in C."""
+    """Return the name that git wrote as *name*, in quotes, as in C."""
     quoted = _QUOTED.fullmatch(name)
     if quoted is None:
-        raise PatchError(f"{name!r} is not a name as git quotes them")
+        raise PatchError(f"{name!r} is not quoted as git quotes names")
     return _ESCAPE.sub(lambda match: _ESCAPES.get(match[1]) or chr(int(match[1], 8)), quoted[1])
 
 
@@ -167,7 +167,7 @@ def _current_file(archive: Archive, changed: dict[str, File | None], name: str |
 
 
 def _check_place(archive: Archive, changed: dict[str, File | None], name: str) -> None:
-    """Check that *name* is in folders, and no folder itself: nothing is written through a link."""
+    """Check that *name* is below folders and is no folder itself: nothing is written through a link."""
     above = [str(path) for path in PurePosixPath(name).parents][:-1]
     for path in above:
         member = archive.members.get(path)
@@ -178,9 +178,9 @@ def _check_place(archive: Archive, changed: dict[str, File | None], name: str) -
 
 
 def _apply_hunks(name: str | None, content: bytes, file: PatchedFile) -> bytes:
-    """*content* with all hunks of *file* applied.
+    """Return *content* with all hunks of *file* applied.
 
-    Each line becomes one character, so that hunks are searched as texts are.
+    Each line is mapped to one character, so that hunks can be searched as texts.
     """
     signs: dict[str, str] = {}
     text = _encode_lines(_split_lines(content.decode(_BYTES)), signs)
@@ -210,12 +210,12 @@ def _encode_lines(lines: Sequence[str], signs: dict[str, str]) -> str:
 
 
 def _hunk_sides(hunk: Hunk) -> tuple[list[str], list[str]]:
-    """The lines that *hunk* takes away, with its context, and those that it puts there."""
+    """Return the lines that *hunk* removes and the lines that it adds, both with the context."""
     old: list[str] = []
     new: list[str] = []
     last: list[list[str]] = []
     for line in hunk:
-        if line.line_type == "\\":  # the line before it has no end
+        if line.line_type == "\\":  # the previous line has no line end
             for side in last:
                 side[-1] = side[-1].removesuffix("\n")
         elif line.line_type:
@@ -226,12 +226,12 @@ def _hunk_sides(hunk: Hunk) -> tuple[list[str], list[str]]:
 
 
 def _find_lines(text: str, old: str, expected: int, begin: int) -> int | None:
-    """Where *old* is in *text*, not before *begin*, and nearest to *expected*; None where it is not."""
+    """Return the place of *old* in *text* that is nearest to *expected* and not before *begin*; None if there is none."""
     if expected >= begin and text.startswith(old, expected):
         return expected
     places = [text.find(old, max(expected, begin))]
     end = max(begin, expected + len(old) - 1)
-    backwards = text[begin:end][::-1].find(old[::-1])  # rfind may take the product of both lengths
+    backwards = text[begin:end][::-1].find(old[::-1])  # rfind may take time proportional to the product of both lengths
     if backwards >= 0:
         places.append(min(end, len(text)) - backwards - len(old))
     return min((place for place in places if place >= 0), key=lambda place: abs(place - expected), default=None)

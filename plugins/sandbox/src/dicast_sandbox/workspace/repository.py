@@ -1,4 +1,4 @@
-"""Checkouts of git repositories: one commit's files, and nothing of the history."""
+"""Checkouts of git repositories: the files of one commit, without the history."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INSTALL = "git is not installed, and 'repository' needs it; apt install git, or
 
 @attrs.frozen
 class Entry:
-    """A file of a commit."""
+    """File of a commit."""
 
     mode: str
     sha: str
@@ -32,9 +32,9 @@ class Entry:
 
 
 def resolve_commit(path: Path, ref: str) -> str:
-    """The id of the commit that *ref* names in the repository at *path*.
+    """Return the id of the commit *ref* in the repository at *path*.
 
-    :raises ConfigError: when there is no repository, or no such commit in it.
+    :raises ConfigError: if there is no repository, or no such commit in it.
     """
     if "://" in str(path) or ":/" in str(path):
         raise ConfigError(f"the repository {path} is not a folder; clone it first: dicast fetches nothing")
@@ -51,17 +51,17 @@ def resolve_commit(path: Path, ref: str) -> str:
 
 
 def checkout(path: Path, commit: str, limit: int) -> Archive:
-    """The files of *commit*, at most *limit* bytes of them.
+    """Return the files of *commit*, at most *limit* bytes.
 
-    Not by ``git archive``: it leaves out what the repository marks as ``export-ignore``, which its tests often are.
+    ``git archive`` would not do: it omits files that the repository marks as ``export-ignore``, often its tests.
 
-    :raises ConfigError: when there are more, or git cannot read them.
+    :raises ConfigError: if there are more bytes, or git cannot read them.
     """
     entries = list(_parse_entries(_git(path, "ls-tree", "-r", "-z", "-l", "--full-tree", commit)))
     size = sum(entry.size for entry in entries)
     if size > limit:
         raise ConfigError(
-            f"{path} has {size} bytes at {commit[:12]}, more than the {limit} that its profile leaves room for"
+            f"{path} has {size} bytes at {commit[:12]}, more than the {limit} that its profile allows"
         )
     time = int(_git(path, "log", "-1", "--format=%ct", commit))
     ids = "".join(f"{entry.sha}\n" for entry in entries if entry.mode != _SUBMODULE)
@@ -87,9 +87,9 @@ def _add_entry(tar: tarfile.TarFile, entry: Entry, time: int, contents: BytesIO)
         info.type = tarfile.DIRTYPE
         tar.addfile(info)
         return
-    contents.readline()  # what follows: the id, the type, the size
+    contents.readline()  # header: the id, the type, the size
     content = contents.read(entry.size)
-    contents.read(1)  # a line's end
+    contents.read(1)  # a line end
     if entry.mode == _LINK:
         info.type, info.linkname = tarfile.SYMTYPE, os.fsdecode(content)
         tar.addfile(info)
@@ -99,13 +99,13 @@ def _add_entry(tar: tarfile.TarFile, entry: Entry, time: int, contents: BytesIO)
 
 
 def _git(path: Path, *words: str, stdin: bytes = b"") -> bytes:
-    """What git says; it takes *path* itself for the repository, no folder above it, and fetches nothing."""
+    """Run git and return its output; *path* itself has to be the repository, not a folder above it, and git fetches nothing."""
     git = shutil.which("git")
     if git is None:
         raise ConfigError(_INSTALL)
     environment = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
     environment |= {"GIT_CEILING_DIRECTORIES": str(path.resolve().parent), "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
-    done = subprocess.run(  # noqa: S603  # git, and a commit's name behind what ends its options
+    done = subprocess.run(  # noqa: S603  # git, with the commit after --end-of-options
         [git, "-C", str(path), *words], input=stdin, capture_output=True, check=False, env=environment
     )
     if done.returncode != 0:

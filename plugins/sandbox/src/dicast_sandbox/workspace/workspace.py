@@ -1,4 +1,4 @@
-"""What a program finds in its workspace beside the candidate's own: a template or a checkout, and files of the subject."""
+"""Workspaces of programs: a template or a checkout, and files of the subject."""
 
 from __future__ import annotations
 
@@ -23,95 +23,95 @@ from .repository import checkout, resolve_commit
 
 TEMPLATE = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
 
-KEPT_BYTES = 512 * 1024**2
-"""How many bytes of templates and checkouts are kept for the next subject."""
+CACHE_BYTES = 512 * 1024**2
+"""Largest size of the cached templates and checkouts, in bytes."""
 
 _OUTPUT = ("output", "text")
 _REFS = 10_000
-_NAME_BYTES, _PATH_BYTES = 255, 4000  # Linux takes 4096, with the workspace's
-_COPIES = 2  # a workspace holds the tar until it is unpacked
+_NAME_BYTES, _PATH_BYTES = 255, 4000  # Linux accepts 4096, including the workspace's path
+_COPIES = 2  # a workspace also holds the tar until it is unpacked
 
 
 @attrs.frozen
 class Workspace:
-    """What of a workspace is given, whatever the output is: *files* lie over the *archive*."""
+    """Content of a workspace apart from the output: *files* replace files of the *archive*."""
 
     archive: Archive
     files: Mapping[str, bytes]
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names of all that is in it."""
+        """Return the names of all files."""
         return frozenset((*self.archive.members, *self.files))
 
     def file(self, name: str) -> bytes | None:
-        """What the file *name* holds; None where there is none."""
+        """Return the content of the file *name*; None if there is none."""
         if name in self.files:
             return self.files[name]
         member = self.archive.members.get(name)
         return None if member is None or not member.isreg() else self.archive.read(name).content
 
     def is_executable(self, name: str) -> bool:
-        """Whether the file *name* can be run as a program, as far as can be seen."""
+        """Return whether the file *name* looks like an executable program."""
         if name in self.files:
             return self.files[name].startswith(b"#!")
         return bool(self.archive.members[name].mode & 0o111)
 
     def is_linked(self, name: str) -> bool:
-        """Whether *name* leads over a symbolic link."""
+        """Return whether the path *name* has a symbolic link in it."""
         steps = (name, *map(str, PurePosixPath(name).parents))
         return any(self.archive.members[step].issym() for step in steps if step in self.archive.members)
 
     @property
     def key(self) -> bytes:
-        """What is the same where all of it is."""
+        """Return a digest that is equal for equal workspaces."""
         return sha256(repr((self.archive.key, sorted(self.files.items()))).encode(errors="surrogateescape")).digest()
 
 
 class WorkspaceOptions(Protocol):
-    """What a metric says of its workspaces, as :class:`~dicast_sandbox.metrics.metric.SandboxMetric` explains it."""
+    """Options of a metric on its workspaces; :class:`~dicast_sandbox.metrics.metric.SandboxMetric` explains them."""
 
     @property
     def files(self) -> dict[str, str] | str | None:
-        """Further files of the workspace, by name."""
+        """Return the further files of the workspace, by name."""
         ...
 
     @property
     def output_file(self) -> str:
-        """Where the output stands."""
+        """Return the file of the output."""
         ...
 
     @property
     def template(self) -> Path | None:
-        """The folder that every workspace begins with."""
+        """Return the folder with the initial content of every workspace."""
         ...
 
     @property
     def repository(self) -> Path | None:
-        """The git repository that it begins with."""
+        """Return the git repository with the initial content."""
         ...
 
     @property
     def ref(self) -> str:
-        """Which commit of the repository."""
+        """Return the commit of the repository."""
         ...
 
     @property
     def limits(self) -> Limits:
-        """How much a program may take."""
+        """Return the resource limits of a program."""
         ...
 
 
 class Workspaces:
-    """Makes the workspaces of one run; templates are read once in it, and so is each commit while there is room for it."""
+    """Factory of the workspaces of one run; templates are read once in it, and commits once as long as the cache has space for them."""
 
     def __init__(self, metric: WorkspaceOptions) -> None:
         self._metric = metric
         self._commits: Cache[str] = Cache(_REFS)
-        self._archives: Cache[Archive] = Cache(KEPT_BYTES, lambda archive: len(archive.content))
+        self._archives: Cache[Archive] = Cache(CACHE_BYTES, lambda archive: len(archive.content))
 
     async def prepare(self, subject: Subject, output: str) -> Workspace | Failure:
-        """What *subject* is judged with; *output* stands where its files say so."""
+        """Return the workspace of *subject*, with *output* in the files that use it."""
         metric = self._metric
         fields = {**subject.context, **_subject_fields(subject)}
         try:
@@ -137,9 +137,9 @@ class Workspaces:
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Check that there can be files of all *names* in one workspace.
+    """Check that files of all *names* can exist in one workspace.
 
-    :raises ConfigError: when one is no file's name, or leads elsewhere, or another one is a folder by it.
+    :raises ConfigError: if a name is no file name, or leads outside, or needs a folder of the name of another file.
     """
     paths = {PurePosixPath(name): name for name in names}
     for path, name in paths.items():
@@ -149,12 +149,12 @@ def check_names(names: Iterable[str]) -> None:
             )
         above = next((paths[folder] for folder in path.parents if folder in paths), None)
         if above is not None:
-            raise ConfigError(f"{name!r} cannot be a file in the workspace beside {above!r}, which is no folder")
+            raise ConfigError(f"{name!r} cannot be a file in the workspace next to {above!r}, which is not a folder")
 
 
 def _can_be_written(path: PurePosixPath) -> bool:
-    """Whether Linux takes *path*."""
-    if str(path).encode(errors="ignore").decode() != str(path):  # half a character, as in JSON's "\\ud800"
+    """Return whether Linux accepts *path*."""
+    if str(path).encode(errors="ignore").decode() != str(path):  # half of a character, as in JSON's "\\ud800"
         return False
     return len(str(path).encode()) <= _PATH_BYTES and all(len(part.encode()) <= _NAME_BYTES for part in path.parts)
 
@@ -164,15 +164,15 @@ def _missing_input(message: str) -> Failure:
 
 
 def takes_output(files: Mapping[str, str] | str | None) -> bool:
-    """Whether the output stands in one of *files*."""
+    """Return whether one of *files* uses the output."""
     texts = files.values() if isinstance(files, Mapping) else ()
     return any(path.split(".")[0] in _OUTPUT for text in texts for path in TEMPLATE.findall(text))
 
 
 def fill_template(text: str, fields: Mapping[str, object], *, place: bool = False) -> str:
-    """*text* with what is *fields* in the place of its templates; in a *place*, a path, nothing leads out of a folder.
+    """Return *text* with its templates replaced by *fields*; in a *place*, a path, no value leads out of a folder.
 
-    :raises LookupError: with what is not known.
+    :raises LookupError: with the name of a missing field.
     """
     return TEMPLATE.sub(_filler(fields, place), text)
 
@@ -181,7 +181,7 @@ def _read_texts(files: Mapping[str, str] | str | None, fields: Mapping[str, obje
     if isinstance(files, str):
         mapping = lookup(fields, files)
         if not isinstance(mapping, Mapping):
-            raise LookupError(f"{files!r} that maps names to texts")  # noqa: TRY004  # of the subject, not of the caller
+            raise LookupError(f"{files!r} that maps names to texts")  # noqa: TRY004  # an error of the subject, not of the caller
         yield from ((str(name), _text(value)) for name, value in mapping.items())
     elif files is not None:
         yield from ((name, fill_template(text, fields)) for name, text in files.items())

@@ -84,7 +84,7 @@ class Spread:
             skewness = json_number(stats.skew(scaled, bias=False)) if len(scores) > 2 else None  # its divisor is n - 2
             figures |= {"skewness": skewness, "effect_size": json_number(lengths["mean"] / deviation)}
         else:
-            reasons = {"std": "the scores are all alike" if len(scores) > 1 else "1 of the 2 needed"}
+            reasons = {"std": "all scores are equal" if len(scores) > 1 else "1 of the 2 needed"}
         figures |= {name: multiply_by_power(value, power) for name, value in lengths.items()}
         least, most = lengths["min"], lengths["max"]
         margin = max(0.5, abs(least) * 1e-6) if alike else 0.0  # makes the edges differ from each other

@@ -74,9 +74,9 @@ class Leaderboard:
 
     def __attrs_post_init__(self) -> None:
         if (self.first is None) != (self.second is None):
-            raise ConfigError("first and second go together: the columns with the names of both systems")
+            raise ConfigError("first and second need each other; set both to the columns with the names of the systems")
         if self.criterion is not None and self.first is None:
-            raise ConfigError("criterion says who won of first and second; without these the criteria are the systems")
+            raise ConfigError("criterion needs first and second; without them the criteria are the systems")
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Games | Columns]:
@@ -166,7 +166,7 @@ class Columns:
 def _system_count_problem(systems: Collection[str]) -> str:
     if len(systems) < 2:  # a comparison needs two
         return _NO_GAMES
-    return f"{len(systems):,} systems, and {_MOST} are the most" if len(systems) > _MOST else ""
+    return f"{len(systems):,} systems; at most {_MOST} can be ranked" if len(systems) > _MOST else ""
 
 
 def _subject_groups(count: int) -> Any:

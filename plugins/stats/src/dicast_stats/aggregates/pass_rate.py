@@ -29,7 +29,7 @@ _Z = 1.959963984540054
 _SESSION = "session_id"
 _NO_FLAG = 2
 _FIGURES = ("passes", "pass_rate", "sessions", "design_effect", "ci_low", "ci_high", "effect_size")
-_NO_LINE = "there are scores and no flags; the option threshold says from which score on a record passes"
+_NO_LINE = "there are scores but no flags; set the option threshold, the lowest score that passes"
 
 
 @attrs.frozen
@@ -156,7 +156,7 @@ class Passes:
         sessions, count, passed = np.frombuffer(column.sessions, np.intc), len(passes), int(passes.sum())
         figures: dict[str, Any] = {"n": count, "missing": missing, **dict.fromkeys(_FIGURES)}
         if unknown:
-            return with_reasons({**figures, "words": f"not known of {count:,}: {_NO_LINE}"}, {"pass_rate": _NO_LINE})
+            return with_reasons({**figures, "words": f"not known for {count:,}: {_NO_LINE}"}, {"pass_rate": _NO_LINE})
         rate = passed / count
         sizes, sums = np.bincount(sessions), np.bincount(sessions, passes).astype(np.int64)
         is_used = sizes > 0
@@ -178,7 +178,7 @@ class Passes:
         rate = f"{line * 100:.6g}%"
         counts = f"{figures['passes']:,} of {figures['n']:,} pass"
         if low is None:
-            return f"{counts}; one session says nothing of others"
+            return f"{counts}; one session gives no interval"
         side = (
             f"at least {rate}"
             if low >= line

@@ -88,7 +88,7 @@ class Scores:
                 mean_of(divide_by_power(scores, common_power(scores))), common_power(scores)
             )
         if len(scores) < 2 or not varies(scores):  # a variance needs two
-            why = "the scores are all alike" if len(scores) > 1 else f"{len(scores)} of the 2 needed"
+            why = "all scores are equal" if len(scores) > 1 else f"{len(scores)} of the 2 needed"
             return with_reasons({**figures, "words": f"not known: {why}"}, {"effect_size": why})
         import numpy as np  # 0.1 s, which starting a run does not spend
         from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
@@ -121,9 +121,9 @@ class Scores:
         least, count = figures["min_detectable_effect"], figures["n"]
         if least is None:
             return f"not known over {count:,} scores: they are too large"
-        can = f"{count:,} scores show a difference of {least:.3g} from {self._options.null_mean:g} with a power of {self._options.target_power:g}"
+        can = f"{count:,} scores detect a difference of {least:.3g} from {self._options.null_mean:g} with a power of {self._options.target_power:g}"
         needed = figures["required_samples"]
-        return can if needed is None else f"{can}; the one that was seen needs {max(2, ceil(needed)):,}"
+        return can if needed is None else f"{can}; the observed difference needs {max(2, ceil(needed)):,}"
 
 
 def test_power(effect: float, count: float, alpha: float) -> float:

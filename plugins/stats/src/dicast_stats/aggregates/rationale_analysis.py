@@ -144,7 +144,7 @@ class RationaleAnalysis:
 
     def __attrs_post_init__(self) -> None:
         if self.low_max >= self.high_min:
-            raise ConfigError(f"low_max is {self.low_max:g}, and has to be below high_min, {self.high_min:g}")
+            raise ConfigError(f"low_max is {self.low_max:g}; it has to be below high_min, {self.high_min:g}")
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Rationales]:
@@ -266,7 +266,7 @@ def _figures(entry: _Criterion) -> dict[str, Any]:
         "mean_length": json_number(lengths.mean()),
     }
     figures |= dict.fromkeys(("length_score_correlation", "effect_size", "ci_low", "ci_high"))
-    reasons = {"effect_size": "the scores or the lengths are all alike"}
+    reasons = {"effect_size": "all scores or all lengths are equal"}
     if count > 1 and varies(lengths) and varies(scores):
         r = json_number(np.corrcoef(lengths, scores)[0, 1])
         figures |= {"length_score_correlation": r, "effect_size": r}
@@ -281,14 +281,14 @@ def _figures(entry: _Criterion) -> dict[str, Any]:
 def _words(figures: Mapping[str, Any]) -> str:
     parts = ["1 rationale" if figures["n"] == 1 else f"{figures['n']:,} rationales"]
     tops = {side: [keyword["word"] for keyword in figures[side]["keywords"][:3]] for side in ("low", "high")}
-    parts += [f"{side} scores speak of {', '.join(top)}" for side, top in tops.items() if top]
+    parts += [f"{side} scores mention {', '.join(top)}" for side, top in tops.items() if top]
     low, high = figures["ci_low"], figures["ci_high"]
     if low is not None:
         parts.append(
-            "longer ones score higher"
+            "longer rationales score higher"
             if low > 0
-            else "longer ones score lower"
+            else "longer rationales score lower"
             if high < 0
-            else "length says nothing of the score"
+            else "no evidence that length and score are related"
         )
     return "; ".join(parts)

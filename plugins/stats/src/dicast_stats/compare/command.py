@@ -96,12 +96,12 @@ UNKNOWN = "fingerprints"
     "--difference",
     type=click.FloatRange(0, min_open=True),
     metavar="NUMBER",
-    help="The least difference of scores that matters; 0.05 by default, and none on a scale of its own.",
+    help="The smallest difference of scores that matters; 0.05 by default, none on a raw scale.",
 )
 @click.option(
     "--gold",
     type=click.Path(path_type=Path),
-    help="Labels of both runs' outputs, which correct the differences: JSON lines {subject_id, score, arm}.",
+    help="Labels of both runs' outputs that correct the differences: JSON lines {subject_id, score, arm}.",
 )
 @click.option("--allow-incomparable", is_flag=True, help="Compare runs that differ in more than their task, too.")
 @click.option(
@@ -132,7 +132,7 @@ def compare(
         {name: comparison for name, comparison in selection if comparison is not None},
     )
     if _PAIRED in configured and gold is not None:
-        message = "--gold is an option of stats/paired, which --compare gives options already; write gold there"
+        message = "--gold is an option of stats/paired, but --compare sets its options; set gold there"
         raise ConfigError(Problem(message, path="--compare"))
     paired = Paired(difference=difference, gold=None if gold is None else InputPath(gold))
 
@@ -204,11 +204,11 @@ class Pair:
         """Return the message that the runs are not comparable, with the fix."""
         sections = ", ".join(key for key in self.differs if key != TASK)
         why = (
-            "a file of records does not say how they were made"
+            "a file of records has no fingerprints"
             if sections == UNKNOWN
             else f"they differ in more than the task: {sections}"
         )
-        fix = "--allow-incomparable compares them all the same, and says what differs"
+        fix = "--allow-incomparable compares them anyway, and reports the differences"
         return f"runs {self.a.run_id} and {self.b.run_id} are not comparable: {why}; {fix}"
 
     def document(
@@ -266,7 +266,7 @@ def _previous_run(live: Ledger | None, later: Results) -> Results:
 def _same_run_text(live: Ledger | None, run: Results, *selectors: str) -> str:
     """Return the message that all *selectors* select *run*."""
     if live is None:
-        return f"A and B are the same file, {run.run_id}; give another one"
+        return f"A and B are the same file, {run.run_id}; give another file"
     finished = (entry.event for entry in live.read(Query(types=("run.completed",), newest_first=True)))
     other_runs = {
         run_completed.run_id: f"{run_completed.run_id} ({run_completed.payload['name']})"
@@ -276,10 +276,10 @@ def _same_run_text(live: Ledger | None, run: Results, *selectors: str) -> str:
     which = (
         f"such as {', '.join([*other_runs.values()][:_MAX_NAMES])}"
         if other_runs
-        else "of which this ledger has no finished one"
+        else "but this ledger has no other finished run"
     )
     words = " and ".join(repr(word) for word in dict.fromkeys(selectors))
-    return f"A and B ({words}) are the same run, {run.run_id} ({run.name}); give the id of another one, {which}"
+    return f"A and B ({words}) are the same run, {run.run_id} ({run.name}); give the id of another run, {which}"
 
 
 def _parse_choice(written: str) -> tuple[str, Comparison | None]:
@@ -293,9 +293,9 @@ def _parse_choice(written: str) -> tuple[str, Comparison | None]:
         try:
             ((name, options),) = read_json(written).items()
             if not isinstance(options, Mapping):
-                raise TypeError(f"the options of {name} are no object")
+                raise TypeError(f"the options of {name} are not an object")
         except (ValueError, TypeError) as error:
-            message = f"it is no JSON object of one comparison and its options, {{NAME: {{OPTION: VALUE}}}}: {error}"
+            message = f"it is not a JSON object of one comparison and its options, {{NAME: {{OPTION: VALUE}}}}: {error}"
             raise ConfigError(Problem(message, path="--compare", value=written)) from error
     full_name = _full_name(name, [*COMPARISONS, _NEEDS_OPTIONS])
     if not options and full_name in COMPARISONS:

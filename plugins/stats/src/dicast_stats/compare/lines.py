@@ -19,7 +19,7 @@ MIN_SHOWN = 3
 def lines(a: Results, b: Results, document: Figures) -> Iterator[Any]:
     """Yield the *document* as lines and tables for ``dicast.toolkit.terminal.print_lines``."""
     yield f"A: {a.run_id} ({a.name})"
-    yield f"B: {b.run_id} ({b.name}); differences are B less A, intervals 95 %"
+    yield f"B: {b.run_id} ({b.name}); differences are B minus A, intervals 95 %"
     if document["differs"]:
         verdict = "" if document["comparable"] else "NOT COMPARABLE; "
         yield f"{verdict}they differ in {', '.join(document['differs'])}"
@@ -35,7 +35,7 @@ def lines(a: Results, b: Results, document: Figures) -> Iterator[Any]:
 def _pass_lines(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iterator[str]:
     """Yield the counts of each label, and the first subjects that pass in one run alone."""
     if not passes:
-        yield "no subject has a flag or a score in both runs: whether one passes in one and not in the other is not known"
+        yield "no subject has a flag or a score in both runs: passes cannot be compared"
     most = max(MIN_SHOWN, MAX_SHOWN // max(1, len(passes)))
     for label, counts in passes.items():
         if counts.get("reasons") == ["raw_scale"]:

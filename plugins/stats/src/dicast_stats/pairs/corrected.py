@@ -69,10 +69,10 @@ def _arm(label: GoldLabel, names: Mapping[str, int]) -> int:
     """
     arm = label.others.get("arm") or label.run or label.others.get("run_id")
     if arm is None:
-        message = "the label does not say which run's output it is about; add arm: baseline or variant, or run: its id"
+        message = "the label does not name the run of its output; add arm: baseline or variant, or run: its id"
         raise DataError(Problem(message, path="arm"))
     if str(arm) not in names:
-        message = f"{arm!r} is neither arm nor one of the two runs ({', '.join(names)})"
+        message = f"{arm!r} is neither an arm nor one of the two runs ({', '.join(names)})"
         raise DataError(Problem(message, path="arm", value=arm, hint=nearest(str(arm), names)))
     return names[str(arm)]
 
@@ -93,11 +93,11 @@ def _pairs(scores: Mapping[tuple[str, str], Mapping[int, float]], path: Path) ->
         (place,) = labelled
         message = (
             f"{path} has labels of the {ARMS[place]} alone: a judge may be wrong in one arm and right in the other, so that "
-            f"these say nothing of the difference; label the same subjects' outputs in the {ARMS[1 - place]} too"
+            f"these labels do not measure the difference; label the same subjects' outputs in the {ARMS[1 - place]} too"
         )
         raise DataError(Problem(message, path="arm", value=ARMS[place]))
     if scores and not labels:
-        message = f"no subject in {path} has labels of both outputs; label the baseline's and the variant's of the same"
+        message = f"no subject in {path} has labels of both outputs; label the baseline's and the variant's output of the same subjects"
         raise DataError(Problem(message, path="subject_id"))
     return labels
 
@@ -117,7 +117,7 @@ def correct_difference(
     n, m = len(judged), int(labelled.sum())
     figures: dict[str, Any] = dict.fromkeys(_FIELDS) | {"n_pairs": n, "n_labelled": m}
     if m < MIN_LABELED_PAIRS:
-        return figures, {"corrected": f"too_few_audits: {m} labelled pairs of the {MIN_LABELED_PAIRS} needed"}
+        return figures, {"corrected": f"too_few_audits: {m} labeled pairs of the {MIN_LABELED_PAIRS} needed"}
     y, f = truth[labelled], judged[labelled]
     share = _slope_share(y, f)
     error = y - share * f
@@ -133,12 +133,12 @@ def correct_difference(
     if clusters is None:
         rest, degrees = float(pseudo.var(ddof=1)) / n - spread / m**2, (n - 1, freedom)
     elif clusters.labelled < 2:
-        return figures, {"ci_low": "too_few_sessions: the labelled pairs are all of one session, and it takes two"}
+        return figures, {"ci_low": "too_few_sessions: all labeled pairs are of one session, and two are needed"}
     else:
         rest, degrees = clusters.variance(pseudo) - labeled_variance, (clusters.count - 1, clusters.labelled - 1)
     variance = rest + labeled_variance
     if variance < 0 or not (terms := rest**2 / degrees[0] + labeled_variance**2 / degrees[1]):
-        return figures, {"ci_low": "the labelled pairs are all alike: there is no variance to make an interval of"}
+        return figures, {"ci_low": "all labeled pairs are equal: there is no variance for an interval"}
     from scipy.special import stdtrit  # type: ignore[import-untyped]  # no types
 
     reach = float(stdtrit(variance**2 / terms, 0.975)) * sqrt(variance)
@@ -184,10 +184,10 @@ def _slope_share(y: Column, f: Column) -> float:
 
 def correction_text(figures: Mapping[str, Any]) -> str:
     """Return a sentence on the corrected difference."""
-    labelled = f"{figures['n_labelled']:,} labelled pairs"
+    labelled = f"{figures['n_labelled']:,} labeled pairs"
     if figures["mean"] is None:
         return f"not corrected: {labelled} of the {MIN_LABELED_PAIRS} needed"
     if figures["ci_low"] is None:
-        return f"by {labelled} {figures['mean']:+.4f}, of which there is no interval"
+        return f"by {labelled} {figures['mean']:+.4f}, without an interval"
     sides = "better" if figures["ci_low"] > 0 else "worse" if figures["ci_high"] < 0 else "no evidence either way"
     return f"by {labelled} {sides}: {figures['mean']:+.4f}, 95 % {figures['ci_low']:.4f} to {figures['ci_high']:.4f}"

@@ -54,7 +54,7 @@ class Flips:
 
     def __attrs_post_init__(self) -> None:
         if self.fail_at >= self.pass_at:
-            raise ConfigError(f"fail_at is {self.fail_at:g}, and has to be below pass_at, {self.pass_at:g}")
+            raise ConfigError(f"fail_at is {self.fail_at:g}; it has to be below pass_at, {self.pass_at:g}")
 
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
         """Return the counts for each criterion."""

@@ -80,7 +80,7 @@ class Outliers:
         alike = (
             {}
             if figures["effect_size"] is not None
-            else {"effect_size": "the differences are all alike, or there is one"}
+            else {"effect_size": "all differences are equal, or there is only one pair"}
         )
         return with_reasons({**figures, "words": words}, alike)
 

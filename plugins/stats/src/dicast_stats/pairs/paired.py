@@ -50,8 +50,8 @@ SCORE = "score"
 _TESTS = ("p_value", "wilcoxon_p", "sign_p", "mcnemar_p")
 _PASS_INTERVAL = ("pass_rate_ci_low", "pass_rate_ci_high")
 
-_ALIKE = "the differences are all alike: there is no variance to compare them with"
-_TOO_FEW = "the resamples of so few pairs are too much alike"
+_ALIKE = "all differences are equal: there is no variance to compare them with"
+_TOO_FEW = "there are too few pairs: the resamples vary too little"
 _NO_FLAGS = "no subject has a score flag in both runs; the extractor's option threshold makes flags"
 
 
@@ -148,7 +148,7 @@ class Paired:
         judged = {id for _, id in Table.of(baseline).rows} & {id for _, id in Table.of(variant).rows}
         if not any(judged & subject_labels.keys() for subject_labels in labels.values()):
             labelled, example = next(iter(next(iter(labels.values())))), next(iter(judged), None)
-            message = f"no label in {self.gold} is about a subject of both runs: the first is of {labelled!r}, they have {example!r}"
+            message = f"no label in {self.gold} is about a subject of both runs: the first label is of {labelled!r}, the runs have {example!r}"
             raise DataError(Problem(message, path="subject_id", value=labelled))
         return labels
 

@@ -68,7 +68,7 @@ class Practical:
         )
         reasons = {} if after != before else {"nnt": "as many succeed in both runs"}
         if count < 2 or figures["effect_size"] is None:
-            reasons["effect_size"] = "the differences are all alike: there is no variance to compare them with"
+            reasons["effect_size"] = "all differences are equal: there is no variance to compare them with"
         words = f"{changed:.1%} of {count_subjects(count)} changed by {self.threshold:g} or more; {before:,} succeeded ({self.success_threshold:g} or more) before, {after:,} do now"
         line = sides.variant.pass_line(sides.criterion)
         words += scale_warning(scores, self.success_threshold, line, "success_threshold and threshold")

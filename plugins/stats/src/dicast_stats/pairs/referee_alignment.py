@@ -97,7 +97,7 @@ class RefereeAlignment:
         import numpy as np  # 0.1 s, which starting a run does not spend
 
         if not marked:
-            return with_reasons({"n": 0, **dict.fromkeys(_FIGURES)}, {"n": "no row has a score and a referee's mark"})
+            return with_reasons({"n": 0, **dict.fromkeys(_FIGURES)}, {"n": "no row has both a score and a referee's mark"})
         scores, marks = np.array(list(marked.values())).T
         power = common_power(scores, marks)
         scores, marks, within = (
@@ -108,7 +108,7 @@ class RefereeAlignment:
         errors = abs(scores - marks)
         is_defined = len(scores) > 1 and varies(scores) and varies(marks)
         why = (
-            {} if is_defined else {"reasons": {"correlation": "the scores or the marks are all alike, or there is one"}}
+            {} if is_defined else {"reasons": {"correlation": "all scores or all marks are equal, or there is only one"}}
         )
         return why | {
             "n": len(scores),
@@ -141,7 +141,7 @@ class RefereeAlignment:
         )
         if mean is None:
             return with_reasons({**figures, "words": f"not known over {count_subjects(len(both))}: {TOO_LARGE}"}, {})
-        alike = {} if is_known else {"effect_size": "the changes are all alike, or there is one"}
+        alike = {} if is_known else {"effect_size": "all changes are equal, or there is only one"}
         if len(both) > 1 and not varies(change):
             words = (
                 f"the distances to the referees of all {count_subjects(len(both))} changed by {mean:+.4g}"

@@ -77,7 +77,7 @@ def scale_warning(scores: PairedScores, least: float, line: float | None, option
     if least <= 1 or not all(((side >= 0) & (side <= 1)).all() for side in (scores.before, scores.after)):
         return ""
     hint = "" if line is None else f"; the run itself passes from {line:g} on"
-    return f"; all scores are from 0 to 1, which is another scale: the options {options} name it{hint}"
+    return f"; all scores are from 0 to 1, which is another scale: set the options {options}{hint}"
 
 
 def pair_rows(baseline: Results, variant: Results) -> tuple[Rows, Rows]:

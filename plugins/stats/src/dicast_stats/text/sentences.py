@@ -29,7 +29,7 @@ def paired_sentence(
     if it is not known. With fewer pairs than *needed* the sentence states only that.
     """
     if pairs < needed:
-        return f"too few pairs to tell: {pairs:,} of the {needed:,} needed"
+        return f"too few pairs: {pairs:,} of the {needed:,} needed"
     if mean is None or low is None or high is None or not high - low < WIDEST:
         if deviation != 0 or mean is None:
             return f"not known over {pairs:,} pairs: the scores are too large"
@@ -66,7 +66,7 @@ def unknown_text(figures: Mapping[str, Any]) -> str:
     """Return a sentence on the reason why *figures* has no test."""
     reasons: Mapping[str, str] = figures.get("reasons", {})
     if any(name.startswith("n_") for name in reasons):
-        return "too few scores to tell"
+        return "too few scores"
     return f"not known: {next(iter(reasons.values()), 'it is not defined')}"
 
 
@@ -89,13 +89,13 @@ def _format_number(value: float, places: int, sign: str = "-") -> str:
 
 def _pairs_text(pairs: int, deviation: float | None, difference: float | None) -> str:
     if difference is None:
-        return "no difference is named that would matter on a scale of its own (--difference)"
+        return "the smallest difference that matters on a raw scale is not set (--difference)"
     needed = None if deviation is None else pairs_needed(deviation, difference)
     if needed is None:
-        return f"how many pairs would tell a difference of {difference:g} is not known"
+        return f"the number of pairs that would detect a difference of {difference:g} is not known"
     if needed <= pairs:
-        return f"{pairs:,} pairs are enough to tell a difference of {difference:g}"
-    return f"about {_round_up(needed - pairs):,} more pairs would tell a difference of {difference:g}"
+        return f"{pairs:,} pairs are enough to detect a difference of {difference:g}"
+    return f"about {_round_up(needed - pairs):,} more pairs would detect a difference of {difference:g}"
 
 
 def pairs_needed(deviation: float, difference: float) -> int | None:

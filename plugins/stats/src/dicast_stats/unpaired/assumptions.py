@@ -27,7 +27,7 @@ _MOST = 5_000
 
 _UNTESTED: Mapping[str, None] = dict.fromkeys(("statistic", "p_value", "adjusted_p_value"))
 
-_ALIKE = "in each run all scores are as far from the median"
+_ALIKE = "in each run all scores have the same distance from the median"
 
 
 @attrs.frozen
@@ -86,7 +86,7 @@ class Assumptions:
         variance: dict[str, Any] = {**_UNTESTED, "equal_variance": None}
         ratio = dict.fromkeys(("effect_size", "ci_low", "ci_high"))
         if not reasons and not (varies(before) and varies(after)):
-            reasons = {"effect_size": "the scores of a run are all alike"}
+            reasons = {"effect_size": "all scores of a run are equal"}
         if not reasons and not (before.var() and after.var()):
             reasons = {"effect_size": TOO_FAR}
         if not reasons:
@@ -107,7 +107,7 @@ class Assumptions:
             why = (
                 f"more than {_MOST:,} scores: the p-value would not be accurate"
                 if varies(scores)
-                else "the scores are all alike"
+                else "all scores are equal"
             )
             return {**figures, "reason": why}
         from scipy import stats
@@ -122,14 +122,14 @@ class Assumptions:
             f"the {name}'s scores are not normal" for name, figures in normal.items() if figures["is_normal"] is False
         ]
         if variance["equal_variance"] is False:
-            broken.append("the scores do not vary alike")
+            broken.append("the variances differ")
         if broken:
             return f"{'; '.join(broken)} (at {self.alpha:g})"
         if variance["equal_variance"] is None:
             return unknown_text({"reasons": figures.get("reasons") or {"variance": _ALIKE}})
         if any(side["is_normal"] is None for side in normal.values()):
-            return f"nothing speaks against equal variances (at {self.alpha:g}); of more than {_MOST:,} scores it is not tested whether they are normal"
-        return f"nothing speaks against a t-test (at {self.alpha:g})"
+            return f"no evidence against equal variances (at {self.alpha:g}); normality is not tested for more than {_MOST:,} scores"
+        return f"no evidence against a t-test (at {self.alpha:g})"
 
 
 def _rescaled_scores(sides: Sides) -> tuple[Column, Column]:

@@ -18,7 +18,7 @@ from ..text.sentences import chance_text
 from .significance import LEAST_SPREAD, TOO_FAR, pooled_std, welch_test
 
 _FIGURES = ("prob_variant_gt_baseline", "effect_size", "mean_difference", "ci_low", "ci_high", "credible_interval")
-_ALIKE = "the scores of each run are all alike: nothing is known of how they vary"
+_ALIKE = "all scores of each run are equal: their variance is not known"
 
 
 @attrs.frozen
@@ -51,10 +51,10 @@ class Bayes:
         power = common_power(before, after)
         before, after = divide_by_power(before, power), divide_by_power(after, power)
         if reasons := too_few(2, counts):
-            return with_reasons({**figures, "words": "too few scores to tell"}, reasons)
+            return with_reasons({**figures, "words": "too few scores"}, reasons)
         if not varies(before) and not varies(after):
             return with_reasons(
-                {**figures, "words": "not known: the scores of each run are all alike"},
+                {**figures, "words": "not known: all scores of each run are equal"},
                 {"prob_variant_gt_baseline": _ALIKE},
             )
         if pooled_std(before, after) < LEAST_SPREAD:

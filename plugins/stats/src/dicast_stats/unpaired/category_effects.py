@@ -59,7 +59,7 @@ class CategoryEffects:
         }
         none = {}
         if not effects:
-            why = f"no category is in both runs: the rows' column {self.category_field!r} says it"
+            why = f"no category is in both runs: the rows' column {self.category_field!r} has the category"
             none["reason"] = why + missing_columns_text(baseline=baseline, variant=variant)
         return {"categories": effects, **without_empty(alone), **without_empty({"without": nowhere + without}), **none}
 

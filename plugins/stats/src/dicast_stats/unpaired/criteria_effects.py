@@ -59,7 +59,7 @@ def measure_effect(before: Column, after: Column, needed: int) -> dict[str, Any]
     if reasons := too_few(needed, counts):
         return with_reasons(figures, reasons)
     figures |= rank_effect(before, after)
-    unknown = {"ci_low": "no score of one run is among those of the other"} if figures["ci_low"] is None else {}
+    unknown = {"ci_low": "the scores of the two runs do not overlap"} if figures["ci_low"] is None else {}
     return with_reasons({**figures, "adjusted_p_value": figures["p_value"]}, unknown)
 
 
@@ -73,7 +73,7 @@ def adjust_effects(effects: Iterable[dict[str, Any]], adjustment: Adjustment) ->
 
 def _words(effect: Mapping[str, Any]) -> str:
     if effect["p_value"] is None:
-        return "too few scores to tell"
+        return "too few scores"
     direction = "higher" if effect["effect_size"] > 0 else "lower"
     if effect["adjusted_p_value"] >= 0.05:  # 5 %
         return (

@@ -87,7 +87,7 @@ class DistributionShift:
 
 def _words(figures: Mapping[str, Any]) -> str:
     if figures["p_value"] is None:
-        return "too few scores to tell"
+        return "too few scores"
     p_value = figures["adjusted_ks_p_value"]
     text = f"Kolmogorov-Smirnov {figures['ks_statistic']:.3f}, adjusted p {p_value:.3g}; divergence {figures['js_divergence']:.3f} bits"
     return (

@@ -75,7 +75,7 @@ class Significance:
         if len(before) and len(after):
             long["mean_difference"] = float(after.mean() - before.mean())
         if not reasons and alike:
-            reasons = {"t": "the scores of each run are all alike: there is no variance to compare the difference with"}
+            reasons = {"t": "all scores of each run are equal: there is no variance to compare the difference with"}
         if not reasons and pooled_std(before, after) < LEAST_SPREAD:
             reasons = {"t": TOO_FAR}
         if not reasons:

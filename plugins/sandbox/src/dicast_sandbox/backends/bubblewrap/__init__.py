@@ -1,3 +1,3 @@
-"""The backend ``sandbox/bubblewrap``."""
+"""Backend ``sandbox/bubblewrap``."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What bwrap is told: what a program finds inside, and what holds it there."""
+"""Arguments of bwrap: the files and variables inside a sandbox, and its limits."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _OPEN_FILES = 1024
 _ARCHIVE = "/tmp/.template.tar"  # noqa: S108  # inside
 _COLLECT = 'wanted=$1; shift; "$@"; code=$?; [ -f "$wanted" ] && cat -- "$wanted" 1<>{box} 2>/dev/null; exit $code'
 _UNPACK = f"tar -xf {_ARCHIVE} --no-same-owner --skip-old-files && rm {_ARCHIVE}"
-_FIRST = 1  # bwrap's first process inside counts, too
-_HARD = 1  # a second after the signal that can be told from others comes the one that ends it
+_FIRST = 1  # bwrap's first process inside counts too
+_HARD = 1  # seconds between SIGXCPU, which identifies the limit, and SIGKILL
 
 
 @attrs.frozen
 class System:
-    """What this machine has, looked up once for all sandboxes of a pool: that takes as long as starting one.
+    """Facts on this machine, looked up once for all sandboxes of a pool: the lookup takes as long as starting a sandbox.
 
-    *shown* are bwrap's arguments for the programs and libraries that are found inside, *path* is PATH there; *bwrap* and
-    *taskset* are where these commands are: what starts them has no environment, which could be read inside.
+    *visible* has bwrap's arguments for the programs and libraries inside, and *path* is PATH there. *bwrap* and *taskset* are the paths of
+    these commands: they are started without an environment, because the environment could be read inside.
     """
 
     visible: tuple[str, ...]
@@ -49,7 +49,7 @@ class System:
 
 
 def inspect_system() -> System:
-    """Look at this machine."""
+    """Return the facts on this machine."""
     python = () if shutil.which("python3", path=_PATH) else (sys.base_prefix,)
     path = ":".join([*(f"{prefix}/bin" for prefix in python), _PATH])
     return System(
@@ -65,7 +65,10 @@ def bwrap_arguments(
     files: MemoryFiles,
     box: int | None,
 ) -> list[str]:
-    """All arguments of bwrap; what it reads is added to *files*, and what *program* leaves behind goes into *box*."""
+    """Return all arguments of bwrap.
+
+    Files that bwrap reads are added to *files*. The file that *program* is to return is written to the descriptor *box*.
+    """
     return [
         *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
         *("--unshare-cgroup-try", "--hostname", "sandbox", "--uid", "1000", "--gid", "1000", "--disable-userns"),
@@ -74,7 +77,7 @@ def bwrap_arguments(
         *(part for path, text in _ACCOUNTS.items() for part in _file_arguments(files, path, text.encode())),
         *("--proc", "/proc", "--dev", "/dev", "--size", str(_SHARED_MEMORY), "--tmpfs", "/dev/shm"),  # noqa: S108  # inside
         *("--size", str(program.limits.disk), "--tmpfs", "/tmp"),  # noqa: S108  # inside
-        # After /tmp, which would hide what is in it.
+        # After /tmp, which would hide mounts below it.
         *(part for path in mounts for part in ("--ro-bind", str(path), str(path))),
         *("--dir", WORKSPACE, "--dir", HOME),
         *_workspace_arguments(program, files),
@@ -136,7 +139,7 @@ def _limit_prefix(program: Program) -> tuple[str, ...]:
 
 
 def _shell_command(program: Program, box: int | None) -> tuple[str, ...]:
-    """The command, in a shell where there is something to do before or after it."""
+    """Return the command; in a shell if an archive has to be unpacked before, or a file returned after."""
     if program.archive is None and program.collect is None:
         return program.command
     unpack = f"{_UNPACK} || exit 125; " if program.archive is not None else ""
@@ -147,7 +150,7 @@ def _shell_command(program: Program, box: int | None) -> tuple[str, ...]:
 
 
 def affinity_prefix(taskset: str, cpus: int, slot: int) -> tuple[str, ...]:
-    """The prefix that keeps a command on *cpus* of the CPUs that this process may use; *slot* says on which."""
+    """Return the prefix that limits a command to *cpus* of the CPUs of this process; *slot* selects the CPUs."""
     ours = sorted(os.sched_getaffinity(0))
     if cpus >= len(ours):
         return ()
@@ -156,5 +159,5 @@ def affinity_prefix(taskset: str, cpus: int, slot: int) -> tuple[str, ...]:
 
 
 def command_path(command: str) -> str:
-    """Where *command* is, or its name alone."""
+    """Return the path of *command*, or its name if it is not in PATH."""
     return shutil.which(command) or command

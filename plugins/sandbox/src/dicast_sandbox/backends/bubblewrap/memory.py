@@ -1,4 +1,4 @@
-"""Files that are handed to a sandbox, and back: in memory, without a name on the host."""
+"""Files in memory, without a name on the host, for passing content into a sandbox and back."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class MemoryFiles:
     def __init__(self) -> None:
         self.descriptors: list[int] = []
 
-    def file(self, read_box: bytes) -> int:
-        """A file with *content*, to be read from its beginning."""
+    def file(self, content: bytes) -> int:
+        """Return the descriptor of a new file with *content*, positioned at its start."""
         descriptor = self._new()
         with os.fdopen(os.dup(descriptor), "wb") as file:
-            file.write(read_box)
+            file.write(content)
         os.lseek(descriptor, 0, os.SEEK_SET)
         return descriptor
 
     def box(self) -> int:
-        """A file of a fixed size to be written into: whoever does cannot make it grow."""
-        import fcntl  # Windows lacks it, and only Linux has seals; the plugin's other backends are used there
+        """Return the descriptor of a new file of a fixed size; a writer cannot make it grow."""
+        import fcntl  # Windows lacks it, and only Linux has seals; other systems use the other backends
 
         descriptor = self._new()
         os.ftruncate(descriptor, REPORT_BYTES)
@@ -39,13 +39,13 @@ class MemoryFiles:
 
 
 def read_box(box: int) -> bytes | None:
-    """What was written into *box*, a text; None when nothing was."""
+    """Return the text that was written into *box*; None if there is none."""
     return os.pread(box, REPORT_BYTES, 0).rstrip(b"\0") or None
 
 
 @contextmanager
 def open_memory_files() -> Iterator[MemoryFiles]:
-    """Files in memory for the length of the block."""
+    """Provide files in memory for the length of the block."""
     files = MemoryFiles()
     try:
         yield files

@@ -1,4 +1,4 @@
-"""One program in one sandbox, from its start until nothing is left of it."""
+"""One program in one sandbox, from its start until no process is left."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .status import Status
 from .watch import Watch
 
 PEER = "DICAST_PEER_FD"
-"""The environment variable that names the descriptor by which a program talks to its peer."""
+"""Environment variable with the descriptor of the socket to a program's peer."""
 
 _WORDS = 500
 _CHUNK = 1 << 16
@@ -34,9 +34,9 @@ _PAUSE = 0.05
 
 @attrs.frozen
 class SandboxSettings:
-    """What all sandboxes of a pool have in common.
+    """Settings that all sandboxes of a pool share.
 
-    *identity* says whose rights that of a slot has, as the beginning of a command; *mark* is a word that all their commands have.
+    *identity* returns the start of a command that sets the user of a slot; *mark* is a word in the command line of every sandbox.
     """
 
     mounts: Sequence[Path]
@@ -47,7 +47,7 @@ class SandboxSettings:
     mark: str = attrs.field(factory=lambda: f"DICAST_{uuid.uuid4().hex}")
 
     async def run(self, program: Program, slot: int) -> Execution | Failure:
-        """Run *program*, and its peer, on the CPUs of *slot*; the peer ends when *program* has."""
+        """Run *program*, and its peer, on the CPUs of *slot*; the peer is ended when *program* has ended."""
         if program.peer is None:
             return await SandboxedProgram(self, program, slot).run()
         ours, theirs = socket.socketpair()
@@ -70,9 +70,9 @@ class SandboxSettings:
 
 @attrs.define
 class SandboxedProgram:
-    """A *program* in a sandbox of *place*, on the CPUs of *slot*.
+    """A *program* in a sandbox with *settings*, on the CPUs of *slot*.
 
-    *end* is its end of a socket: its stdin and stdout, or with *keep* one more file descriptor.
+    *end* is the program's end of a socket: its stdin and stdout, or with *keep* a further file descriptor.
     """
 
     settings: SandboxSettings
@@ -91,8 +91,10 @@ class SandboxedProgram:
             box = None if self.program.collect is None else files.box()
             starting = asyncio.create_task(self._start(files, status, box))
             try:
-                process = await asyncio.shield(starting)  # cancelled half-way it could not be ended
-                with self.settings.watch.watching(process.pid, limits, lambda limit: self._stop_at_limit(limit, process)):
+                process = await asyncio.shield(starting)  # if canceled half-way, it could not be ended
+                with self.settings.watch.watching(
+                    process.pid, limits, lambda limit: self._stop_at_limit(limit, process)
+                ):
                     self.struck = await follow(process, limits, tail, _output_stream(process)) or self.struck
             finally:
                 await await_fully(_end(starting, status))
@@ -134,7 +136,7 @@ class SandboxedProgram:
 
 
 def _kill(process: Process) -> None:
-    """Kill bwrap, and with it its first child, which waits for it to go on, or has told the kernel to end with it."""
+    """Kill bwrap and with it its first child, which either waits for bwrap or has asked the kernel to end with it."""
     if process.returncode is None:
         with suppress(ProcessLookupError):  # it has ended
             os.killpg(process.pid, signal.SIGKILL)
@@ -147,7 +149,7 @@ def _output_stream(process: Process) -> asyncio.StreamReader:
 
 
 async def _end(starting: asyncio.Task[Process], status: Status) -> None:
-    """End whatever is left: bwrap, and with it all that runs inside."""
+    """End bwrap and all processes inside the sandbox."""
     process = await starting
     _kill(process)
     waiting = asyncio.create_task(_drain(process))

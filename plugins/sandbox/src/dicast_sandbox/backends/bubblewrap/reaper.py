@@ -1,8 +1,8 @@
-"""Ends what is left of the sandboxes of a dicast that was killed. Runs as a process of its own, by its path.
+"""Process that ends the remaining sandboxes of a dicast process that was killed. It is run by its path.
 
-bwrap ends with its parent, but not in the moments before it has told the kernel so, and its first child not while it waits for
-bwrap: one that was killed just then would never end. What is killed here is known by a word in its command. The word comes as
-the first line of stdin; stdin ends when dicast has, and says so where that was in order.
+bwrap ends with its parent, but not in the moments before it has asked the kernel to. Its first child does not end while it waits for
+bwrap, so a child whose bwrap is killed at that time would never end. The processes to kill have a certain word in their command. The word is
+the first line of stdin; stdin ends when dicast ends, with a note if dicast ended in order.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 IN_ORDER = b"in order"
-"""What dicast says at its end when it has ended its sandboxes itself: one look is enough."""
+"""Note from dicast that it has ended its sandboxes itself: one check is enough."""
 
 QUIET_SECONDS = 0.5
-"""For how long nothing may have been found otherwise: what is being started is not to be seen for a moment."""
+"""Time without any process after which the reaper ends; a process that is just starting is invisible for a moment."""
 
 _SECONDS = 30
 _PAUSE = 0.02
 
 
 def main() -> None:
-    """Wait for the end of dicast, and end what is left."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # those that a whole session is sent
+    """Wait for the end of dicast, and kill the remaining processes."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # signals sent to a whole session
         signal.signal(number, signal.SIG_IGN)
     mark = sys.stdin.buffer.readline().strip()
     if mark:
@@ -47,7 +47,7 @@ def reap(mark: bytes, seconds: float) -> None:
 
 
 def marked_processes(mark: bytes) -> Iterator[int]:
-    """The processes with *mark* among the words of their command."""
+    """Yield the ids of the processes with *mark* among the words of their command."""
     for entry in os.listdir("/proc"):  # noqa: PTH208  # as in watch.py
         if entry.isdecimal():
             with suppress(OSError), open(f"/proc/{entry}/cmdline", "rb") as file:  # noqa: PTH123  # as above

@@ -30,7 +30,7 @@ from .program import SandboxSettings
 from .watch import Watch
 
 UIDS = range(64_000, 65_000)
-"""Whose rights sandboxes have where dicast runs as root: nobody's, of the range that is for such users."""
+"""Users of sandboxes if dicast runs as root: unprivileged users, in the range reserved for them."""
 
 _SECONDS = 20
 _INSTALL = "apt install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), apk add bubblewrap (Alpine)"
@@ -49,11 +49,11 @@ class Bubblewrap:
     """Runs programs in Linux namespaces of their own, by bubblewrap (``bwrap``, 0.8 or newer).
 
     Inside there are the system's programs and libraries, read-only, an empty workspace, home and /tmp in memory, and no
-    network. Nothing of it is left when the program ends, or dicast does.
+    network. All of it is gone when the program ends, or dicast does.
 
-    :param mounts: further directories of the host that can be read inside, under the same paths: compilers, packages.
+    :param mounts: further directories of the host that are readable inside, under the same paths: compilers, packages.
     :param environment: further environment variables inside, by name.
-    :param concurrency: how many programs run at the same time in a run, at most; by default one for each core.
+    :param concurrency: the largest number of programs that run at the same time in a run; by default one for each core.
     """
 
     name = "bubblewrap"
@@ -65,9 +65,9 @@ class Bubblewrap:
     )
 
     def check(self) -> None:
-        """Try whether a sandbox can be made here.
+        """Check that this machine can start a sandbox, by starting one.
 
-        :raises ConfigError: when it cannot, or a mount is not there.
+        :raises ConfigError: if it cannot, or a mount does not exist.
         """
         for path in self.mounts:
             if not path.exists():
@@ -75,12 +75,12 @@ class Bubblewrap:
         _check(self.mounts)
 
     async def execute(self, program: Program) -> Execution | Failure:
-        """Run *program* by itself, beside whatever pool there is."""
+        """Run *program* outside any pool."""
         return await self._settings().run(program, 0)
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Pool]:
-        """The pool of one run's sandboxes."""
+        """Open the pool of one run's sandboxes."""
         settings = self._settings()
         async with _reaped(settings.mark):
             yield Pool(settings.run, self.concurrency or len(os.sched_getaffinity(0)))
@@ -91,7 +91,7 @@ class Bubblewrap:
 
 @asynccontextmanager
 async def _reaped(mark: str) -> AsyncIterator[None]:
-    """Have what has *mark* in its command ended with this process, also where it is killed."""
+    """End the processes with *mark* in their command when this process ends, even if it is killed."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-S", reaper.__file__),
         stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True, cwd="/", env={},
@@ -110,7 +110,7 @@ async def _dismiss(process: Process, stdin: asyncio.StreamWriter) -> None:
     await process.wait()
 
 
-@cache  # a success alone: each metric asks, and trying takes 20 ms; where the machine changes later, no sandbox can start and is a Failure
+@cache  # caches success only: each metric checks, and a check takes 20 ms; if the machine changes later, the start is a Failure
 def _check(mounts: tuple[Path, ...]) -> None:
     if platform.system() != "Linux" or platform.machine() not in seccomp.supported_machines():
         machines = " or ".join(seccomp.supported_machines())
@@ -122,7 +122,7 @@ def _check(mounts: tuple[Path, ...]) -> None:
     machine = inspect_system()
     with open_memory_files() as files:
         words = bwrap_arguments(_PROBE, machine, mounts, {}, files, None)
-        done = subprocess.run(  # noqa: S603  # fixed words, and mounts that the user names
+        done = subprocess.run(  # noqa: S603  # fixed words, and mounts from the user
             [*_identity(0), machine.bwrap, *words],
             pass_fds=files.descriptors, capture_output=True, encoding="utf-8", errors="replace", check=False, timeout=_SECONDS, cwd="/",
         )  # fmt: skip
@@ -131,10 +131,11 @@ def _check(mounts: tuple[Path, ...]) -> None:
 
 
 def _identity(slot: int) -> tuple[str, ...]:
-    """Root's sandboxes are other users': root's own limits of processes do not hold, and its files are too many.
+    """Return the start of a command that changes the user, if dicast runs as root.
 
-    Those that run at the same time are not one user's, who has only so many inotify instances, pipes and file descriptors on
-    their way. A command does it, because ``subprocess`` would have to fork, which takes long where dicast has much memory.
+    Root's process limits have no effect, and root can read too many files. Sandboxes that run at the same time have different users,
+    because a user has a limited number of inotify instances, pipes and file descriptors in transit. A command changes the user, because
+    ``subprocess`` would have to fork, which is slow if dicast has much memory.
     """
     user = str(UIDS[slot % len(UIDS)])
     return (command_path("setpriv"), "--reuid", user, "--regid", user, "--clear-groups") if os.geteuid() == 0 else ()
@@ -144,7 +145,7 @@ def _advice(error: str) -> str:
     if "Unknown option" in error:
         why = f"bwrap is older than 0.8; {_INSTALL}"
     elif "mounts" in error or "Can't find source" in error or "bind" in error:
-        why = "what is mounted has to be readable by others (where dicast is root, by users other than root)"
+        why = "mounts have to be readable by others (if dicast is root, by users other than root)"
     else:
         why = (
             "user namespaces may be off here: set kernel.unprivileged_userns_clone=1, "

@@ -1,4 +1,4 @@
-"""What bwrap says of a sandbox, and when all of it is gone."""
+"""Status reports of bwrap, and the end of a sandbox."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import signal
 from contextlib import suppress
 
 GONE_SECONDS = 30
-"""How long the end of a sandbox that was killed is waited for."""
+"""Longest wait for the end of a killed sandbox."""
 
 _BYTES = 1 << 16
 
 
 class Status:
-    """A pipe that bwrap writes JSON documents to: the sandbox's first process, then the command's exit code."""
+    """Pipe to which bwrap writes JSON documents: the sandbox's first process, then the command's exit code."""
 
     def __init__(self) -> None:
         self._read, self.write = os.pipe()
@@ -28,14 +28,14 @@ class Status:
         self.close_write_end()
 
     def close_write_end(self) -> None:
-        """Close the end that is bwrap's, which has its own by now."""
+        """Close the write end, after bwrap has started with its own copy."""
         if self.write >= 0:
             os.close(self.write)
             self.write = -1
 
     @property
     def numbers(self) -> dict[str, int]:
-        """All numbers that were told by now, by name."""
+        """Return all numbers reported so far, by name."""
         with suppress(BlockingIOError):
             for line in os.read(self._read, _BYTES).splitlines():
                 self._numbers |= json.loads(line)
@@ -44,7 +44,7 @@ class Status:
     def kill(self) -> None:
         """Kill the sandbox's first process, and with it all others, unless it has ended.
 
-        bwrap's end is its own end, too, but not between the moments when it has a session of its own and when it has said so.
+        Killing bwrap also ends it, except between the moments when it starts a session of its own and when bwrap reports it.
         """
         first = self.numbers.get("child-pid")
         if first is not None and "exit-code" not in self.numbers:
@@ -52,7 +52,7 @@ class Status:
                 os.kill(first, signal.SIGKILL)
 
     async def wait_until_gone(self) -> None:
-        """Wait until no process of the sandbox is left: the kernel ends its first process last."""
+        """Wait until no process of the sandbox is left; the kernel ends its first process last."""
         first = self.numbers.get("child-pid")
         if first is None:
             return
@@ -72,6 +72,6 @@ class Status:
 
 
 def _reap(pid: int) -> None:
-    """Take note of the end of *pid*, whose parent has ended: where dicast is a container's first process, nobody else does."""
-    with suppress(ChildProcessError):  # it is another's
+    """Reap the process *pid*, whose parent has ended; necessary if dicast is the first process of a container."""
+    with suppress(ChildProcessError):  # it has another parent
         os.waitpid(pid, os.WNOHANG)

@@ -1,8 +1,8 @@
-"""Looks at what running sandboxes take that the kernel does not hold for all of a sandbox's processes together.
+"""Watch over resources that the kernel does not limit for all processes of a sandbox together.
 
-A process's own memory, CPU time and files are held by its resource limits, and what is in files by the size of the sandbox's
-file systems. The sums over the processes are looked at from outside, some twenty times a second, and so is what the kernel
-keeps in its own memory for a sandbox: page tables, sockets, terminals, and the names of files.
+Resource limits bound the memory, CPU time and files of a single process, and the size of the sandbox's file systems bounds the content of files.
+The watch checks the sums over the processes from outside, about twenty times a second. It also checks the memory that the kernel
+itself uses for a sandbox: page tables, sockets, terminals, and names of files.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ import attrs
 from dicast import Limits
 
 SECONDS = 0.05
-"""How long between two looks; more where looking takes more than a twentieth of the time."""
+"""Time between two checks; longer if checks would take more than a twentieth of the time."""
 
 _TICKS, _PAGE = map(os.sysconf, ("SC_CLK_TCK", "SC_PAGE_SIZE")) if hasattr(os, "sysconf") else (0, 0)
-"""Ticks per second and bytes of a page; Windows, which has neither, has no bubblewrap either."""
+"""Ticks per second and bytes of a page; 0 on Windows, which has no bubblewrap."""
 
 _BWRAP_PROCESSES = 2  # bwrap's own two processes, around the program's
 _ROLLUP = "Pss:"
 _TABLES = "VmPTE:"
 _TABLE_SHARE = 512  # a page of addresses takes at least eight bytes of page table once it is used
-_SOCKET = 2 * 212_992  # by default, what may wait in one in either direction; seccomp lets no program raise it
-_PTMX = 1  # stands among the terminals, and makes them
-_FILE = 1024  # what a name in a file system takes beside what is in the file, about
-_FILE_SYSTEMS = ("/tmp", "/dev/shm")  # noqa: S108  # inside: those that can be written
+_SOCKET = 2 * 212_992  # default buffer size in both directions; seccomp lets no program raise it
+_PTMX = 1  # an entry next to the terminals that creates them
+_FILE = 1024  # approximate memory of a name in a file system, in addition to the file's content
+_FILE_SYSTEMS = ("/tmp", "/dev/shm")  # noqa: S108  # inside: the writable file systems
 
 Strike = Callable[[str], None]
 
 
 @attrs.frozen
 class Process:
-    """What ``/proc/PID/stat`` says: *seconds* of CPU time with those of its ended children, *memory* and *addresses* in bytes."""
+    """Facts of ``/proc/PID/stat``: *seconds* of CPU time including ended children, *memory* and *addresses* in bytes."""
 
     parent: int
     threads: int
@@ -48,7 +48,7 @@ class Process:
 
 
 class Watch:
-    """Watches the sandboxes that are running, and tells each which limit it has struck."""
+    """Watch over the running sandboxes that reports exceeded limits."""
 
     def __init__(self) -> None:
         self._watched: dict[int, tuple[Limits, Strike]] = {}
@@ -56,7 +56,7 @@ class Watch:
 
     @contextmanager
     def watching(self, pid: int, limits: Limits, strike: Strike) -> Iterator[None]:
-        """Watch *pid* and its descendants during the block; *strike* is told the limit's name, more than once perhaps."""
+        """Watch *pid* and its descendants during the block; call *strike* with the name of an exceeded limit, possibly several times."""
         self._watched[pid] = limits, strike
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._watch())
@@ -100,7 +100,7 @@ def _exceeded_limit(tree: Mapping[int, Process], limits: Limits) -> str | None:
 
 
 def _exceeded_kernel_limit(pid: int | None, limits: Limits) -> str | None:
-    """The limit that is struck by what the kernel keeps for the sandbox that *pid* is in."""
+    """Return the limit exceeded by the kernel's own memory for the sandbox of *pid*."""
     if pid is None:
         return None
     if _count_files(pid) * _FILE > limits.disk:
@@ -111,49 +111,49 @@ def _exceeded_kernel_limit(pid: int | None, limits: Limits) -> str | None:
 
 
 def _program_process(root: int, children: Mapping[int, list[int]]) -> int | None:
-    """A process of the program, behind bwrap's two; None before the sandbox is made, or when it has ended."""
+    """Return a process of the program, below the two processes of bwrap; None before the sandbox exists, or after its end."""
     return next((pid for first in children.get(root, ()) for pid in children.get(first, ())), None)
 
 
 def _count_files(pid: int) -> int:
-    """How many files, folders and links there are in the sandbox's own file systems."""
+    """Return the number of files, folders and links in the sandbox's own file systems."""
     count = 0
     for path in _FILE_SYSTEMS:
-        with suppress(OSError):  # it has ended, or cannot be looked into
+        with suppress(OSError):  # it has ended, or cannot be inspected
             counts = os.statvfs(f"/proc/{pid}/root{path}")
             count += counts.f_files - counts.f_ffree
     return count
 
 
 def _count_terminals(pid: int) -> int:
-    """How many pseudo-terminals there are in the sandbox: all programs of a machine share some thousands."""
+    """Return the number of pseudo-terminals in the sandbox: all programs of a machine share a few thousand."""
     with suppress(OSError):
         return len(os.listdir(f"/proc/{pid}/root/dev/pts")) - _PTMX  # noqa: PTH208  # as below
     return 0
 
 
 def _count_sockets(pid: int) -> int:
-    """How many sockets there are in the sandbox's network, also those that nobody has accepted."""
+    """Return the number of sockets in the sandbox's network, including sockets that were never accepted."""
     with suppress(OSError), open(f"/proc/{pid}/net/sockstat", "rb") as file:  # noqa: PTH123  # as for stat
         return int(file.readline().split()[-1])
     return 0
 
 
 def _table_bytes(tree: Mapping[int, Process], limits: Limits) -> int:
-    """The page tables' memory, in bytes; 0 where there are too few addresses for them to count."""
+    """Return the size of the page tables in bytes; 0 if there are too few addresses for them to matter."""
     if sum(process.addresses for process in tree.values()) < limits.memory * _TABLE_SHARE // 4:
         return 0
     return sum(_kilobytes(f"/proc/{pid}/status", _TABLES) or 0 for pid in tree)
 
 
 def _proportional_bytes(pid: int, process: Process) -> int:
-    """The process's memory, where what it shares with others is divided among them."""
+    """Return the memory of the process, with shared memory divided among the processes that share it."""
     shared = _kilobytes(f"/proc/{pid}/smaps_rollup", _ROLLUP)
     return process.memory if shared is None else shared
 
 
 def _kilobytes(path: str, name: str) -> int | None:
-    """The line *name* of a file in /proc, in bytes; None where the process has ended, or the file cannot be read."""
+    """Return the value of the line *name* of a file in /proc, in bytes; None if the process has ended, or the file cannot be read."""
     with suppress(OSError):
         for line in Path(path).read_text().splitlines():
             if line.startswith(name):
@@ -170,7 +170,7 @@ def _descendants(root: int, children: Mapping[int, list[int]]) -> Iterator[int]:
 
 
 def _processes() -> Iterator[tuple[int, Process]]:
-    for entry in os.listdir("/proc"):  # noqa: PTH208  # a Path a process costs as much as all else here
+    for entry in os.listdir("/proc"):  # noqa: PTH208  # a Path for each process would double the time
         if entry.isdecimal():
             with suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123  # as above
                 yield int(entry), _parse_stat(file.read())

@@ -1,3 +1,3 @@
-"""The backend ``sandbox/docker``."""
+"""Backend ``sandbox/docker``."""
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A container that lives as long as its stdin is open, so as long as dicast does.
+"""Container that lives as long as its stdin is open, and therefore as long as dicast.
 
-What keeps it is a shell that waits there. It is another user's than the programs inside, which can neither end nor stop it, nor look
-into it. It ends with its stdin, then the container does, and the kernel ends all that is inside: so no timer and no clean-up has to
-outlive dicast. Whenever it is sent a line, it answers with what the container has taken by then, without starting anything: that
-works when no more processes can be started.
+A shell in the container, the keeper, waits for its stdin. It runs as another user than the programs inside, so they can neither end, stop nor
+inspect it. When its stdin ends, the keeper ends, then the container, and the kernel ends all processes inside: no timer and no clean-up has to
+outlive dicast. For each line on stdin the keeper reports the resources that the container has used, without starting a process: this
+works even if no more processes can be started.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .. import seccomp
 from ..process import await_fully
 
 UID, KEEPER_UID = 64_999, 64_998
-"""Whose rights a program has inside, and whose what keeps the container: nobody's, of the range that is for such users."""
+"""Users of a program inside and of the keeper: unprivileged users, in the range reserved for them."""
 
 START_SECONDS = 60
-"""How long the engine may take to make a container, or to start a command in one."""
+"""Longest time for the start of a container, or of a command in it."""
 
 KEEPER = (
     "for tool in head mkdir tar; do "
@@ -40,7 +40,7 @@ KEEPER = (
     "say cpu cpu.stat || say nanoseconds cpuacct/cpuacct.usage; "
     'echo "end $number"; done'
 )
-"""What keeps a container; the names are those of control groups, version 2 or 1."""
+"""Script of the keeper; the file names are those of control groups, version 2 or 1."""
 
 READY = b"ready\n"
 
@@ -48,7 +48,7 @@ _END_SECONDS = 15
 _CHUNK = 1 << 16
 _SHARED_MEMORY = 64 * 1024**2
 _OPEN_FILES = 1024
-_EXTRA_PROCESSES = 5  # the first process, the keeper, and what relays
+_EXTRA_PROCESSES = 5  # the first process, the keeper, and the relay
 _PERIOD = 100_000  # microseconds
 _PROXIES = tuple(f"{name}_proxy" for name in ("http", "https", "ftp", "no", "all"))
 _COUNTERS = re.compile(
@@ -58,22 +58,22 @@ _COUNTERS = re.compile(
 
 @attrs.frozen
 class Engine:
-    """How a container engine is reached, and what its containers are made of."""
+    """Address of a container engine, and the image and environment of its containers."""
 
     image: str
     host: str | None
     environment: Mapping[str, str]
 
     def command(self, *words: str) -> tuple[str, ...]:
-        """The command line that asks it."""
+        """Return the command line for the engine."""
         return "docker", *(() if self.host is None else ("--host", self.host)), *words
 
 
 @attrs.frozen
 class Usage:
-    """What a container has taken: how many processes were ended for *memory*, how often one was refused, CPU *seconds*.
+    """Resources used by a container: processes ended for *memory*, refused *processes*, CPU *seconds*.
 
-    None stands for what the engine does not count.
+    None for a resource that the engine does not count.
     """
 
     memory: int | None
@@ -81,7 +81,7 @@ class Usage:
     seconds: float | None
 
     def exceeded(self, limits: Limits) -> str | None:
-        """Which of *limits* that strikes."""
+        """Return the name of the exceeded limit of *limits*, or None."""
         if self.memory:
             return "memory"
         if self.processes:
@@ -90,7 +90,7 @@ class Usage:
 
 
 def parse_usage(report: bytes) -> Usage:
-    """What is said of it inside."""
+    """Return the usage in the keeper's *report*."""
     numbers = [
         next((int(group) for group in column if group), None) for column in zip(*_COUNTERS.findall(report), strict=True)
     ]
@@ -99,7 +99,10 @@ def parse_usage(report: bytes) -> Usage:
 
 
 def run_options(engine: Engine, limits: Limits, name: str, filter_file: str) -> Iterator[str]:
-    """What ``docker run`` is told, but for the command; it reads the filter of calls in *filter_file*."""
+    """Yield the options of ``docker run``, up to the command of the keeper.
+
+    The client reads the filter of system calls from *filter_file*.
+    """
     seconds = max(1, math.ceil(limits.cpu))
     memory = str(limits.memory)
     yield from ("--interactive", "--rm", "--init", "--name", name, "--label", "dicast=sandbox", "--pull", "never")
@@ -121,14 +124,14 @@ def run_options(engine: Engine, limits: Limits, name: str, filter_file: str) -> 
     yield from ("--cpu-quota", str(limits.cpus * _PERIOD), "--ulimit", f"cpu={seconds}:{seconds + 1}")
     yield from ("--ulimit", f"fsize={limits.file_size}")
     yield from ("--ulimit", f"nofile={_OPEN_FILES}", "--ulimit", "core=0")
-    for proxy in _PROXIES:  # the client would hand in the user's, and passwords with them
+    for proxy in _PROXIES:  # the client would pass the user's proxies, possibly with passwords
         yield from ("--env", f"{proxy}=", "--env", f"{proxy.upper()}=")
     yield from ("--entrypoint", "/bin/sh", engine.image, "-c", KEEPER)
 
 
 @contextmanager
 def filter_file() -> Iterator[int]:
-    """A descriptor from which the filter of calls can be read once: no file has to be left for it on the host."""
+    """Provide a descriptor from which the filter of system calls can be read once, so that no file is left on the host."""
     read, write = os.pipe()
     try:
         with os.fdopen(write, "wb") as file:
@@ -140,7 +143,7 @@ def filter_file() -> Iterator[int]:
 
 @attrs.define
 class Container:
-    """A container of *engine* that is running: *keeper* is the client at what keeps it."""
+    """Running container of *engine*; *keeper* is the client process connected to the keeper."""
 
     engine: Engine
     name: str
@@ -148,7 +151,7 @@ class Container:
     _looks: int = 0
 
     async def read_usage(self) -> Usage | None:
-        """What has been taken by now; None when the container has ended."""
+        """Return the usage so far; None if the container has ended."""
         assert self.keeper.stdin is not None and self.keeper.stdout is not None  # noqa: PT018  # they are pipes
         self._looks += 1
         end, report = f"end {self._looks}\n".encode(), b""
@@ -168,7 +171,7 @@ class Container:
         return await _client(self.engine.command(*words))
 
     async def end(self) -> None:
-        """End all that runs inside, and wait until it is gone."""
+        """End all processes inside, and wait until the container is gone."""
         assert self.keeper.stdin is not None  # a pipe
         self.keeper.stdin.close()
         try:
@@ -182,7 +185,7 @@ class Container:
 
 @asynccontextmanager
 async def start_container(engine: Engine, limits: Limits) -> AsyncIterator[Container | str]:
-    """A container for the length of the block, or why there is none."""
+    """Provide a container for the length of the block, or the reason why it could not start."""
     name = f"dicast-{uuid.uuid4().hex}"
     with filter_file() as file:
         words = engine.command("run", *run_options(engine, limits, name, f"/dev/fd/{file}"))
@@ -191,7 +194,7 @@ async def start_container(engine: Engine, limits: Limits) -> AsyncIterator[Conta
         try:
             running = Container(
                 engine, name, await asyncio.shield(starting)
-            )  # cancelled half-way it could not be ended
+            )  # if canceled half-way, it could not be ended
             yield await _wait_until_ready(running)
         finally:
             running = Container(engine, name, await starting) if running is None else running
@@ -210,19 +213,19 @@ async def _wait_until_ready(running: Container) -> Container | str:
 
 
 async def _client(words: Sequence[str], *descriptors: int) -> Process:
-    """Start the client, in a session of its own: what is typed at dicast's terminal does not end it."""
+    """Start the client in a session of its own, so that keys typed at dicast's terminal do not end it."""
     return await asyncio.create_subprocess_exec(
         *words, stdin=PIPE, stdout=PIPE, stderr=PIPE, pass_fds=descriptors, start_new_session=True
     )
 
 
 async def wait_until_gone(client: Process) -> None:
-    """Wait until *client* has ended, whatever it still says."""
+    """Wait until *client* has ended, and discard its output."""
     await asyncio.gather(_drain(client.stdout), _drain(client.stderr), client.wait())
 
 
 async def end_client(client: Process) -> None:
-    """End *client*, whose container has."""
+    """End *client*, whose container has ended."""
     if client.returncode is None:
         with suppress(ProcessLookupError):
             client.kill()

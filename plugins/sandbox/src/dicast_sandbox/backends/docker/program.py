@@ -1,4 +1,4 @@
-"""A program in a container, and two that talk to each other."""
+"""Program in a container, and two programs connected to each other."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ..process import Tail, await_fully, exit_code, follow, join_peer_result, ma
 from .container import START_SECONDS, Container, Engine, end_client, start_container
 
 LOOK_SECONDS = 0.25
-"""How long between two looks at what a container has taken."""
+"""Time between two readings of a container's usage."""
 
 STARTED = b"started\n"
 
 _RELAY = "relay.py"
 _UNPACK = f'mkdir -p {HOME} {WORKSPACE} && cd {WORKSPACE} && head -c "$1" | tar -xf - || exit 125; shift; '
-# Where memory is short, the kernel ends the program before what looks after it.
+# If memory is short, the kernel ends the program before the processes that control it.
 _START = 'ulimit -d "$1"; shift; echo 1000 >/proc/self/oom_score_adj; echo started >&2; exec '
 _PYTHON = "command -v python3 >/dev/null || { echo 'mode: isolated needs python3 in the image' >&2; exit 125; }; "
 _COLLECT = f'cd {WORKSPACE}; [ ! -f "$1" ] || exec head -c "$2" -- "$1"'
@@ -35,8 +35,11 @@ _CHUNK = 1 << 16
 _WORDS = 500
 
 Streams = Literal["closed", "relayed", "peer"]
-"""A program's stdin, stdout and stderr: nothing and its output twice; the same, with the client's stdin and stderr for the
-socket to its peer; or for the peer the socket twice, and its output."""
+"""Streams of a program, as stdin, stdout and stderr.
+
+``closed``: nothing, and its output twice. ``relayed``: the same, with the client's stdin and stderr as the socket to the peer.
+``peer``: the socket twice, and its output.
+"""
 
 _SCRIPTS: dict[Streams, str] = {
     "closed": f'{_UNPACK}{_START}"$@" </dev/null 2>&1',
@@ -46,7 +49,7 @@ _SCRIPTS: dict[Streams, str] = {
 
 
 async def run_program(engine: Engine, program: Program) -> Execution | Failure:
-    """Run *program* in a container, and its peer in another; the peer ends when *program* has."""
+    """Run *program* in a container, and its peer in another; the peer is ended when *program* has ended."""
     if program.peer is None:
         return await ContainedProgram(engine, program).run()
     tests, candidate = ContainedProgram(engine, program, "relayed"), ContainedProgram(engine, program.peer, "peer")
@@ -68,7 +71,7 @@ async def run_program(engine: Engine, program: Program) -> Execution | Failure:
 
 @attrs.define(eq=False)
 class ContainedProgram:
-    """A *program* in a container of *engine*, which talks to the *other*'s; *started* is the client at it, once it runs."""
+    """A *program* in a container of *engine*, connected to the program of *peer*; *started* is its client, once it runs."""
 
     engine: Engine
     program: Program
@@ -120,12 +123,12 @@ class ContainedProgram:
         return {**variables, **self.engine.environment, **self.program.environment}
 
     async def _start(self, client: Process, packed: bytes) -> Failure | None:
-        """Hand the workspace in, and wait until the program starts."""
+        """Send the workspace, and wait until the program starts."""
         assert client.stdin is not None and client.stderr is not None  # noqa: PT018  # they are pipes
         errors = b""
         try:
             async with asyncio.timeout(START_SECONDS):
-                with suppress(ConnectionError):  # stderr says why
+                with suppress(ConnectionError):  # stderr has the cause
                     client.stdin.write(packed)
                     await client.stdin.drain()
                 if self.streams == "closed":
@@ -139,7 +142,7 @@ class ContainedProgram:
         return _failure(errors.decode(errors="replace"))
 
     async def _follow(self, box: Container, client: Process, tail: Tail) -> str | None:
-        """Follow the program to its end, or until it strikes a limit."""
+        """Follow the program to its end; return the limit that it exceeded, or None."""
         output, messages = (client.stderr, client.stdout) if self.streams == "peer" else (client.stdout, client.stderr)
         following = asyncio.create_task(follow(client, self.program.limits, tail, output))
         watching = asyncio.create_task(self._watch(box))
@@ -148,7 +151,7 @@ class ContainedProgram:
             await asyncio.wait({following, watching}, return_when=asyncio.FIRST_COMPLETED)
             struck = following.result() if following.done() else watching.result()
             if struck is None and self.streams == "peer":
-                await speaking  # what it said last
+                await speaking  # its last messages
             return struck
         finally:
             tasks = following, watching, speaking
@@ -157,7 +160,7 @@ class ContainedProgram:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _watch(self, box: Container) -> str | None:
-        """The limit that is struck first; None when the container ends."""
+        """Return the first limit that is exceeded; None when the container ends."""
         while (usage := await box.read_usage()) is not None:
             if struck := usage.exceeded(self.program.limits):
                 return struck
@@ -165,19 +168,19 @@ class ContainedProgram:
         return None
 
     async def _relay_messages(self, messages: asyncio.StreamReader | None) -> None:
-        """Carry what is said to the other, which starts perhaps later."""
+        """Copy the program's messages to its peer, which may start later."""
         if self.peer is None or messages is None:
             return
         sink = (await asyncio.shield(self.peer.started)).stdin
         assert sink is not None  # a pipe
-        with suppress(ConnectionError):  # the other has ended
+        with suppress(ConnectionError):  # the peer has ended
             while chunk := await messages.read(_CHUNK):
                 sink.write(chunk)
                 await sink.drain()
         sink.close()
 
     async def _collect(self, box: Container, clients: list[Process]) -> bytes | None:
-        """The file that is wanted back, from the container that is still there."""
+        """Return the file that the program is to return, from the container that still runs."""
         if self.program.collect is None:
             return None
         client = await self._enter(box, clients, _COLLECT, self.program.collect, str(REPORT_BYTES))
@@ -190,7 +193,7 @@ def _failure(reason: str) -> Failure:
 
 
 def _pack_workspace(program: Program) -> bytes:
-    """The workspace as a tar: the files last, so that they stand above the template's."""
+    """Return the workspace as a tar; the files are last, so that they replace files of the template."""
     packed = io.BytesIO(program.archive or b"")
     with tarfile.open(fileobj=packed, mode="a" if program.archive else "w") as archive:
         for name, content in program.files.items():

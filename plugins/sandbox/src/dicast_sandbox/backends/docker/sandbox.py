@@ -32,16 +32,16 @@ _INSTALL = (
 
 @attrs.frozen
 class Docker:
-    """Runs programs in containers, by the ``docker`` client and an engine that answers it (20.10 or newer).
+    """Runs programs in containers, by the ``docker`` client and an engine that it reaches (20.10 or newer).
 
-    A container has no network and no files of the host, the image read-only, a workspace, home and /tmp in memory. It ends with
+    A container has no network and no files of the host; its image is read-only, and its workspace, home and /tmp are in memory. It ends with
     its program, or with dicast.
 
-    :param image: what containers are made of: it has the tools that programs need, and ``sh``, ``head`` and ``tar``; under
-        ``mode: isolated`` ``python3``, too. It is never downloaded by dicast.
-    :param environment: further environment variables inside, by name, beside the image's own.
-    :param host: which engine, such as ``ssh://user@machine`` or ``unix:///run/user/1000/docker.sock``; by default the client's.
-    :param concurrency: how many programs run at the same time in a run, at most; by default one for each core.
+    :param image: the image of the containers: it needs the tools of the programs, and ``sh``, ``head`` and ``tar``; for
+        ``mode: isolated`` also ``python3``. dicast never downloads it.
+    :param environment: further environment variables inside, by name, in addition to the image's.
+    :param host: the engine, such as ``ssh://user@machine`` or ``unix:///run/user/1000/docker.sock``; by default the client's.
+    :param concurrency: the largest number of programs that run at the same time in a run; by default one for each core.
     """
 
     name = "docker"
@@ -54,14 +54,14 @@ class Docker:
     )
 
     def check(self) -> None:
-        """Try whether a container can be made here, and holds.
+        """Check that the engine can start a container with limits, by starting one.
 
-        :raises ConfigError: when it cannot: no client, no engine, no image, or no control of memory and processes.
+        :raises ConfigError: if there is no client, no engine, no image, or no control of memory and processes.
         """
         _check(self.image, self.host)
 
     def reads(self, base: Path) -> dict[str, str]:
-        """The image that the engine has under this name."""
+        """Return the id of the image that the engine has under this name."""
         inspection = _run_client(
             self._engine.command("image", "inspect", "--format", "{{.Id}}", self.image), _ANSWER_SECONDS
         )
@@ -70,12 +70,12 @@ class Docker:
         return {"image": inspection.stdout.decode().strip()}
 
     async def execute(self, program: Program) -> Execution | Failure:
-        """Run *program* by itself, beside whatever pool there is."""
+        """Run *program* outside any pool."""
         return await run_program(self._engine, program)
 
     @asynccontextmanager
     async def open(self, context: RunContext) -> AsyncIterator[Pool]:
-        """The pool of one run's containers."""
+        """Open the pool of one run's containers."""
         yield Pool(lambda program, _: run_program(self._engine, program), self.concurrency or os.cpu_count() or 1)
 
     @property
@@ -83,7 +83,7 @@ class Docker:
         return Engine(self.image, self.host, self.environment)
 
 
-@cache  # a success alone, as bubblewrap's: each metric asks, and trying takes a second
+@cache  # caches success only, as for bubblewrap: each metric checks, and a check takes a second
 def _check(image: str, host: str | None) -> None:
     if os.name != "posix":
         raise ConfigError(
@@ -96,7 +96,7 @@ def _check(image: str, host: str | None) -> None:
     answer = _run_client(engine.command("version", "--format", "{{.Server.Version}}"), _ANSWER_SECONDS)
     if answer.returncode != 0:
         raise ConfigError(
-            f"sandbox/docker: no engine answers ({_error_text(answer)}): start it (systemctl start docker), say where it is (host, or "
+            f"sandbox/docker: no engine answers ({_error_text(answer)}): start it (systemctl start docker), set its address (host, or "
             f"the environment variable DOCKER_HOST), {_OTHER}"
         )
     answer = _run_client(
@@ -115,7 +115,7 @@ def _check(image: str, host: str | None) -> None:
 
 
 def _check_container(engine: Engine) -> None:
-    """Make a container as a program's would be, and see that the engine counts what it takes."""
+    """Start a container as for a program, and check that the engine counts its resources."""
     with filter_file() as file:
         words = run_options(engine, limits("small"), f"dicast-{uuid.uuid4().hex}", f"/dev/fd/{file}")
         done = _run_client(engine.command("run", *words), START_SECONDS, b"1\n", file)
@@ -124,7 +124,7 @@ def _check_container(engine: Engine) -> None:
     usage = parse_usage(done.stdout)
     if usage.memory is None or usage.processes is None:
         raise ConfigError(
-            "sandbox/docker: the engine holds no limits on memory and processes: it needs control groups (where it runs without "
+            "sandbox/docker: the engine enforces no limits on memory and processes: it needs control groups (if it runs without "
             f"root, version 2, delegated to its user); {_OTHER}"
         )
 
@@ -132,9 +132,9 @@ def _check_container(engine: Engine) -> None:
 def _run_client(
     command: tuple[str, ...], seconds: float, stdin: bytes = b"", *descriptors: int
 ) -> subprocess.CompletedProcess[bytes]:
-    """What comes of *command*; exit code 124 when it takes longer."""
+    """Run *command* and return the completed process; exit code 124 if it takes longer than *seconds*."""
     try:
-        return subprocess.run(  # noqa: S603  # fixed words, and an image and a host that the user names
+        return subprocess.run(  # noqa: S603  # fixed words, and an image and a host from the user
             command, input=stdin, capture_output=True, check=False, timeout=seconds, pass_fds=descriptors
         )
     except subprocess.TimeoutExpired:
