@@ -293,7 +293,7 @@ def test_a_name_whose_runs_scored_nothing_is_told_from_one_that_nobody_has(made,
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     dicast.run(pipeline("broken", "plain", task={"task/command": {"command": ["false"]}}))
-    with pytest.raises(ConfigError, match="no run of 'broken' can be compared by its name: each scored nothing"):
+    with pytest.raises(ConfigError, match="no run of 'broken' can be compared by its name: each run scored nothing"):
         CliRunner().invoke(compare, ["plain", "broken"], catch_exceptions=False)
     with pytest.raises(ConfigError, match="did you mean 'broken'"):
         CliRunner().invoke(compare, ["plain", "brokn"], catch_exceptions=False)
