@@ -31,9 +31,7 @@ WAITING_SECONDS = 3600
 TAIL_CHARACTERS = 500
 """Number of characters from the end of the output in the details."""
 
-NO_COMMAND = (
-    f"no file in the workspace determines its test command (searched for: {SEARCHED_FILES}); set 'command'"
-)
+NO_COMMAND = f"no file in the workspace determines its test command (searched for: {SEARCHED_FILES}); set 'command'"
 """Message if there is no command, and none is detected."""
 
 _COUNTS = 100_000

@@ -51,9 +51,7 @@ class VerificationDelta(SuiteMetric):
         if before is None:
             message = f"{who} has no context.{BEFORE}, the number of tests that passed before"
             return Failure("missing_input", f"{message}; baseline_missing: zero counts 0")
-        return Failure(
-            "missing_input", f"{who} has {before!r} as context.{BEFORE}; expected a whole number, 0 or more"
-        )
+        return Failure("missing_input", f"{who} has {before!r} as context.{BEFORE}; expected a whole number, 0 or more")
 
     async def judge(self, trial: Trial) -> Score | Failure:
         """Return the score of the change in passed tests."""
@@ -67,7 +65,9 @@ class VerificationDelta(SuiteMetric):
             if isinstance(count, Failure):
                 return count
             if count is None and self.baseline_missing != "zero":
-                message = f"{self.command!r} does not report how many tests passed before; baseline_missing: zero counts 0"
+                message = (
+                    f"{self.command!r} does not report how many tests passed before; baseline_missing: zero counts 0"
+                )
                 return Failure("missing_input", message, cost=COST)
             before = count
         return self._score_change(trial, before or 0, after)

@@ -80,9 +80,7 @@ def pack_folder(folder: Path, limit: int) -> Archive:
             if path.is_symlink() or path.is_file() or path.is_dir():
                 _add_path(tar, path, str(path.relative_to(folder)))
             if content.tell() > limit:
-                raise ConfigError(
-                    f"the template {folder} has more than the {limit} bytes that its profile allows"
-                )
+                raise ConfigError(f"the template {folder} has more than the {limit} bytes that its profile allows")
     return Archive("template", content.getvalue())
 
 

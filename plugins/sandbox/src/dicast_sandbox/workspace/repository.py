@@ -60,9 +60,7 @@ def checkout(path: Path, commit: str, limit: int) -> Archive:
     entries = list(_parse_entries(_git(path, "ls-tree", "-r", "-z", "-l", "--full-tree", commit)))
     size = sum(entry.size for entry in entries)
     if size > limit:
-        raise ConfigError(
-            f"{path} has {size} bytes at {commit[:12]}, more than the {limit} that its profile allows"
-        )
+        raise ConfigError(f"{path} has {size} bytes at {commit[:12]}, more than the {limit} that its profile allows")
     time = int(_git(path, "log", "-1", "--format=%ct", commit))
     ids = "".join(f"{entry.sha}\n" for entry in entries if entry.mode != _SUBMODULE)
     contents = BytesIO(_git(path, "cat-file", "--batch", "--buffer", stdin=ids.encode()))

@@ -97,7 +97,9 @@ class RefereeAlignment:
         import numpy as np  # 0.1 s, which starting a run does not spend
 
         if not marked:
-            return with_reasons({"n": 0, **dict.fromkeys(_FIGURES)}, {"n": "no row has both a score and a referee's mark"})
+            return with_reasons(
+                {"n": 0, **dict.fromkeys(_FIGURES)}, {"n": "no row has both a score and a referee's mark"}
+            )
         scores, marks = np.array(list(marked.values())).T
         power = common_power(scores, marks)
         scores, marks, within = (
@@ -108,7 +110,9 @@ class RefereeAlignment:
         errors = abs(scores - marks)
         is_defined = len(scores) > 1 and varies(scores) and varies(marks)
         why = (
-            {} if is_defined else {"reasons": {"correlation": "all scores or all marks are equal, or there is only one"}}
+            {}
+            if is_defined
+            else {"reasons": {"correlation": "all scores or all marks are equal, or there is only one"}}
         )
         return why | {
             "n": len(scores),
