@@ -208,17 +208,17 @@ def test_renamed_tokens_still_make_up_the_renamed_text(old, new, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     bounds = [0, *cuts, len(text)]
     tokens = tuple(Token(text[a:b], -0.1) for a, b in zip(bounds, bounds[1:], strict=False))
-    renamed = KeptReply(Reply(text, logprobs=tokens), tuple(old)).told(tuple(new))
+    renamed = KeptReply(Reply(text, logprobs=tokens), tuple(old)).renew(tuple(new))
     assert "".join(token.text for token in renamed.logprobs) == renamed.text
     assert [token.logprob for token in renamed.logprobs] == [token.logprob for token in tokens]
     if len(new) < len(old):
         return
-    unchanged = KeptReply(Reply(text, logprobs=tokens), tuple(old)).told(tuple(old))
+    unchanged = KeptReply(Reply(text, logprobs=tokens), tuple(old)).renew(tuple(old))
     assert (unchanged.text, unchanged.logprobs) == (text, tokens)
 
 
 def test_two_nonces_may_swap_without_being_mixed_up():
-    assert KeptReply(Reply("aaaa bbbb"), ("aaaa", "bbbb")).told(("bbbb", "aaaa")).text == "bbbb aaaa"
+    assert KeptReply(Reply("aaaa bbbb"), ("aaaa", "bbbb")).renew(("bbbb", "aaaa")).text == "bbbb aaaa"
 
 
 def test_estimate_is_nothing_for_what_is_recorded_and_the_models_for_the_rest(path):

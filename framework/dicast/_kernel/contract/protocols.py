@@ -51,7 +51,7 @@ class Source(Protocol):
     for future data: it yields a subject when it is due, and again if there is a reason. While it waits, verdicts are recorded. With
     ``pauses = True`` its end is not the end of the run: the next process continues the run.
 
-    A record that failed before it was recorded is ``Due(subject, failure=Failure("source_error", message))``, whose subject has its kind, its
+    A record with a failure in the recording system is ``Due(subject, failure=Failure("source_error", message))``, whose subject has its kind, its
     id and the known parts. A source that marks, drops or fails records has ``read_counts() -> ReadCounts``.
     """
 

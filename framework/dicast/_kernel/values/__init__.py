@@ -1,4 +1,4 @@
-"""The value types: frozen, comparable, and the same in memory, in JSON and in the ledger."""
+"""Value types: frozen, comparable, and equal in memory, in JSON and in the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing several numbers to one."""
+"""Aggregation of several numbers into one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .errors import ConfigError, Problem
 
 
 def _not_a_share(_instance: Any, attribute: attrs.Attribute[Any], value: float) -> None:
-    """Refuse a number between 0 and 1: it is a share in the place of a percentage."""
+    """Refuse a number between 0 and 1: it is a share in place of a percentage."""
     if 0 < value < 1:
         message = f"{attribute.name} is a percentage from each end, and {value:g} is less than 1 %"
         raise ConfigError(Problem(message, value=value, hint=f"{attribute.name}: {value * 100:g}"))
@@ -24,49 +24,49 @@ def _not_a_share(_instance: Any, attribute: attrs.Attribute[Any], value: float) 
 
 @frozen
 class TrimmedMean:
-    """The mean without *trimmed_mean* percent of the values at each end: 0, or from 1 to 50."""
+    """Mean without *trimmed_mean* percent of the values at each end: 0, or from 1 to 50."""
 
     trimmed_mean: float = attrs.field(validator=[attrs.validators.ge(0), attrs.validators.le(50), _not_a_share])
 
     def cut(self, count: int) -> int:
-        """How many of *count* values are left out at each end: ``floor(count * percent / 100)``, of the percent as it is written."""
-        part, whole = Decimal(repr(self.trimmed_mean)).as_integer_ratio()
-        return count * part // (whole * 100)
+        """Return the number of *count* values that are left out at each end: ``floor(count * percent / 100)``, with the decimal digits of the percentage."""
+        part, denominator = Decimal(repr(self.trimmed_mean)).as_integer_ratio()
+        return count * part // (denominator * 100)
 
 
 Aggregation = Literal["median", "mean", "min", "max"] | TrimmedMean
 
 
 def aggregate(values: Sequence[float], method: Aggregation) -> float:
-    """Bring at least one value to one number; where a trimmed mean would leave nothing, it is the median."""
+    """Return one number for at least one value; the median if a trimmed mean would leave no value."""
     if len(values) == 1:
         return values[0]
     if isinstance(method, TrimmedMean):
-        kept = _kept(values, method)
-        return mean(kept) if kept else statistics.median(values)
+        untrimmed = _untrimmed(values, method)
+        return mean(untrimmed) if untrimmed else statistics.median(values)
     return _METHODS[method](values)
 
 
 def entering(values: Sequence[float], method: Aggregation) -> tuple[float, float]:
-    """The lowest and the highest of *values* that :func:`aggregate` makes its number of: of a median the middle ones."""
+    """Return the lowest and the highest of *values* that enter :func:`aggregate`; for a median these are the middle values."""
     if method in ("min", "max"):
         return (_METHODS[method](values),) * 2
-    if method == "mean" or (isinstance(method, TrimmedMean) and (kept := _kept(values, method))):
-        return (min(values), max(values)) if method == "mean" else (kept[0], kept[-1])
+    if method == "mean" or (isinstance(method, TrimmedMean) and (untrimmed := _untrimmed(values, method))):
+        return (min(values), max(values)) if method == "mean" else (untrimmed[0], untrimmed[-1])
     return statistics.median_low(values), statistics.median_high(values)
 
 
-def _kept(values: Sequence[float], method: TrimmedMean) -> list[float]:
-    """The *values* that are not trimmed, lowest first."""
+def _untrimmed(values: Sequence[float], method: TrimmedMean) -> list[float]:
+    """Return the *values* that are not trimmed, lowest first."""
     cut = method.cut(len(values))
     return sorted(values)[cut : len(values) - cut]
 
 
 def mean(values: Sequence[float], weights: Sequence[float] | None = None) -> float:
-    """The mean of at least one value, by *weights* that are not all 0 where they are given.
+    """Return the mean of at least one value, by *weights* if there are any, which must not all be 0.
 
-    It lies between the least and the greatest value that has a weight, and does not depend on the order: the sums are those of
-    :func:`math.fsum`, and what the division rounds beyond the values is held back.
+    The mean is between the least and the greatest value with a weight, and does not depend on the order: the sums are
+    :func:`math.fsum`, and a rounding error of the division is clamped to the range of the values.
     """
     if values.count(values[0]) == len(values):  # so with most confidences
         return values[0]
@@ -77,10 +77,10 @@ def mean(values: Sequence[float], weights: Sequence[float] | None = None) -> flo
     if least == greatest:
         return least
     if weights is None:
-        found = math.fsum(values) / len(values)
+        result = math.fsum(values) / len(values)
     else:
-        found = math.fsum(map(mul, weights, values)) / math.fsum(weights)
-    return least if found < least else min(found, greatest)
+        result = math.fsum(map(mul, weights, values)) / math.fsum(weights)
+    return least if result < least else min(result, greatest)
 
 
 _METHODS: Mapping[str, Callable[[Sequence[float]], float]] = {

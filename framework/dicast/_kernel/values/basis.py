@@ -1,4 +1,4 @@
-"""What a verdict rests on: an order of bases from strongest to weakest."""
+"""Basis of a verdict: the kinds of evidence, from strongest to weakest."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _OF_KIND: dict[str, Basis] = {"human": "human", "evaluator": "truth", "llm": "mo
 
 
 def weakest(bases: Iterable[Basis], default: Basis = "proxy") -> Basis:
-    """The weakest of *bases*; *default* where there is none."""
+    """Return the weakest of *bases*; *default* if there are none."""
     return max(bases, key=BASES.index, default=default)
 
 
 def reaches(basis: Basis, least: Basis) -> bool:
-    """Whether *basis* is as strong as *least*, or stronger."""
+    """Return whether *basis* is as strong as *least*, or stronger."""
     return BASES.index(basis) <= BASES.index(least)
 
 
 def basis_of(judge_kind: str, tier: str | None = None, judge_model: str | None = None) -> Basis:
-    """The basis of an answer that does not say it, as verdicts of old ledgers do not.
+    """Return the basis of an answer that does not state it, such as a verdict of an old ledger.
 
-    A *judge_kind* that stands for several judges (``hybrid``, ``jury``) counts as a model where *judge_model* answered, else as a
-    heuristic. ``metrics`` has its *tier* as its basis, and is a proxy where none is known.
+    A *judge_kind* of several judges (``hybrid``, ``jury``) counts as a model if *judge_model* answered, otherwise as a
+    heuristic. ``metrics`` has its *tier* as its basis, and is a proxy if the tier is unknown.
     """
     if judge_kind == "metrics" and tier == "truth":
         return "truth"

@@ -12,10 +12,10 @@ from .errors import ConfigError
 
 @frozen
 class Within:
-    """An attrs validator of an option: the number, if it is not None, is from *low* to *high*, which is what *words* say.
+    """Validator (attrs) of an option: the number, if it is not None, is from *low* to *high*; *words* describe the bounds.
 
-    *open* leaves out the two ends. ``dicast schema`` has the bounds, for editors; those of attrs' own ``ge``, ``gt``, ``le`` and
-    ``lt``, too.
+    *open* excludes the two ends. ``dicast schema`` has the bounds, for editors, and also the bounds of attrs' own ``ge``, ``gt``, ``le`` and
+    ``lt``.
     """
 
     low: float
@@ -26,7 +26,7 @@ class Within:
     def __call__(self, instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
         """Compare the *value* of *attribute* with the bounds.
 
-        :raises ConfigError: when it is not inside: with the option's name, *words* and the value.
+        :raises ConfigError: if it is outside; the message has the option's name, *words* and the value.
         """
         if value is not None and not (self.low < value < self.high if self.open else self.low <= value <= self.high):
             raise ConfigError(f"invalid value for {attribute.name}, expected {self.words}, got {value}")
@@ -42,7 +42,7 @@ class WithinOr:
     def __call__(self, instance: object, attribute: attrs.Attribute[Any], value: float | str) -> None:
         """Compare the *value* of *attribute* with the bounds, unless it is the word.
 
-        :raises ConfigError: when it is neither.
+        :raises ConfigError: if it is neither the word nor within the bounds.
         """
         if value != self.word:
             assert not isinstance(value, str)  # the type of the option allows no other word

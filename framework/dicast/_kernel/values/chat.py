@@ -1,4 +1,4 @@
-"""What is asked of a chat model, what it replies, and what that costs."""
+"""Requests to chat models, their replies, and the costs."""
 
 from __future__ import annotations
 
@@ -109,19 +109,19 @@ class Message:
 
 @frozen
 class ChatRequest:
-    """A question to a chat model.
+    """Request to a chat model.
 
-    :param messages: in order; a system message stands first.
-    :param max_output_tokens: the reply ends there at the latest.
+    :param messages: the messages in order; a system message comes first.
+    :param max_output_tokens: the maximum length of the reply.
     :param temperature: None leaves it to the model's own options.
-    :param schema: the JSON Schema that the reply is to follow, where the endpoint takes one.
-    :param logprobs: whether the log probabilities of the reply's tokens are wanted.
-    :param top_logprobs: the number of most probable tokens that are wanted for each token of the reply; it needs *logprobs*.
-    :param needs_media: whether the model must read the media: then it is of no use to send markers in their place.
+    :param schema: the JSON Schema of the reply, for endpoints that accept one.
+    :param logprobs: whether the log probabilities of the reply's tokens are needed.
+    :param top_logprobs: the number of most probable tokens for each token of the reply; it needs *logprobs*.
+    :param needs_media: whether the model must read the media: then markers in their place are useless.
     :param nonces: texts in the messages that are drawn anew for each call (seals, delimiters); :meth:`key` leaves them out.
-    :param attempt: how often the same was asked before in one judgment, because the reply was of no use.
-    :param rollout: which repetition of the judgment this is part of; the kernel sets it.
-    :param label: which of a task's criteria is asked about; :meth:`key` leaves it out.
+    :param attempt: the number of earlier, unusable replies to the same request in one judgment.
+    :param rollout: the number of the judgment's repetition; the kernel sets it.
+    :param label: the task's criterion of the request; :meth:`key` leaves it out.
     """
 
     messages: tuple[Message, ...]
@@ -138,26 +138,28 @@ class ChatRequest:
 
     @property
     def input_tokens(self) -> int:
-        """An upper estimate of the tokens in messages, media and schema, from their bytes alone: no tokenizer is asked.
+        """Upper estimate of the tokens in messages, media and schema, from their bytes alone, without a tokenizer.
 
-        A token is taken to be 2.5 small ASCII letters or blanks, 1.5 letters in words longer than 15, and one byte of anything
-        else, but no less than 1.1 a word. That is more than the tokenizers of current models find in prose and
-        code, about twice as much in English, and in letters at random.
+        A token is estimated as 2.5 small ASCII letters or blanks, 1.5 letters in words longer than 15, and one byte of other text, with at least
+        1.1 tokens for each word. This is more than current tokenizers count in prose and code, and about twice as much in English and in random
+        letters.
         """
         schema = b"" if self.schema is None else orjson.dumps(self.schema)
         return _tokens(schema) + sum(
-            _TOKENS_A_MESSAGE + _tokens(self._plain(message.content)) + sum(each.most_tokens for each in message.media)
+            _TOKENS_A_MESSAGE
+            + _tokens(self._plain(message.content))
+            + sum(media.most_tokens for media in message.media)
             for message in self.messages
         )
 
     def _plain(self, text: str) -> bytes:
-        """*text* as bytes, with a text of the same length for each nonce, so that no two calls differ by what was drawn."""
+        """Return *text* as bytes, with a text of the same length for each nonce, so that calls do not differ by their nonces."""
         for nonce in self.nonces:
             text = text.replace(nonce, "0" * len(nonce))
         return text.encode(errors="replace")
 
     def key(self) -> dict[str, Any]:
-        """Everything that decides the reply but the model, as JSON data; each nonce is replaced by its number."""
+        """Return everything that decides the reply except the model, as JSON data; each nonce is replaced by its number."""
         messages = [self._message_key(message) for message in self.messages]
         return {"messages": messages, **{name: getattr(self, name) for name in _DECIDING}, **self._later_options()}
 
@@ -172,7 +174,7 @@ class ChatRequest:
         return {} if not self.top_logprobs else {"top_logprobs": self.top_logprobs}
 
     def digest(self, model: Mapping[str, Any]) -> str:
-        """The SHA-256, in hex, of :meth:`key` and of what says which *model* is asked, and how."""
+        """Return the SHA-256, in hex, of :meth:`key` and of *model*, the identity of the model with its options."""
         from hashlib import sha256  # OpenSSL takes 2 ms to load
 
         return sha256(orjson.dumps([self.key(), model], option=orjson.OPT_SORT_KEYS)).hexdigest()
@@ -188,7 +190,7 @@ _DECIDING = tuple(
     for field in attrs.fields(ChatRequest)
     if field.name not in ("messages", "nonces", "label", "top_logprobs", "needs_media")
 )
-"""What decides a reply beside the messages: what is added to a request belongs to its key unless it is named here."""
+"""Fields that decide a reply in addition to the messages. A new field of the request is part of its key unless it is left out here."""
 
 
 def _tokens(data: bytes) -> int:
@@ -233,17 +235,17 @@ class Token:
 
 @frozen
 class Reply:
-    """What a chat model answered.
+    """Reply of a chat model.
 
-    :param text: the whole text; empty when there is none.
+    :param text: the whole text; empty if there is none.
     :param model: the model that answered, as the endpoint names it.
-    :param stop_reason: ``end_turn``, ``stop_sequence``, ``max_tokens``, ``refusal``, or what else the endpoint says.
-    :param usage: None when the endpoint does not count.
-    :param cost: what all tries of this call cost together.
-    :param logprobs: the tokens of *text* in order; None where they were not asked for or are not to be had.
-    :param metrics: what else the model reports about this call, as JSON data.
-    :param retry: how the model tried, as JSON data: ``{attempts, max_attempts, history: [{attempt, error}]}`` with each try that
-        came to nothing, numbered from 1; None where the first one was the answer.
+    :param stop_reason: ``end_turn``, ``stop_sequence``, ``max_tokens``, ``refusal``, or another word of the endpoint.
+    :param usage: None if the endpoint does not count tokens.
+    :param cost: the cost of all tries of this call.
+    :param logprobs: the tokens of *text* in order; None if they were not requested or are not available.
+    :param metrics: further figures of the model about this call, as JSON data.
+    :param retry: the tries, as JSON data: ``{attempts, max_attempts, history: [{attempt, error}]}`` with each failed try, numbered
+        from 1; None if the first try succeeded.
     :param finish_reason: the endpoint's own word for *stop_reason*; None if it gives none.
     :param media: the number of media in the request that the model read, by kind; empty for a model that reads none.
     :param adapted: the names of the request's parameters that the endpoint refused and that were left out or translated.

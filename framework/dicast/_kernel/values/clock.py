@@ -1,7 +1,7 @@
-"""Time and names: ISO 8601 UTC times in milliseconds, and monotonic ULIDs.
+"""Times and ids: ISO 8601 UTC times in milliseconds, and monotonic ULIDs.
 
-A run mints four ids a subject, so this is written for speed: a ULID is 48 bits of time and 80 bits of chance, and here 60 of
-these are a process's own and the last 20 count up (https://github.com/ulid/spec, "Monotonicity").
+A run makes four ids for each subject, so the code is written for speed. A ULID has 48 bits of time and 80 random bits. Here 60 of the random
+bits are fixed for a process, and the last 20 count up (https://github.com/ulid/spec, "Monotonicity").
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _LAST = 1 << 20
 
 
 def iso(moment: datetime) -> str:
-    """*moment* (aware) as ``2026-01-31T12:00:00.000Z``."""
+    """Return *moment* (aware) as ``2026-01-31T12:00:00.000Z``."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 class Clock:
-    """Mints ids and times; ids never go backwards, even when the system's clock does.
+    """Source of ids and times. Ids never decrease, even if the system's clock does.
 
-    :param nanoseconds: the time since the epoch.
+    :param nanoseconds: a function that returns the time since the epoch.
     """
 
     def __init__(self, nanoseconds: Callable[[], int] = time.time_ns) -> None:
@@ -35,7 +35,7 @@ class Clock:
         self._prefix = self._time = self._second = ""
 
     def stamp(self) -> tuple[str, str]:
-        """A new ULID, and its time."""
+        """Return a new ULID, and its time."""
         ms = self._nanoseconds() // 1_000_000
         if ms > self._ms:
             self._turn(ms)
@@ -45,7 +45,7 @@ class Clock:
         return self._prefix + _PAIRS[count >> 10] + _PAIRS[count & 1023], self._time
 
     def stamps(self, count: int) -> tuple[list[str], str]:
-        """*count* new ULIDs, 1 or more, and the time of the first."""
+        """Return *count* new ULIDs, 1 or more, and the time of the first."""
         first, now = self.stamp()
         if (last := self._count + count - 1) >= _LAST:
             return [first, *(self.id() for _ in range(count - 1))], now
@@ -54,23 +54,23 @@ class Clock:
         return [first, *[prefix + _PAIRS[number >> 10] + _PAIRS[number & 1023] for number in numbers]], now
 
     def id(self) -> str:
-        """A new ULID, greater than every one before."""
+        """Return a new ULID, greater than every earlier one."""
         return self.stamp()[0]
 
     def time(self) -> str:
-        """Now."""
+        """Return the current time in ISO 8601."""
         return iso(self.now())
 
     def now(self) -> datetime:
-        """Now, as an aware datetime in UTC."""
+        """Return the current time as an aware datetime in UTC."""
         return datetime.fromtimestamp(self._nanoseconds() / 1e9, UTC)
 
     def day(self) -> str:
-        """Today's date in UTC."""
+        """Return today's date in UTC."""
         return self.now().date().isoformat()
 
     def after(self, seconds: float) -> str:
-        """The time *seconds* from now."""
+        """Return the time *seconds* from now."""
         return iso(self.now() + timedelta(seconds=seconds))
 
     def _turn(self, ms: int) -> None:

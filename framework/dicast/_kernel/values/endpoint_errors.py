@@ -1,4 +1,4 @@
-"""What is raised where a model's endpoint lets no further call go well."""
+"""Errors of a model's endpoint after which no further call can succeed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ UNSUPPORTED = "unsupported_by_model"
 
 
 class AccessRefused(DicastError):
-    """A model's endpoint does not let us in, or does not know the model (401, 403, 404): no further call can go better.
+    """Error of a model's endpoint that refuses access or does not know the model (401, 403, 404): no further call can succeed.
 
-    *cost* is what the tries of the same call before that came to; None for nothing.
+    *cost* is the cost of the earlier tries of the same call; None for nothing.
     """
 
     def __init__(self, message: str, cost: Cost | None = None) -> None:
@@ -25,23 +25,23 @@ class AccessRefused(DicastError):
         self.cost = cost
 
     def unpaid(self) -> Self:
-        """The same error for another call that waited for this one, and paid nothing."""
-        same = copy(self)
-        same.cost = None
-        return same
+        """Return the same error, without costs, for another call that waited for this one."""
+        error = copy(self)
+        error.cost = None
+        return error
 
 
 class UnsupportedByModel(AccessRefused):
     """A model lacks an ability that an option of the pipeline needs, by its first reply. The message names the option.
 
-    The run ends with exit code 2 if nothing was judged, also where that reply was paid for: the pipeline is wrong.
+    The run ends with exit code 2 if no subject was judged, also if the reply was paid for: the pipeline is wrong.
     """
 
 
 class EndpointUnreachable(AccessRefused):
-    """So many calls in a row got no connection to a model's endpoint that no further one is made: see :class:`~dicast.toolkit.rate_limit.Reachability`.
+    """Too many calls in a row got no connection to a model's endpoint: see :class:`~dicast.toolkit.rate_limit.Reachability`.
 
-    *details* stands in the run's document under ``stopped``: ``{model, url, calls}``, the last being how many calls there were.
+    *details* is in the run's document under ``stopped``: ``{model, url, calls}``, with the number of calls.
     """
 
     def __init__(

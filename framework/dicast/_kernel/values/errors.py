@@ -1,4 +1,4 @@
-"""Everything dicast raises on purpose.
+"""Errors that dicast raises on purpose.
 
 DicastError
 ├── RequestError        the request was wrong; nothing was judged, nothing spent (exit 2)
@@ -6,9 +6,9 @@ DicastError
 │   ├── DataError       in the input data
 │   └── PluginError     in an installed plugin: broken, blocked, duplicate, missing
 ├── LedgerError         the ledger could not be read or written
-│   └── LedgerRefused   it is no ledger of ours, is newer, locked or absent (exit 2)
+│   └── LedgerRefused   the file is not a ledger, is newer, locked or absent (exit 2)
 ├── AccessRefused       a model's endpoint answered 401, 403 or 404; the run ends (exit 2 or 3)
-│   └── EndpointUnreachable  too many calls in a row got no connection; the run ends likewise
+│   └── EndpointUnreachable  too many calls in a row got no connection; the run ends (exit 2 or 3)
 ├── Interrupted         Ctrl-C or SIGTERM (exit 130)
 └── ScoringError        raised inside a component's call, becomes a counted Failure
     ├── InvalidScore    a score outside [0, 1], or no score at all
@@ -24,9 +24,9 @@ from ..classes import frozen
 
 @frozen
 class Problem:
-    """One thing that is wrong with a request, and what to do about it.
+    """A problem of a request, with its fix.
 
-    *line* and *column* count from 1; *path* addresses the value (``metrics[1].forbiden``); *hint* is the nearest right
+    *line* and *column* count from 1; *path* addresses the value (``metrics[1].forbiden``); *hint* is the nearest valid
     name, or None.
     """
 
@@ -46,11 +46,11 @@ class Problem:
 
 
 class DicastError(Exception):
-    """The root of everything dicast raises on purpose."""
+    """Base class of all errors that dicast raises on purpose."""
 
 
 class RequestError(DicastError):
-    """The request was wrong. Carries every :class:`Problem` that was found, not only the first."""
+    """The request was wrong. The error has every :class:`Problem` of the request, not only the first."""
 
     def __init__(self, problems: str | Problem | Iterable[Problem]) -> None:
         if isinstance(problems, str):
@@ -68,7 +68,7 @@ class DataError(RequestError):
 
 
 class PluginError(RequestError):
-    """An installed plugin is broken, blocked, offered twice, or not there."""
+    """An installed plugin is broken, blocked or offered twice, or a plugin is missing."""
 
 
 class LedgerError(DicastError):
@@ -80,11 +80,11 @@ class LedgerRefused(LedgerError):
 
 
 class Interrupted(DicastError):
-    """The run was asked to stop; what was judged is kept."""
+    """The user stopped the run; recorded verdicts stay in the ledger."""
 
 
 class ScoringError(DicastError):
-    """A component's own failure; the kernel turns it into a :class:`~dicast.Failure`."""
+    """A failure of a component; the kernel turns it into a :class:`~dicast.Failure`."""
 
 
 class InvalidScore(ScoringError, ValueError):

@@ -1,4 +1,4 @@
-"""What a run does, as events, and what the ledger and a reader make of them."""
+"""Events of a run, rows of the ledger, and the context of a component."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .subject import TraceEvent
 
 @define
 class EventFields:
-    """The fields of :class:`Event`, as long as they can be written."""
+    """Fields of :class:`Event` while they are writable."""
 
     id: str
     type: str
@@ -35,19 +35,19 @@ class EventFields:
 
 @frozen
 class Event(EventFields):
-    """One thing that happened in a run.
+    """Event of a run.
 
     *id* is a monotonic ULID; *time* is ISO 8601 UTC with milliseconds; *sensitivity* is ``pseudonymous`` or
-    ``user_controlled``; *payload* is JSON-serialisable.
+    ``user_controlled``; *payload* is JSON-serializable.
     """
 
     @classmethod
     def of(cls, *fields: Any) -> Event:
-        """As the class itself, in a third of the time: attrs sets the fields of what is frozen one by one."""
+        """Return an event in a third of the time of the class: attrs sets the fields of a frozen object one by one."""
         event: Any = EventFields(*fields)
         event.__class__ = cls
-        made: Event = event
-        return made
+        result: Event = event
+        return result
 
 
 def _basis(verdict: Verdict) -> Basis:
@@ -56,18 +56,18 @@ def _basis(verdict: Verdict) -> Basis:
 
 @frozen
 class Verdict:
-    """One judgment of one subject, with its provenance: the payload of ``eval.completed``.
+    """Judgment of a subject with its provenance: the payload of ``eval.completed``.
 
-    *scores* holds a mapping a metric and rollout: ``{metric, value, confidence, tier, weight, rollout, details, cost,
-    signals}``, and ``feedback`` where the metric gave some. *tier* is ``truth`` when a truth metric or a judge entered the
-    score; *truth_reason* is ``gate`` when the truth metrics ran because every proxy passed, ``audit`` when they ran to measure
-    the gate (then with weight 0), else None; *propensity* is the probability with which the truth was looked at.
-    *spared* says of each truth metric that the gate kept from running ``{metric, runs, amount, unit}``: in how many
-    rollouts, and what these might have cost by its estimate. *fingerprint* digests everything that could change the number.
-    Amounts are None when unknown. *basis* is what the score rests on, one of :data:`BASES`; for a ledger that does not say it, what
-    *judge_kind* and *tier* say. *calibrated* says that a model was measured against labels. Where the label's values are on a scale
+    *scores* has a mapping for each metric and rollout: ``{metric, value, confidence, tier, weight, rollout, details, cost,
+    signals}``, and ``feedback`` if the metric gave some. *tier* is ``truth`` if a truth metric or a judge entered the
+    score. *truth_reason* is ``gate`` if the truth metrics ran because every proxy passed, ``audit`` if they ran to measure
+    the gate (then with weight 0), otherwise None. *propensity* is the probability with which the truth metrics ran.
+    *spared* has ``{metric, runs, amount, unit}`` for each truth metric that the gate prevented: the number of rollouts, and their cost
+    by the metric's estimate. *fingerprint* digests everything that could change the number.
+    Amounts are None if unknown. *basis* is the basis of the score, one of :data:`BASES`; for a ledger without it, it follows from
+    *judge_kind* and *tier*. *calibrated* is whether a model was measured against labels. If the label's values are on a scale
     of their own, *score* is None and *raw* is the value; both are None if the proxies held the subject back. *adapted* are the parameters
-    that endpoints refused and that were left out or translated, by the label of the component that asked.
+    that endpoints refused and that were left out or translated, by the label of the calling component.
     """
 
     eval_id: str
@@ -111,7 +111,7 @@ class Head:
 
 @frozen
 class Entry:
-    """One row of a ledger: an event with its place in the chain."""
+    """A row of a ledger: an event with its place in the chain."""
 
     seq: int
     event: Event
@@ -121,7 +121,7 @@ class Entry:
 
 @frozen
 class Query:
-    """What to read from a ledger, oldest first; every condition that is given must hold.
+    """Selection of rows of a ledger, oldest first; every given condition must hold.
 
     *until* is an inclusive ISO 8601 time; *after* is a sequence number; *limit* counts rows.
     """
@@ -139,7 +139,7 @@ class Query:
 
 @frozen
 class Verification:
-    """What checking a whole ledger found: *bad_seq* is the first row that does not hold, with the *reason*."""
+    """Result of the check of a whole ledger: *bad_seq* is the first invalid row, with the *reason*."""
 
     events: int
     head: Head | None
@@ -148,7 +148,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """True when every row holds."""
+        """True if every row is valid."""
         return self.bad_seq is None
 
 
@@ -163,7 +163,7 @@ class Cap:
 
 @frozen
 class Claim:
-    """Room that is asked for: *event* is the ``spend.reserved`` to append if all *caps* hold."""
+    """A request for money under *caps*: *event* is the ``spend.reserved`` to append if all caps allow it."""
 
     event: Event
     caps: Sequence[Cap]
@@ -171,7 +171,7 @@ class Claim:
 
 @frozen
 class Refusal:
-    """Why a reservation was not made. *wait* is True while other open reservations may still be released."""
+    """Reason why a reservation was not made. *wait* is True while other open reservations may still be released."""
 
     cap: Cap
     wait: bool
@@ -179,9 +179,9 @@ class Refusal:
 
 @frozen
 class Lease:
-    """Who carries out a run: *owner*, until the ISO 8601 time *until*, which the owner moves on while it lives.
+    """Right of a process to carry out a run: *owner* has it until the ISO 8601 time *until*, and renews it while it is alive.
 
-    *token* grows by one with each owner; *over* says that the lease has ended by the ledger's clock, or was given back.
+    *token* grows by one with each owner; *over* is whether the lease has ended by the ledger's clock, or was returned.
     """
 
     run_id: str
@@ -192,22 +192,22 @@ class Lease:
 
 
 def sensitivity(payload: Mapping[str, Any]) -> str:
-    """Return how an event with this *payload* is to be handled.
+    """Return the sensitivity of an event with this *payload*.
 
     It is ``user_controlled`` if it holds a rationale or a model's reply, because these may quote the judged text.
     """
     reply = payload.get("reply")
     if isinstance(reply, str):
         return "user_controlled"
-    for held in (payload, *payload.get("scores", ()), *([reply] if isinstance(reply, dict) else ())):
-        if "rationale_redacted" in (held.get("signals") or ()):
+    for part in (payload, *payload.get("scores", ()), *([reply] if isinstance(reply, dict) else ())):
+        if "rationale_redacted" in (part.get("signals") or ()):
             return "user_controlled"
     return "pseudonymous"
 
 
 @frozen
 class Lookahead:
-    """How long a turn waits for what its user does next: so many later *messages*, or so many *hours* without one."""
+    """Time that a turn waits for its user's next messages: a number of later *messages*, or of *hours* without one."""
 
     messages: int = 0
     hours: float = 0.0
@@ -215,9 +215,9 @@ class Lookahead:
 
 @frozen
 class Sizes:
-    """How many *subjects* of some *kinds* a source has (of any where these are empty), in how many *sessions*, and how many are in the *longest*.
+    """Number of *subjects* of some *kinds* in a source (of any kind if empty), of *sessions*, and of subjects in the *longest* session.
 
-    A subject without a session is one of its own.
+    A subject without a session is a session of its own.
     """
 
     kinds: tuple[str, ...]
@@ -242,9 +242,9 @@ def _not_live(events: Sequence[TraceEvent], position: Mapping[str, object] | Non
 class BatchLog:
     """Services of a run for chat models that collect calls and send them in batches.
 
-    *record* appends an event of the types ``batch.*`` to the ledger: once it returns, the event survives a kill of the process. *cancel* says that the
-    user wants the batches of the run cancelled, and no new one made. *cancelled* has a document ``{batch_id, model, endpoint}`` for each batch that was
-    cancelled so, by its id; the run's summary lists them.
+    *record* appends an event of the types ``batch.*`` to the ledger; after it returns, the event survives a kill of the process. *cancel* is
+    whether the user wants the batches of the run cancelled, and no new batches. *cancelled* has a document ``{batch_id, model, endpoint}`` for each
+    cancelled batch, by its id; the run's summary lists them.
     """
 
     record: Callable[[str, Mapping[str, object]], None]
@@ -254,18 +254,19 @@ class BatchLog:
 
 @frozen
 class RunContext:
-    """What a component's ``open(run)`` is given: which run it serves, and whether it continues an earlier process's run.
+    """Context of a component's ``open(run)``: the run, and the services of the kernel.
 
-    *read* gives the rows of the run's ledger, also those of earlier runs; a ledger itself has none to read yet. *lookahead*
-    is the longest that one of the run's judges asks for. ``record(events, position)`` is for a live source while its subjects
-    are read: it appends *events* to the ledger at once, and in the same transaction ``source.position`` with *position*.
-    *concurrency* is how many subjects are judged at once. *continued* says of a sink that an earlier process of the run had one that wrote to the same ``path`` (or, without such an option,
-    one with the same options): what it finds in its place is the run's own. *keeps_content* says whether the ledger stores what was judged;
-    *ledger_path* is its file, None for one that is none. *pass_at* has for each metric, each judge and all metrics together the least score with which a subject passes.
-    For an early stop, *shuffle* is the seed of the random order in which subjects come, ``sizes(label)`` says how many there are for a label to judge where
-    they come so, *baseline* has the records that the run is compared with, and ``gate_at(label)`` is the line that the gate holds the label's mean against.
-    *batches* is None where no chat model may collect calls: outside of ``dicast run``, and in watch mode.
-    *trust* has the files of code that the user consented to run; None, under ``--yes``, stands for all. Ask ``trusts(file)``.
+    *read* yields the rows of the run's ledger, earlier runs included; a ledger itself has no rows to read yet. *lookahead*
+    is the longest lookahead of the run's judges. ``record(events, position)`` is for a live source while its subjects
+    are read: it appends *events* to the ledger at once, and ``source.position`` with *position* in the same transaction.
+    *concurrency* is the number of subjects that are judged at the same time. *continued* is, for a sink, whether an earlier process of the run had a sink
+    with the same ``path`` (or, without such an option, with the same options): existing output there is the run's own. *keeps_content* is whether
+    the ledger stores the judged content. *ledger_path* is its file, None for a ledger without a file. *pass_at* has for each metric, each judge and
+    all metrics together the least score with which a subject passes.
+    For an early stop, *shuffle* is the seed of the random order of subjects, ``sizes(label)`` returns the number of subjects that the label judges in this
+    order, *baseline* has the records that the run is compared with, and ``gate_at(label)`` returns the gate's line for the label's mean.
+    *batches* is None if no chat model may collect calls: outside of ``dicast run``, and in watch mode.
+    *trust* has the files of code that the user consented to run; None, under ``--yes``, is all files. Call ``trusts(file)``.
     """
 
     run_id: str

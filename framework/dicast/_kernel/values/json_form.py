@@ -1,4 +1,4 @@
-"""The JSON form of the value types."""
+"""JSON form of the value types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def unstructure(value: object) -> Any:
 
 
 def structure(data: object, cls: type[T]) -> T:
-    """Return the value of the type *cls* that :func:`unstructure` made *data* of."""
+    """Return the value of the type *cls* from the *data* of :func:`unstructure`."""
     return _shared().structure(data, cls)
 
 
@@ -31,10 +31,9 @@ def _shared() -> cattrs.Converter:
 
 
 def make_converter() -> cattrs.Converter:
-    """Return the converter between dicast's value types and what JSON can hold.
+    """Return the converter between dicast's value types and JSON data.
 
-    An amount of money is a decimal string, one that is not known is None, a secret is ``***``. Mappings of JSON values pass
-    through as they are.
+    An amount of money is a decimal string, an unknown amount is None, a secret is ``***``. Mappings of JSON values are unchanged.
     """
     converter = cattrs.Converter(unstruct_collection_overrides={tuple: list})
     converter.register_unstructure_hook(Decimal, lambda amount: format(amount, "f"))
@@ -49,5 +48,5 @@ def make_converter() -> cattrs.Converter:
     return converter
 
 
-def _equals(wanted: object) -> Any:
-    return lambda annotation: annotation == wanted
+def _equals(expected: object) -> Any:
+    return lambda annotation: annotation == expected

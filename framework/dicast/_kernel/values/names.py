@@ -1,4 +1,4 @@
-"""Names that people write: ids, and the name that was meant by one that is unknown."""
+"""Names that people write: ids, and the nearest valid name to an unknown one."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .errors import DataError, Problem
 
 
 def nearest(name: str, names: Iterable[object]) -> str | None:
-    """The one of *names* that is most like *name*, or None when none is."""
-    from difflib import get_close_matches  # of no use where all names are right
+    """Return the most similar of *names* to *name*, or None if no name is similar."""
+    from difflib import get_close_matches  # needed only for an invalid name
 
-    return next(iter(get_close_matches(name, [str(each) for each in names], 1)), None)
+    return next(iter(get_close_matches(name, [str(candidate) for candidate in names], 1)), None)
 
 
 def identifier(value: object, path: str = "id") -> str:
-    """*value* as an id: a string as it is, a number or a truth value as JSON writes it.
+    """Return *value* as an id: a string unchanged, a number or a truth value in its JSON form.
 
-    :raises DataError: (without a place) for anything else, for an empty string, and for a number that JSON readers round:
+    :raises DataError: (without a place) for other types, for an empty string, and for a number that JSON readers round:
         two long numbers must not become one id.
     """
     if isinstance(value, str) and value:
@@ -36,7 +36,7 @@ def identifier(value: object, path: str = "id") -> str:
 
 
 def json_type(value: object) -> str:
-    """What *value* is called in JSON."""
+    """Return the name of the JSON type of *value*, with its article."""
     kinds = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
     return kinds.get(type(value), "a number")
 
@@ -44,7 +44,7 @@ def json_type(value: object) -> str:
 def not_finite(value: object, place: str) -> str | None:
     """Return the place and the value of the first number in *value* that is NaN or infinite, such as ``row.x is nan``.
 
-    :param place: the path of *value*, which begins the returned text. None is returned where all numbers are finite.
+    :param place: the path of *value*, with which the returned text starts. None is returned if all numbers are finite.
     """
     if isinstance(value, float):
         return None if isfinite(value) else f"{place} is {value}"
@@ -53,4 +53,4 @@ def not_finite(value: object, place: str) -> str | None:
         inside = value.items()
     elif isinstance(value, list | tuple):
         inside = enumerate(value)
-    return next((found for name, one in inside if (found := not_finite(one, f"{place}.{name}"))), None)
+    return next((fault for name, item in inside if (fault := not_finite(item, f"{place}.{name}"))), None)

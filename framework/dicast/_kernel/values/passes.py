@@ -1,4 +1,4 @@
-"""Whether the subjects of a run pass, by label."""
+"""Rule by which subjects pass, and the passes of a run, by label."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TOLERANCE = 1e-9
 """A number that is less than this below a line counts as on it: three scores of .7 have a mean of .7 despite rounding."""
 
 PASS_AT = 0.5
-"""The score with which a subject passes where neither the file nor the component sets one."""
+"""The score with which a subject passes if neither the file nor the component sets one."""
 
 METRICS = "metrics"
 """The label of the combined verdict of all metrics."""
@@ -32,18 +32,18 @@ SubjectKey = tuple[str, str]
 
 @frozen
 class PassRule:
-    """The rule by which a subject passes a label: that of the document, the gate, JUnit and every report; of two runs that of the newer.
+    """Rule by which a subject passes a label, for the document, the gate, JUnit and every report; of two runs the newer rule applies.
 
-    An answer is True, False, or None where the subject is open: it has no verdict, or a metric was skipped or excluded.
+    An answer is True, False, or None if the subject is open: it has no verdict, or a metric was skipped or excluded.
 
-    :param pass_at: the least score with which a subject passes, by label; None for a raw label without one, and for all metrics together where each has to pass.
+    :param pass_at: the least score with which a subject passes, by label; None for a raw label without one, and for all metrics together if each has to pass.
     :param labels: the labels of the file: ``metrics``, each judge, each criterion of the task.
-    :param label: the label of the gate, else of the run's score; None where the file has several labels and no gate names one.
-    :param metrics: the kinds of subjects that each metric judges, by label; none for all kinds.
+    :param label: the label of the gate, else of the run's score; None if the file has several labels and no gate names one.
+    :param metrics: the kinds of subjects that each metric judges, by label; empty for all kinds.
     :param weights: the weights of the metrics, by label.
     :param truths: the labels of the truth metrics.
     :param threshold: the least value of every proxy with which the truth metrics run.
-    :param every: all metrics together pass where each metric with a weight passes; else the combined score is compared.
+    :param every: all metrics together pass if each metric with a weight passes; otherwise the combined score is compared.
     :param truth_only: the proxies do not enter the score, so their part of the rule is the threshold.
     """
 
@@ -60,7 +60,7 @@ class PassRule:
 
     @classmethod
     def of(cls, started: Mapping[str, Any]) -> Self:
-        """Read the payload of ``run.started``; one without ``pass_rule``, of an older version, compares the combined score."""
+        """Read the payload of ``run.started``; a payload of an older version, without ``pass_rule``, compares the combined score."""
         stated = started.get("pass_rule") or {}
         on = started.get("on") or {}
         return cls(
@@ -86,17 +86,17 @@ class PassRule:
         return {"metrics": list(self.metrics), "on": on, "pass_at": dict(self.pass_at), "pass_rule": rule}
 
     def over(self, other: PassRule) -> PassRule:
-        """Return this rule for the verdicts of the run that recorded the *other* one, and keeps its own metrics."""
+        """Return this rule for the verdicts of the run that recorded the *other* rule; the metrics are the other rule's."""
         weights = {label: self.weights.get(label, weight) for label, weight in other.weights.items()}
         return evolve(self, metrics=other.metrics, weights=weights, truths=other.truths or self.truths)
 
     def passes(self, label: str, score: float) -> bool | None:
-        """Return whether *score* passes under *label*; None where the label has no line."""
+        """Return whether *score* passes under *label*; None if the label has no line."""
         line = self.pass_at.get(label)
         return None if line is None else score >= line - TOLERANCE
 
     def states(self, label: str) -> bool:
-        """Return whether anything states which subjects pass *label*; nothing does for a raw label without a line."""
+        """Return whether the rule determines which subjects pass *label*; False for a raw label without a line."""
         return (label == METRICS and self.every) or self.line(label) is not None
 
     def line(self, label: str) -> float | None:
@@ -120,7 +120,7 @@ class PassRule:
         return self._every(payload)
 
     def metric(self, label: str, payload: Payload) -> bool | None:
-        """Return whether the metric *label* passes in the verdict *payload* of all metrics; False where the proxies held it back."""
+        """Return whether the metric *label* passes in the verdict *payload* of all metrics; False if the proxies held it back."""
         if "failure_mode" in payload or not self.states(label):
             return None
         value = values_of(payload).get(label)
@@ -130,7 +130,7 @@ class PassRule:
         return None if is_open else False
 
     def _every(self, payload: Payload) -> bool | None:
-        """Return whether every metric with a weight passes: False where the proxies held the subject back, or its output is missing."""
+        """Return whether every metric with a weight passes: False if the proxies held the subject back, or its output is missing."""
         values = values_of(payload)
         proxies, truths = self._due(str(payload["subject_kind"]))
         missing = [label for label in (*proxies, *truths) if label not in values]
@@ -156,12 +156,12 @@ class PassRule:
 
     def _due(self, kind: str) -> tuple[Labels, Labels]:
         """Return the proxies and the truth metrics that accept subjects of *kind*."""
-        known = self._by_kind.get(kind)
-        if known is None:
+        tiers = self._by_kind.get(kind)
+        if tiers is None:
             due = [label for label, kinds in self.metrics.items() if not kinds or kind in kinds]
             proxies, truths = ([label for label in due if (label in self.truths) is tier] for tier in (False, True))
-            known = self._by_kind[kind] = tuple(proxies), tuple(truths)
-        return known
+            tiers = self._by_kind[kind] = tuple(proxies), tuple(truths)
+        return tiers
 
 
 def values_of(payload: Payload) -> Mapping[str, float]:
@@ -178,10 +178,10 @@ def _is_skipped(label: str, payload: Payload) -> bool:
 
 @define(eq=False)
 class SubjectPasses:
-    """The subjects of one run, each with whether it passes under each label, in the order in which they were first recorded.
+    """Passes of a run's subjects under each label, in the order in which the subjects were first recorded.
 
     *labels* are numbered; a subject's row has a code for each, so that a run of a million subjects fits into memory. *assumed* are the labels
-    of a file of records that names neither flags nor a line for them: there a score of one half passes.
+    of a file of records that has neither flags nor a line for them: there a score of one half passes.
     """
 
     labels: dict[str, int] = field(factory=dict)
@@ -189,7 +189,7 @@ class SubjectPasses:
     assumed: set[str] = field(factory=set)
 
     def put(self, subject: SubjectKey, label: str, *, passed: bool | None) -> None:
-        """Record whether *subject* passes under *label*, None where it is open. The newest answer replaces older ones."""
+        """Record whether *subject* passes under *label*, None if it is open. The newest answer replaces older ones."""
         column = self.labels.setdefault(label, len(self.labels))
         row = self.rows.setdefault(subject, bytearray())
         if len(row) <= column:
@@ -197,16 +197,16 @@ class SubjectPasses:
         row[column] = _CODES[passed]
 
     def code(self, subject: SubjectKey, label: str) -> int | None:
-        """Return the code of *subject* under *label*; None where the run has none."""
+        """Return the code of *subject* under *label*; None if the run has none."""
         row, column = self.rows.get(subject), self.labels.get(label)
         if row is None or column is None or column >= len(row):
             return None
         return row[column] or None
 
     def get(self, subject: SubjectKey, label: str) -> bool | None:
-        """Return whether *subject* passes under *label*; None where that is open, or the run has no answer."""
+        """Return whether *subject* passes under *label*; None if it is open, or if the run has no answer."""
         return _MEANINGS[self.code(subject, label) or _OPEN]
 
     def subjects(self, label: str) -> Iterator[SubjectKey]:
-        """Yield the subjects that the run judged under *label*, also those for which that is open."""
+        """Yield the subjects that the run judged under *label*, open subjects included."""
         return (subject for subject in self.rows if self.code(subject, label) is not None)

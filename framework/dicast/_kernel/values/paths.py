@@ -13,9 +13,9 @@ _DESCRIPTOR = re.compile(r"/dev/(stdin)|/(?:dev|proc/self)/fd/([0-9]{1,9})")
 
 
 def descriptor(path: Path) -> int | None:
-    """The file descriptor that *path* names: of ``/dev/stdin``, and of ``/dev/fd/63``, which a shell gives for ``<(command)``.
+    """Return the file descriptor that *path* names: of ``/dev/stdin``, and of ``/dev/fd/63``, the path of ``<(command)`` in a shell.
 
     None for any other path.
     """
-    found = _DESCRIPTOR.fullmatch(str(path))
-    return None if found is None else int(found[2] or 0)
+    match = _DESCRIPTOR.fullmatch(str(path))
+    return None if match is None else int(match[2] or 0)

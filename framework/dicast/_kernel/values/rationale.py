@@ -1,4 +1,4 @@
-"""Texts of models that may quote judged content: which events hold them, and who gets to read them."""
+"""Texts of models that may quote judged content: the events with such texts, and the sinks that get them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SCOPE = "rationale_scope"
 """The signal next to a text that is for one reader alone: :data:`LEDGER`."""
 
 LEDGER = "ledger"
-"""The scope of a text that the ledger keeps, and that sinks get only where they ask for content."""
+"""The scope of a text that the ledger keeps, and that only sinks with ``content`` get."""
 
 _TYPES = frozenset((EVAL_COMPLETED, EVAL_FAILED, SPEND_SETTLED))
 
 
 def for_sink(event: Event, *, content: bool) -> Event:
-    """Return *event* as a sink gets it: without texts whose scope is the ledger, unless it asks for *content*."""
+    """Return *event* for a sink: without texts whose scope is the ledger, unless the sink requests *content*."""
     if event.type not in _TYPES or event.sensitivity != "user_controlled":
         return event
     payload = _shared(event.payload, content=content)
@@ -45,7 +45,7 @@ def for_sink(event: Event, *, content: bool) -> Event:
 
 
 def _shared(value: Any, *, content: bool) -> Any:
-    """Return *value* without scopes, and without the texts next to them unless *content*; *value* itself where it has none."""
+    """Return *value* without scopes, and without the texts next to them unless *content*; *value* itself if it has no scope."""
     if isinstance(value, Mapping):
         is_scoped = value.get(SCOPE) == LEDGER
         left_out = () if not is_scoped else (SCOPE,) if content else (SCOPE, RATIONALE, REPLY)

@@ -1,4 +1,4 @@
-"""A metric's answer on a scale of its own."""
+"""Answer of a metric on a scale of its own."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _UNDECLARED = "[0, 1]; say on which scale it is with range: [low, high]"
 
 @frozen
 class RawScore:
-    """One metric's answer on a scale of its own, of which the slot's ``range`` makes a :class:`Score`.
+    """Answer of a metric on a scale of its own, which the slot's ``range`` maps to a :class:`Score`.
 
-    Without a ``range`` the value must be in [0, 1], unless the metric's ``needs_range`` is True: then it stays as it is, in
-    :attr:`Score.raw`. The other fields are those of a score.
+    Without a ``range`` the value must be in [0, 1], unless the metric's ``needs_range`` is True: then it stays unmapped, in
+    :attr:`Score.raw`. The other fields are the fields of a score.
 
-    :raises InvalidScore: when *value* is no finite number.
+    :raises InvalidScore: if *value* is not a finite number.
     """
 
     value: float
@@ -32,9 +32,9 @@ class RawScore:
         finite_number(self.value, "a raw score")
 
     def on(self, scale: tuple[float, float] | None) -> Score:
-        """The score on *scale*, from worst to best, which may fall; without one on that from 0 to 1.
+        """Return the score on *scale*, from worst to best, which may fall; without a scale, on the scale from 0 to 1.
 
-        :raises InvalidScore: when the value lies outside of it.
+        :raises InvalidScore: if the value is outside the scale.
         """
         worst, best = scale or (0.0, 1.0)
         low, high = sorted((worst, best))

@@ -1,4 +1,4 @@
-"""The counts of a source's input."""
+"""Counts of a source's input."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .errors import PluginError
 class ReadCounts:
     """Counts of one pass over a source's input, so far: the result of the optional member ``read_counts``.
 
-    *records* are the records of the input: those that gave subjects, those in *dropped*, and the *failed* ones. *marked* counts by kind the
-    parts that a visible marker replaced, such as ``image/png``; *dropped* counts by reason the records that gave no subject; *failed* counts
-    the records that gave a :class:`Due` with a ``failure``. Parts that were read as the format documents them are in none of these.
+    *records* are the records of the input: records that gave subjects, records in *dropped*, and the *failed* ones. *marked* counts by kind the
+    parts that a visible marker replaced, such as ``image/png``. *dropped* counts by reason the records that gave no subject. *failed* counts
+    the records that gave a :class:`Due` with a ``failure``. Parts that were read as the format documents them are not counted here.
 
     *details* are further counts by name, such as the ``formats`` of the records; they are members of the document's ``read``. *notes* are
     short phrases for the summary of the run.
 
-    :raises PluginError: when a count is no integer from 0 on, or more records were dropped and failed than there are.
+    :raises PluginError: if a count is not an integer from 0 on, or more records were dropped and failed than there are.
     """
 
     records: int

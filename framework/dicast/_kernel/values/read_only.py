@@ -1,4 +1,4 @@
-"""Read-only dicts and lists: every judge and the ledger see the same subject."""
+"""Read-only dicts and lists, so that the judged content is the same for all judges and for the ledger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
 
 
 class ReadOnlyDict(dict[Any, Any]):
-    """A dict that raises TypeError on every change. Copies of it are plain dicts; pickling keeps it read-only."""
+    """A dict that cannot be changed. Copies of it can; sent to another process it stays read-only."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __ior__ = _refuse
@@ -35,7 +35,7 @@ _NOTHING = ReadOnlyDict()
 
 
 class ReadOnlyList(list[Any]):
-    """A list that raises TypeError on every change. Copies of it are plain lists; pickling keeps it read-only."""
+    """A list that cannot be changed. Copies of it can; sent to another process it stays read-only."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
@@ -52,10 +52,7 @@ class ReadOnlyList(list[Any]):
 
 
 def read_only(value: Any) -> Any:
-    """Return *value* with read-only copies in place of its dicts and lists.
-
-    Other values are returned unchanged, and so are values that contain themselves.
-    """
+    """Return *value* with read-only copies in place of dicts and lists; other values, and values without an end, are unchanged."""
     try:
         return value if type(value) in _SIMPLE else _copy(value)
     except RecursionError:  # recording it fails later, with the name of the subject
@@ -76,7 +73,7 @@ def _copy(value: Any) -> Any:
 
 
 def seal(subject: Subject) -> None:
-    """Replace the dicts and lists in *subject* by read-only copies."""
+    """Make the values of *subject* read-only; simple values are unchanged."""
     put = object.__setattr__  # written flat: for every row
     if type(subject.output) not in _SIMPLE:
         put(subject, "output", read_only(subject.output))
@@ -90,6 +87,6 @@ def seal(subject: Subject) -> None:
 
 
 def seal_event(event: TraceEvent) -> None:
-    """Replace the dicts and lists in *event* by read-only copies."""
+    """Make the values of *event* read-only."""
     object.__setattr__(event, "payload", read_only(event.payload))
     object.__setattr__(event, "extra", read_only(event.extra) if event.extra else _NOTHING)

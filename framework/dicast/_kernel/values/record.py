@@ -20,10 +20,10 @@ ONLY = "default"
 
 @frozen
 class Answered(Subject):
-    """A subject with what a task got for it.
+    """A subject with the responses of a task.
 
-    *responses* maps each criterion, in the order in which they were asked, to ``{content, metrics, retry}``: the reply's text, what
-    the model reports, and, where it was asked again, ``{attempts, max_attempts, history}``. A task without criteria has one
+    *responses* maps each criterion, in the order of the requests, to ``{content, metrics, retry}``: the reply's text, the figures of
+    the model, and, after a retry, ``{attempts, max_attempts, history}``. A task without criteria has one
     response, under :data:`ONLY`. *output* is the first response's content.
     """
 
@@ -31,25 +31,27 @@ class Answered(Subject):
 
     @classmethod
     def of(cls, subject: Subject, responses: Mapping[str, Mapping[str, Any]]) -> Self:
-        """*subject* with the first of *responses* as its output."""
-        same = {field.name: getattr(subject, field.name) for field in attrs.fields(Subject)}
-        return cls(**{**same, "output": next(iter(responses.values()))["content"]}, responses=responses)
+        """Return *subject* with the first of *responses* as its output."""
+        fields = {field.name: getattr(subject, field.name) for field in attrs.fields(Subject)}
+        return cls(**{**fields, "output": next(iter(responses.values()))["content"]}, responses=responses)
 
 
 @frozen
 class Results:
-    """One run's records, for comparing it with another's.
+    """Records of a run, for a comparison with another run.
 
     *records()* yields the subject's id with its record, in the order of the run, each time from the beginning; of a subject that was
-    judged again the newest comes last. A record's ``subject_kind`` is the subject's: a turn and a session may have one id. Where no extractor says what the scores are, ``metrics.scores`` holds what each metric and
-    judge said of the subject, by label, unless the task reported scores itself. *fingerprints* are what could change a number, by
-    section; a file of records has none. *kept* is for what a comparison has made of the records, so that the next one need not
-    read them all again: by whatever key it finds it by. *models* are the names of the models that answered, by the label of what
-    asked them; a ledger of before says none. *pass_at* is the least score with which a subject passes, by label; a record's ``scored_by`` is the label that its ``metrics.score`` is of,
-    where verdicts made it, and ``combined`` is the score of all metrics together where there are several. *rows()* yields the rows that subjects were read from, by kind and id, where the records do not have them: those of a run of
-    metrics and judges alone, whose ledger stores content. *rule* is what the run says of passing, and *passes()* returns whether each subject passes by a
-    rule, failed judgments included; a file has neither. *started_at* is the row of ``run.started`` in the ledger. *raw* are the labels whose values are on a scale of
-    their own. *adapted* are the parameters that endpoints refused, by the label of the component that asked.
+    judged again the newest record comes last. A record's ``subject_kind`` is the subject's: a turn and a session may have one id. If no
+    extractor determines the scores, ``metrics.scores`` has the score of each metric and judge for the subject, by label, unless the task
+    reported scores itself. *fingerprints* digest everything that could change a number, by section; a file of records has none. *kept* is a
+    cache for values that a comparison computes from the records, so that the next one need not read them again; its keys are up to the
+    comparison. *models* are the names of the models that answered, by the label of the calling component; older ledgers have none. *pass_at* is
+    the least score with which a subject passes, by label. A record's ``scored_by`` is the label of its ``metrics.score``, if verdicts made it,
+    and ``combined`` is the score of all metrics together if there are several. *rows()* yields the source rows of the subjects, by kind and id,
+    if the records do not have them: for a run of metrics and judges alone, whose ledger stores content. *rule* is the run's rule for passing,
+    and *passes()* returns whether each subject passes by a rule, failed judgments included; a file has neither. *started_at* is the row of
+    ``run.started`` in the ledger. *raw* are the labels whose values are on a scale of their own. *adapted* are the parameters that endpoints
+    refused, by the label of the calling component.
     """
 
     run_id: str
@@ -67,16 +69,16 @@ class Results:
     kept: dict[object, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     def differs(self, other: Results) -> list[str]:
-        """The sections and components that made the two runs and are not the same; ``fingerprints`` where that is not known.
+        """Return the sections and components that differ between the two runs; ``fingerprints`` if they are unknown.
 
-        Then, where another model answered the same component, which one.
+        Each component that another model answered follows, with the models.
         """
         ours, theirs = self.fingerprints, other.fingerprints
         if not ours or not theirs:
             return ["fingerprints"]
         named = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
         for label in sorted(self.models.keys() & other.models.keys()):
-            a, b = (", ".join(sorted(one.models[label])) for one in (self, other))
+            a, b = (", ".join(sorted(results.models[label])) for results in (self, other))
             named += [f"the model that answered {label} ({a}, not {b})"] if a != b else []
         return [*named, *self._adapted_otherwise(other)]
 

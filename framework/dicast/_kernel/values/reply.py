@@ -1,4 +1,4 @@
-"""A reply that is kept: as plain data, and given again in answer to a later call that asks the same."""
+"""Stored replies: their JSON form, and their use for a later call with the same request."""
 
 from __future__ import annotations
 
@@ -33,37 +33,37 @@ class KeptReply:
 
     @classmethod
     def of(cls, reply: Mapping[str, Any], nonces: Sequence[str]) -> KeptReply:
-        """Read what :meth:`plain` wrote; given again, it costs nothing.
+        """Read the data of :meth:`plain`; the reply costs nothing when it is used again.
 
-        :raises TypeError: when *reply* has no text, or what a reply does not have.
+        :raises TypeError: if *reply* has no text, or has an unknown field.
         """
         usage, logprobs = reply.get("usage"), reply.get("logprobs")
-        more = {
+        parsed = {
             "usage": None if usage is None else Usage(**usage),
             "logprobs": None if logprobs is None else tuple(map(_token, logprobs)),
             "adapted": tuple(reply.get("adapted", ())),
             "cost": Cost.zero(),
         }
-        kept = cls(Reply(**{**reply, **more}), tuple(nonces))
-        if not all(isinstance(text, str) for text in (kept.reply.text, *kept.nonces)):
+        stored = cls(Reply(**{**reply, **parsed}), tuple(nonces))
+        if not all(isinstance(text, str) for text in (stored.reply.text, *stored.nonces)):
             raise TypeError("the text and the nonces of a reply are texts")
-        return kept
+        return stored
 
     def plain(self) -> dict[str, Any]:
-        """As JSON data, without what it cost."""
+        """Return the reply as JSON data, without its cost."""
         reply = attrs.evolve(self.reply, metrics=dict(self.reply.metrics))
         return {"nonces": self.nonces, "reply": attrs.asdict(reply, filter=_is_recorded)}
 
-    def told(self, nonces: Sequence[str]) -> Reply:
-        """The reply to a call with other *nonces*: each old one that it quotes becomes the new one with the same number.
+    def renew(self, nonces: Sequence[str]) -> Reply:
+        """Return the reply for a call with other *nonces*: each quoted old nonce becomes the new nonce with the same number.
 
-        The tokens still make up the text; one that held a part of an old nonce may become empty, or longer.
+        The tokens still make up the text; a token with a part of an old nonce may become empty, or longer.
         """
         names = {old: new for old, new in zip(self.nonces, nonces, strict=False) if old and old != new}
         if not names:
             return self.reply
         pattern = re.compile("|".join(map(re.escape, names)))
-        text = pattern.sub(lambda found: names[found[0]], self.reply.text)
+        text = pattern.sub(lambda match: names[match[0]], self.reply.text)
         tokens = self.reply.logprobs and _renamed(self.reply.logprobs, pattern, names)
         return attrs.evolve(self.reply, text=text, logprobs=tokens)
 
@@ -80,7 +80,7 @@ def _token(token: Mapping[str, Any]) -> Token:
 def _renamed(tokens: Sequence[Token], pattern: re.Pattern[str], names: Mapping[str, str]) -> tuple[Token, ...]:
     text = "".join(token.text for token in tokens)
     letters = list(text)
-    for found in pattern.finditer(text):
-        letters[found.start() : found.end()] = [names[found[0]], *[""] * (len(found[0]) - 1)]
+    for match in pattern.finditer(text):
+        letters[match.start() : match.end()] = [names[match[0]], *[""] * (len(match[0]) - 1)]
     rest = iter(letters)
     return tuple(attrs.evolve(token, text="".join(islice(rest, len(token.text)))) for token in tokens)

@@ -1,4 +1,4 @@
-"""What is run in a sandbox, and what came of it."""
+"""Programs that run in a sandbox, their limits and results."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..classes import field, frozen
 
 @frozen
 class Limits:
-    """How much a sandboxed program may take.
+    """Limits of a sandboxed program.
 
-    *wall* and *cpu* are seconds, *cpu* those of all its processes together; *cpus* is how many it may use at once; *memory*,
-    *file_size*, *disk* and *output* are bytes: of all its processes together, of one file, of all files, and of what it writes
-    to stdout and stderr; *processes* counts threads, too.
+    *wall* and *cpu* are seconds, *cpu* for all its processes together. *cpus* is the number of CPUs that it may use at once. *memory*,
+    *file_size*, *disk* and *output* are bytes: of all its processes together, of one file, of all files, and of its stdout and stderr.
+    *processes* counts threads too.
     """
 
     wall: float
@@ -30,10 +30,10 @@ class Limits:
 class Program:
     """A *command* to run in an empty workspace, its current directory, under *limits*.
 
-    *archive* is a tar that is unpacked there first; *files* are written over it, their names relative; *environment* comes
-    beside PATH, HOME and the like; *collect* names a file that the program leaves behind and that is wanted back. *peer* is a
-    second program in a sandbox of its own: its stdin and stdout are the socket whose file descriptor the command finds in the
-    environment, as ``DICAST_PEER_FD``.
+    *archive* is a tar that is unpacked there first. *files* are written over it; their names are relative. *environment* is added
+    to PATH, HOME and similar variables. *collect* names an output file of the program to return. *peer* is a
+    second program in a sandbox of its own: its stdin and stdout are the socket whose file descriptor the command has in the
+    environment variable ``DICAST_PEER_FD``.
     """
 
     command: tuple[str, ...]
@@ -47,13 +47,13 @@ class Program:
 
 @frozen
 class Execution:
-    """What came of a :class:`Program`.
+    """Result of a :class:`Program`.
 
-    *exit* is the command's exit code, 128 + n after signal n; *limit* the first of its limits that it struck, by the field's name
-    in :class:`Limits`, else None; *output* the end of what it wrote to stdout and stderr; *seconds* how long it took; *collected*
-    the file that was wanted back, None where there is none. *guessed* says that nothing shows the *limit* but the program's own
-    words: it may explain a result that is bad without it, and makes none bad. *beside* is the end of what its peer wrote to stderr,
-    where the peer has ended before it, and badly: to be shown, and believed in nothing.
+    *exit* is the command's exit code, 128 + n after signal n. *limit* is the first limit that it reached, by the field's name
+    in :class:`Limits`, else None. *output* is the end of its stdout and stderr. *seconds* is its duration. *collected* is
+    the file to return, None if there is none. *guessed* is True if only the program's own words show the *limit*: the limit may explain a
+    result that is bad without it, and makes no result bad. ``beside`` is the end of its peer's stderr,
+    if the peer ended earlier and with an error: show it, but do not trust it.
     """
 
     exit: int
@@ -66,5 +66,5 @@ class Execution:
 
     @property
     def struck(self) -> str | None:
-        """The limit that it struck for sure."""
+        """The limit that it certainly reached."""
         return None if self.guessed else self.limit

@@ -1,4 +1,4 @@
-"""What a metric or a judge returns: a score, a judgment, or a failure, and what it cost."""
+"""Results of a metric or a judge: a score, a judgment, or a failure, each with its cost."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def _amount(value: object) -> Decimal | None:
 class Cost:
     """An amount of money in one unit; units are never converted and never added to each other.
 
-    *amount* is None when the price is not known, which is not zero. *pricing_version* says which price list it came from.
+    *amount* is None if the price is unknown, which is not zero. *pricing_version* names the price list.
 
-    :raises InvalidCost: for a float, a negative or a non-finite amount, an unknown unit, or a version that is no text.
+    :raises InvalidCost: for a float, a negative or a non-finite amount, an unknown unit, or a version that is not text.
     """
 
     amount: Decimal | None = attrs.field(converter=_amount)
@@ -78,17 +78,17 @@ class Cost:
 
     @classmethod
     def zero(cls, unit: Unit = "usd") -> Cost:
-        """Nothing, known to be nothing."""
+        """Return a cost that is known to be zero."""
         return _ZERO if unit == "usd" else _ZERO_MSAT
 
     @classmethod
     def unknown(cls, unit: Unit = "usd") -> Cost:
-        """A price that is not known."""
+        """Return a cost with an unknown price."""
         return cls(None, unit)
 
     @classmethod
     def parse(cls, text: str) -> Cost:
-        """Read ``"0.01 usd"`` or ``"500 msat"``."""
+        """Parse ``"0.01 usd"`` or ``"500 msat"``."""
         amount, _, unit = text.strip().partition(" ")
         cost = cls(amount, unit.strip())  # type: ignore[arg-type]  # __attrs_post_init__ checks the unit
         if not MONEY.match(text):
@@ -97,20 +97,20 @@ class Cost:
 
     @property
     def is_zero(self) -> bool:
-        """True when the amount is known and nothing."""
+        """True if the amount is known and zero."""
         return self.amount is not None and not self.amount
 
     @property
     def decimal(self) -> str | None:
-        """The amount as a decimal string, as JSON has it; None when it is not known."""
+        """The amount as a decimal string for JSON; None if it is unknown."""
         if self is _ZERO or self is _ZERO_MSAT:  # so with most answers
             return "0"
         return None if self.amount is None else format(self.amount, "f")
 
     def __add__(self, other: Cost) -> Cost:
-        """Add two costs of one unit; anything plus an unknown amount is unknown.
+        """Add two costs of one unit; a sum with an unknown amount is unknown.
 
-        :raises InvalidCost: when the units differ and neither is zero.
+        :raises InvalidCost: if the units differ and neither is zero.
         """
         if other.is_zero:
             return self
@@ -129,7 +129,7 @@ class Cost:
         return f"{self.decimal or 'unknown'} {self.unit}"
 
     def __reduce__(self) -> str | tuple[object, ...]:
-        """Pickle nothing as the one nothing there is: most answers cost it, and are known by it."""
+        """Pickle the shared zero as itself: most answers cost zero, and are recognized by identity."""
         if self is _ZERO or self is _ZERO_MSAT:
             return "_ZERO" if self is _ZERO else "_ZERO_MSAT"
         return Cost, (self.amount, self.unit, self.pricing_version)
@@ -145,7 +145,7 @@ def zero_costs() -> dict[str, Cost]:
 
 
 def is_text(value: object) -> bool:
-    """Whether *value* is a string that can be written as UTF-8, as everything in a ledger has to be."""
+    """Return whether *value* is a string that can be written as UTF-8, which every text in a ledger must be."""
     if not isinstance(value, str):
         return False
     return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
@@ -153,17 +153,17 @@ def is_text(value: object) -> bool:
 
 @frozen
 class Score:
-    """One metric's answer about one subject.
+    """Answer of a metric about a subject.
 
     :param value: in [0, 1], higher is better. None for a number on a scale of its own, which is in *raw*.
-    :param confidence: in [0, 1], how sure the metric is of *value*.
-    :param details: why, for a reader.
-    :param feedback: what to change, for an optimiser.
-    :param cost: what this answer cost.
-    :param signals: JSON-serialisable evidence, keys in snake_case.
-    :param raw: the number before it was brought to [0, 1]; finite.
-    :param basis: one of :data:`BASES`, where the answer rests on something weaker than the metric's tier says: on a judge inside it.
-    :raises InvalidScore: when *value* or *confidence* is anything but a finite number in [0, 1], or when there is neither *value* nor *raw*.
+    :param confidence: in [0, 1], the metric's confidence in *value*.
+    :param details: the reason, for a reader.
+    :param feedback: a change to make, for an optimizer.
+    :param cost: the cost of this answer.
+    :param signals: JSON-serializable evidence, keys in snake_case.
+    :param raw: the number before it was mapped to [0, 1]; finite.
+    :param basis: one of :data:`BASES`, if the answer has a weaker basis than the metric's tier: a judge inside it.
+    :raises InvalidScore: if *value* or *confidence* is not a finite number in [0, 1], or if there is neither *value* nor *raw*.
     """
 
     value: float | None
@@ -188,12 +188,12 @@ class Score:
 
 @frozen
 class Failure:
-    """The answer of a metric or judge that could not judge, or of a task that made no output. Never a score.
+    """Answer of a metric or judge that could not judge, or of a task that made no output. A failure is never a score.
 
-    *kind* is one of :data:`FAILURE_KINDS`; *retryable* says that asking again may help; *cost* is what was spent on it;
-    *throttled_reason* is the cap that left no room, where that is why; *retry* is how a task or a chat model tried, as JSON
-    data, as in :class:`Reply`; *reply* is the model's reply that could not be used, and *reply_scope* ``ledger`` where it is for the ledger alone;
-    *finish_reason* is why the model's last text ended, in the endpoint's word; *adapted* has the names of the request's parameters
+    *kind* is one of :data:`FAILURE_KINDS`. *retryable* is whether another try may help. *cost* is the expense so far.
+    *throttled_reason* is the cap that forbade the call, if this is the reason. *retry* has the tries of a task or a chat model, as JSON
+    data, as in :class:`Reply`. *reply* is the model's reply that could not be used, and *reply_scope* is ``ledger`` if it is only for the ledger.
+    *finish_reason* is the endpoint's word for the end of the model's last text. *adapted* has the names of the request's parameters
     that the endpoint of a chat model refused and that were left out or translated, as in :class:`Reply`.
 
     :raises ScoringError: for an unknown kind.
@@ -248,15 +248,15 @@ def _basis(judgment: Judgment) -> Basis:
 
 @frozen
 class Judgment:
-    """What a judge returns; the kernel makes it a :class:`Verdict`.
+    """Answer of a judge; the kernel turns it into a :class:`Verdict`.
 
-    *score* and *confidence* are in [0, 1]; *judge_kind* is one of :data:`JUDGE_KINDS`; *judge_model* is the model that
-    answered, if one did; *rubric* is what was judged by (default: the judge itself and its distribution's version). *basis* is one
-    of :data:`BASES`: a judge that asks others says what their answers rest on (default: what *judge_kind* says). *calibrated* says
-    that the score was accepted because labels had shown how often such a score is right. *cost* is the judge's own price; the kernel adds
-    the cost of the replies and judges that it asked for, unless *includes_replies* says that *cost* has them.
+    *score* and *confidence* are in [0, 1]. *judge_kind* is one of :data:`JUDGE_KINDS`. *judge_model* is the model that
+    answered, if one did. *rubric* is the applied rubric (default: the judge itself and its distribution's version). *basis* is one
+    of :data:`BASES`: a judge that calls others reports the basis of their answers (default: the basis of *judge_kind*). *calibrated* is
+    whether the score was accepted because labels had shown how often such a score is right. *cost* is the judge's own price; the kernel adds
+    the cost of the replies and judges that it called, unless *includes_replies* is True.
 
-    :raises InvalidScore: when *score* or *confidence* is anything but a finite number in [0, 1].
+    :raises InvalidScore: if *score* or *confidence* is not a finite number in [0, 1].
     """
 
     score: float
@@ -281,14 +281,14 @@ class Judgment:
         _check_basis(self.basis)
 
 
-def finite_number(value: object, what: str) -> float:
-    """Return *value* as a float; *what* names it in the message.
+def finite_number(value: object, name: str) -> float:
+    """Return *value* as a float; *name* is its name in the message.
 
-    :raises InvalidScore: when it is no finite number.
+    :raises InvalidScore: if it is not a finite number.
     """
     if not isinstance(value, bool) and isinstance(value, int | float) and abs(value) <= sys.float_info.max:
         return float(value)
-    raise InvalidScore(f"{what} must be a finite number, got {value!r:.100}")
+    raise InvalidScore(f"{name} must be a finite number, got {value!r:.100}")
 
 
 def _check_basis(basis: object) -> None:
@@ -297,7 +297,7 @@ def _check_basis(basis: object) -> None:
 
 
 def _check_unit_interval(owner: object, name: str, value: object) -> None:
-    """Refuse what is no finite number in [0, 1], and clamp nothing; an integer becomes a float."""
+    """Refuse a value that is not a finite number in [0, 1], without clamping; an integer becomes a float."""
     if type(value) is float and 0.0 <= value <= 1.0:
         return
     if not isinstance(value, float | int) or isinstance(value, bool) or not 0.0 <= value <= 1.0:

@@ -1,4 +1,4 @@
-"""Why a model's text ended: the words of endpoints, mapped to the few words of dicast."""
+"""Words of endpoints for the end of a model's text, mapped to the few words of dicast."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _NORMALIZED = {word: reason for reason, words in _WORDS.items() for word in word
 
 
 def normalize_stop_reason(reason: str | None) -> str | None:
-    """Return ``end_turn``, ``stop_sequence``, ``max_tokens`` or ``refusal`` for an endpoint's word, in letters of any case.
+    """Return ``end_turn``, ``stop_sequence``, ``max_tokens`` or ``refusal`` for an endpoint's word, in any case of letters.
 
-    None stays None: the endpoint does not say why the text ended. An unknown word is returned unchanged.
+    None stays None: the endpoint gives no reason. An unknown word is returned unchanged.
     """
     if reason is None:
         return None
@@ -33,18 +33,18 @@ def normalize_stop_reason(reason: str | None) -> str | None:
 
 
 def output_ending(record: Mapping[str, Any], read: Mapping[str, Any] | None = None) -> str | None:
-    """Return the word for the end of a subject's output; None where it is not known.
+    """Return the word for the end of a subject's output; None if it is unknown.
 
-    Of a task's *record*, it is the first response's word that means a cut or a refusal, else the first word; without a response it is
+    For a task's *record*, it is the first response's word that means a cut or a refusal, else the first word; without a response it is
     ``finish_reason`` of *read*, the payload of ``subject.read``.
     """
     responses = record.get("responses") or {"": record.get("response")}
     endings = [_ending(response) for response in responses.values() if isinstance(response, Mapping)]
     if not endings and read is not None:
         endings = [read.get("finish_reason")]
-    known = [ending for ending in endings if isinstance(ending, str)]
-    bad = (ending for ending in known if normalize_stop_reason(ending) in (MAX_TOKENS, REFUSAL))
-    return next(bad, known[0] if known else None)
+    words = [ending for ending in endings if isinstance(ending, str)]
+    bad = (ending for ending in words if normalize_stop_reason(ending) in (MAX_TOKENS, REFUSAL))
+    return next(bad, words[0] if words else None)
 
 
 def _ending(response: Mapping[str, Any]) -> object:

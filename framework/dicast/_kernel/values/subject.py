@@ -1,4 +1,4 @@
-"""What is judged."""
+"""Subjects: the objects that are judged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARENTS = {"tool_cycle": "turn", "turn": "session", "session": "workload"}
 
 @define
 class TraceEventFields:
-    """The fields of :class:`TraceEvent`, as long as they can be written."""
+    """Fields of :class:`TraceEvent` while they are writable."""
 
     type: str
     payload: Mapping[str, object] = field(factory=dict)
@@ -32,10 +32,10 @@ class TraceEventFields:
 
 @frozen
 class TraceEvent(TraceEventFields):
-    """One event of an agent's trace, as a source read it.
+    """An event of an agent's trace, as a source read it.
 
-    *time* is ISO 8601 or None; *payload* is as design gives it for *type*, unknown fields kept; *extra* holds unknown
-    fields from beside the payload.
+    *time* is ISO 8601 or None; *payload* has the documented form for *type*, unknown fields included; *extra* has unknown
+    fields from outside the payload.
     """
 
     @classmethod
@@ -48,7 +48,7 @@ class TraceEvent(TraceEventFields):
         turn_id: str | None,
         extra: Mapping[str, object],
     ) -> TraceEvent:
-        """As the class itself, in half the time: attrs sets the fields of what is frozen one by one. For sources of many."""
+        """Return a trace event in half the time of the class: attrs sets the fields of a frozen object one by one. For sources of many events."""
         event = TraceEventFields(type, payload, time, session_id, turn_id, extra)
         event.__class__ = cls
         return cast("TraceEvent", event)
@@ -56,10 +56,10 @@ class TraceEvent(TraceEventFields):
 
 @frozen(eq=False)
 class Trail:
-    """How far a session had come when a subject of it was complete, or a tool was called: the first *stop* of *events*.
+    """State of a session when a subject of it was complete, or a tool was called: the first *stop* of *events*.
 
-    *events* are all that happened in the session, in order: the events of its subjects, the very same objects, and messages.
-    The subjects share the one sequence, which may still grow at its end; each of them sees its own beginning of it.
+    *events* are all events of the session, in order: the events of its subjects, as the same objects, and messages.
+    The subjects share the one sequence, which may still grow at its end; each of them uses its own beginning of it.
     """
 
     events: Sequence[TraceEvent] = ()
@@ -72,20 +72,20 @@ class Trail:
         return isinstance(other, Trail) and [*self] == [*other]
 
     def __reduce__(self) -> tuple[type[Trail], tuple[Sequence[TraceEvent], int]]:
-        return Trail, (tuple(self), self.stop)  # what follows is none of the subject's business
+        return Trail, (tuple(self), self.stop)  # later events do not belong to the subject
 
     __hash__ = None  # type: ignore[assignment]  # events hold mappings
 
 
 @frozen
 class Subject:
-    """One thing to judge.
+    """An object to judge.
 
-    *kind* and *id* name it in every verdict; *input* is what was asked, *output* what is judged, *reference* what would
-    have been right (each any JSON value); *context* is everything else the source knew; *events* are the trace events it is
-    made of, in order; *session_id* groups subjects for budgets and for the confidence interval; *parent_id* is the id of
-    the subject of the next coarser kind; *trail* is the conversation so far. *columns* are the columns that became the parts above, by
-    their names in the data: templates and records know them by these names, too. They are in no digest and no evidence.
+    *kind* and *id* name it in every verdict. *input* is the request, *output* the judged output, *reference* the expected
+    output (each any JSON value). *context* is all other data of the source. *events* are its trace events, in order. *session_id* groups
+    subjects for budgets and for the confidence interval. *parent_id* is the id of
+    the subject of the next coarser kind. *trail* is the conversation so far. *columns* are the columns that became the parts above, by
+    their names in the data: templates and records use these names too. Columns are in no digest and no evidence.
     """
 
     kind: str
@@ -102,7 +102,7 @@ class Subject:
 
     @property
     def text(self) -> str:
-        """The output as text: a string as it is, nothing as ``""``, any other JSON value as compact JSON."""
+        """The output as text: a string unchanged, None as ``""``, any other JSON value as compact JSON."""
         output = self.output
         if isinstance(output, str):
             return output
@@ -111,13 +111,13 @@ class Subject:
 
 @frozen
 class Due:
-    """A subject that is to be judged now, and why: what a source may yield in place of the subject alone.
+    """A subject that is due, with the reason: a source may yield it in place of the subject alone.
 
     *trigger* is ``bus``, ``batch``, ``feedback_arrived`` or ``benchmark``. *from_run* is the run under
-    which the ledger has the subject's trace events already; the verdicts on what it is made of are the ledger's newest then.
+    which the ledger already has the subject's trace events; the verdicts on the subjects inside it are then the ledger's newest.
     *answered* is called with the terminal events of the subject, verdicts and failures, once the ledger has them; a run that stops
-    before does not call it. *failure*, of the kind ``source_error``, says that the record of the subject failed where it was recorded:
-    each label that accepts the subject fails with it, and no task, metric or judge is asked. The subject has what is known of it.
+    earlier does not call it. *failure*, of the kind ``source_error``, means that the recording system reports the failure of the subject:
+    each label that accepts the subject fails with it, and no task, metric or judge is called. The subject has its known parts.
     *finish_reason* is the word of the data for the end of the subject's output, such as ``length``.
     """
 

@@ -63,5 +63,5 @@ def _repeated(answer: KeptReply | Failure, request: ChatRequest, metrics: Mappin
     """Return *answer*, which an equal call has paid for, as an answer to *request* that costs nothing."""
     if isinstance(answer, Failure):
         return attrs.evolve(answer, cost=Cost.zero())
-    reply = answer.told(request.nonces)
+    reply = answer.renew(request.nonces)
     return attrs.evolve(reply, cost=Cost.zero(), metrics={**reply.metrics, **metrics})
