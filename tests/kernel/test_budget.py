@@ -338,7 +338,7 @@ def test_what_is_not_announced_is_expected_to_cost_as_much_as_the_dearest_call_s
     async def work(book):
         for text in costs:
             book.budget.charge(sample("x"), "E1", cost(text), {}, "c")
-        assert book.budget.dearest == ({} if dearest is None else {"c": cost(dearest)})
+        assert book.budget.highest_costs == ({} if dearest is None else {"c": cost(dearest)})
 
     using(work)
 

@@ -91,7 +91,7 @@ def test_a_kept_reply_shows_the_words_of_the_new_call(text, words):
     )  # nor where another word lies across its begin
     reply = Reply(f"{text}{old[0]}", logprobs=(Token(f"{text}{old[0][:2]}", -0.5), Token(old[0][2:], -0.25)))
     kept = KeptReply.of(**KeptReply(reply, old).plain())
-    told = kept.told(new)
+    told = kept.renew(new)
     assert old[0] not in told.text.removeprefix(text)
     assert told.text.endswith(new[0])
     assert "".join(token.text for token in told.logprobs) == told.text

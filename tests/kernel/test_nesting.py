@@ -630,7 +630,7 @@ def test_a_call_without_room_says_what_it_might_have_taken():
     done = judged(Asking(Model(), times=3), text="budget: {run: 0.02 usd}")
     (failed,) = done.document["failed_subjects"]
     assert failed["error_message"] == (
-        "no room for this call, which may cost up to 0.03 usd, and no judge to fall back on (run_cap)"
+        "a cap forbids this call, which may cost up to 0.03 usd, and there is no fallback judge (run_cap)"
     )
 
 

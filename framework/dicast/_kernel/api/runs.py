@@ -175,9 +175,9 @@ def read_ledger(path: Path | None, function: Callable[[Ledger], T]) -> T:
     :raises LedgerRefused: when it does not exist or is no ledger.
     """
     from ..pipeline.default_ledger import reading, sqlite_ledger
-    from ..timing.at_once import at_once
+    from ..timing.immediate import run_immediately
 
-    return at_once(reading(sqlite_ledger(path)[1], function))
+    return run_immediately(reading(sqlite_ledger(path)[1], function))
 
 
 def results(ledger: Ledger | None, run: str) -> Results:

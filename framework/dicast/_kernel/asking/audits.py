@@ -1,4 +1,4 @@
-"""Which subjects that the proxies rejected are audited, and what the audit says that they would have scored."""
+"""Selection of rejected subjects for an audit, and the score that an audited subject would have had."""
 
 from __future__ import annotations
 
@@ -12,32 +12,39 @@ from ..values.aggregation import aggregate, mean
 
 
 def audited(subject_id: str, rate: float, seed: int) -> bool:
-    """Whether a gated-out subject is looked at all the same: a keyed hash of its id falls below *rate*."""
+    """Return whether a subject that the gate rejected is audited: a keyed hash of its id is below *rate*."""
     digest = blake2b(subject_id.encode(errors="surrogatepass"), digest_size=8, key=str(seed).encode()).digest()
     return int.from_bytes(digest) < rate * 2.0**64
 
 
-def with_audit(found: Any, rollouts: Sequence[Any], scoring: Scoring) -> Any:
-    """*found* with what an audited subject would have, had it passed the gate in each of its *rollouts*: ``score`` and ``metrics``.
+def with_audit(combined: Any, rollouts: Sequence[Any], scoring: Scoring) -> Any:
+    """Return *combined* with the ``score`` and the ``metrics`` that an audited subject would have had if it had passed in each of its *rollouts*.
 
-    Where a truth metric gave no answer that is not known, and nothing is added.
+    If a truth metric gave no answer, the score is unknown, and nothing is added.
     """
     passed = [_as_passed(rollout, scoring) for rollout in rollouts]
     if not any(rollout.audit for rollout in rollouts) or None in passed:
-        return found
-    scores, values = zip(*(each for each in passed if each is not None), strict=True)
-    labels = dict.fromkeys(label for each in values for label in each)
+        return combined
+    scores, values = zip(
+        *(values_of_rollout for values_of_rollout in passed if values_of_rollout is not None), strict=True
+    )
+    labels = dict.fromkeys(label for values_of_rollout in values for label in values_of_rollout)
     method = scoring.aggregation
-    metrics = {label: aggregate([each[label] for each in values if label in each], method) for label in labels}
-    return found._replace(audit={"score": aggregate(scores, method), "metrics": metrics})
+    metrics = {
+        label: aggregate(
+            [values_of_rollout[label] for values_of_rollout in values if label in values_of_rollout], method
+        )
+        for label in labels
+    }
+    return combined._replace(audit={"score": aggregate(scores, method), "metrics": metrics})
 
 
 def _as_passed(rollout: Any, scoring: Scoring) -> tuple[float, dict[str, float]] | None:
-    """The score and the values of a rollout with what an audit found beside it as a part of it; None where that is not known."""
+    """Return the score and the values of a rollout, the answers of its audit included; None if they are unknown."""
     values, weights = dict(rollout.values), list(rollout.weights)
-    if rollout.beside and scoring.combine == "truth":
+    if rollout.audit_answers and scoring.combine == "truth":
         weights = [0.0] * len(weights)
-    for slot, answer in rollout.beside:
+    for slot, answer in rollout.audit_answers:
         if isinstance(answer, Failure) and slot.on_failure == "exclude":
             continue
         is_zero = isinstance(answer, Failure) and slot.on_failure == "zero"

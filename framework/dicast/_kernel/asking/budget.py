@@ -1,4 +1,4 @@
-"""Money: what a call may cost is reserved before it is made and settled after, in the ledger that all processes share."""
+"""Money: the highest cost of a call is reserved before it and settled after it, in the ledger that all processes share."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from ..values import Cap, Claim, Cost, Entry, Event, Failure, Refusal, Subject, 
 from ..values.clock import Clock
 
 POLL_SECONDS = 0.2
-"""How often a reservation that waits for others looks again, for those of other processes."""
+"""Seconds between two checks of a waiting reservation for reservations of other processes."""
 
 ESTIMATE_ADVICE = "Give it estimate(subject), which returns the highest cost of one call"
 NO_ESTIMATE = "no_estimate"
-"""Why a call is refused whose component costs money and estimates nothing."""
+"""Reason to refuse a call whose component costs money and has no estimate."""
 
 FIRST_SECONDS = 5.0
-"""How long the first call of a component may keep its other calls waiting."""
+"""Maximum seconds for which the first call of a component delays its other calls."""
 
 GRACE_SECONDS = 60.0
-"""How much longer than the call's own timeout a reservation lives before it counts as lost."""
+"""Seconds after the call's own timeout until a reservation counts as lost."""
 
 
 class Record(Protocol):
-    """Where events go; the runner's stream."""
+    """Receiver of events: the stream of the run."""
 
     def event(
         self,
@@ -41,29 +41,29 @@ class Record(Protocol):
         subject: Subject | None = None,
         sensitivity: str = "pseudonymous",
     ) -> Event:
-        """Make an event without recording it."""
+        """Return an event without recording it."""
         ...
 
     def emit(self, events: Sequence[Event]) -> None:
-        """Put *events* into the stream, which the ledger takes soon."""
+        """Add *events* to the stream, which appends them to the ledger soon."""
         ...
 
     def commit_soon(self) -> None:
-        """Append everything that was emitted to the ledger before anything is waited for."""
+        """Append all emitted events to the ledger before the next wait."""
         ...
 
     def commit(self) -> None:
-        """Append everything that was emitted to the ledger, and let it decide what is claimed, now."""
+        """Append all emitted events to the ledger, and let it decide the claims, at once."""
         ...
 
     def claim(self, claim: Claim, lost: Callable[[Entry], Event]) -> asyncio.Future[Refusal | None]:
-        """Let the ledger decide *claim* soon, after all that was emitted before; cancelled before, it takes the claim back."""
+        """Submit *claim* to the ledger, which decides it soon, after all events emitted earlier. Cancelling before that withdraws the claim."""
         ...
 
 
 @frozen
 class Reservation:
-    """Room made for one call."""
+    """Money that is reserved for one call."""
 
     id: str
     eval_id: str | None
@@ -72,7 +72,7 @@ class Reservation:
 
 
 class BudgetGate:
-    """Makes and closes the reservations of one run."""
+    """Reservations of one run."""
 
     def __init__(
         self,
@@ -83,13 +83,13 @@ class BudgetGate:
         run_id: str,
         alive: Callable[[str], bool] = bool,
     ) -> None:
-        """*alive* says whether the run of an id is under way in some process; without it every run is taken to be."""
+        """Create the gate. *alive* returns whether a process carries out the run of an id; without it every run counts as alive."""
         self._limits, self._ledger, self._record, self._clock = limits, ledger, record, clock
         self._run_id, self._alive = run_id, alive
         self._changed = asyncio.get_running_loop().create_future()
         self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._left: dict[tuple[str | None, str, str, str], list[Reservation]] = {}
-        self.dearest: dict[str, Cost] = {}
+        self.highest_costs: dict[str, Cost] = {}
         """The cost of the most expensive call of each component that cost more than its estimate: no later estimate is lower."""
         self._first: dict[str, asyncio.Future[None]] = {}
 
@@ -103,29 +103,29 @@ class BudgetGate:
         patient: bool = True,
         lasting: bool = False,
     ) -> Reservation | Refusal:
-        """Make room for a call on *subject* that costs at most *cost* and takes at most *seconds*.
+        """Reserve *cost*, the most that a call on *subject* costs, for *seconds*, the most that it takes.
 
-        *lasting* room stays open when the process ends: the reply is in a batch, and a process that resumes the run takes it.
+        A *lasting* reservation stays open when the process ends: the reply is in a batch, and a process that resumes the run adopts it.
 
-        Waits while a cap is exceeded only because of reservations that are still open, unless it is not *patient*: a call
-        inside another that holds one would wait for that.
+        It waits while a cap is exceeded only because of open reservations, unless it is not *patient*: a call
+        inside another one with a reservation would wait for that reservation.
         """
         if lasting and (adopted := self._adopt(subject, eval_id, cost)) is not None:
             return adopted
         claimed = subject, eval_id, cost, seconds, lasting
-        changed, found = self._changed, await self._try(*claimed)
-        if isinstance(found, Refusal) and found.wait and patient:
-            # First come, first served; whoever waits gives the turn back, as the room may come from calls that need one.
-            async with resting(), self._lines.setdefault(found.cap.scope, asyncio.Lock()):
-                while isinstance(found, Refusal) and found.wait:
+        changed, result = self._changed, await self._try(*claimed)
+        if isinstance(result, Refusal) and result.wait and patient:
+            # First come, first served. A waiting call returns its turn, because calls that need a turn may release the money.
+            async with resting(), self._lines.setdefault(result.cap.scope, asyncio.Lock()):
+                while isinstance(result, Refusal) and result.wait:
                     if not changed.done():
                         self._write_off_the_dead()
                         await asyncio.wait({changed}, timeout=POLL_SECONDS)
-                    changed, found = self._changed, await self._try(*claimed)
-                self._emit()  # whoever is next may find room, too
-        if isinstance(found, Refusal):
-            self._throttled(subject, found, cost)
-        return found
+                    changed, result = self._changed, await self._try(*claimed)
+                self._emit()  # the next waiting call may fit too
+        if isinstance(result, Refusal):
+            self._throttled(subject, result, cost)
+        return result
 
     async def admit(
         self,
@@ -137,28 +137,30 @@ class BudgetGate:
     ) -> Mapping[str, Reservation] | Refusal:
         """Reserve a call for each of *costs*, by its key, or no call at all; waits like :meth:`reserve`.
 
-        The room of *lasting* ones, by their keys, stays open when the process ends.
+        The reservations of *lasting* keys stay open when the process ends.
         """
         adopted = {key: self._adopt(subject, eval_id, cost) for key, cost in costs.items() if key in lasting}
-        held = {key: one for key, one in adopted.items() if one is not None}
-        costs = {key: cost for key, cost in costs.items() if key not in held}
+        reservations = {key: adoption for key, adoption in adopted.items() if adoption is not None}
+        costs = {key: cost for key, cost in costs.items() if key not in reservations}
         for unit in dict.fromkeys(cost.unit for cost in costs.values()):
             mine = {key: cost for key, cost in costs.items() if cost.unit == unit}
             keys, total = mine.keys() & {*lasting}, sum(mine.values(), Cost.zero(unit))
-            whole = await self.reserve(subject, eval_id, total, seconds, lasting=keys == mine.keys())
-            if isinstance(whole, Refusal):
-                self.release(*held.values())
-                return whole
-            held |= dict.fromkeys(mine, whole) if len(mine) == 1 else self._split(whole, mine, seconds, keys)
-        return held
+            reservation = await self.reserve(subject, eval_id, total, seconds, lasting=keys == mine.keys())
+            if isinstance(reservation, Refusal):
+                self.release(*reservations.values())
+                return reservation
+            reservations |= (
+                dict.fromkeys(mine, reservation) if len(mine) == 1 else self._split(reservation, mine, seconds, keys)
+            )
+        return reservations
 
     def _split(
-        self, whole: Reservation, costs: Mapping[str, Cost], seconds: float, lasting: Collection[str]
+        self, reservation: Reservation, costs: Mapping[str, Cost], seconds: float, lasting: Collection[str]
     ) -> Mapping[str, Reservation]:
-        """Close *whole* and reserve its parts instead, in one transaction, so that nobody gets the room in between."""
-        self._record.commit()  # who claimed before is answered while *whole* still takes the room
-        self._record.emit([self._record.event(SPEND_RELEASED, {"reservation_id": whole.id}, whole.subject)])
-        of = whole.subject, whole.eval_id
+        """Close *reservation* and reserve its parts instead, in one transaction, so that no other call takes the money in between."""
+        self._record.commit()  # earlier claims are decided while *reservation* still holds the money
+        self._record.emit([self._record.event(SPEND_RELEASED, {"reservation_id": reservation.id}, reservation.subject)])
+        of = reservation.subject, reservation.eval_id
         parts = {key: self._claim(*of, cost, seconds, lasting=key in lasting) for key, cost in costs.items()}
         answers = {key: self._record.claim(claim, self.lost) for key, (_, claim) in parts.items()}
         self._record.commit()
@@ -169,10 +171,10 @@ class BudgetGate:
         left = self._left.get((eval_id, subject.kind, subject.id, cost.unit)) if self._left else None
         if not left:
             return None
-        held = left.pop()
-        if not exceeds(cost, held.projected):
-            return evolve(held, subject=subject)
-        self.release(held)
+        reservation = left.pop()
+        if not exceeds(cost, reservation.projected):
+            return evolve(reservation, subject=subject)
+        self.release(reservation)
         return None
 
     async def _try(
@@ -191,34 +193,34 @@ class BudgetGate:
     def charge(
         self, subject: Subject, eval_id: str | None, cost: Cost, unit: Mapping[str, object], component: str = ""
     ) -> None:
-        """Record what *component* spent without announcing it. It is gone, so it is not refused; it is an overrun.
+        """Record an expense of *component* that had no estimate. The money is spent, so it is not refused; it is an overrun.
 
-        From then on its calls are reserved for like others, so that an overrun blocks the next call.
+        From then on the calls of the component need reservations, so that an overrun blocks the next call.
         """
         self._expect(component, cost)
         reservation, claim = self._claim(subject, eval_id, Cost.zero(cost.unit), 0.0)
         self._emit(claim.event, self._settled(reservation, cost, unit))
 
     def note(self, subject: Subject, eval_id: str | None, unit: Mapping[str, object]) -> None:
-        """Record a call that is known to cost nothing, and for which nothing was reserved."""
+        """Record a call that is known to cost nothing, and had no reservation."""
         price = {"reservation_id": None, "amount": "0", "unit": "usd", "pricing_version": None}
         payload = {**price, "eval_id": eval_id, "overrun": False, **unit}
         self._record.emit([self._record.event(SPEND_SETTLED, payload, subject, sensitivity(payload))])
 
     def _expect(self, component: str, cost: Cost) -> None:
-        """Project no later call of *component* to cost less than *cost*."""
-        before = self.dearest.get(component, Cost.zero(cost.unit))
+        """Set *cost* as the lowest projection of later calls of *component*."""
+        before = self.highest_costs.get(component, Cost.zero(cost.unit))
         if cost.amount is not None and (before.unit != cost.unit or exceeds(cost, before)):
-            self.dearest[component] = cost
+            self.highest_costs[component] = cost
 
     def projected(self, component: str, estimate: Cost) -> Cost:
         """Return the projected cost of a call of *component*: its *estimate*, or the most expensive call so far."""
-        before = self.dearest.get(component, estimate)
+        before = self.highest_costs.get(component, estimate)
         return before if estimate.is_zero or exceeds(before, estimate) else estimate
 
     @asynccontextmanager
     async def first_alone(self, component: str) -> AsyncIterator[None]:
-        """Let the first call of *component* end before others start, which know then whether it costs more than its estimate.
+        """Make the other calls of *component* wait for the end of its first call, which shows whether it costs more than its estimate.
 
         They wait for at most :data:`FIRST_SECONDS`.
         """
@@ -237,8 +239,8 @@ class BudgetGate:
     def refuse_unannounced(
         self, component: str, label: str, subject: Subject, advice: str = ESTIMATE_ADVICE
     ) -> Failure | None:
-        """Return a Failure where *component* costs money, has no estimate, and a cap is to hold in this unit; None elsewhere."""
-        if (cost := self.dearest.get(component)) is None:
+        """Return a Failure if *component* costs money, has no estimate, and there is a cap in this unit; otherwise None."""
+        if (cost := self.highest_costs.get(component)) is None:
             return None
         scopes = self._scopes(subject.session_id)
         caps = [Cap(scope, NO_ESTIMATE, limit) for scope, _, limits in scopes for limit in limits]
@@ -252,7 +254,7 @@ class BudgetGate:
     def settle(
         self, reservation: Reservation, cost: Cost, unit: Mapping[str, object], component: str | None = None
     ) -> None:
-        """Close *reservation* with what the call did cost; *unit* says what was bought, and the reply itself."""
+        """Close *reservation* with the *cost* of the call; *unit* describes the purchase, with the reply."""
         if component is not None and exceeds(cost, reservation.projected):
             self._expect(component, cost)
         self._emit(self._settled(reservation, cost, unit))
@@ -269,15 +271,24 @@ class BudgetGate:
         }
         return self._record.event(SPEND_SETTLED, payload, reservation.subject, sensitivity(payload))
 
-    def release(self, *held: Reservation) -> None:
-        """Close what is *held* for a call that cost nothing."""
-        self._emit(*(self._record.event(SPEND_RELEASED, {"reservation_id": one.id}, one.subject) for one in held))
+    def release(self, *reservations: Reservation) -> None:
+        """Close *reservations* of a call that cost nothing."""
+        self._emit(
+            *(
+                self._record.event(SPEND_RELEASED, {"reservation_id": reservation.id}, reservation.subject)
+                for reservation in reservations
+            )
+        )
 
-    def forfeit(self, *held: Reservation) -> None:
-        """Close what is *held* for a call that ended unheard: it counts as spent, because it may have been."""
-        for one in held:
-            payload = {"reservation_id": one.id, "amount": one.projected.decimal, "unit": one.projected.unit}
-            self._emit(self._record.event(SPEND_LOST, payload, one.subject))
+    def forfeit(self, *reservations: Reservation) -> None:
+        """Close *reservations* of a call that ended without an answer: they count as spent, because they may have been."""
+        for reservation in reservations:
+            payload = {
+                "reservation_id": reservation.id,
+                "amount": reservation.projected.decimal,
+                "unit": reservation.projected.unit,
+            }
+            self._emit(self._record.event(SPEND_LOST, payload, reservation.subject))
 
     def write_off(self) -> None:
         """End the reservations of a dead process of this run. They count as spent, because they may have been.
@@ -291,30 +302,30 @@ class BudgetGate:
             payload: Mapping[str, Any] = event.payload
             subject = Subject(str(event.subject_kind), str(event.subject_id), session_id=event.session_id)
             cost = Cost(Decimal(str(payload["amount"])), payload["unit"])
-            held = Reservation(str(payload["reservation_id"]), payload["eval_id"], subject, cost)
-            self._left.setdefault((held.eval_id, subject.kind, subject.id, cost.unit), []).append(held)
+            reservation = Reservation(str(payload["reservation_id"]), payload["eval_id"], subject, cost)
+            self._left.setdefault((reservation.eval_id, subject.kind, subject.id, cost.unit), []).append(reservation)
 
     def close(self) -> None:
         """End the open reservations of earlier processes for calls that were not repeated. They count as spent."""
         left, self._left = self._left, {}
-        self.forfeit(*(held for of_call in left.values() for held in of_call))
+        self.forfeit(*(reservation for of_call in left.values() for reservation in of_call))
 
     def _write_off_the_dead(self) -> None:
-        """End what processes that died had reserved, in whichever run; their leases may be long.
+        """Close the reservations of dead processes in any run; their leases may be long.
 
-        The ledger alone has it: it is not this run's loss.
+        Only the ledger records this: it is not this run's loss.
         """
         entries = self._ledger.reservations(None)
-        held = [entry for entry in entries if entry.event.run_id != self._run_id and not _is_lasting(entry)]
-        dead = {run_id for run_id in {entry.event.run_id for entry in held} if not self._alive(run_id)}
-        self._ledger.append([self.lost(entry) for entry in held if entry.event.run_id in dead])
+        reservations = [entry for entry in entries if entry.event.run_id != self._run_id and not _is_lasting(entry)]
+        dead = {run_id for run_id in {entry.event.run_id for entry in reservations} if not self._alive(run_id)}
+        self._ledger.append([self.lost(entry) for entry in reservations if entry.event.run_id in dead])
 
     def lost(self, entry: Entry) -> Event:
-        """The ``spend.lost`` event for the reservation made at *entry*."""
-        held = entry.event
-        payload = {key: held.payload[key] for key in ("reservation_id", "amount", "unit")}
+        """Return the ``spend.lost`` event for the reservation made at *entry*."""
+        reservation = entry.event
+        payload = {key: reservation.payload[key] for key in ("reservation_id", "amount", "unit")}
         event = self._record.event(SPEND_LOST, payload)
-        return evolve(event, run_id=held.run_id, session_id=held.session_id)
+        return evolve(event, run_id=reservation.run_id, session_id=reservation.session_id)
 
     def _claim(
         self, subject: Subject, eval_id: str | None, cost: Cost, seconds: float, *, lasting: bool = False
@@ -333,10 +344,10 @@ class BudgetGate:
         return reservation, Claim(self._record.event(SPEND_RESERVED, payload, subject), caps)
 
     def _scopes(self, session: str | None) -> list[tuple[str, str, Sequence[Cost]]]:
-        """What a call in *session* counts in, with the reason that its caps give and their limits."""
+        """Return the scopes of a call in *session*, each with the reason of its caps and their limits."""
         day, run = f"day:{self._clock.day()}", f"run:{self._run_id}"
-        own = [] if session is None else [(f"session:{session}", "session_cap", self._limits.session)]
-        return [*own, (day, "daily_cap", self._limits.day), (run, "run_cap", self._limits.run)]
+        session_scope = [] if session is None else [(f"session:{session}", "session_cap", self._limits.session)]
+        return [*session_scope, (day, "daily_cap", self._limits.day), (run, "run_cap", self._limits.run)]
 
     def _throttled(self, subject: Subject, refusal: Refusal, cost: Cost) -> None:
         cap = refusal.cap
@@ -350,7 +361,7 @@ class BudgetGate:
         self._record.emit([self._record.event(BUDGET_THROTTLED, payload, subject)])
 
     def _emit(self, *events: Event) -> None:
-        """Tell what became of reservations, and let those try again that were refused before."""
+        """Record *events* about reservations, and let refused calls try again."""
         self._record.emit(events)
         self._record.commit_soon()
         self._changed.set_result(None)
@@ -358,12 +369,12 @@ class BudgetGate:
 
 
 def _is_lasting(entry: Entry) -> bool:
-    """Whether the reservation made at *entry* stays open when its process ends."""
+    """Return whether the reservation made at *entry* stays open when its process ends."""
     return bool(entry.event.payload.get("outlives_run"))
 
 
 def exceeds(cost: Cost, projected: Cost) -> bool:
-    """Whether *cost* is known to be more than was *projected*."""
+    """Return whether *cost* is known to be more than *projected*."""
     if cost.amount is None or projected.amount is None or cost.unit != projected.unit:
         return False
     return cost.amount > projected.amount

@@ -1,4 +1,4 @@
-"""Calling components: the border where whatever a plugin does becomes an answer or a counted Failure."""
+"""Calls of components: any behavior of a plugin becomes an answer or a counted Failure."""
 
 from __future__ import annotations
 
@@ -27,37 +27,36 @@ from ..values.errors import Interrupted, InvalidScore
 from ..values.raw_score import RawScore
 
 DEF_SECONDS = 60.0
-"""How long a ``def`` component may take where its slot has no ``timeout``."""
+"""Seconds for a ``def`` component whose slot has no ``timeout``."""
 
 ASYNC_SECONDS = 600.0
-"""How long an ``async def`` component may take where its slot has no ``timeout``."""
+"""Seconds for an ``async def`` component whose slot has no ``timeout``."""
 
 
 Children = Sequence[Verdict]
-"""The verdicts that a judge is given beside its subject."""
+"""Verdicts that a judge gets in addition to its subject."""
 
-_ASKED: Mapping[str, tuple[str, type[Any]]] = {
+_METHODS: Mapping[str, tuple[str, type[Any]]] = {
     "judge": ("judge", Judgment),
     "task": ("produce", Subject),
     "extractor": ("extract", Mapping),
 }
-"""What each kind of component is asked by, and what it answers; all others are asked for a score."""
+"""Method and type of the answer by kind of component; other kinds have a score."""
 
 Elsewhere = Callable[["Caller", "Call", Subject], Awaitable[object]]
-"""Asks for a call's answer elsewhere, and at once; what is awaited is the answer."""
+"""Starts a call elsewhere, at once; returns an awaitable of the answer."""
 
 
 @frozen
 class Call:
-    """A slot made ready to be called: *function* takes a subject, a judge's also its children, an extractor's a record.
+    """A slot that is ready to be called: *function* takes a subject, a judge's function also its children, an extractor's a record.
 
-    *estimate* is None where nothing can be charged; *fallback* is asked in a judge's place when a cap leaves no room; *nests*
-    says that there are judges or chat models inside; *quick* that asking is one plain call: nothing waits, costs, or is tried
-    again; *elsewhere* is asked in place of *function* where the call is made together with others or in another process, and
-    keeps its time by itself; *is_unproven* that only its first answer shows whether it costs more than it says; *needs_output*
-    that there is nothing to ask about a subject without one: see :class:`~dicast.Metric`; *lasting* how many seconds a reply takes
-    at most where all its chat models answer in batches, else 0; *reserves_inside* that the judges inside, for which the kernel reserves,
-    are all that the estimate is about.
+    *estimate* is None if nothing can be charged. *fallback* is the judge for calls that a cap forbids. *nests* is whether there are judges or
+    chat models inside. *quick* is whether the call is one plain call that neither waits, costs, nor is tried again. *elsewhere* replaces
+    *function* if the call is made together with others or in another process, and keeps its own time. *is_unproven* is whether only the first
+    answer shows if it costs more than its estimate. *needs_output* is whether a subject needs an output: see :class:`~dicast.Metric`. *lasting* is
+    the highest number of seconds until a reply if all its chat models answer in batches, else 0. *reserves_inside* is whether the estimate
+    covers only the nested judges, for which the kernel reserves.
     """
 
     slot: Slot
@@ -79,12 +78,12 @@ class Call:
     def of(
         cls, slot: Slot, live: object, component: object | None = None, *, nests: bool = False, is_priced: bool = True
     ) -> Call:
-        """Return the call of *slot* by its *live* object; *is_priced* says that every chat model inside has an estimate.
+        """Return the call of *slot* by its *live* object; *is_priced* is whether every chat model inside has an estimate.
 
         An optional member may be declared by *live* or by the *component* that it was opened from.
         """
         component = live if component is None else component
-        name, expects = _ASKED.get(slot.kind, ("score", Score))
+        name, expects = _METHODS.get(slot.kind, ("score", Score))
         method = getattr(live, name)
         waits = inspect.iscoroutinefunction(method)
         estimate = member(live, component, "estimate")
@@ -105,7 +104,7 @@ class Call:
         )
 
     def lacks_output(self, subject: Subject, children: Children = ()) -> bool:
-        """Whether an output is to be judged that *subject* does not have; its events, or *children*, may do in place of one."""
+        """Return whether *subject* lacks a needed output; its events, or *children*, may replace an output."""
         if not self.needs_output or subject.output is not None:
             return False
         return self.needs_output == "always" or not (subject.events or children)
@@ -115,41 +114,41 @@ NO_SECRETS = SecretMask(())
 
 
 class Caller:
-    """Calls components under their timers."""
+    """Caller of components, under their timers."""
 
     def __init__(self, timer: Timer, stop: Stop, mask: SecretMask = NO_SECRETS) -> None:
         self._timer, self._stop, self._mask = timer, stop, mask
 
     def ticking(self) -> AbstractContextManager[None]:
-        """End calls that are over their time while the block runs."""
+        """End calls that exceed their time, during the block."""
         return self._timer.ticking(self._stop.__bool__)
 
     async def call(self, call: Call, subject: Any, children: Children = ()) -> Any:
-        """Ask once; whatever is raised or returned amiss becomes a Failure.
+        """Call the component once; an exception or an invalid result becomes a Failure.
 
-        :raises Interrupted: when the call was ended because the run has to stop; it is nobody's failure.
+        :raises Interrupted: if the call was ended because the run has to stop; this is not a failure of the component.
         """
         return await self.answered(call, self.call_def(call, subject, children))
 
     async def answered(self, call: Call, answer: object) -> Any:
-        """The answer itself, or what was awaited in the call's time."""
+        """Return *answer* itself, or its awaited result within the call's time."""
         if not isinstance(answer, Awaitable):
             return answer
         try:
-            found = await (self.awaited(answer, call.seconds) if call.elsewhere is None else answer)
-            return self._checked(found, call)
+            result = await (self.awaited(answer, call.seconds) if call.elsewhere is None else answer)
+            return self._checked(result, call)
         except BaseException as error:  # the border: a plugin's fault is counted, not passed on
             return self.failure(call, error)
 
     def call_def(self, call: Call, subject: Any, children: Children = ()) -> Any:
-        """Call the component; what it returns is an answer, or to be awaited by :meth:`answered`."""
+        """Call the component; return its answer, or an awaitable for :meth:`answered`."""
         if call.needs_output and subject.output is None and call.lacks_output(subject, children):
             return no_output(subject)
         try:
             if call.elsewhere is not None:
                 return call.elsewhere(self, call, subject)
-            given = (subject, children) if call.expects is Judgment else (subject,)
-            answer = self.timed(call.function, given, call.seconds)
+            arguments = (subject, children) if call.expects is Judgment else (subject,)
+            answer = self.timed(call.function, arguments, call.seconds)
             if type(answer) is Score:
                 bare = not (answer.signals or answer.details or answer.feedback or call.slot.range)
                 bare = bare and answer.raw is None and not call.slot.is_raw
@@ -161,26 +160,26 @@ class Caller:
     def _checked(self, answer: object, call: Call) -> Any:
         return self._mask.answer(checked(answer, call))
 
-    def timed(self, function: Callable[..., object], given: Sequence[object], seconds: float) -> object:
-        """What *function* returns in its time.
+    def timed(self, function: Callable[..., object], arguments: Sequence[object], seconds: float) -> object:
+        """Return the result of *function* within *seconds*.
 
-        :raises Overtime: when its time was over.
+        :raises Overtime: if its time is over.
         """
         timer = self._timer
         before, until = timer.deadline, time.monotonic() + seconds  # as Timer.begin does, without a call for each row
         timer.over, timer.deadline = False, min(before, until) if before else until
         try:
-            answer = function(*given)
+            answer = function(*arguments)
         finally:
             timer.deadline = before
         if timer.over:
-            raise Overtime  # the component has swallowed the first one
+            raise Overtime  # the component swallowed the first one
         return answer
 
     async def ask_sink(self, action: Callable[[], object], seconds: float, awaited: float) -> object:
-        """What a sink answers to *action*: a ``def`` in *seconds*, also while the run stops, what is awaited in *awaited*.
+        """Return the sink's answer to *action*: *seconds* for a ``def``, also while the run stops, and *awaited* for an awaited answer.
 
-        :raises Silence: when it takes longer.
+        :raises Silence: if it takes longer.
         """
         limit = seconds
         try:
@@ -193,11 +192,11 @@ class Caller:
             raise Silence(f"no answer within {limit:g} s{error}") from error
 
     def awaited(self, answer: Awaitable[object], seconds: float) -> Awaitable[object]:
-        """Await *answer* in its time, as :func:`within` says."""
+        """Await *answer* within *seconds*, as :func:`within` does."""
         return within(self._timer, answer, seconds)
 
     def estimate(self, call: Call, subject: Subject) -> Cost | Failure:
-        """Return what *call* may cost at most, without the judges inside; nothing if it has no estimate."""
+        """Return the most that *call* may cost, without the judges inside; zero if it has no estimate."""
         if call.estimate is None or call.reserves_inside:
             return Cost.zero()
         try:
@@ -207,9 +206,9 @@ class Caller:
         return cost if isinstance(cost, Cost) else Failure("crashed", f"its estimate is {cost!r:.200}, not a Cost")
 
     def failure(self, call: Call, error: BaseException) -> Failure:
-        """What an exception of a component counts as.
+        """Return the failure for an exception of a component.
 
-        :raises Interrupted: when it was raised because the run has to stop.
+        :raises Interrupted: if it was raised because the run has to stop.
         """
         if not is_plugins_own(error):
             raise error
@@ -232,12 +231,12 @@ class Caller:
 
 
 def no_output(subject: Subject) -> Failure:
-    """Why a subject without an output is not judged."""
+    """Return the failure of a subject without an output."""
     return Failure("missing_input", f"the {subject.kind} has no output to judge; an empty text would be one")
 
 
 def _place(error: BaseException) -> str:
-    """Where *error* was raised, as module and line; nothing when that was outside the component."""
+    """Return the module and line where *error* was raised; an empty text if that was outside the component."""
     frames = list(traceback.walk_tb(error.__traceback__))
     if not frames:
         return ""
@@ -249,17 +248,17 @@ def _place(error: BaseException) -> str:
 def _words(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # the border: an exception's text is a plugin's code, too
+    except Exception:  # the border: the text of an exception is code of a plugin too
         return "(its message cannot be shown)"
 
 
 def _readable(text: str) -> str:
-    """*text* as it can be written in UTF-8."""
+    """Return *text* in a form that can be written in UTF-8."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def checked(answer: object, call: Call) -> Any:
-    """Accept an answer of the expected kind whose evidence is JSON; anything else is an invalid score."""
+    """Return *answer* if it is of the expected kind and its evidence is JSON; otherwise a failure."""
     slot = call.slot
     if call.expects is Score:
         try:
@@ -289,11 +288,11 @@ def _evidence_failure(answer: Score | Judgment) -> Failure | None:
 
 
 def _on_scale(answer: object, slot: Slot) -> object:
-    """Return *answer* on the scale of *slot*: in [0, 1], or without a value where the slot's numbers stay raw.
+    """Return *answer* on the scale of *slot*: in [0, 1], or without a value if the slot's numbers stay raw.
 
-    A RawScore, a bare number, and the ``raw`` of a Score are mapped; any other answer is returned as it is.
+    A RawScore, a bare number, and the ``raw`` of a Score are mapped; any other answer is returned unchanged.
 
-    :raises InvalidScore: when the number is outside the slot's range, or is in no range.
+    :raises InvalidScore: if the number is outside the slot's range, or the slot has no range.
     """
     if isinstance(answer, RawScore):
         return answer.unscaled() if slot.is_raw else answer.on(slot.range)
@@ -311,7 +310,7 @@ def _on_scale(answer: object, slot: Slot) -> object:
 
 
 def as_score(judgment: Judgment) -> Score:
-    """A judge's answer where a metric is expected."""
+    """Return a judge's answer as the score of a metric."""
     return Score(
         judgment.score, judgment.confidence, cost=judgment.cost, signals=judgment.signals, basis=judgment.basis
     )

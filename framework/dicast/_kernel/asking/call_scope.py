@@ -1,4 +1,4 @@
-"""One call of a component while it is under way: what is held for it, what has come back, and how that is settled."""
+"""One active call of a component: its reservations, its received replies, and its settlement."""
 
 from __future__ import annotations
 
@@ -21,76 +21,76 @@ from .call import Call
 from .scoring import Skip
 
 BATCH_ITEM = "batch_item"
-"""The metric of a reply that came in a batch: the item's id, by which a resumed run knows that it was booked."""
+"""Metric of a reply from a batch: the item's id, which shows a resumed run that the reply was booked."""
 
 SHARE_INSIDE = 0.95
-"""Of the time that a call has left, how much a judge inside it may take."""
+"""Share of a call's remaining time for a judge inside it."""
 
 
 class Asker(ABC):
-    """Asks for a unit or for a task, and pays: what a call may cost is reserved before it, and settled after it."""
+    """Caller of components for a unit or for a task, which reserves the cost of a call before it and settles it after it."""
 
     _budget: BudgetGate
     _eval_id: str | None
 
     @abstractmethod
     def ask_inside(self, call: Call, subject: Subject, children: Sequence[Verdict], around: CallScope) -> Any:
-        """The answer of a judge inside the component whose call is *around*, to be awaited unless it is there at once."""
+        """Return the answer of a judge inside the component whose call is *around*, or an awaitable of it."""
 
     async def cover(self, scope: CallScope, cost: Cost) -> Failure | None:
-        """Reserve *cost* for the call *scope* unless something is; a Failure, which says why, when there is no room."""
-        if cost.unit in scope.held or cost.is_zero:
+        """Reserve *cost* for the call *scope* unless it has a reservation; return a Failure with the reason if the remaining budget is too small."""
+        if cost.unit in scope.reserved or cost.is_zero:
             return None
         if cost.amount is None:
             return throttled(Skip("unknown_price", cost))
-        held = await self._reserve(scope, cost)
-        if isinstance(held, Refusal):
-            return throttled(Skip(held.cap.reason, cost))
-        scope.held[cost.unit] = held
+        reservation = await self._reserve(scope, cost)
+        if isinstance(reservation, Refusal):
+            return throttled(Skip(reservation.cap.reason, cost))
+        scope.reserved[cost.unit] = reservation
         return None
 
     async def _reserve(self, scope: CallScope, cost: Cost) -> Reservation | Refusal:
-        """Reserve *cost*; a call that holds room, or is inside one that does, does not wait for others."""
+        """Reserve *cost*. A call with a reservation, or inside a call with one, does not wait for other calls."""
         seconds = max(0.0, scope.until - time.monotonic(), scope.lasting)
-        alone = not scope.held and (scope.around is None or not scope.around.held)
+        alone = not scope.reserved and (scope.around is None or not scope.around.reserved)
         return await self._budget.reserve(
             scope.subject, self._eval_id, cost, seconds, patient=alone, lasting=scope.lasting > 0
         )
 
     async def cover_more(self, scope: CallScope, cost: Cost, spent: Cost) -> Failure | None:
-        """Reserve *cost* and *spent* for each request of *scope* that is under way, in place of what is held and is too little.
+        """Reserve *cost* and *spent* for each active request of *scope*, in place of a reservation that is too small.
+
+        Return a Failure if the remaining budget is too small. A call without a reservation stays so.
 
         :param spent: the expense of failed tries.
-
-        A Failure when there is no room. A call for which nothing is reserved stays so.
         """
-        held = scope.held.get(cost.unit)
-        if held is None or cost.amount is None:
+        previous = scope.reserved.get(cost.unit)
+        if previous is None or cost.amount is None:
             return None
         if scope.received[cost.unit].is_zero and spent.is_zero:
             needed = max(sum([cost] * len(scope.asking), Cost.zero(cost.unit)), scope.projected(cost.unit), key=_amount)
-            if not exceeds(needed, held.projected):
+            if not exceeds(needed, previous.projected):
                 return None
-            self._budget.release(scope.held.pop(cost.unit))  # calls that wait for each other hold nothing
+            self._budget.release(scope.reserved.pop(cost.unit))  # calls that wait for each other have no reservations
             return await self.cover(scope, needed)
         if spent.is_zero and len(scope.asking) == 1:
             return await self.cover_again(scope, cost)
         needed = sum([cost + spent] * len(scope.asking), scope.received[cost.unit])
-        if not exceeds(needed, held.projected):
+        if not exceeds(needed, previous.projected):
             return None
-        more = await self._reserve(scope, needed)
-        if isinstance(more, Refusal):
-            return throttled(Skip(more.cap.reason, needed))
-        self._budget.release(held)
-        scope.held[cost.unit] = more
+        reservation = await self._reserve(scope, needed)
+        if isinstance(reservation, Refusal):
+            return throttled(Skip(reservation.cap.reason, needed))
+        self._budget.release(previous)
+        scope.reserved[cost.unit] = reservation
         return None
 
     def settle(self, scope: CallScope, owed: Mapping[str, Cost], **answered: Any) -> None:
-        """Settle what is *owed* in each unit for the call *scope*; what was bought, and *answered*, goes with the first amount."""
+        """Settle *owed* in each unit for the call *scope*; the description of the purchase, with *answered*, goes with the first amount."""
         settled = bought = {**scope.bought, **answered}
-        for unit in (unit for unit, cost in owed.items() if unit in scope.held or not cost.is_zero):
-            if unit in scope.held:
-                self._budget.settle(scope.held[unit], owed[unit], settled, scope.path)
+        for unit in (unit for unit, cost in owed.items() if unit in scope.reserved or not cost.is_zero):
+            if unit in scope.reserved:
+                self._budget.settle(scope.reserved[unit], owed[unit], settled, scope.path)
             else:
                 self._budget.charge(scope.subject, self._eval_id, owed[unit], settled, scope.path)
             settled = {**bought, "calls": 0, "tokens": None, "reply": None}
@@ -99,18 +99,18 @@ class Asker(ABC):
             self._budget.note(scope.subject, self._eval_id, bought)
 
     async def cover_again(self, scope: CallScope, cost: Cost) -> Failure | None:
-        """Reserve *cost* for asking again where what is held for the call *scope* has no room left; what came so far is settled then.
+        """Reserve *cost* for a repeated request if the reservation of the call *scope* is used up; the earlier costs are settled then.
 
-        A Failure when there is no room.
+        Return a Failure if the remaining budget is too small.
         """
-        held = scope.held.get(cost.unit)
-        if held is not None and not exceeds(scope.received[cost.unit] + cost, held.projected):
+        reservation = scope.reserved.get(cost.unit)
+        if reservation is not None and not exceeds(scope.received[cost.unit] + cost, reservation.projected):
             return None
-        if scope.held:
+        if scope.reserved:
             self.settle(scope, scope.received)
             for unit, received in scope.received.items():
                 scope.settled[unit] += received
-            scope.held, scope.received, scope.calls, scope.tokens, scope.items = {}, zero_costs(), 0, None, []
+            scope.reserved, scope.received, scope.calls, scope.tokens, scope.items = {}, zero_costs(), 0, None, []
         return await self.cover(scope, cost)
 
 
@@ -119,22 +119,23 @@ def _amount(cost: Cost) -> Decimal:
 
 
 def throttled(skip: Skip) -> Failure:
-    """What a judge's subject ends in when there is no room for its call."""
+    """Return the failure of a judge's subject for which the remaining budget is too small."""
     upto = "" if skip.cost.amount is None else f", which may cost up to {skip.cost},"
-    message = f"no room for this call{upto} and no judge to fall back on ({skip.reason})"
+    message = f"a cap forbids this call{upto} and there is no fallback judge ({skip.reason})"
     return Failure("throttled_no_heuristic", message, throttled_reason=skip.reason)
 
 
 @define
 class CallScope:
-    """One call of a component, and what the chat models and judges inside it have cost.
+    """One call of a component, with the costs of the chat models and judges inside it.
 
-    *received* is what the replies of its own chat models cost, which is still to be settled; *settled* is what judges inside it
-    have settled by themselves; *spent* is what all of it came to once it has ended, in each unit; *until* is when the call's time is over, by the monotonic clock; *estimate* returns its projected cost; *held* is what was reserved
-    for it, under the lock *covering*. These three have an amount for each unit of money. *cut* says that a request ended unheard,
-    *queued* that one was given up; without *cut*, before it was sent. *path*, *judge* and *metric* say what is asked, and for what;
-    *asking* is how many requests are under way, *again* that one was put again. *adapted* has the parameters that endpoints refused. *lasting* is how many seconds the replies take at most, where
-    all of them come in batches, else 0; *waits* says that the call was given up before such a reply came. *items* names the items of batches that
+    *received* is the cost of its own chat models' replies, which is not settled yet. *settled* is the cost that nested judges have settled.
+    *spent* is the total after the call, in each unit. These three have an amount for each unit of money. *until* is the end of the call's time
+    by the monotonic clock. *estimate* returns its projected cost. *reserved* are its reservations, under the lock *covering*.
+    *cut* is whether a request ended without an answer. *queued* is whether a request was abandoned; without *cut*, before it was sent.
+    *path*, *judge* and *metric* name the component and the purpose. *asking* are the active requests, *again* is whether one was repeated.
+    *adapted* has the parameters that endpoints refused. *lasting* is the highest number of seconds until the replies if all
+    of them come in batches, else 0. *waits* is whether the call was abandoned before such a reply came. *items* are the batch items that
     were paid since the last settlement.
     """
 
@@ -145,7 +146,7 @@ class CallScope:
     judge: str
     metric: str
     around: CallScope | None = None
-    held: dict[str, Reservation] = field(factory=dict)
+    reserved: dict[str, Reservation] = field(factory=dict)
     covering: asyncio.Lock = field(factory=asyncio.Lock)
     cut: bool = False
     queued: bool = False
@@ -166,13 +167,13 @@ class CallScope:
 
     @property
     def bought(self) -> Mapping[str, Any]:
-        """What a settlement says of the call: what was bought since the last one, and for what."""
+        """Description of the purchase since the last settlement, for the event."""
         of = {"judge": self.judge, "metric": self.metric, "rollout": self.rollout}
         items = {"batch_items": self.items} if self.items else {}
         return {"model": self.model, "calls": self.calls, "tokens": self.tokens, **of, "reply": None, **items}
 
     def projected(self, unit: Literal["usd", "msat"]) -> Cost:
-        """Return the current estimate of the whole call's cost, in *unit*; nothing if it has no estimate."""
+        """Return the current estimate of the whole call's cost, in *unit*; zero if it has no estimate."""
         if self.estimate is None:
             return Cost.zero(unit)
         with holding(SCOPE, self):
@@ -181,11 +182,11 @@ class CallScope:
 
     @property
     def seconds_inside(self) -> float:
-        """How long a judge inside may take, so that its owner has time left to make something of its failure."""
+        """Seconds for a nested judge, so that its owner has time left to handle its failure."""
         return max(0.0, self.until - time.monotonic()) * SHARE_INSIDE
 
     def receive(self, answer: Reply | Failure) -> None:
-        """Count what a chat model answered."""
+        """Count an answer of a chat model."""
         self.received[answer.cost.unit] += answer.cost
         self.adapted.update(answer.adapted)
         if isinstance(answer, Failure):
@@ -201,41 +202,41 @@ class CallScope:
             self.tokens = (self.tokens or 0) + answer.usage.input_tokens + answer.usage.output_tokens
 
     def give_up_unsent(self) -> None:
-        """Count a chat model's call that was given up before it was sent."""
+        """Count a chat model's call that was abandoned before it was sent."""
         self.queued = True
 
     def give_up(self, wire: RequestTrace) -> None:
-        """Count a chat model's call that was given up: its tries, which are known, and one that was under way, which is not."""
+        """Count a chat model's abandoned call: the cost of its tries is known, the cost of its active request is not."""
         if wire.waits:
             self.waits = True
             return
         self.receive(Failure("timeout", "given up", cost=wire.spent))
         self.queued = True
         self.cut = self.cut or wire.cut or not wire.paced
-        if self.cut and (held := self.held.get(wire.spent.unit)) is not None:  # made for one try alone
-            self.held[wire.spent.unit] = evolve(held, projected=held.projected + wire.spent)
+        if self.cut and (reservation := self.reserved.get(wire.spent.unit)) is not None:  # reserved for one try alone
+            self.reserved[wire.spent.unit] = evolve(reservation, projected=reservation.projected + wire.spent)
 
     def prolong(self, seconds: float) -> None:
-        """Give this call, and those around it, more time: that of a wait for a batch."""
+        """Extend the time of this call, and of the calls around it, by the *seconds* of a wait for a batch."""
         scope: CallScope | None = self
         while scope is not None and seconds:
             scope.until += seconds
             scope = scope.around
 
-    def owed(self, said: Cost, *, has_own_price: bool = False) -> dict[str, Cost]:
-        """Return what is still to be settled in each unit, for a component that reports the cost *said*.
+    def owed(self, cost: Cost, *, has_own_price: bool = False) -> dict[str, Cost]:
+        """Return the amount to settle in each unit, for a component that reports *cost*.
 
-        With *has_own_price* that is the component's own price, which is added to the cost of its replies. Otherwise it is the cost of
-        the whole call: the replies are counted in any case, and what *said* has beyond them.
+        With *has_own_price* it is the component's own price, which is added to the cost of its replies. Otherwise it is the cost of
+        the whole call: the replies count in any case, and the part of *cost* beyond them.
         """
         if has_own_price:
-            return self.received if said.is_zero else {**self.received, said.unit: self.received[said.unit] + said}
-        inside, received = self.settled[said.unit].amount, self.received[said.unit].amount
-        if inside is None or received is None or (said.amount is not None and said.amount - inside <= received):
+            return self.received if cost.is_zero else {**self.received, cost.unit: self.received[cost.unit] + cost}
+        inside, received = self.settled[cost.unit].amount, self.received[cost.unit].amount
+        if inside is None or received is None or (cost.amount is not None and cost.amount - inside <= received):
             return self.received
-        beyond = None if said.amount is None else said.amount - inside
-        return {**self.received, said.unit: evolve(said, amount=beyond)}
+        beyond = None if cost.amount is None else cost.amount - inside
+        return {**self.received, cost.unit: evolve(cost, amount=beyond)}
 
 
 SCOPE: ContextVar[CallScope | None] = ContextVar("dicast_scope", default=None)
-"""The call that is under way in the current task: how what is inside a component knows whose it is. None inside a model."""
+"""Active call in the current task, by which nested components find their owner. None inside a model."""

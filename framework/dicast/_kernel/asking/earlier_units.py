@@ -1,4 +1,4 @@
-"""What an earlier process of a run left in the ledger, kept in a file by unit."""
+"""Units that an earlier process of a run left in the ledger, in a temporary file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ..classes import frozen
 
 @frozen
 class UnitState:
-    """One unit: its newest *eval_id*, its *state* (``open``, ``scored`` or ``failed``), where in the ledger its newest end
-    stands, or else its start, and whether anything came after a failure, *late*.
+    """State of a unit: its newest *eval_id*, its *state* (``open``, ``scored`` or ``failed``), the ledger row *seq* of its newest end, or else of
+    its start, and whether any event followed a failure, *late*.
     """
 
     eval_id: str
@@ -21,11 +21,11 @@ class UnitState:
 
 
 ReplyKey = tuple[str, str, str, str, int]
-"""What an answer was about: subject kind, subject id, the verdict's label, the metric's or judge's label, rollout."""
+"""Key of a reply: subject kind, subject id, the verdict's label, the metric's or judge's label, rollout."""
 
 
 class EarlierUnits:
-    """What an earlier process of this run left in the ledger, by unit: (subject kind, subject id, label)."""
+    """Units that an earlier process of this run left in the ledger, by unit: (subject kind, subject id, label)."""
 
     def __init__(self) -> None:
         self._database = temporary_database(
@@ -39,7 +39,7 @@ class EarlierUnits:
         self._database.execute("CREATE TABLE reads(kind, id, seq, PRIMARY KEY (kind, id)) WITHOUT ROWID")
 
     def note(self, unit: tuple[str, str, str], eval_id: str, state: str, seq: int) -> None:
-        """The newest thing known about *unit*: *state* is ``open``, ``scored`` or ``failed``."""
+        """Record the newest *state* of *unit*: ``open``, ``scored`` or ``failed``."""
         self._database.execute(
             "INSERT INTO units VALUES (?, ?, ?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET "
             "late = late OR state = 'failed', eval_id = excluded.eval_id, state = excluded.state, "
@@ -49,20 +49,20 @@ class EarlierUnits:
         self._database.execute("INSERT OR IGNORE INTO history VALUES (?, ?, ?)", (unit[0], unit[1], seq))
 
     def history(self, kind: str, subject_id: str) -> list[int]:
-        """Where the ``eval.*`` events of one subject stand, oldest first."""
+        """Return the ledger rows of the ``eval.*`` events of one subject, oldest first."""
         query = "SELECT seq FROM history WHERE kind = ? AND id = ? ORDER BY seq"
         return [seq for (seq,) in self._database.execute(query, (kind, subject_id))]
 
     def states(self, kind: str, subject_id: str) -> dict[str, UnitState]:
-        """What is known of every unit of one subject, by label."""
+        """Return the state of every unit of one subject, by label."""
         query = "SELECT label, eval_id, state, seq, late FROM units WHERE kind = ? AND id = ?"
         rows = self._database.execute(query, (kind, subject_id))
         return {row[0]: UnitState(row[1], row[2], row[3], bool(row[4])) for row in rows}
 
     def moved(self, *, retry: bool) -> Iterator[tuple[str, str]]:
-        """Kind and id of the subjects of which a failure was retried, or is to be on a *retry*; in the order of reading.
+        """Yield kind and id of the subjects with a retried failure, or on *retry* with a failure to retry, in the order of reading.
 
-        They are those of the first moment: SQLite has sorted them by then, so they may be forgotten in between.
+        The result is fixed at the first step: SQLite has sorted the subjects by then, so they may be forgotten in between.
         """
         query = (
             "SELECT DISTINCT kind, id FROM units JOIN reads USING (kind, id) "
@@ -71,21 +71,21 @@ class EarlierUnits:
         return self._database.execute(query, (retry,))
 
     def note_read(self, kind: str, subject_id: str, seq: int) -> None:
-        """A subject's ``subject.read`` stands at *seq*."""
+        """Record the ledger row *seq* of a subject's ``subject.read``."""
         self._database.execute("INSERT OR IGNORE INTO reads VALUES (?, ?, ?)", (kind, subject_id, seq))
 
     def read_at(self, kind: str, subject_id: str) -> int | None:
-        """Where a subject's ``subject.read`` stands, or None."""
+        """Return the ledger row of a subject's ``subject.read``, or None."""
         row = self._database.execute("SELECT seq FROM reads WHERE kind = ? AND id = ?", (kind, subject_id)).fetchone()
         return None if row is None else int(row[0])
 
     def forget(self, kind: str, subject_id: str) -> None:
-        """Let go of a subject's units and of what was paid for them: they have ended, and may begin again."""
+        """Remove a subject's units and paid replies: they have ended, and may start again."""
         self._database.execute("DELETE FROM units WHERE kind = ? AND id = ?", (kind, subject_id))
         self._database.execute("DELETE FROM replies WHERE kind = ? AND id = ?", (kind, subject_id))
 
     def forget_empty(self, kind: str, subject_id: str) -> None:
-        """Let go of the replies for a subject's record that say nothing."""
+        """Remove the empty replies for a subject's record."""
         self._database.execute(
             "DELETE FROM replies WHERE kind = ? AND id = ? AND label = '' "
             "AND trim(json_extract(CAST(reply AS TEXT), '$.text'), char(9, 10, 13, 32)) = ''",
@@ -93,11 +93,11 @@ class EarlierUnits:
         )
 
     def note_reply(self, key: ReplyKey, reply: bytes) -> None:
-        """A paid answer under *key*."""
+        """Record a paid reply under *key*."""
         self._database.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", (*key, reply))
 
     def reply(self, key: ReplyKey) -> bytes | None:
-        """The paid answer under *key*, or None."""
+        """Return the paid reply under *key*, or None."""
         query = "SELECT reply FROM replies WHERE kind = ? AND id = ? AND label = ? AND metric = ? AND rollout = ?"
         row = self._database.execute(query, key).fetchone()
         return None if row is None else bytes(row[0])

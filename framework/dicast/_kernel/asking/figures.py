@@ -1,4 +1,4 @@
-"""The figures of requests: tokens and cost, by the names that a record's metrics have."""
+"""Figures of requests: tokens and cost, by the names in a record's metrics."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from ..values import Reply
 
 FIGURES = ("prompt_tokens", "completion_tokens", "cost")
-"""The figures of a request that count for a row that failed."""
+"""Figures of a request that count for a failed row."""
 
 
 def response_figures(response: object) -> Mapping[str, object]:
-    """Return the figures that *response* reports; none where it has no metrics."""
+    """Return the figures in *response*; empty if it has no metrics."""
     metrics = response.get("metrics") if isinstance(response, Mapping) else None
     if not isinstance(metrics, Mapping):
         return {}
@@ -19,7 +19,7 @@ def response_figures(response: object) -> Mapping[str, object]:
 
 
 def reply_figures(reply: Reply) -> dict[str, float]:
-    """Return the tokens and the cost in usd of *reply*, by the names that a record's metrics have."""
+    """Return the tokens and the cost in usd of *reply*, by the names in a record's metrics."""
     figures: dict[str, float] = {}
     if reply.usage is not None:
         figures = {"prompt_tokens": reply.usage.input_tokens, "completion_tokens": reply.usage.output_tokens}

@@ -1,4 +1,4 @@
-"""Judges and chat models inside other components: the kernel stands between them, so that every call is paid for and counted."""
+"""Judges and chat models inside other components. The kernel wraps them, so that every call is paid for and counted."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from .call_scope import SCOPE, CallScope
 
 @frozen
 class MeteredModel:
-    """A chat model inside a component: its replies are counted, and whatever it raises is an answer."""
+    """Wrapper of a chat model inside a component: it counts the replies, and turns exceptions into answers."""
 
     live: ChatModel
     component: ChatModel
     """The component that *live* was opened from."""
-    _units: set[str] = field(init=False, factory=set, eq=False, repr=False)  # that it has announced costs in
+    _units: set[str] = field(init=False, factory=set, eq=False, repr=False)  # of the estimated costs
 
     def estimate(self, request: ChatRequest) -> Cost:
         """Return the most that *request* may cost in the current rollout."""
@@ -45,25 +45,25 @@ class MeteredModel:
         return estimate(self.live if hasattr(self.live, "estimate") else self.component, request)
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
-        """Ask the chat model on behalf of the call that is under way."""
+        """Call the chat model on behalf of the active call."""
         scope = SCOPE.get()
-        if scope is None:  # asked by another chat model, whose reply is counted
+        if scope is None:  # called by another chat model, whose reply is counted
             return written(await awaited_reply(self.live, request), self.live)
         request = request if request.rollout == scope.rollout else evolve(request, rollout=scope.rollout)
         async with call_turn(scope.give_up_unsent):
             scope.again = scope.again or request.attempt > 0
-            if scope.again or not self._units or not scope.held.keys() >= self._units:
+            if scope.again or not self._units or not scope.reserved.keys() >= self._units:
                 self._units.add((projected := self._estimate(request)).unit)
                 if scope.again and not projected.is_zero:
                     return await self._ask_again(request, scope, projected)
-                async with covering(scope):  # one reservation a unit, however many models it asks at once
+                async with covering(scope):  # one reservation for each unit, for any number of simultaneous requests
                     refused = await scope.asker.cover(scope, projected)
                 if refused is not None:
                     return refused
             return await completed(self.live, request, scope)
 
     async def _ask_again(self, request: ChatRequest, scope: CallScope, projected: Cost) -> Reply | Failure:
-        """Ask what may cost *projected*, and what was not reserved for when the call began; nothing else of the call is under way then."""
+        """Send a request with the cost *projected* that had no reservation at the start of the call; no other request of the call is active then."""
         async with covering(scope):
             async with resting():
                 while scope.asking:
@@ -76,12 +76,12 @@ class MeteredModel:
 
 
 def collects(model: object) -> bool:
-    """Whether the live *model* collects calls, and answers them in batches."""
+    """Return whether the live *model* collects calls, and answers them in batches."""
     return hasattr(model, "send_collected")
 
 
 async def awaited_reply(model: ChatModel, request: ChatRequest) -> Reply | Failure:
-    """Return the answer of *model*. A call that waits for its batch has no turn meanwhile, and takes no time of those around it."""
+    """Return the answer of *model*. A call that waits for its batch has no turn in the meantime, and the time of its owners is paused."""
     if not collects(model):
         return await maybe_await(model.complete(request))
     began = time.monotonic()
@@ -95,7 +95,7 @@ async def awaited_reply(model: ChatModel, request: ChatRequest) -> Reply | Failu
 
 @asynccontextmanager
 async def covering(scope: CallScope) -> AsyncIterator[None]:
-    """Hold the lock on the reservations of *scope*. A call that waits for the lock gives its turn back."""
+    """Hold the lock on the reservations of *scope*. A call that waits for the lock returns its turn."""
     if scope.covering.locked():
         async with resting():
             await scope.covering.acquire()
@@ -108,17 +108,17 @@ async def covering(scope: CallScope) -> AsyncIterator[None]:
 
 
 async def _cover_more(scope: CallScope, cost: Cost, spent: Cost) -> Failure | None:
-    """Make room for a request of *scope* that turns out to cost up to *cost*, after *spent*; a Failure where a cap leaves none."""
+    """Reserve *cost* after *spent* for a request of *scope* that turns out to be more expensive; return a Failure if a cap forbids it."""
     async with covering(scope):
         return await scope.asker.cover_more(scope, cost, spent)
 
 
 async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) -> Reply | Failure:
-    """What *model* answers for the call *scope*, whatever it raises.
+    """Return the answer of *model* for the call *scope*; exceptions become failures.
 
-    *scope* notes what came back and what it cost, what was given up, and what ended without an answer.
+    *scope* records the received answer with its cost, abandoned requests, and requests that ended without an answer.
     """
-    scope.asking.add(ended := asyncio.get_running_loop().create_future())
+    scope.asking.add(end := asyncio.get_running_loop().create_future())
     with holding(WIRE, wire := RequestTrace(reserve=partial(_cover_more, scope))), holding(SCOPE, None):
         try:
             answer: object = await awaited_reply(model, request)
@@ -139,8 +139,8 @@ async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) ->
             return Failure("judge_call_failed", f"{type(error).__name__}: {error}")
         finally:
             scope.prolong(wire.waited)
-            scope.asking.discard(ended)
-            ended.set_result(None)
+            scope.asking.discard(end)
+            end.set_result(None)
     if not isinstance(answer, Reply | Failure):
         return Failure("judge_call_failed", f"the chat model returned {type(answer).__name__}, not a Reply")
     scope.receive(answer := written(answer, model))
@@ -148,9 +148,9 @@ async def completed(model: ChatModel, request: ChatRequest, scope: CallScope) ->
 
 
 def written(answer: Reply | Failure, model: ChatModel) -> Reply | Failure:
-    """*answer* as it can be written, for ledgers keep it, and a record has what it reports: half a character in its text as an escape.
+    """Return *answer* in a form that ledgers and records can hold: lone surrogates in its text become escapes.
 
-    A Failure where anything else in a reply cannot be written.
+    A Failure if any other part of a reply is not JSON.
     """
     if not isinstance(answer, Reply):
         return answer
@@ -167,7 +167,7 @@ def written(answer: Reply | Failure, model: ChatModel) -> Reply | Failure:
 
 @frozen
 class Nested:
-    """A judge inside a component: asked like any other, with what it costs reserved and settled by itself."""
+    """Wrapper of a judge inside a component: it is called like any judge, and its cost is reserved and settled separately."""
 
     live: Judge
     call: Call
@@ -177,9 +177,9 @@ class Nested:
     def judge(
         self, subject: Subject, children: Sequence[Verdict]
     ) -> Judgment | Failure | Awaitable[Judgment | Failure]:
-        """Ask the judge on behalf of the call that is under way."""
+        """Call the judge on behalf of the active call."""
         scope = SCOPE.get()
-        assert scope is not None  # no chat model asks a judge
+        assert scope is not None  # no chat model calls a judge
         answer: Judgment | Failure | Awaitable[Judgment | Failure] = scope.asker.ask_inside(
             self.call, subject, children, scope
         )
@@ -190,9 +190,9 @@ class Nested:
 
 
 async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel, ChatModel], object] = MeteredModel) -> Call:
-    """Open the component of *slot*, and put the kernel between it and the judges and chat models inside, as a *model*."""
+    """Open the component of *slot*; nested judges and chat models are wrapped by the kernel, chat models by *model*."""
     wrapped: list[str] = []
-    models: dict[str, object] = {}  # by where they stand
+    models: dict[str, object] = {}  # by address
     unpriced: list[str] = []
 
     def call_of(slot: Slot, live: Any, at: str, *, nests: bool) -> Call:
@@ -211,10 +211,10 @@ async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel, Chat
             if not (hasattr(live, "estimate") or hasattr(component, "estimate")):
                 unpriced.append(at)
             return model(live, component)
-        own = {place: models.pop(place) for place in [*models] if place.startswith(f"{at}.")}
+        inner_models = {place: models.pop(place) for place in [*models] if place.startswith(f"{at}.")}
         inner = evolve(slot, label=slot.label + at, path=slot.path + at, kind="judge", retries=0, range=None)
         call = call_of(inner, live, at, nests=nests)
-        return Nested(live, evolve(call, lasting=_lasting(own)), slot.inside.get(at))
+        return Nested(live, evolve(call, lasting=_lasting(inner_models)), slot.inside.get(at))
 
     live = await opener.open(slot.component, wrap)
     call = call_of(slot, live, "", nests=bool(wrapped))
@@ -222,7 +222,7 @@ async def open_call(slot: Slot, opener: Opener, model: Callable[[ChatModel, Chat
 
 
 def _lasting(models: Mapping[str, object]) -> float:
-    """Return how many seconds the replies of *models*, by where they stand, take at most; 0 unless all of them come in batches."""
+    """Return the highest number of seconds until the replies of *models*, by address; 0 unless all of them come in batches."""
     leaves = [model for at, model in models.items() if not any(other.startswith(f"{at}.") for other in models)]
     if not leaves or not all(map(collects, leaves)):
         return 0.0

@@ -1,4 +1,4 @@
-"""Asks components about one subject for one unit: money reserved before and settled after, nothing bought twice."""
+"""Calls of components about one subject for one unit: money is reserved before and settled after, and nothing is bought twice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Answered = Score | Judgment | Failure
 
 @frozen
 class Later:
-    """An answer that is asked for once it is awaited; or never, when the run ends before."""
+    """Answer that is requested when it is awaited, or never if the run ends earlier."""
 
     ask: Callable[[], Coroutine[Any, Any, Answer]]
 
@@ -38,11 +38,11 @@ class Later:
 
 
 UNPAID = zero_costs()
-"""What a verdict has cost before the first call."""
+"""Cost of a verdict before the first call."""
 
 
 class PaidCalls(Asker):
-    """Asks components about one subject for one unit."""
+    """Calls of components about one subject for one unit."""
 
     def __init__(self, run: RunServices, label: str, eval_id: str, children: Children) -> None:
         self._run, self._label, self._eval_id, self._children = run, label, eval_id, children
@@ -51,10 +51,10 @@ class PaidCalls(Asker):
         self.models: set[str] = set()
         self.answered: dict[str, set[str]] = {}
         self.adapted: dict[str, set[str]] = {}
-        self._held: dict[str, Reservation] = {}
+        self._reserved: dict[str, Reservation] = {}
 
     async def admit(self, slots: Iterable[Slot], subject: Subject) -> Skip | None:
-        """Reserve for all *slots* what a rollout of them may cost; a Skip when there is no room for all."""
+        """Reserve the cost of a rollout for all *slots*; return a Skip if the remaining budget is too small for all."""
         caller, costs, seconds, lasting = self._run.caller, dict[str, Cost](), 0.0, set[str]()
         for call in (self._run.calls[slot.path] for slot in slots):
             cost = caller.estimate(call, subject)
@@ -63,20 +63,20 @@ class PaidCalls(Asker):
                 costs[call.slot.path] = cost
                 seconds += max(call.seconds, call.lasting)
                 lasting |= {call.slot.path} if call.lasting else set()
-        held = await self._budget.admit(subject, self._eval_id, costs, seconds, lasting)
-        if isinstance(held, Refusal):
-            none = Cost.zero(held.cap.limit.unit)
-            return Skip(held.cap.reason, sum((cost for cost in costs.values() if cost.unit == none.unit), none))
-        self._held.update(held)
+        reservations = await self._budget.admit(subject, self._eval_id, costs, seconds, lasting)
+        if isinstance(reservations, Refusal):
+            none = Cost.zero(reservations.cap.limit.unit)
+            return Skip(reservations.cap.reason, sum((cost for cost in costs.values() if cost.unit == none.unit), none))
+        self._reserved.update(reservations)
         return None
 
     def dismiss(self) -> None:
-        """Release what was reserved for calls that were not made."""
-        while self._held:
-            self._budget.release(self._held.popitem()[1])
+        """Release the reservations of calls that were not made."""
+        while self._reserved:
+            self._budget.release(self._reserved.popitem()[1])
 
     def ask(self, slot: Slot, subject: Subject, rollout: int) -> Answer | Awaitable[Answer]:
-        """Ask a metric; a judge's answer counts as a score. What is quick and free answers without waiting."""
+        """Call a metric; a judge's answer counts as a score. A quick and free call answers without waiting."""
         run, call = self._run, self._run.calls[slot.path]
         if not self._is_plain(call):
             return Later(partial(self._ask_score, slot, subject, rollout))
@@ -86,8 +86,8 @@ class PaidCalls(Asker):
         return Later(partial(self._as_score, call, subject, rollout, answer))
 
     def _is_plain(self, call: Call) -> bool:
-        """Whether asking is one plain call: nothing was paid for it before, and nothing is reserved for it."""
-        return call.quick and self._run.spool is None and call.slot.path not in self._budget.dearest
+        """Return whether *call* is one plain call: without an earlier payment, and without a reservation."""
+        return call.quick and self._run.spool is None and call.slot.path not in self._budget.highest_costs
 
     async def _ask_score(self, slot: Slot, subject: Subject, rollout: int) -> Answer:
         answer = await self.ask_raw(slot, subject, rollout)
@@ -96,17 +96,17 @@ class PaidCalls(Asker):
     async def _as_score(
         self, call: Call, subject: Subject, rollout: int, answer: Score | Judgment | Failure | Awaitable[object]
     ) -> Answer:
-        found = self._closed(call, self._scope(call, subject, rollout), await self._run.caller.answered(call, answer))
-        return as_score(found) if isinstance(found, Judgment) else found
+        result = self._closed(call, self._scope(call, subject, rollout), await self._run.caller.answered(call, answer))
+        return as_score(result) if isinstance(result, Judgment) else result
 
     async def ask_raw(self, slot: Slot, subject: Subject, rollout: int) -> Answered | Skip:
-        """Ask a component, again while its failure is retryable and the slot has retries left."""
+        """Call a component, and again while its failure is retryable and the slot has retries left."""
         call = self._run.calls[slot.path]
         if self._is_plain(call):
-            found: Answered = await self._run.caller.call(call, subject, self._children)
-            if found.cost is UNPAID["usd"] and not (isinstance(found, Judgment) and found.judge_model):
-                return found
-            return self._closed(call, self._scope(call, subject, rollout), found)
+            result: Answered = await self._run.caller.call(call, subject, self._children)
+            if result.cost is UNPAID["usd"] and not (isinstance(result, Judgment) and result.judge_model):
+                return result
+            return self._closed(call, self._scope(call, subject, rollout), result)
         for _ in range(slot.retries):
             answer = await self._once(call, self._children, self._scope(call, subject, rollout))
             if not isinstance(answer, Failure) or not answer.retryable:
@@ -116,7 +116,7 @@ class PaidCalls(Asker):
     def ask_inside(
         self, call: Call, subject: Subject, children: Children, around: CallScope
     ) -> Answered | Awaitable[Answered]:
-        """Ask a judge that is inside the component whose call is *around*."""
+        """Call a judge inside the component whose call is *around*."""
         call = evolve(call, seconds=min(call.seconds, around.seconds_inside))
         if self._is_plain(call):
             answer = self._run.caller.call_def(call, subject, children)
@@ -131,15 +131,15 @@ class PaidCalls(Asker):
         subject: Subject,
         children: Children,
         around: CallScope,
-        begun: Answered | Awaitable[object] | None = None,
+        pending: Answered | Awaitable[object] | None = None,
     ) -> Answered:
         scope = self._scope(call, subject, around.rollout, around)
-        if begun is None:
+        if pending is None:
             async with call_turn():
                 call = evolve(call, seconds=min(call.seconds, around.seconds_inside))
                 answer = await self._once(call, children, scope)
         else:
-            answer = self._closed(call, scope, await self._run.caller.answered(call, begun))
+            answer = self._closed(call, scope, await self._run.caller.answered(call, pending))
         if isinstance(answer, Skip):
             return throttled(answer)
         for cost in scope.spent or (answer.cost,):
@@ -148,9 +148,9 @@ class PaidCalls(Asker):
 
     async def _once(self, call: Call, children: Children, scope: CallScope) -> Answered | Skip:
         subject = scope.subject
-        kept = self._run.kept_reply((subject.kind, subject.id, self._label, call.slot.label, scope.rollout), call)
-        if kept is not None:
-            answer, scope.spent, adapted = kept
+        stored = self._run.kept_reply((subject.kind, subject.id, self._label, call.slot.label, scope.rollout), call)
+        if stored is not None:
+            answer, scope.spent, adapted = stored
             scope.adapted.update(adapted)
             for cost in scope.spent:
                 self.bill[cost.unit] += cost
@@ -172,12 +172,12 @@ class PaidCalls(Asker):
         if isinstance(projected, Failure):
             return projected
         scope.until = time.monotonic() + call.seconds
-        if scope.around is None and (held := self._held.pop(call.slot.path, None)) is not None:
-            scope.held[held.projected.unit] = held
+        if scope.around is None and (reservation := self._reserved.pop(call.slot.path, None)) is not None:
+            scope.reserved[reservation.projected.unit] = reservation
         if projected.is_zero and (
             unannounced := self._budget.refuse_unannounced(call.slot.path, call.slot.label, subject)
         ):
-            skip = Skip(NO_ESTIMATE, self._budget.dearest[call.slot.path])
+            skip = Skip(NO_ESTIMATE, self._budget.highest_costs[call.slot.path])
             return unannounced if call.fallback is None else await self._fallback(call, children, scope, skip)
         projected = self._budget.projected(call.slot.path, projected)
         if (refused := await self.cover(scope, projected)) is not None:
@@ -188,13 +188,13 @@ class PaidCalls(Asker):
         except BaseException as error:
             self._break_off(call, scope, error)
             raise
-        found = self._closed(call, scope, answer)
-        if call.fallback is None or not isinstance(found, Failure) or found.throttled_reason is None:
-            return found
-        return await self._fallback(call, children, scope, Skip(found.throttled_reason, projected))
+        result = self._closed(call, scope, answer)
+        if call.fallback is None or not isinstance(result, Failure) or result.throttled_reason is None:
+            return result
+        return await self._fallback(call, children, scope, Skip(result.throttled_reason, projected))
 
     def _break_off(self, call: Call, scope: CallScope, error: BaseException) -> None:
-        """Settle a call that was refused access or given up. Requests without a reply may have been paid, too.
+        """Settle a call that was refused access or abandoned. Requests without a reply may have been paid too.
 
         A call that waits for a batch keeps its reservation: a process that resumes the run takes the reply.
         """
@@ -203,10 +203,10 @@ class PaidCalls(Asker):
         if (scope.queued or isinstance(error.__cause__, AccessRefused)) and not scope.cut:
             self._closed(call, scope, Failure("refused", str(error)))
         else:
-            self._budget.forfeit(*scope.held.values())
+            self._budget.forfeit(*scope.reserved.values())
 
     async def _fallback(self, call: Call, children: Children, scope: CallScope, skip: Skip) -> Answered | Skip:
-        """Ask the judge that stands in where a cap leaves no room; its verdict says so."""
+        """Call the fallback judge, because a cap forbids the call; its verdict has the reason."""
         if call.fallback is None:
             return skip
         with holding(SCOPE, scope):
@@ -217,36 +217,36 @@ class PaidCalls(Asker):
         return answer
 
     def _closed(self, call: Call, scope: CallScope, answer: Answered) -> Answered:
-        """Settle what *answer* cost, in place of what was reserved; the answer says then what all of it cost."""
+        """Settle the cost of *answer* in place of the reservation; return the answer with the whole cost."""
         self._note_model(call, answer, scope)
-        if scope.held and _is_unheard(answer, scope):
-            self._budget.forfeit(*scope.held.values())  # which was for what came back, too
+        if scope.reserved and _is_unheard(answer, scope):
+            self._budget.forfeit(*scope.reserved.values())  # the reservations covered the received replies too
             return answer
         has_own_price = isinstance(answer, Judgment) and not answer.includes_replies
-        owed, said = scope.owed(answer.cost, has_own_price=has_own_price), answer.cost.unit
-        whole = (owed[unit] + scope.settled[unit] for unit in dict.fromkeys((said, *owed)))
-        scope.spent = tuple(cost for cost in whole if not cost.is_zero)
-        answer = _costing(answer, next(iter(scope.spent), Cost.zero(said)))
+        owed, answer_unit = scope.owed(answer.cost, has_own_price=has_own_price), answer.cost.unit
+        totals = (owed[unit] + scope.settled[unit] for unit in dict.fromkeys((answer_unit, *owed)))
+        scope.spent = tuple(cost for cost in totals if not cost.is_zero)
+        answer = _costing(answer, next(iter(scope.spent), Cost.zero(answer_unit)))
         spent = scope.calls or not all(cost.is_zero for cost in owed.values())
-        if spent or (scope.held and not isinstance(answer, Failure)):
-            self.settle(scope, owed, **_kept(answer, scope))
-        elif scope.held:
-            self._budget.release(*scope.held.values())
+        if spent or (scope.reserved and not isinstance(answer, Failure)):
+            self.settle(scope, owed, **_stored_answer(answer, scope))
+        elif scope.reserved:
+            self._budget.release(*scope.reserved.values())
         return answer
 
     def _note_model(self, call: Call, answer: Answered, scope: CallScope) -> None:
-        """Note which model answered *call*; of a judge of judges, each one inside is noted by itself."""
-        said = answer.judge_model if isinstance(answer, Judgment) else None
-        self.models |= {model for model in (scope.model, said) if model}
-        if own := scope.model or (None if call.nests else said):
-            self.answered.setdefault(call.slot.label, set()).add(own)
+        """Note the model that answered *call*; for a judge of judges, each nested judge notes its own."""
+        judge_model = answer.judge_model if isinstance(answer, Judgment) else None
+        self.models |= {model for model in (scope.model, judge_model) if model}
+        if own_model := scope.model or (None if call.nests else judge_model):
+            self.answered.setdefault(call.slot.label, set()).add(own_model)
         if scope.adapted:
             self.adapted.setdefault(call.slot.label, set()).update(scope.adapted)
 
     def settle(self, scope: CallScope, owed: Mapping[str, Cost], **answered: Any) -> None:
-        """Settle as every asker does, and put it on the bill."""
+        """Settle as every asker does, and add the cost to the bill."""
         for unit, cost in owed.items():
-            if unit in scope.held or not cost.is_zero:
+            if unit in scope.reserved or not cost.is_zero:
                 self.bill[unit] += cost
         super().settle(scope, owed, **answered)
 
@@ -255,32 +255,32 @@ class PaidCalls(Asker):
         return CallScope(self, subject, rollout, path, self._label, label, around, lasting=call.lasting)
 
 
-def _kept(answer: Answered, scope: CallScope) -> Payload:
-    """What of *answer* is kept, so that a resumed run need not buy it again."""
+def _stored_answer(answer: Answered, scope: CallScope) -> Payload:
+    """Return the part of *answer* that is stored, so that a resumed run need not buy it again."""
     also = {"also": [unstructure(cost) for cost in scope.spent[1:]]} if scope.spent[1:] else {}
     if isinstance(answer, Failure):
         return also
     model = scope.model or (answer.judge_model if isinstance(answer, Judgment) else None)
     reply = unstructure(_without_text(answer))
-    reply.pop("includes_replies", None)  # the cost is whole by now
+    reply.pop("includes_replies", None)  # the cost is complete by now
     reply |= {"adapted": sorted(scope.adapted)} if scope.adapted else {}
     return {"model": model, "reply": reply, **also}
 
 
 UNHEARD = ("timeout", "crashed", "invalid_score")
-"""Failures that the kernel finds: what such a call did cost, nobody has said."""
+"""Failures that the kernel finds; the cost of such a call is unknown."""
 
 
 def _is_unheard(answer: Answered, scope: CallScope) -> bool:
-    """Whether nobody can say what a failed call cost: a request ended unheard, or its component gave no answer of its own."""
-    if not isinstance(answer, Failure) or not (answer.cost.is_zero or scope.again):  # what came before was settled then
+    """Return whether the cost of a failed call is unknown: a request ended without an answer, or its component gave no answer of its own."""
+    if not isinstance(answer, Failure) or not (answer.cost.is_zero or scope.again):  # earlier costs were settled then
         return False
-    known = scope.calls or (scope.queued and answer.kind == "timeout")
-    return scope.cut or (answer.kind in UNHEARD and not known)
+    is_known = scope.calls or (scope.queued and answer.kind == "timeout")
+    return scope.cut or (answer.kind in UNHEARD and not is_known)
 
 
 def _without_text(answer: Answered) -> Answered:
-    """*answer* with its rubric named only: the text is known by the slot's fingerprint."""
+    """Return *answer* with the name of its rubric alone: the slot's fingerprint covers the text."""
     if not isinstance(answer, Judgment) or answer.rubric is None:
         return answer
     return evolve(answer, rubric=Rubric(answer.rubric.id, answer.rubric.version))
@@ -288,13 +288,13 @@ def _without_text(answer: Answered) -> Answered:
 
 def _costing(answer: Answered, cost: Cost) -> Answered:
     if isinstance(answer, Judgment) and not answer.includes_replies and not cost.is_zero:
-        return evolve(answer, cost=cost, includes_replies=True)  # a judge around this one may return it as its own
+        return evolve(answer, cost=cost, includes_replies=True)  # an enclosing judge may return it as its own
     return answer if answer.cost == cost else evolve(answer, cost=cost)
 
 
 @frozen
 class RunServices:
-    """What every unit of a run needs: the components made ready, the money, and what an earlier process has bought."""
+    """Services for every unit of a run: the components, the money, and the purchases of an earlier process."""
 
     calls: Mapping[str, Call]
     caller: Caller
@@ -305,10 +305,10 @@ class RunServices:
         self, key: ReplyKey, call: Call
     ) -> tuple[Score | Judgment, tuple[Cost, ...], tuple[str, ...]] | None:
         """Return the answer that an earlier process of this run paid for, its cost in each unit, and its adapted parameters."""
-        kept = None if self.spool is None else self.spool.reply(key)
-        if kept is None:
+        stored = None if self.spool is None else self.spool.reply(key)
+        if stored is None:
             return None
-        reply, *also = orjson.loads(kept)
+        reply, *also = orjson.loads(stored)
         adapted = tuple(reply.pop("adapted", ()))
         answer: Score | Judgment = structure(reply, call.expects)
         return answer, (answer.cost, *(structure(cost, Cost) for cost in also)), adapted

@@ -1,4 +1,4 @@
-"""Records of subjects: the responses of the task with the values of extractors."""
+"""Record of a subject: the response of its task, with the values that extractors read from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..values.chat import MEDIA_KINDS
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
-_OWN = ("id", "session_id", "input", "output", "reference")
+_PARTS = ("id", "session_id", "input", "output", "reference")
 
 
 def recorded_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,25 +33,25 @@ def _brief(value: Any) -> Any:
         from hashlib import sha256  # OpenSSL takes 2 ms to load
 
         return {
-            **{key: each for key, each in value.items() if key != "data"},
+            **{key: member for key, member in value.items() if key != "data"},
             "sha256": sha256(data.encode()).hexdigest(),
         }
     return {key: _brief(item) for key, item in value.items()}
 
 
 def columns(subject: Subject) -> dict[str, object]:
-    """Return the row that *subject* was read from, by the names that a record, a template and a command know.
+    """Return the row that *subject* was read from, by the names in a record, a template and a command.
 
-    The parts of the subject come first, without those that are None; then its context; then the columns that became its parts, by their
+    The parts of the subject come first, without parts that are None; then its context; then the columns that became its parts, by their
     names in the data. A part comes before a column of its name, and such a column before a value of the context.
     """
-    parts = {name: value for name in _OWN if (value := getattr(subject, name)) is not None}
-    found = parts | {name: value for name, value in subject.context.items() if name not in parts}
-    return found | {name: value for name, value in subject.columns.items() if name not in parts}
+    parts = {name: value for name in _PARTS if (value := getattr(subject, name)) is not None}
+    row = parts | {name: value for name, value in subject.context.items() if name not in parts}
+    return row | {name: value for name, value in subject.columns.items() if name not in parts}
 
 
 def responses(record: Record) -> Mapping[str, Mapping[str, Any]]:
-    """The responses of *record* by criterion; a single one stands under :data:`dicast.ONLY`, and there may be none."""
+    """Return the responses of *record* by criterion; a single response is under :data:`dicast.ONLY`, and there may be none."""
     named: Mapping[str, Mapping[str, Any]] | None = record.get("responses")
     if named:
         return named
@@ -59,7 +59,7 @@ def responses(record: Record) -> Mapping[str, Mapping[str, Any]]:
 
 
 def as_json(content: object) -> Any:
-    """The JSON value that a reply's *content* is, alone or in one fenced block; :data:`dicast.toolkit.json_values.MISSING` for other text."""
+    """Return the JSON value of a reply's *content*, alone or in one fenced block; :data:`dicast.toolkit.json_values.MISSING` for other text."""
     if not isinstance(content, str):
         return content
     fenced = _FENCED.fullmatch(content)
@@ -69,12 +69,12 @@ def as_json(content: object) -> Any:
         return MISSING
 
 
-def new_record(row: Mapping[str, object], made: Subject, levels: Mapping[str, object]) -> dict[str, Any]:
-    """The record of *made*, before anything is extracted from it; *levels* are the task's own.
+def new_record(row: Mapping[str, object], produced: Subject, levels: Mapping[str, object]) -> dict[str, Any]:
+    """Return the record of *produced*, before any extraction; *levels* are the task's own.
 
-    :raises TypeError: when its responses are not made as :class:`~dicast.Answered` says, or are not JSON.
+    :raises TypeError: if its responses do not have the form of :class:`~dicast.Answered`, or are not JSON.
     """
-    responses = getattr(made, "responses", None) or {ONLY: {"content": made.text, "metrics": {}}}
+    responses = getattr(produced, "responses", None) or {ONLY: {"content": produced.text, "metrics": {}}}
     _check(responses)
     record: dict[str, Any] = {"row": recorded_row(row), "response": next(iter(responses.values()))}
     if set(responses) != {ONLY}:
@@ -84,7 +84,7 @@ def new_record(row: Mapping[str, object], made: Subject, levels: Mapping[str, ob
     }
     if retries := [response["retry"] for response in responses.values() if response.get("retry")]:
         record["retry"] = max(retries, key=lambda retry: retry["attempts"])
-    plain: dict[str, Any] = orjson.loads(orjson.dumps({**record, **levels}))  # also: what is not a number becomes null
+    plain: dict[str, Any] = orjson.loads(orjson.dumps({**record, **levels}))  # NaN becomes null
     return plain
 
 
@@ -101,11 +101,11 @@ def _check(responses: object) -> None:
             raise TypeError(f"the retry of its response {name!r} has no number of attempts: {retry!r:.100}")
 
 
-def put_metrics(record: dict[str, Any], found: Mapping[str, object], writes: Sequence[str]) -> str | None:
-    """Merge *found*, where no other extractor writes, under the metrics of *record*; what is wrong with it, where something is."""
-    for wrong in faults(found, writes, record.get("responses", {})):
+def put_metrics(record: dict[str, Any], metrics: Mapping[str, object], writes: Sequence[str]) -> str | None:
+    """Merge *metrics*, which no other extractor writes, under the metrics of *record*; return a fault of them, or None."""
+    for wrong in faults(metrics, writes, record.get("responses", {})):
         return wrong
-    for path, value in _leaves(found):
+    for path, value in _leaves(metrics):
         place = record["metrics"]
         for key in path[:-1]:
             inner = place.get(key)
@@ -114,17 +114,17 @@ def put_metrics(record: dict[str, Any], found: Mapping[str, object], writes: Seq
     return None
 
 
-def _leaves(found: Mapping[str, object], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
-    for key, value in found.items():
+def _leaves(metrics: Mapping[str, object], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+    for key, value in metrics.items():
         if isinstance(value, Mapping) and value:
             yield from _leaves(value, (*path, str(key)))
         else:
             yield (*path, str(key)), value
 
 
-def faults(found: Mapping[str, object], writes: Sequence[str], criteria: Container[str]) -> Iterator[str]:
-    """What is wrong with what an extractor *found* in a record with *criteria*, when it says that it *writes* to these places."""
-    for path, value in _leaves(found):
+def faults(metrics: Mapping[str, object], writes: Sequence[str], criteria: Container[str]) -> Iterator[str]:
+    """Yield the faults of the *metrics* of an extractor that writes to the places *writes*, for a record with *criteria*."""
+    for path, value in _leaves(metrics):
         if wrong := _fault(path, value, writes, criteria):
             yield wrong
 

@@ -1,7 +1,7 @@
-"""Proxy, then truth: what a set of metrics makes of one subject.
+"""Scoring by proxy, then truth: the result of a set of metrics for one subject.
 
-Every proxy runs; when all of them reach the threshold the truth metrics run too, and the score is the weighted mean of
-all that ran, or under ``combine: truth`` of the truths. Otherwise it is the weighted mean of the proxies, and it is never called truth.
+Every proxy runs. If all of them reach the threshold, the truth metrics run too, and the score is the weighted mean of
+all metrics, or under ``combine: truth`` of the truths. Otherwise it is the weighted mean of the proxies, and is never called truth.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_RAWS: Mapping[str, float] = MappingProxyType({})
 
 @frozen
 class Skip:
-    """A metric that was not asked, and why: the name of the cap that left no room; *cost* is what it might have taken."""
+    """A metric that was not called, with the reason: the name of the cap that forbade it; *cost* is its estimate."""
 
     reason: str
     cost: Cost
@@ -35,14 +35,14 @@ class Skip:
 
 Answer = Score | Failure | Skip
 Ask = Callable[[Slot, Subject, int], Answer | Awaitable[Answer]]
-"""Asks one metric about one subject in one rollout (from 0): what is quick answers at once, the rest once it is awaited."""
+"""Calls a metric about a subject in a rollout (from 0): a quick metric answers at once, others when they are awaited."""
 
 
 class Combined(NamedTuple):  # made in a third of the time that a frozen attrs class takes
-    """What a metric set found. *metrics* holds each metric's value, aggregated over *rollouts* like the score is.
+    """Result of a metric set. *metrics* has each metric's value, aggregated over *rollouts* as the score is.
 
-    *tier* and *basis* are the weakest of the rollouts that the score was made of. *audit* is :func:`~.audits.with_audit`'s, *group* that of its audits.
-    *raws* are the values, by label, of metrics on a scale of their own. Where one of these has a weight, *score* is None, *raw* is
+    *tier* and *basis* are the weakest of the rollouts that entered the score. *audit* is the result of :func:`~.audits.with_audit`, *group* the audit group.
+    *raws* are the values, by label, of metrics on a scale of their own. If one of these has a weight, *score* is None, *raw* is
     its value, and *is_raw* is True; *raw* is None if the proxies held the subject back.
     """
 
@@ -64,11 +64,11 @@ class Combined(NamedTuple):  # made in a third of the time that a frozen attrs c
 
 
 class MetricSet:
-    """The metrics of a pipeline with their scoring; it judges one subject at a time and keeps nothing."""
+    """Metrics of a pipeline with their scoring. It judges one subject at a time and has no state."""
 
-    def __init__(self, metrics: Sequence[Slot], scoring: Scoring, *, at_once: bool = False) -> None:
-        """*at_once* asks all rollouts, and all metrics of a tier, at the same time: for models that answer in batches."""
-        self.scoring, self._at_once = scoring, at_once
+    def __init__(self, metrics: Sequence[Slot], scoring: Scoring, *, concurrent: bool = False) -> None:
+        """Create the set. With *at_once*, all rollouts, and all metrics of a tier, are called at the same time: for models that answer in batches."""
+        self.scoring, self._is_concurrent = scoring, concurrent
         self._metrics = tuple(metrics)
         self.has_truths = any(slot.tier == "truth" for slot in metrics)
         self.keeps_texts = any(getattr(slot.component, "keeps_texts", False) for slot in metrics)
@@ -76,22 +76,22 @@ class MetricSet:
         self._by_kind: dict[str, tuple[tuple[Slot, ...], tuple[Slot, ...]]] = {}
 
     def tiers(self, kind: str) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
-        """The proxies and the truth metrics that judge subjects of *kind*."""
-        found = self._by_kind.get(kind)
-        if found is None:
+        """Return the proxies and the truth metrics that judge subjects of *kind*."""
+        tiers = self._by_kind.get(kind)
+        if tiers is None:
             mine = [slot for slot in self._metrics if slot.accepts(kind)]
             proxies, truths = ([slot for slot in mine if slot.tier == tier] for tier in ("proxy", "truth"))
-            found = self._by_kind[kind] = tuple(proxies), tuple(truths)
-        return found
+            tiers = self._by_kind[kind] = tuple(proxies), tuple(truths)
+        return tiers
 
     async def judge(self, outputs: Sequence[Subject | Failure], ask: Ask) -> Combined | Failure:
-        """Judge a subject, asking each metric through *ask*.
+        """Judge a subject, calling each metric through *ask*.
 
         *outputs* has one for each rollout, or one for all; a missing one counts as 0.
         """
         rollouts = [_Rollout(number) for number in range(self.scoring.rollouts)]
         rolls = (self._output_roll(rollout, outputs, ask) for rollout in rollouts)
-        if self._at_once and len(rollouts) > 1:
+        if self._is_concurrent and len(rollouts) > 1:
             rolled = await together([*rolls])
             if failed := [failure for failure in rolled if failure is not None]:
                 return failed[0]
@@ -99,29 +99,31 @@ class MetricSet:
             for roll in rolls:
                 if (failure := await roll) is not None:
                     return failure
-        found = self._combine(rollouts)
-        return with_audit(found, rollouts, self.scoring) if self.scoring.audit is not None else found
+        combined = self._combine(rollouts)
+        return with_audit(combined, rollouts, self.scoring) if self.scoring.audit is not None else combined
 
     async def _output_roll(self, rollout: _Rollout, outputs: Sequence[Subject | Failure], ask: Ask) -> Failure | None:
         output = outputs[rollout.number if len(outputs) > 1 else 0]
         return None if isinstance(output, Failure) else await self._roll(rollout, output, ask)
 
-    async def _answers(self, asked: list[Answer | Awaitable[Answer]]) -> Sequence[Answer | Awaitable[Answer]]:
-        """Return the *asked* metrics with their answers, which are awaited together if any needs it."""
-        waits = [at for at, given in enumerate(asked) if isinstance(given, Awaitable)] if self._at_once else ()
+    async def _answers(self, pending: list[Answer | Awaitable[Answer]]) -> Sequence[Answer | Awaitable[Answer]]:
+        """Return the *pending* answers; if several have to be awaited, they are awaited together."""
+        waits = (
+            [at for at, answer in enumerate(pending) if isinstance(answer, Awaitable)] if self._is_concurrent else ()
+        )
         if len(waits) < 2:
-            return asked
-        answers = await together([given for given in asked if isinstance(given, Awaitable)])
-        found = dict(zip(waits, answers, strict=True))
-        return [found.get(at, given) for at, given in enumerate(asked)]
+            return pending
+        answers = await together([answer for answer in pending if isinstance(answer, Awaitable)])
+        results = dict(zip(waits, answers, strict=True))
+        return [results.get(at, answer) for at, answer in enumerate(pending)]
 
     async def _roll(self, rollout: _Rollout, subject: Subject, ask: Ask) -> Failure | None:
         proxies, truths = self.tiers(subject.kind)
         failure = None
-        # all before the first is awaited
-        asked = await self._answers([ask(slot, subject, rollout.number) for slot in proxies])
-        for slot, given in zip(proxies, asked, strict=True):
-            answer = await given if type(given) is not Score and isinstance(given, Awaitable) else given
+        # all are called before the first is awaited
+        answers = await self._answers([ask(slot, subject, rollout.number) for slot in proxies])
+        for slot, pending in zip(proxies, answers, strict=True):
+            answer = await pending if type(pending) is not Score and isinstance(pending, Awaitable) else pending
             failure = rollout.take(slot, answer, gates_only=self.raw_label is not None) or failure
         if failure is not None:
             return failure
@@ -129,11 +131,11 @@ class MetricSet:
         if truths:
             passed = rollout.lowest() >= self.scoring.threshold
             truths = truths if passed or self._audits(rollout, subject) else ()
-            asked = await self._answers([ask(slot, subject, rollout.number) for slot in truths])
-            for slot, given in zip(truths, asked, strict=True):
-                answer = await given if type(given) is not Score and isinstance(given, Awaitable) else given
+            answers = await self._answers([ask(slot, subject, rollout.number) for slot in truths])
+            for slot, pending in zip(truths, answers, strict=True):
+                answer = await pending if type(pending) is not Score and isinstance(pending, Awaitable) else pending
                 if isinstance(answer, Failure) and answer.throttled_reason and self.scoring.on_budget == "skip_metric":
-                    answer = Skip(answer.throttled_reason, answer.cost)  # a judge inside did not fit, and so the metric
+                    answer = Skip(answer.throttled_reason, answer.cost)  # a nested judge did not fit into the budget
                 failure = rollout.take_truth(slot, answer, passed=passed) or failure
             if passed and self.scoring.combine == "truth" and self.raw_label is None:
                 rollout.leave_proxies()
@@ -160,31 +162,31 @@ class MetricSet:
         confidence = mean([rollout.confidence() for rollout in rollouts])
         low, high = entering(totals, method)
         entered = [rollout for rollout, total in zip(rollouts, totals, strict=True) if low <= total <= high]
-        whole, score = _Rollout.of_all(rollouts), aggregate(totals, method)
-        return self._combined(whole, entered, score, _values(rollouts, method), confidence, totals)
+        all_rollouts, score = _Rollout.of_all(rollouts), aggregate(totals, method)
+        return self._combined(all_rollouts, entered, score, _values(rollouts, method), confidence, totals)
 
     def _combined(
         self,
-        whole: _Rollout,
+        all_rollouts: _Rollout,
         entered: Sequence[_Rollout],
         score: float,
         values: Mapping[str, float],
         confidence: float,
         totals: tuple[float, ...],
     ) -> Combined:
-        audit = self.scoring.audit if whole.audit and not whole.truth else None
+        audit = self.scoring.audit if all_rollouts.audit and not all_rollouts.truth else None
         return Combined(
             score,
             confidence,
             "truth" if all([rollout.truth for rollout in entered]) else "proxy",  # noqa: C419  # for every subject
-            "gate" if whole.truth else "audit" if audit else None,
-            1.0 if whole.truth else audit.share_of(whole.group) if audit else None,
-            whole.items,
-            whole.skipped,
+            "gate" if all_rollouts.truth else "audit" if audit else None,
+            1.0 if all_rollouts.truth else audit.share_of(all_rollouts.group) if audit else None,
+            all_rollouts.items,
+            all_rollouts.skipped,
             values,
             totals,
-            whole.basis() if whole is entered[0] else weakest([rollout.basis() for rollout in entered]),
-            group=whole.group,
+            all_rollouts.basis() if all_rollouts is entered[0] else weakest([rollout.basis() for rollout in entered]),
+            group=all_rollouts.group,
         )
 
     def _combine_raw(self, rollouts: list[_Rollout]) -> Combined:
@@ -194,14 +196,14 @@ class MetricSet:
         if label is None:
             return self._combine_scores(rollouts)._replace(raws=raws)
         totals = tuple(rollout.raws.get(label) for rollout in rollouts)
-        whole = rollouts[0] if len(rollouts) == 1 else _Rollout.of_all(rollouts)
+        all_rollouts = rollouts[0] if len(rollouts) == 1 else _Rollout.of_all(rollouts)
         values, confidence = _values(rollouts, method), mean([rollout.confidence() for rollout in rollouts])
-        found = self._combined(whole, rollouts, 0.0, values, confidence, ())
-        return found._replace(score=None, rollouts=totals, raws=raws, raw=raws.get(label), is_raw=True)
+        combined = self._combined(all_rollouts, rollouts, 0.0, values, confidence, ())
+        return combined._replace(score=None, rollouts=totals, raws=raws, raw=raws.get(label), is_raw=True)
 
 
 def _mean(values: list[float], weights: Sequence[float]) -> float:
-    return values[0] if values.count(values[0]) == len(values) else mean(values, weights)  # alike, as most are
+    return values[0] if values.count(values[0]) == len(values) else mean(values, weights)  # most are equal
 
 
 def _values(rollouts: list[_Rollout], method: Aggregation) -> dict[str, float]:
@@ -211,14 +213,14 @@ def _values(rollouts: list[_Rollout], method: Aggregation) -> dict[str, float]:
 def _aggregated(rollouts: Sequence[Mapping[str, float]], method: Aggregation) -> dict[str, float]:
     """Return the value of each label, aggregated over the rollouts that have one."""
     labels = dict.fromkeys(label for rollout in rollouts for label in rollout)
-    return {label: aggregate([one[label] for one in rollouts if label in one], method) for label in labels}
+    return {label: aggregate([values[label] for values in rollouts if label in values], method) for label in labels}
 
 
 class _Rollout:
-    """The answers of one rollout as they come in."""
+    """Answers of one rollout as they come in."""
 
     __slots__ = (
-        *("audit", "bases", "beside", "confidences", "group", "items"),
+        *("audit", "bases", "audit_answers", "confidences", "group", "items"),
         *("number", "raw_weight", "raws", "skipped", "truth", "values", "weights"),
     )
 
@@ -233,21 +235,24 @@ class _Rollout:
         self.raws: dict[str, float] = {}
         self.raw_weight = 0.0
         self.truth, self.audit, self.group = False, False, ""
-        self.beside: list[tuple[Slot, Answer]] = []
+        self.audit_answers: list[tuple[Slot, Answer]] = []
 
     @classmethod
     def of_all(cls, rollouts: Sequence[_Rollout]) -> _Rollout:
-        """What several rollouts list, one after the other."""
-        whole = cls(0)
+        """Return the lists of several rollouts, one after the other."""
+        all_rollouts = cls(0)
         for rollout in rollouts:
-            whole.items += rollout.items
-            whole.skipped += rollout.skipped
-            whole.truth = whole.truth or rollout.truth
-            whole.audit, whole.group = whole.audit or rollout.audit, whole.group or rollout.group
-        return whole
+            all_rollouts.items += rollout.items
+            all_rollouts.skipped += rollout.skipped
+            all_rollouts.truth = all_rollouts.truth or rollout.truth
+            all_rollouts.audit, all_rollouts.group = (
+                all_rollouts.audit or rollout.audit,
+                all_rollouts.group or rollout.group,
+            )
+        return all_rollouts
 
     def take(self, slot: Slot, answer: Answer, *, gates_only: bool = False) -> Failure | None:
-        """Let *answer* enter the score, with weight 0 if it *gates_only*; a failure that the slot does not excuse is returned."""
+        """Add *answer* to the score, with weight 0 if it *gates_only*; return a failure that the slot does not excuse."""
         if not isinstance(answer, Score):
             replaced = self._excuse(slot, answer)
             if not isinstance(replaced, Score):
@@ -265,7 +270,7 @@ class _Rollout:
         return None
 
     def take_truth(self, slot: Slot, answer: Answer, *, passed: bool) -> Failure | None:
-        """Let a truth metric's *answer* enter, or keep it beside the score when the gate was not *passed*."""
+        """Add a truth metric's *answer* to the score, or keep it apart from the score if the gate was not *passed*."""
         if passed:
             failure = self.take(slot, answer)
             if slot.label in self.values or slot.label in self.raws:
@@ -273,7 +278,7 @@ class _Rollout:
                 if slot.weight:
                     self.bases.append(self.items[-1].get("basis", "truth"))
             return failure
-        self.beside.append((slot, answer))
+        self.audit_answers.append((slot, answer))
         if isinstance(answer, Score):
             self.audit = True
             self._list(slot, answer, 0.0)
@@ -282,7 +287,7 @@ class _Rollout:
         return None
 
     def empty_failure(self) -> Failure | None:
-        """The failure of a rollout that nothing with a weight scored; nothing is made up for it."""
+        """Return the failure of a rollout without a score with a weight; None otherwise."""
         if any(self.weights) or self.raw_weight:
             return None
         why = [f"{item['metric']}: {item['reason']}" for item in self.skipped]
@@ -299,15 +304,15 @@ class _Rollout:
         )
 
     def lowest(self) -> float:
-        """The lowest value that entered, which the gate looks at; 1 when none did."""
+        """Return the lowest value in the rollout, for the gate; 1 without values."""
         return min(self.values.values(), default=1.0)
 
     def score(self) -> float:
-        """The weighted mean; 0 for an output that is missing."""
+        """Return the weighted mean; 0 for a missing output."""
         return _mean([*self.values.values()], self.weights) if self.weights else 0.0
 
     def confidence(self) -> float:
-        """The weighted mean of the confidences that entered; 1 that a missing output counts as 0. A raw value's own."""
+        """Return the weighted mean of the confidences; 1 for a missing output, which counts as 0. A raw value has its own confidence."""
         if self.raw_weight:
             return float(next(item["confidence"] for item in self.items if item["weight"]))
         if not any(self.weights):  # proxies that only gate
@@ -315,11 +320,11 @@ class _Rollout:
         return _mean(self.confidences, self.weights)
 
     def basis(self) -> Basis:
-        """The weakest basis of the truth metrics that entered with a weight."""
+        """Return the weakest basis of the truth metrics with a weight."""
         return weakest(self.bases) if self.bases else "proxy"
 
     def leave_proxies(self) -> None:
-        """Take the proxies, which have only gated, out of the score."""
+        """Remove the proxies from the score, because they only gate."""
         proxies = [item for item in self.items if item["tier"] == "proxy"]
         self.weights[: len(proxies)] = [0.0] * len(proxies)
         for item in proxies:
@@ -361,7 +366,7 @@ class _Rollout:
 
 
 def cost_json(score: Score) -> dict[str, object]:
-    """A score's cost as JSON; an unknown amount is null."""
+    """Return a score's cost as JSON; an unknown amount is null."""
     cost = score.cost
     return {
         "amount": cost.decimal,

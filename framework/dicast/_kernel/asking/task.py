@@ -1,6 +1,6 @@
-"""Making outputs: a run's task, asked about each subject, and what becomes of it.
+"""Production of outputs: the calls of a run's task for each subject, and their results.
 
-Every reply that a task buys is reserved for, settled and kept by itself, so that a run that was killed in the middle of a subject
+Every reply that a task buys is reserved, settled and kept separately, so that a run that was killed in the middle of a subject
 does not buy it again.
 """
 
@@ -36,16 +36,16 @@ from .record import columns, new_record, put_metrics, recorded_row
 
 @frozen
 class ReplayedModel:
-    """A chat model inside a task: each reply is paid for, and kept, by itself."""
+    """Wrapper of a chat model inside a task: each reply is paid for, and kept, separately."""
 
     live: ChatModel
     component: ChatModel
     """The component that *live* was opened from."""
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
-        """Ask the chat model on behalf of the task that is under way."""
+        """Call the chat model on behalf of the active task."""
         scope = SCOPE.get()
-        # Asked by another chat model, whose reply is counted.
+        # Called by another chat model, whose reply is counted.
         if scope is None or not isinstance(scope.asker, TaskReplies):
             return written(await awaited_reply(self.live, request), self.live)
         return await scope.asker.buy(self.live, request, self.component)
@@ -55,7 +55,7 @@ class ReplayedModel:
 
 
 class TaskReplies(Asker):
-    """Buys replies for *call*, a task's, about *subject* in one rollout, however often the call is tried."""
+    """Purchases of replies for the *call* of a task, about *subject* in one rollout, over all tries of the call."""
 
     def __init__(self, run: RunServices, stream: Stream, call: Call, subject: Subject, rollout: int) -> None:
         self.call, self.subject = call, subject
@@ -64,15 +64,15 @@ class TaskReplies(Asker):
         self._bought: dict[str, Reply] = {}
         self._failed: list[Cost] = []  # the costs of requests without a reply
         self.adapted: set[str] = set()
-        self._asked: Counter[str] = Counter()
+        self._request_counts: Counter[str] = Counter()
 
     def begin(self) -> CallScope:
-        """A new try: what was bought in those before it is at hand."""
-        self._asked.clear()
+        """Start a new try, which reuses the replies of earlier tries."""
+        self._request_counts.clear()
         return self._scope()
 
     async def produce(self, caller: Caller) -> Subject | Failure:
-        """Ask the task once. What it pays by itself is reserved before the call and settled after it."""
+        """Call the task once. Its own payments are reserved before the call and settled after it."""
         if self.call.nests or not self.call.is_unproven:
             return await self._produce(caller)
         async with self._budget.first_alone(self.call.slot.path):
@@ -85,17 +85,17 @@ class TaskReplies(Asker):
             try:
                 answer: Subject | Failure = await caller.call(self.call, self.subject)
             except BaseException:
-                self._budget.forfeit(*scope.held.values())
+                self._budget.forfeit(*scope.reserved.values())
                 raise
             try:
                 self._settle_own(scope, answer)
             except InvalidCost as error:
-                self._budget.forfeit(*scope.held.values())
+                self._budget.forfeit(*scope.reserved.values())
                 return Failure("crashed", f"metrics.cost of a response: {error}")
             return answer
 
     async def _announce(self, caller: Caller, scope: CallScope) -> Failure | None:
-        """Reserve the estimate of a task without chat models; return a Failure where a paid call has none, or there is no room."""
+        """Reserve the estimate of a task without chat models; return a Failure if a paid call has no estimate, or the remaining budget is too small."""
         projected = Cost.zero() if self.call.nests else caller.estimate(self.call, self.subject)
         if isinstance(projected, Failure):
             return projected
@@ -105,20 +105,20 @@ class TaskReplies(Asker):
 
     def _settle_own(self, scope: CallScope, answer: Subject | Failure) -> None:
         cost = self._own_cost(answer)
-        if not cost.is_zero or (scope.held and isinstance(answer, Subject)):
+        if not cost.is_zero or (scope.reserved and isinstance(answer, Subject)):
             self.settle(scope, {**zero_costs(), cost.unit: cost})
         elif isinstance(answer, Failure) and answer.kind in UNHEARD:
-            self._budget.forfeit(*scope.held.values())
+            self._budget.forfeit(*scope.reserved.values())
         else:
-            self._budget.release(*scope.held.values())
+            self._budget.release(*scope.reserved.values())
 
     def _own_cost(self, answer: Subject | Failure) -> Cost:
-        """Return what the task reports to have paid next to the replies that it bought."""
+        """Return the payments that the task reports in addition to the replies that it bought."""
         if isinstance(answer, Failure):
-            same = [cost for cost in self._costs() if cost.unit == answer.cost.unit]
-            paid = sum(same, Cost.zero(answer.cost.unit)).amount
-            if answer.cost.amount is None or paid is None or not same:
-                return answer.cost if not same else Cost.zero(answer.cost.unit)
+            costs = [cost for cost in self._costs() if cost.unit == answer.cost.unit]
+            paid = sum(costs, Cost.zero(answer.cost.unit)).amount
+            if answer.cost.amount is None or paid is None or not costs:
+                return answer.cost if not costs else Cost.zero(answer.cost.unit)
             return evolve(answer.cost, amount=max(answer.cost.amount - paid, paid - paid))
         if self.call.nests or self.call.estimate is None or not isinstance(answer, Answered):
             return Cost.zero()
@@ -130,17 +130,17 @@ class TaskReplies(Asker):
         return [*(reply.cost for reply in self._bought.values()), *self._failed]
 
     async def buy(self, model: ChatModel, request: ChatRequest, component: ChatModel) -> Reply | Failure:
-        """Return the reply of *model* to *request*, unless it was bought before. *model* was opened from *component*."""
+        """Return the reply of *model* to *request*; a reply that was bought earlier is reused. *model* was opened from *component*."""
         request = request if request.rollout == self._rollout else evolve(request, rollout=self._rollout)
         identity = getattr(model, "identity", None)
         digest = request.digest({} if identity is None else identity())
-        asked = f"{request.label}:{digest}"
-        self._asked[asked] = number = self._asked[asked] + 1
-        key = f"{asked}:{number}"
-        if (kept := self._kept(key)) is not None:
-            self._bought[key] = kept
-            self.adapted.update(kept.adapted)
-            return kept
+        request_key = f"{request.label}:{digest}"
+        self._request_counts[request_key] = number = self._request_counts[request_key] + 1
+        key = f"{request_key}:{number}"
+        if (stored := self._stored_reply(key)) is not None:
+            self._bought[key] = stored
+            self.adapted.update(stored.adapted)
+            return stored
         async with call_turn():
             projected = estimate(model if hasattr(model, "estimate") else component, request)
             details = {"criterion": request.label, "request_digest": digest, "number": number}
@@ -150,7 +150,7 @@ class TaskReplies(Asker):
                 return await self._buy(model, request, key, details, projected)
 
     async def _buy(
-        self, model: ChatModel, request: ChatRequest, key: str, asked: Mapping[str, object], projected: Cost
+        self, model: ChatModel, request: ChatRequest, key: str, details: Mapping[str, object], projected: Cost
     ) -> Reply | Failure:
         scope = self._scope(request.label)
         path = self.call.slot.path
@@ -170,27 +170,27 @@ class TaskReplies(Asker):
         self._close(scope, answer)
         self.adapted.update(answer.adapted)
         if isinstance(answer, Reply):
-            seconds = {"latency_seconds": round(time.monotonic() - began, 6)}  # one that is kept comes at once
+            seconds = {"latency_seconds": round(time.monotonic() - began, 6)}  # a stored reply comes at once
             answer = self._bought[key] = evolve(answer, metrics={**seconds, **answer.metrics})
-            self._emit_reply(asked, answer)
+            self._emit_reply(details, answer)
         return answer
 
     def requests(self, failure: Failure) -> list[dict[str, object]]:
-        """Return the figures of each request, by criterion, of a row that ended in *failure*; its cost has that of all replies."""
+        """Return the figures of each request, by criterion, of a row that ended in *failure*; its cost includes all replies."""
         figures: dict[str, dict[str, Any]] = {}
         total = Cost.zero(failure.cost.unit)
         for key, reply in self._bought.items():
-            found = figures.setdefault(key.rsplit(":", 2)[0], {})
+            sums = figures.setdefault(key.rsplit(":", 2)[0], {})
             for name, value in reply_figures(reply).items():
-                found[name] = found.get(name, 0) + value
+                sums[name] = sums.get(name, 0) + value
             total += reply.cost if reply.cost.unit == total.unit else Cost.zero(total.unit)
         if failure.cost.unit == "usd" and failure.cost.amount is not None and total.amount is not None:
             rest = failure.cost.amount - total.amount
             figures |= {"": {"cost": float(rest)}} if rest > 0 else {}
         return [*figures.values()]
 
-    def _emit_reply(self, asked: Mapping[str, object], reply: Reply) -> None:
-        payload = {**asked, "rollout": self._rollout, "reply": unstructure(reply)}
+    def _emit_reply(self, details: Mapping[str, object], reply: Reply) -> None:
+        payload = {**details, "rollout": self._rollout, "reply": unstructure(reply)}
         self._stream.emit([self._stream.event(TASK_REPLIED, payload, self.subject, "user_controlled")])
         self._stream.commit_soon()
 
@@ -199,8 +199,8 @@ class TaskReplies(Asker):
         of = (self.subject, self._rollout, slot.path, slot.label, criterion)
         return CallScope(self, *of, until=until, lasting=self.call.lasting)
 
-    def _kept(self, key: str) -> Reply | None:
-        """What was bought under *key*, in this process or by an earlier one of this run."""
+    def _stored_reply(self, key: str) -> Reply | None:
+        """Return the reply that was bought under *key*, by this process or by an earlier one of this run; None if there is none."""
         subject, spool = self.subject, self._run.spool
         if key in self._bought or spool is None:
             return self._bought.get(key)
@@ -208,26 +208,26 @@ class TaskReplies(Asker):
         return None if reply is None else structure(orjson.loads(reply), Reply)
 
     def ask_inside(self, call: Call, subject: Subject, children: object, around: CallScope) -> Failure:
-        """A task makes what is judged, and judges nothing itself."""
+        """Refuse: a task makes the judged output, and judges nothing itself."""
         return Failure("refused", f"{call.slot.label}: a task cannot ask a judge; ask it under 'metrics' or 'judges'")
 
     def _break_off(self, scope: CallScope, error: BaseException) -> None:
-        """Settle a request that was refused access or given up; what did not come back may have been paid, too."""
+        """Settle a request that was refused access or abandoned; requests without a reply may have been paid too."""
         if scope.waits and scope.lasting:  # a process that resumes the run takes the reply
             return
         if isinstance(error, AccessRefused) or (scope.queued and not scope.cut):
-            spent = sum(scope.received.values(), Cost.zero())  # by one model, so in one unit
+            spent = sum(scope.received.values(), Cost.zero())  # of one model, so in one unit
             self._close(scope, Failure("refused", str(error), cost=spent))
         else:
-            self._budget.forfeit(*scope.held.values())
+            self._budget.forfeit(*scope.reserved.values())
 
     def _close(self, scope: CallScope, answer: Reply | Failure) -> None:
-        """Settle what the request cost, in place of what was reserved."""
+        """Settle the cost of the request, in place of the reservation."""
         if isinstance(answer, Failure):
             self._failed.append(answer.cost)
-        if scope.held and isinstance(answer, Failure) and answer.cost.is_zero:
-            (self._budget.forfeit if scope.cut else self._budget.release)(*scope.held.values())
-        elif scope.held or scope.calls or not answer.cost.is_zero:
+        if scope.reserved and isinstance(answer, Failure) and answer.cost.is_zero:
+            (self._budget.forfeit if scope.cut else self._budget.release)(*scope.reserved.values())
+        elif scope.reserved or scope.calls or not answer.cost.is_zero:
             self.settle(scope, {**zero_costs(), answer.cost.unit: answer.cost})
 
 
@@ -235,10 +235,10 @@ _TASK = "task"
 
 
 @frozen
-class Made:
-    """What became of a subject: an output for each rollout, or why there is none, and the *event* of its record, if records are made.
+class Production:
+    """Result of a task for a subject: an output for each rollout, or the reason why there is none, and the *event* of its record, if records are made.
 
-    *excused* says that a missing output counts as 0; *origin* is ``task`` if the task did not make it, else None.
+    *excused* is whether a missing output counts as 0; *origin* is ``task`` if the task did not make it, else None.
     """
 
     outputs: Sequence[Subject | Failure]
@@ -249,7 +249,7 @@ class Made:
 
 @frozen
 class Producer:
-    """Makes outputs and records: by *task*, where there is one, and *extractors*; *levels* are what the task says of all."""
+    """Producer of outputs and records: by *task*, if there is one, and *extractors*; *levels* are the task's levels for every record."""
 
     run: RunServices
     stream: Stream
@@ -259,12 +259,12 @@ class Producer:
     levels: Mapping[str, object]
     now: Callable[[], str]
 
-    async def make(self, subject: Subject, failure: Failure | None = None) -> Made:
-        """Ask the task about *subject*, once for each rollout; its record is that of the first. After a *failure* of the source nothing is asked."""
+    async def make(self, subject: Subject, failure: Failure | None = None) -> Production:
+        """Call the task about *subject*, once for each rollout; its record has the first. After a *failure* of the source no component is called."""
         if failure is not None:
-            return Made([failure], self._failed(columns(subject), failure, subject))
+            return Production([failure], self._failed(columns(subject), failure, subject))
         purchase = None if self.task is None else TaskReplies(self.run, self.stream, self.task, subject, 0)
-        first = _given(subject) if purchase is None else await self._produce(purchase)
+        first = _with_output(subject) if purchase is None else await self._produce(purchase)
         row = columns(subject)
         record = first if isinstance(first, Failure) else await self._record(row, first, subject)
         excused = self.task is not None and self.task.slot.on_failure == "zero"
@@ -272,15 +272,15 @@ class Producer:
         if isinstance(record, Failure) and not (record is first and excused):
             event = self._failed(row, record, subject, _requests(first, record, purchase))
             origin = origin if record is first else None
-            return Made([record], event, origin=origin)  # the other rollouts could not save it
+            return Production([record], event, origin=origin)  # further rollouts cannot change the failure
         outputs = [first]
         if self.task is not None:
-            others = (TaskReplies(self.run, self.stream, self.task, subject, n) for n in range(1, self.rollouts))
-            outputs += [await self._produce(other) for other in others]
+            purchases = (TaskReplies(self.run, self.stream, self.task, subject, n) for n in range(1, self.rollouts))
+            outputs += [await self._produce(other) for other in purchases]
         if isinstance(record, Failure):
             event = self._failed(row, record, subject, _requests(first, record, purchase))
-            return Made(outputs, event, excused, origin)
-        return Made(outputs, self._event(RECORD_COMPLETED, record, subject), excused, origin)
+            return Production(outputs, event, excused, origin)
+        return Production(outputs, self._event(RECORD_COMPLETED, record, subject), excused, origin)
 
     def _failed(
         self,
@@ -295,17 +295,17 @@ class Producer:
             "timestamp": self.now(),
             "failure_mode": failure.kind,
         }
-        more: dict[str, object] = {} if failure.retry is None else {"retry": failure.retry}
-        more |= {"requests": requests} if requests else {}
-        more |= {"adapted": list(failure.adapted)} if failure.adapted else {}
-        return self._event(RECORD_FAILED, payload | more, subject)
+        optional: dict[str, object] = {} if failure.retry is None else {"retry": failure.retry}
+        optional |= {"requests": requests} if requests else {}
+        optional |= {"adapted": list(failure.adapted)} if failure.adapted else {}
+        return self._event(RECORD_FAILED, payload | optional, subject)
 
     def _event(self, type_: str, payload: Mapping[str, object], subject: Subject) -> Event:
         return self.stream.event(type_, payload, subject, "user_controlled")
 
-    async def _record(self, row: Mapping[str, object], made: Subject, subject: Subject) -> dict[str, Any] | Failure:
+    async def _record(self, row: Mapping[str, object], produced: Subject, subject: Subject) -> dict[str, Any] | Failure:
         try:
-            record = new_record(row, made, self.levels)
+            record = new_record(row, produced, self.levels)
         except TypeError as error:
             return Failure("crashed", f"{self.task and self.task.slot.label}: {error}")
         for call in self.extractors:
@@ -320,7 +320,7 @@ class Producer:
         return record
 
     async def _extract(self, call: Call, record: Mapping[str, object], subject: Subject) -> Any:
-        """Return what an extractor reads out of *record*. One that reports a cost is refused from then on: it has no estimate."""
+        """Return the values that an extractor reads from *record*. An extractor that reports a cost is refused from then on: it has no estimate."""
         path, budget = call.slot.path, self.run.budget
         async with budget.first_alone(path) if call.is_unproven else nullcontext():
             refused = budget.refuse_unannounced(path, call.slot.label, subject, "Pay in a task, a metric or a judge")
@@ -331,38 +331,38 @@ class Producer:
         return answer
 
     async def _produce(self, purchase: TaskReplies) -> Subject | Failure:
-        """Ask the task of *purchase*, again while its failure is retryable and its slot has retries left."""
+        """Call the task of *purchase*, and again while its failure is retryable and its slot has retries left."""
         task, subject, history = purchase.call, purchase.subject, list[dict[str, object]]()
         most = task.slot.retries + 1
         while True:
             answer = await purchase.produce(self.run.caller)
             if isinstance(answer, Subject):
-                return _same(answer, subject, task)
+                return _checked_subject(answer, subject, task)
             history.append({"attempt": len(history) + 1, "error": answer.message})
             if not answer.retryable or len(history) == most:
-                own = {"attempts": len(history), "max_attempts": most, "history": history} if most > 1 else None
+                retry = {"attempts": len(history), "max_attempts": most, "history": history} if most > 1 else None
                 adapted = tuple(sorted(purchase.adapted.union(answer.adapted)))
-                return _told(evolve(answer, retry=answer.retry or own, adapted=adapted), task.slot.label)
+                return _labeled_failure(evolve(answer, retry=answer.retry or retry, adapted=adapted), task.slot.label)
 
 
 def _requests(
-    made: Subject | Failure, failure: Failure, purchase: TaskReplies | None
+    produced: Subject | Failure, failure: Failure, purchase: TaskReplies | None
 ) -> Sequence[Mapping[str, object]]:
-    """Return the figures of the requests of a row that failed, also where its output was *made* and something later failed."""
-    if isinstance(made, Answered):
-        responses: object = made.responses  # a task may return anything
+    """Return the figures of the requests of a failed row, also if its output was *produced* and a later step failed."""
+    if isinstance(produced, Answered):
+        responses: object = produced.responses  # a task may return anything
         values = responses.values() if isinstance(responses, Mapping) else ()
         return [figures for response in values if (figures := response_figures(response))]
     return [] if purchase is None else purchase.requests(failure)
 
 
-def _given(subject: Subject) -> Subject | Failure:
-    """*subject* itself, of whose output a record is made; a Failure where it has none."""
+def _with_output(subject: Subject) -> Subject | Failure:
+    """Return *subject*, whose output is recorded; a Failure if it has none."""
     return no_output(subject) if subject.output is None and not subject.events else subject
 
 
-def _told(failure: Failure, label: str) -> Failure:
-    """*failure* of the task called *label*, as its record has it."""
+def _labeled_failure(failure: Failure, label: str) -> Failure:
+    """Return *failure* of the task called *label*, as its record has it."""
     try:
         orjson.dumps(failure.retry)
     except TypeError as error:
@@ -371,13 +371,13 @@ def _told(failure: Failure, label: str) -> Failure:
     return evolve(failure, message=f"{label}: {failure.message}")
 
 
-def _same(made: Subject, subject: Subject, task: Call) -> Subject | Failure:
-    """*made*, which has to be about the *subject* that was asked for."""
+def _checked_subject(produced: Subject, subject: Subject, task: Call) -> Subject | Failure:
+    """Return *produced*, which must be about *subject*, sealed; a Failure if it is about another subject."""
     for name in ("kind", "id", "session_id", "parent_id"):
-        if getattr(made, name) != getattr(subject, name):
-            what = f"a subject with the {name} {getattr(made, name)!r:.100}, not {getattr(subject, name)!r:.100}"
+        if getattr(produced, name) != getattr(subject, name):
+            what = f"a subject with the {name} {getattr(produced, name)!r:.100}, not {getattr(subject, name)!r:.100}"
             return Failure("crashed", f"{task.slot.label} returned {what}")
-    if subject.columns and not made.columns:  # of a task that makes a subject anew
-        made = evolve(made, columns=subject.columns)
-    seal(made)
-    return made
+    if subject.columns and not produced.columns:  # the task made a new subject
+        produced = evolve(produced, columns=subject.columns)
+    seal(produced)
+    return produced

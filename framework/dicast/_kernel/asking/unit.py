@@ -1,4 +1,4 @@
-"""One unit of work: one label's judgment of one subject, and the events it makes."""
+"""Unit of work: the judgment of one subject by one label, and its events."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .call import Children
 from .call_scope import throttled
 from .paid_calls import UNPAID, PaidCalls, Payload, RunServices
 from .scoring import RUBRIC_ID, RUBRIC_VERSION, Combined, MetricSet, Skip
-from .task import Made
+from .task import Production
 
 
 @define
 class Unit:
-    """One label's work on subjects: *metrics* for the combined verdict, else *slot* for a judge's own.
+    """Work of one label on subjects: *metrics* for the combined verdict, else *slot* for a judge's own.
 
-    *planned* says, for a subject's kind, what the verdict is going to be: its rubric, and the kind of judge.
+    *planned* returns, for a subject's kind, the rubric and the kind of judge of the verdict.
     """
 
     label: str
@@ -34,7 +34,7 @@ class Unit:
 
     @property
     def keeps_texts(self) -> bool:
-        """Whether its events hold what others wrote."""
+        """True if its events hold texts of other authors."""
         return getattr(self.metrics if self.slot is None else self.slot.component, "keeps_texts", False)
 
     async def judge(
@@ -44,14 +44,14 @@ class Unit:
         eval_id: str,
         children: Children = (),
         parent_eval_id: str | None = None,
-        made: Made | None = None,
+        production: Production | None = None,
     ) -> tuple[str, Payload]:
-        """Judge *subject*, or what a task has *made* of it; return the type and the payload of the terminal event."""
+        """Judge *subject*, or the outputs of its *production* by a task; return the type and the payload of the terminal event."""
         began = time.perf_counter()
-        outputs = (subject,) if made is None else made.outputs
+        outputs = (subject,) if production is None else production.outputs
         paid = PaidCalls(run, self.label, eval_id, children)
         missing = None
-        if made is not None and not (made.excused and self.metrics is not None):
+        if production is not None and not (production.excused and self.metrics is not None):
             missing = next((output for output in outputs if isinstance(output, Failure)), None)
         outcome: Combined | Judgment | Failure | Skip
         if missing is not None:
@@ -59,7 +59,7 @@ class Unit:
         elif self.metrics is not None:
             outcome = await self._metrics(self.metrics, paid, outputs)
         else:
-            outcome = await self._own(paid, outputs[0])
+            outcome = await self._judge_alone(paid, outputs[0])
         latency = int((time.perf_counter() - began) * 1000)
         payload: Payload = {
             "eval_id": eval_id,
@@ -75,9 +75,9 @@ class Unit:
             message = f"not judged: its metrics may cost up to {outcome.cost}, more than is left ({outcome.reason})"
             outcome = Failure("throttled_no_heuristic", message)
         if isinstance(outcome, Failure):
-            origin = made.origin if made is not None and outcome is missing else None
+            origin = production.origin if production is not None and outcome is missing else None
             return EVAL_FAILED, payload | _failure_payload(outcome, origin, paid.adapted)
-        found = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome, subject.kind)
+        result = self._combined(outcome) if isinstance(outcome, Combined) else self._judged(outcome, subject.kind)
         if isinstance(outcome, Combined) and (spared := self._spared(run, subject, outcome)):
             payload["spared"] = spared
         if isinstance(outcome, Combined) and outcome.audit is not None:
@@ -92,16 +92,16 @@ class Unit:
             payload["adapted"] = _sorted(paid.adapted)
         payload["judge_pricing_version"] = None if paid.bill == UNPAID else _pricing_version(paid.bill)
         payload["parent_eval_id"] = parent_eval_id
-        payload |= found
+        payload |= result
         return EVAL_COMPLETED, payload
 
     @staticmethod
     async def _metrics(
         metrics: MetricSet, paid: PaidCalls, outputs: Sequence[Subject | Failure]
     ) -> Combined | Failure | Skip:
-        """Ask the metrics; under ``on_budget: skip_subject`` only where there is room for all of them."""
+        """Call the metrics; under ``on_budget: skip_subject`` only if the remaining budget suffices for all of them."""
         skips_metrics = metrics.scoring.on_budget == "skip_metric"
-        subject = None if skips_metrics else next((each for each in outputs if isinstance(each, Subject)), None)
+        subject = None if skips_metrics else next((output for output in outputs if isinstance(output, Subject)), None)
         if subject is None:
             return await metrics.judge(outputs, paid.ask)
         proxies, truths = metrics.tiers(subject.kind)
@@ -110,7 +110,7 @@ class Unit:
         finally:
             paid.dismiss()
 
-    async def _own(self, paid: PaidCalls, subject: Subject | Failure) -> Judgment | Failure:
+    async def _judge_alone(self, paid: PaidCalls, subject: Subject | Failure) -> Judgment | Failure:
         slot = self.slot
         assert slot is not None  # a unit has metrics or a slot
         assert isinstance(subject, Subject)  # a missing output is the outcome itself
@@ -120,60 +120,64 @@ class Unit:
         assert not isinstance(answer, Score)  # a judge's slot expects a Judgment
         return answer
 
-    def _spared(self, run: RunServices, subject: Subject, found: Combined) -> list[Payload]:
-        """How often the gate kept each truth metric from running, and what that might have cost."""
+    def _spared(self, run: RunServices, subject: Subject, combined: Combined) -> list[Payload]:
+        """Return how often the gate kept each truth metric from running, with the estimated cost of these calls."""
         metrics = self.metrics
-        if metrics is None or not metrics.has_truths or (found.truth_reason == "gate" and len(found.rollouts) == 1):
+        if (
+            metrics is None
+            or not metrics.has_truths
+            or (combined.truth_reason == "gate" and len(combined.rollouts) == 1)
+        ):
             return []
-        asked = [item["metric"] for item in (*found.scores, *found.skipped)]
+        called = [item["metric"] for item in (*combined.scores, *combined.skipped)]
         spared: list[Payload] = []
         for slot in metrics.tiers(subject.kind)[1]:
-            if runs := len(found.rollouts) - asked.count(slot.label):
+            if runs := len(combined.rollouts) - called.count(slot.label):
                 cost = run.caller.estimate(run.calls[slot.path], subject)
                 saved = Cost.unknown() if isinstance(cost, Failure) else sum([cost] * runs, Cost.zero(cost.unit))
                 spared.append({"metric": slot.label, "runs": runs, "amount": saved.decimal, "unit": saved.unit})
         return spared
 
-    def _combined(self, found: Combined) -> Payload:
+    def _combined(self, combined: Combined) -> Payload:
         return {
-            "score": found.score,
-            **({"raw": found.raw} if found.is_raw else {}),
-            "confidence": found.confidence,
+            "score": combined.score,
+            **({"raw": combined.raw} if combined.is_raw else {}),
+            "confidence": combined.confidence,
             "judge_kind": "metrics",
             "judge_model": None,
             "rubric_id": RUBRIC_ID,
             "rubric_version": RUBRIC_VERSION,
             "signals": {
-                "metrics": found.metrics,
-                **({"raw": found.raws} if found.raws else {}),
-                "rollouts": found.rollouts,
+                "metrics": combined.metrics,
+                **({"raw": combined.raws} if combined.raws else {}),
+                "rollouts": combined.rollouts,
             },
-            "scores": found.scores,
-            "tier": found.tier,
-            "truth_reason": found.truth_reason,
-            "skipped": found.skipped,
-            "propensity": found.propensity,
-            "basis": found.basis,
+            "scores": combined.scores,
+            "tier": combined.tier,
+            "truth_reason": combined.truth_reason,
+            "skipped": combined.skipped,
+            "propensity": combined.propensity,
+            "basis": combined.basis,
             "calibrated": False,
         }
 
-    def _judged(self, found: Judgment, kind: str) -> Payload:
-        rubric, planned = found.rubric, self.planned(kind)
+    def _judged(self, judgment: Judgment, kind: str) -> Payload:
+        rubric, planned = judgment.rubric, self.planned(kind)
         return {
-            "score": found.score,
-            "confidence": found.confidence,
-            "judge_kind": found.judge_kind,
-            "judge_model": found.judge_model,
+            "score": judgment.score,
+            "confidence": judgment.confidence,
+            "judge_kind": judgment.judge_kind,
+            "judge_model": judgment.judge_model,
             "rubric_id": planned["rubric_id"] if rubric is None else rubric.id,
             "rubric_version": planned["rubric_version"] if rubric is None else rubric.version,
-            "signals": found.signals,
+            "signals": judgment.signals,
             "scores": (),
             "tier": "truth",
             "truth_reason": None,
             "skipped": (),
             "propensity": None,
-            "basis": found.basis,
-            "calibrated": found.calibrated,
+            "basis": judgment.basis,
+            "calibrated": judgment.calibrated,
         }
 
     def _fingerprint(self, models: Iterable[str], rubric: Rubric | None, adapted: Mapping[str, Iterable[str]]) -> str:
@@ -182,10 +186,10 @@ class Unit:
             return self.fingerprint
         by = (*sorted(models), *((f"{rubric.id} {rubric.version}",) if rubric is not None else ()))
         by += tuple(f"{label} adapted: {', '.join(sorted(names))}" for label, names in sorted(adapted.items()))
-        known = self._answered.get(by)
-        if known is None:
-            known = self._answered[by] = sha256("\n".join((self.fingerprint, *by)).encode()).hexdigest()
-        return known
+        fingerprint = self._answered.get(by)
+        if fingerprint is None:
+            fingerprint = self._answered[by] = sha256("\n".join((self.fingerprint, *by)).encode()).hexdigest()
+        return fingerprint
 
 
 def _failure_payload(failure: Failure, origin: str | None, adapted: Mapping[str, Iterable[str]]) -> Payload:

@@ -141,6 +141,6 @@ class Clause:
 
 @frozen
 class Gate:
-    """*clauses* of the gate, all of which a run must pass; empty for a file without the section ``gate``."""
+    """Gate of a pipeline: a run must pass all *clauses*. A file without the section ``gate`` has none."""
 
     clauses: tuple[Clause, ...] = ()

@@ -81,7 +81,7 @@ async def make_plan(pipeline: Pipeline, run: RunContext, stack: AsyncExitStack, 
     calls |= {} if task is None else {task.slot.path: task}
     units = []
     if metrics:
-        combined = MetricSet(metrics, pipeline.scoring, at_once=bool(opener.collecting))
+        combined = MetricSet(metrics, pipeline.scoring, concurrent=bool(opener.collecting))
         units.append(Unit(METRICS, _digest(pipeline, metrics), lambda _: _COMBINED_PLAN, metrics=combined))
     units += [Unit(slot.label, slot.fingerprint, _planned(slot), slot=slot) for slot in pipeline.judges]
     extractors = tuple(calls[slot.path] for slot in pipeline.extractors)

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..asking.earlier_units import EarlierUnits
 from ..asking.paid_calls import RunServices
-from ..asking.task import Made, Producer
+from ..asking.task import Producer, Production
 from ..contract.protocols import Ledger
 from ..plan.sections import RECORD
 from ..records.observers import RecordObservers
@@ -180,7 +180,7 @@ class Window:
             production = await self._producer.make(subject, failure)
             job.events += [production.event] if job.record and production.event is not None else []
         elif failure is not None:
-            production = Made([failure])
+            production = Production([failure])
         verdicts = (
             unit.judge(self._run, subject, eval_id, job.children, job.parent, production) for unit, eval_id in job.units
         )

@@ -10,7 +10,7 @@ from ..values.errors import PluginError
 T = TypeVar("T")
 
 
-def at_once(work: Coroutine[Any, Any, T]) -> T:
+def run_immediately(work: Coroutine[Any, Any, T]) -> T:
     """Return the result of *work* without an event loop, whose import takes 30 ms and whose setup takes longer than a small read.
 
     :raises PluginError: if *work* waits nevertheless.
