@@ -29,23 +29,23 @@ def read_file(path, **options):
     source = Messages(path, subjects=("tool_cycle", "turn", "session"), **options)
     with source.reading() as live:
         live.check()
-        found = list(live.subjects())
-        return found, live.read_counts()
+        subjects_ = list(live.subjects())
+        return subjects_, live.read_counts()
 
 
 def log(folder, record, **options):
     """Return the events of one conversation as (type, payload)."""
-    found, _ = read(folder, record, **options)
-    return [(event.type, event.payload) for event in found[-1].trail]
+    subjects_, _ = read(folder, record, **options)
+    return [(event.type, event.payload) for event in subjects_[-1].trail]
 
 
-def of_kind(found, kind):
-    return [subject for subject in found if subject.kind == kind]
+def of_kind(subjects_, kind):
+    return [subject for subject in subjects_ if subject.kind == kind]
 
 
 def texts(folder, record, **options):
-    found, counts = read(folder, record, **options)
-    return [(turn.input, turn.output) for turn in of_kind(found, "turn")], counts
+    subjects_, counts = read(folder, record, **options)
+    return [(turn.input, turn.output) for turn in of_kind(subjects_, "turn")], counts
 
 
 OPENAI = {
@@ -125,9 +125,9 @@ FORMS = {
 @pytest.mark.parametrize("explicit", [False, True])
 def test_every_dialect_gives_the_same_conversation(tmp_path, name, explicit):
     format, record = FORMS[name]
-    found, counts = read(tmp_path, record, **({"format": format} if explicit else {}))
-    assert [(subject.kind, subject.output) for subject in found[1:]] == [("turn", "It is 22C."), ("session", None)]
-    cycle, turn, session = found
+    subjects_, counts = read(tmp_path, record, **({"format": format} if explicit else {}))
+    assert [(subject.kind, subject.output) for subject in subjects_[1:]] == [("turn", "It is 22C."), ("session", None)]
+    cycle, turn, session = subjects_
     assert (cycle.input, turn.input) == ({"tool_name": "weather", "input": {"city": "Rome"}}, "weather in Rome?")
     assert cycle.output in ("22C", {"result": "22C"})
     events = [(event.type, event.payload.get("role")) for event in session.trail]
@@ -189,12 +189,12 @@ UNKNOWN = {
 def test_unknown_shapes_are_named_all_at_once_with_line_path_and_value(tmp_path):
     with pytest.raises(DataError) as caught:
         read(tmp_path, OPENAI, UNKNOWN, UNKNOWN)
-    found = [(problem.line, problem.path, problem.value) for problem in caught.value.problems]
-    one = [
+    subjects_ = [(problem.line, problem.path, problem.value) for problem in caught.value.problems]
+    expected_ = [
         ("messages[0].content[1]", "audio"), ("messages[1].role", "critic"), ("messages[2]", "teleport_call"),
         ("messages[3].content[1]", "hologram"),
     ]  # fmt: skip
-    assert found == [(line, path, value) for line in (2, 3) for path, value in one]
+    assert subjects_ == [(line, path, value) for line in (2, 3) for path, value in expected_]
     assert "chats.jsonl:2" in str(caught.value)
     assert "unknown: mark" in str(caught.value)
 
@@ -205,13 +205,13 @@ def test_unknown_role_that_is_misspelled_has_a_hint(tmp_path):
 
 
 def test_marked_shapes_are_visible_and_counted(tmp_path):
-    found, counts = read(tmp_path, UNKNOWN, unknown="mark")
-    (turn,) = of_kind(found, "turn")
+    subjects_, counts = read(tmp_path, UNKNOWN, unknown="mark")
+    (turn,) = of_kind(subjects_, "turn")
     assert turn.input == 'hear\n[unknown part "audio"]'
     assert turn.output == 'ok\n[unknown part "hologram"]'
-    said = [event.payload["text"] for event in turn.trail if event.type == "message.sent"]
-    assert '[unknown role "critic"]\nbad' in said
-    assert '[unknown item "teleport_call"]' in said
+    texts_ = [event.payload["text"] for event in turn.trail if event.type == "message.sent"]
+    assert '[unknown role "critic"]\nbad' in texts_
+    assert '[unknown item "teleport_call"]' in texts_
     assert counts.marked == {"part audio": 1, "role critic": 1, "item teleport_call": 1, "part hologram": 1}
     assert counts.details["contents"]["parts"] == 3
 
@@ -244,10 +244,10 @@ def test_a_file_is_lines_an_array_or_a_document(tmp_path, indent, form):
         path.write_bytes(orjson.dumps(OPENAI, option=indent) + b"\n" + orjson.dumps(ANTHROPIC, option=indent) + b"\n")
     else:
         path.write_bytes(orjson.dumps(rows[form], option=indent))
-    found, counts = read_file(path)
+    subjects_, counts = read_file(path)
     expected = 1 if form in ("record", "messages") else 2
-    assert (len(of_kind(found, "turn")), counts.records) == (expected, expected)
-    assert [subject.id for subject in of_kind(found, "session")] == [str(number + 1) for number in range(expected)]
+    assert (len(of_kind(subjects_, "turn")), counts.records) == (expected, expected)
+    assert [subject.id for subject in of_kind(subjects_, "session")] == [str(number + 1) for number in range(expected)]
 
 
 def test_lines_may_be_lists_of_messages(tmp_path):
@@ -296,8 +296,8 @@ def test_failed_record_is_a_failed_subject(tmp_path):
         "error": {"code": "server_error", "message": "boom"},
         "output": [],
     }
-    found, counts = read(tmp_path, OPENAI, {"id": "x", "messages": [], "error": "timeout"}, failed)
-    dues = [due for due in found if isinstance(due, Due)]
+    subjects_, counts = read(tmp_path, OPENAI, {"id": "x", "messages": [], "error": "timeout"}, failed)
+    dues = [due for due in subjects_ if isinstance(due, Due)]
     assert [(due.subject.kind, due.subject.id, due.failure.kind) for due in dues] == [
         ("session", "2", "source_error"), ("session", "3", "source_error"),
     ]  # fmt: skip
@@ -306,8 +306,8 @@ def test_failed_record_is_a_failed_subject(tmp_path):
 
 
 def test_error_next_to_messages_is_context(tmp_path):
-    found, counts = read(tmp_path, {**OPENAI, "error": "late"})
-    assert (found[1].context, counts.failed) == ({"error": "late"}, 0)
+    subjects_, counts = read(tmp_path, {**OPENAI, "error": "late"})
+    assert (subjects_[1].context, counts.failed) == ({"error": "late"}, 0)
 
 
 def test_records_without_a_subject_are_dropped_by_their_reason(tmp_path):
@@ -386,11 +386,15 @@ def test_parallel_calls_match_by_id_and_unmatched_ones_are_kept_and_counted(tmp_
     calls = [{"id": id_, "type": "function", "function": {"name": "f", "arguments": "{}"}} for id_ in "abc"]
     results = [{"role": "tool", "tool_call_id": id_, "content": id_.upper()} for id_ in ("b", "a", "z")]
     messages = [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": calls}, *results]
-    found, counts = read(tmp_path, {"messages": messages})
-    assert [(cycle.id, cycle.output) for cycle in of_kind(found, "tool_cycle")] == [("a", "A"), ("b", "B"), ("c", None)]
+    subjects_, counts = read(tmp_path, {"messages": messages})
+    assert [(cycle.id, cycle.output) for cycle in of_kind(subjects_, "tool_cycle")] == [
+        ("a", "A"),
+        ("b", "B"),
+        ("c", None),
+    ]
     contents = counts.details["contents"]
     assert (contents["unmatched_results"], contents["unmatched_calls"]) == (1, 1)
-    ends = [event.payload for event in found[-1].trail if event.type == "tool.completed"]
+    ends = [event.payload for event in subjects_[-1].trail if event.type == "tool.completed"]
     assert [(end["tool_use_id"], end["output"]) for end in ends] == [("b", "B"), ("a", "A"), ("z", "Z")]
     assert counts.notes == ("formats: 1 openai", "1 tool result without a call")
 
@@ -399,8 +403,8 @@ def test_result_with_an_id_matches_a_call_without_one_by_order(tmp_path):
     calls = [{"type": "function", "function": {"name": name, "arguments": "{}"}} for name in "fg"]
     results = [{"role": "tool", "tool_call_id": id_, "content": id_} for id_ in ("r1", "r2")]
     messages = [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": calls}, *results]
-    found, _ = read(tmp_path, {"messages": messages})
-    assert [(cycle.input["tool_name"], cycle.output) for cycle in of_kind(found, "tool_cycle")] == [
+    subjects_, _ = read(tmp_path, {"messages": messages})
+    assert [(cycle.input["tool_name"], cycle.output) for cycle in of_kind(subjects_, "tool_cycle")] == [
         ("f", "r1"),
         ("g", "r2"),
     ]
@@ -423,8 +427,8 @@ def test_failures_of_tools(tmp_path, fields, type_):
 def test_exit_code_is_a_result_without_success(tmp_path):
     call = {"id": "c", "type": "function", "function": {"name": "sh", "arguments": "{}"}}
     messages = [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c", "content": "r", "exit_code": 2}]  # fmt: skip
-    found, counts = read(tmp_path, {"messages": messages})
-    end = next(event.payload for event in found[-1].trail if event.type == "tool.completed")
+    subjects_, counts = read(tmp_path, {"messages": messages})
+    end = next(event.payload for event in subjects_[-1].trail if event.type == "tool.completed")
     assert (end["success"], end["exit_code"], counts.details["contents"]["failed_results"]) == (False, 2, 1)
 
 
@@ -451,9 +455,9 @@ def test_media_are_kept_and_shown_by_a_marker(tmp_path, part, marker, recorded):
             {"role": "assistant", "content": "ok"},
         ]
     }
-    found, counts = read(tmp_path, record)
-    assert (found[0].input, counts.marked) == (f"see\n{marker}", {})
-    sent = next(event.payload for event in found[-1].trail if event.type == "message.sent")
+    subjects_, counts = read(tmp_path, record)
+    assert (subjects_[0].input, counts.marked) == (f"see\n{marker}", {})
+    sent = next(event.payload for event in subjects_[-1].trail if event.type == "message.sent")
     assert sent["text"] == f"see\n{marker}"
     assert {key: sent["parts"][1][key] for key in recorded} == recorded
 
@@ -524,9 +528,9 @@ def test_result_blocks_never_start_a_turn_and_text_next_to_them_does(tmp_path):
         {"role": "user", "content": [result, {"type": "text", "text": "and b?"}]},
         {"role": "assistant", "content": "done"},
     ]}  # fmt: skip
-    found, counts = read(tmp_path, record)
-    assert [(turn.input, turn.output) for turn in of_kind(found, "turn")] == [("a", "wait"), ("and b?", "done")]
-    types = [event.type for event in found[-1].trail]
+    subjects_, counts = read(tmp_path, record)
+    assert [(turn.input, turn.output) for turn in of_kind(subjects_, "turn")] == [("a", "wait"), ("and b?", "done")]
+    types = [event.type for event in subjects_[-1].trail]
     assert types == [
         "message.sent",
         "message.sent",
@@ -546,9 +550,9 @@ def test_calls_and_results_before_the_first_user_message_are_kept(tmp_path):
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "r"}]},
         {"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
     ]}  # fmt: skip
-    found, counts = read(tmp_path, record)
-    assert len(of_kind(found, "turn")) == 1
-    assert [event.type for event in found[-1].trail][:2] == ["tool.called", "tool.completed"]
+    subjects_, counts = read(tmp_path, record)
+    assert len(of_kind(subjects_, "turn")) == 1
+    assert [event.type for event in subjects_[-1].trail][:2] == ["tool.called", "tool.completed"]
     assert counts.details["contents"]["results"] == 1
 
 
@@ -562,10 +566,10 @@ def test_tools_of_the_provider_have_calls_and_results_in_one_message(tmp_path):
         },
         {"type": "text", "text": "found"},
     ]
-    found, _ = read(
+    subjects_, _ = read(
         tmp_path, {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": blocks}]}
     )
-    cycle, turn, _ = found
+    cycle, turn, _ = subjects_
     assert (cycle.input["tool_name"], cycle.output, turn.output) == ("web_search", "T\nu", "found")
     assert turn.events[-1].payload["stop_reason"] == "end_turn"
 
@@ -597,15 +601,17 @@ def test_items_of_responses(tmp_path):
         {"type": "mcp_call", "id": "m", "name": "f", "arguments": "{}", "error": "down", "output": None},
         {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]},
     ]
-    found, counts = read(tmp_path, {"input": items})
-    cycles = {cycle.input["tool_name"]: (cycle.input["input"], cycle.output) for cycle in of_kind(found, "tool_cycle")}
+    subjects_, counts = read(tmp_path, {"input": items})
+    cycles = {
+        cycle.input["tool_name"]: (cycle.input["input"], cycle.output) for cycle in of_kind(subjects_, "tool_cycle")
+    }
     assert cycles == {
         "sql": ("select 1", "1"), "web_search": ({"action": {"query": "q"}}, None),
         "code_interpreter": ({"code": "1+1"}, [{"type": "logs", "logs": "2"}]), "f": ({}, "down"),
     }  # fmt: skip
     assert counts.details["contents"]["failed_results"] == 1
-    assert found[-1].session_id == "1"
-    assert of_kind(found, "turn")[0].output == "no"
+    assert subjects_[-1].session_id == "1"
+    assert of_kind(subjects_, "turn")[0].output == "no"
 
 
 def test_whole_response_object_is_a_turn_whose_prompt_may_be_unknown(tmp_path):
@@ -613,9 +619,9 @@ def test_whole_response_object_is_a_turn_whose_prompt_may_be_unknown(tmp_path):
         "id": "resp_1", "object": "response", "status": "completed", "model": "m", "usage": {"input_tokens": 1, "output_tokens": 2}, "error": None,
         "output": [{"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}],
     }  # fmt: skip
-    found, counts = read(tmp_path, response, {**response, "id": "2", "input": "hello"})
-    assert [(turn.input, turn.output) for turn in of_kind(found, "turn")] == [(None, "hi"), ("hello", "hi")]
-    assert found[0].events[0].payload == {"model": "m", "usage": {"input_tokens": 1, "output_tokens": 2}}
+    subjects_, counts = read(tmp_path, response, {**response, "id": "2", "input": "hello"})
+    assert [(turn.input, turn.output) for turn in of_kind(subjects_, "turn")] == [(None, "hi"), ("hello", "hi")]
+    assert subjects_[0].events[0].payload == {"model": "m", "usage": {"input_tokens": 1, "output_tokens": 2}}
     assert counts.details["formats"] == {"responses": 2}
 
 
@@ -632,10 +638,10 @@ def test_parts_of_gemini(tmp_path):
         ],
         "usageMetadata": {"totalTokenCount": 3},
     }  # fmt: skip
-    found, counts = read(tmp_path, record)
-    (turn,) = of_kind(found, "turn")
+    subjects_, counts = read(tmp_path, record)
+    (turn,) = of_kind(subjects_, "turn")
     assert (turn.input, turn.output) == ("see\n[image/png, 3 B]\n[application/pdf, gs://b/a.pdf]", "ok")
-    assert [(cycle.input["tool_name"], cycle.output) for cycle in of_kind(found, "tool_cycle")] == [
+    assert [(cycle.input["tool_name"], cycle.output) for cycle in of_kind(subjects_, "tool_cycle")] == [
         ("f", '{"error":"no"}'),
         ("code_execution", "1"),
     ]
@@ -683,13 +689,16 @@ def test_call_that_langchain_has_twice_counts_once_and_invalid_ones_keep_their_e
         "response_metadata": {"model_name": "m", "finish_reason": "tool_calls"},
         "usage_metadata": {"input_tokens": 1, "output_tokens": 1},
     }
-    found, counts = read(
+    subjects_, counts = read(
         tmp_path, {"messages": [{"type": "human", "content": ["a", {"type": "text", "text": "b"}]}, ai]}
     )
-    called = [event.payload for event in found[-1].trail if event.type == "tool.called"]
-    assert [(each["tool_name"], each.get("arguments_error")) for each in called] == [("f", None), ("g", "bad JSON")]
-    assert (counts.details["contents"]["calls"], of_kind(found, "turn")[0].input) == (2, "a\nb")
-    call = next(event.payload for event in found[-1].trail if event.type == "llm.call_completed")
+    called = [event.payload for event in subjects_[-1].trail if event.type == "tool.called"]
+    assert [(event_["tool_name"], event_.get("arguments_error")) for event_ in called] == [
+        ("f", None),
+        ("g", "bad JSON"),
+    ]
+    assert (counts.details["contents"]["calls"], of_kind(subjects_, "turn")[0].input) == (2, "a\nb")
+    call = next(event.payload for event in subjects_[-1].trail if event.type == "llm.call_completed")
     assert (call["model"], call["stop_reason"]) == ("m", "tool_calls")
 
 
@@ -704,15 +713,15 @@ def test_lone_surrogate_fails_its_record_alone(tmp_path, form):
             "messages": bad[len(b'{"messages":') : -1],
         }[form]
     )
-    found, counts = read_file(path)
-    (due,) = [due for due in found if isinstance(due, Due)]
+    subjects_, counts = read_file(path)
+    (due,) = [due for due in subjects_ if isinstance(due, Due)]
     assert "lone surrogate" in due.failure.message
     assert (counts.records, counts.failed) == ((1, 1) if form == "messages" else (2, 1))
 
 
 def test_error_in_place_of_a_reply_fails_the_record(tmp_path):
-    found, counts = read(tmp_path, OPENAI, {"messages": [{"role": "user", "content": "a"}], "error": "timeout"})
-    assert [due.failure.message for due in found if isinstance(due, Due)] == [
+    subjects_, counts = read(tmp_path, OPENAI, {"messages": [{"role": "user", "content": "a"}], "error": "timeout"})
+    assert [due.failure.message for due in subjects_ if isinstance(due, Due)] == [
         "the record has no reply and an error: timeout"
     ]
     assert (counts.records, counts.failed) == (2, 1)
@@ -756,8 +765,8 @@ def test_typed_part_next_to_a_text_is_not_taken_for_the_text(tmp_path):
 def test_response_of_gemini_without_content_is_a_failed_record(tmp_path):
     contents = [{"parts": [{"text": "a"}]}]
     blocked = {"contents": contents, "candidates": [{"finishReason": "SAFETY"}]}
-    found, counts = read(tmp_path, OPENAI, blocked)
-    assert ["SAFETY" in due.failure.message for due in found if isinstance(due, Due)] == [True]
+    subjects_, counts = read(tmp_path, OPENAI, blocked)
+    assert ["SAFETY" in due.failure.message for due in subjects_ if isinstance(due, Due)] == [True]
     assert counts.failed == 1
 
 
@@ -847,7 +856,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "argumen
 
 
 @pytest.mark.parametrize(
-    ("messages", "said"),
+    ("messages", "message_"),
     [
         ([{"role": "user", "text": "q"}], "unknown message 'text': it has no 'content'"),
         ([{"role": "user", "value": "q"}, {"role": "assistant", "value": "a"}], "unknown message 'value'"),
@@ -856,16 +865,16 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "argumen
         ([{"role": "model", "parts": [{"text": "a", "functionCall": {"name": "f"}}]}], "'text, functionCall'"),
     ],
 )
-def test_a_message_whose_text_would_be_lost_is_refused(tmp_path, messages, said):
-    with pytest.raises(DataError, match=said):
+def test_a_message_whose_text_would_be_lost_is_refused(tmp_path, messages, message_):
+    with pytest.raises(DataError, match=message_):
         read(tmp_path, {"messages": messages})
 
 
 def test_a_message_whose_text_would_be_lost_is_marked(tmp_path):
-    found, counts = texts(
+    subjects_, counts = texts(
         tmp_path, {"messages": [{"role": "user", "text": "q"}, {"role": "ai", "text": "a"}]}, unknown="mark"
     )
-    assert found == [('[unknown message "text"]', '[unknown message "text"]')]
+    assert subjects_ == [('[unknown message "text"]', '[unknown message "text"]')]
     assert counts.marked == {"message text": 2}
 
 

@@ -10,8 +10,8 @@ from dicast import DataError, Source
 from dicast_traces import Events
 
 
-def event(type, session="s", turn=None, payload=None, **more):
-    return {"type": type, "session_id": session, "turn_id": turn, "payload": payload or {}, **more}
+def event(type, session="s", turn=None, payload=None, **fields):
+    return {"type": type, "session_id": session, "turn_id": turn, "payload": payload or {}, **fields}
 
 
 def completed(turn, session="s", **texts):
@@ -21,29 +21,29 @@ def completed(turn, session="s", **texts):
 
 def source(folder: Path, *events, **options) -> Events:
     path = folder / "trace.jsonl"
-    path.write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in events))
+    path.write_bytes(b"".join(orjson.dumps(item_) + b"\n" for item_ in events))
     return Events(path, **options)
 
 
 def read(folder, *events, **options):
-    made = source(folder, *events, **options)
-    made.check()
-    return list(made.subjects())
+    source_ = source(folder, *events, **options)
+    source_.check()
+    return list(source_.subjects())
 
 
 def test_turn_holds_its_events_and_texts(tmp_path):
     called = event("tool.called", "s", "t", {"tool_use_id": "u"}, time="2024-05-15T15:00:00Z")
-    made = source(
+    source_ = source(
         tmp_path,
         called,
         event("tool.called", "s", "other"),
         completed("t", user_prompt_text="q", final_response_text="a"),
     )
-    assert isinstance(made, Source)
-    (turn,) = made.subjects()
+    assert isinstance(source_, Source)
+    (turn,) = source_.subjects()
     assert (turn.kind, turn.id, turn.session_id, turn.parent_id) == ("turn", "t", "s", "s")
     assert (turn.input, turn.output, turn.context) == ("q", "a", {})
-    assert [each.type for each in turn.events] == ["tool.called", "turn.completed"]
+    assert [item_.type for item_ in turn.events] == ["tool.called", "turn.completed"]
     assert turn.events[0].time == "2024-05-15T15:00:00Z"
 
 
@@ -85,11 +85,11 @@ def test_mixed_sessions_come_in_the_order_of_their_last_lines(tmp_path):
 
 def test_only_open_sessions_are_held_in_memory(tmp_path):
     text = "x" * 50_000
-    made = source(tmp_path, *(completed(f"t{n}", f"s{n}", final_response_text=f"{n}{text}") for n in range(300)))
+    source_ = source(tmp_path, *(completed(f"t{n}", f"s{n}", final_response_text=f"{n}{text}") for n in range(300)))
     tracemalloc.start()
     try:
-        assert made.check()
-        assert sum(1 for _ in made.subjects()) == 300
+        assert source_.check()
+        assert sum(1 for _ in source_.subjects()) == 300
         assert tracemalloc.get_traced_memory()[1] < 3_000_000
     finally:
         tracemalloc.stop()
@@ -98,13 +98,20 @@ def test_only_open_sessions_are_held_in_memory(tmp_path):
 def test_feedback_belongs_to_the_turn_it_is_about(tmp_path):
     up = event("feedback.explicit", "s", "t2", {"scope": "turn", "subject_turn_id": "t1", "rating": "thumbs_up"})
     retry = event("feedback.implicit", "s", None, {"type": "retry", "subject_turn_id": "t1"})
-    whole = event("feedback.explicit", "s", "t2", {"scope": "session", "rating": "thumbs_down"})
-    own = event("feedback.explicit", "s", "t2", {"scope": "turn", "rating": "thumbs_down"})
+    session_feedback = event("feedback.explicit", "s", "t2", {"scope": "session", "rating": "thumbs_down"})
+    turn_feedback = event("feedback.explicit", "s", "t2", {"scope": "turn", "rating": "thumbs_down"})
     first, second, session = read(
-        tmp_path, completed("t1"), completed("t2"), up, retry, whole, own, subjects=["turn", "session"]
+        tmp_path,
+        completed("t1"),
+        completed("t2"),
+        up,
+        retry,
+        session_feedback,
+        turn_feedback,
+        subjects=["turn", "session"],
     )
-    assert [each.type for each in first.events] == ["turn.completed", "feedback.explicit", "feedback.implicit"]
-    assert [each.payload.get("rating") for each in second.events] == [None, "thumbs_down"]
+    assert [item_.type for item_ in first.events] == ["turn.completed", "feedback.explicit", "feedback.implicit"]
+    assert [item_.payload.get("rating") for item_ in second.events] == [None, "thumbs_down"]
     assert len(session.events) == 6
     assert session.events[2] is first.events[1]
 
@@ -136,13 +143,13 @@ def test_tool_cycles_come_before_their_turn(tmp_path):
         completed("t"),
         event("session.ended", payload={"disposition": "abandoned"}),
     ]
-    found = read(tmp_path, *events, subjects=["turn", "tool_cycle", "session"])
-    assert [(each.kind, each.id, each.parent_id) for each in found] == [
+    subjects_ = read(tmp_path, *events, subjects=["turn", "tool_cycle", "session"])
+    assert [(item_.kind, item_.id, item_.parent_id) for item_ in subjects_] == [
         ("tool_cycle", "u", "t"),
         ("turn", "t", "s"),
         ("session", "s", None),
     ]
-    assert found[0].output == "no"
+    assert subjects_[0].output == "no"
 
 
 def test_numbers_name_sessions_and_turns(tmp_path):
@@ -173,12 +180,12 @@ def test_numbers_name_sessions_and_turns(tmp_path):
     ],
 )
 def test_malformed_event_is_a_bad_line(tmp_path, bad, path):
-    made = source(tmp_path, completed("a"), bad, completed("b"))
+    source_ = source(tmp_path, completed("a"), bad, completed("b"))
     with pytest.raises(DataError) as caught:
-        made.check()
+        source_.check()
     assert [(problem.line, problem.path) for problem in caught.value.problems] == [(2, path)]
     with pytest.raises(DataError, match=r"trace\.jsonl:2"):
-        list(made.subjects())
+        list(source_.subjects())
 
 
 def test_success_may_be_unknown(tmp_path):

@@ -31,8 +31,8 @@ def read(followed):
 
 @pytest.fixture
 def followed(path):
-    with Following(path, 1000) as made:
-        yield made
+    with Following(path, 1000) as following_:
+        yield following_
 
 
 def test_only_whole_lines_are_given(path, followed):
@@ -119,7 +119,7 @@ def test_rotated_file_is_let_go_with_its_last_line(path, followed, monkeypatch):
     append(path, b"b\n")
     monkeypatch.setattr(following, "GONE_SECONDS", 0.0)
     assert read(followed) == [b"unfinished", b"b"]
-    assert followed.found == 1
+    assert followed.file_count == 1
 
 
 def test_directory_is_followed_with_new_files_and_renamed_ones(tmp_path):
@@ -136,19 +136,19 @@ def test_directory_is_followed_with_new_files_and_renamed_ones(tmp_path):
 
 
 def test_directory_of_more_files_than_may_be_open(tmp_path, monkeypatch):
-    monkeypatch.setattr(following, "HELD", 2)
+    monkeypatch.setattr(following, "MAX_OPEN", 2)
     paths = [tmp_path / f"{number}.jsonl" for number in range(6)]
     with Following(tmp_path, 1000) as followed:
         for path in paths:
             append(path, b"1\n")
         assert read(followed) == [b"1"] * 6
-        assert sum(each.is_open for each in followed._tails.values()) == 2
+        assert sum(item_.is_open for item_ in followed._tails.values()) == 2
         for path in paths:
             append(path, b"2\n")
         assert read(followed) == [b"2"] * 6
         paths[0].unlink()
         assert read(followed) == []
-        assert followed.found == 5
+        assert followed.file_count == 5
 
 
 def test_compressed_file_is_refused_with_what_to_do(path, followed):
@@ -182,7 +182,7 @@ def test_last_line_without_line_end_is_given_on_request_where_it_is_whole(path, 
 
 
 def positions(followed):
-    """What a ledger gives back."""
+    """Return the positions as a ledger returns them."""
     import orjson
 
     return orjson.loads(orjson.dumps(followed.positions()))
@@ -245,7 +245,7 @@ def test_another_process_reads_a_replaced_file_from_its_start_and_a_copy_from_wh
 def test_positions_are_told_of_what_was_read_since(path, followed):
     append(path, b"a\n")
     read(followed)
-    assert [(each["offset"], each["line"]) for each in followed.positions()] == [(2, 1)]
+    assert [(item_["offset"], item_["line"]) for item_ in followed.positions()] == [(2, 1)]
     read(followed)
     assert followed.positions() == []
 
@@ -253,11 +253,11 @@ def test_positions_are_told_of_what_was_read_since(path, followed):
 def test_large_file_is_read_in_parts(path, followed, monkeypatch):
     monkeypatch.setattr(tail, "CHUNK", 100)
     append(path, b"".join(b"%03d\n" % number for number in range(200)))
-    found = []
+    numbers_ = []
     while new := followed.read(100):
         assert len(new) <= 25
-        found += [int(line.data) for line in new]
-    assert found == list(range(200))
+        numbers_ += [int(line.data) for line in new]
+    assert numbers_ == list(range(200))
 
 
 @given(st.lists(st.binary(max_size=30)), st.lists(st.integers(0, 200)))
@@ -266,10 +266,10 @@ def test_lines_are_the_same_however_the_bytes_come(lines, cuts):
     data = b"".join(line + b"\n" for line in lines)
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     splitter = Splitter("x", 1000)
-    found = [
+    numbers_ = [
         line.data for start, end in zip(places, places[1:], strict=False) for line in splitter.cut(data[start:end])
     ]
-    assert found == lines
+    assert numbers_ == lines
     assert splitter.offset == len(data)
 
 

@@ -1,4 +1,4 @@
-"""What a watch records, and that its successor decides nothing anew, whenever it was killed."""
+"""The records of a watch, and the repeated decisions of its successor after a kill at any time."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ class Run:
         self.broken = False
 
     def read(self, query):
-        found = [
+        entries_ = [
             entry
             for entry in self.entries
             if (not query.types or entry.event.type in query.types)
             and (query.session_id is None or entry.event.session_id == query.session_id)
             and entry.seq > query.after
         ]
-        found = found[::-1] if query.newest_first else found
-        return iter(found[: query.limit])
+        entries_ = entries_[::-1] if query.newest_first else entries_
+        return iter(entries_[: query.limit])
 
     def record(self, events, position=None):
         if self.broken:
             raise LedgerError("the disk is full")
-        for each in events:
-            payload = {**each.payload, "extra": each.extra} if each.extra else each.payload
-            self.append(each.type, payload, each.session_id, each.turn_id, time=each.time)
+        for event_ in events:
+            payload = {**event_.payload, "extra": event_.extra} if event_.extra else event_.payload
+            self.append(event_.type, payload, event_.session_id, event_.turn_id, time=event_.time)
         self.append("source.position", position)
 
     def append(self, type, payload, session=None, turn=None, kind=None, id=None, *, time=None):
@@ -62,7 +62,7 @@ class Run:
         self.entries.append(Entry(len(self.entries) + 1, event, "", ""))
 
     def begin(self, due):
-        """What the kernel tells when it takes a subject up."""
+        """Record the events of the kernel when it starts a subject."""
         subject = due.subject
         about = (subject.session_id, None, subject.kind, subject.id)
         if not self._open(subject):
@@ -71,7 +71,7 @@ class Run:
                 self.append("eval.started", {"judge": judge, "trigger": due.trigger}, *about)
 
     def finish(self, due):
-        """What it tells when the subject was judged."""
+        """Record the events of the kernel when the subject was judged."""
         subject = due.subject
         for judge in ("one", "two"):
             payload = {"judge": judge, "trigger": due.trigger, "events": len(subject.events)}
@@ -79,17 +79,18 @@ class Run:
 
     def _open(self, subject):
         about = [
-            each.event.type
-            for each in self.entries
-            if (each.event.subject_kind, each.event.subject_id) == (subject.kind, subject.id)
+            entry_.event.type
+            for entry_ in self.entries
+            if (entry_.event.subject_kind, entry_.event.subject_id) == (subject.kind, subject.id)
         ]
         return about.count("eval.started") > about.count("eval.completed")
 
     def verdicts(self):
         """How often each subject was judged by one judge for one trigger."""
-        done = (each.event for each in self.entries if each.event.type == "eval.completed")
+        done = (entry_.event for entry_ in self.entries if entry_.event.type == "eval.completed")
         return Counter(
-            (each.subject_kind, each.subject_id, each.payload["judge"], each.payload["trigger"]) for each in done
+            (entry_.subject_kind, entry_.subject_id, entry_.payload["judge"], entry_.payload["trigger"])
+            for entry_ in done
         )
 
 
@@ -114,8 +115,8 @@ class Process:
 
     def take(self, *lines, posts=(), files=(), after=0.0):
         self.run.now += after
-        found = [Line("f.jsonl", number, orjson.dumps(each)) for number, each in enumerate(lines, 1)]
-        self.intake.step(found, posts, list(files), self.run.now)
+        lines_ = [Line("f.jsonl", number, orjson.dumps(event_)) for number, event_ in enumerate(lines, 1)]
+        self.intake.step(lines_, posts, list(files), self.run.now)
 
     def judge_all(self):
         while self.queue or self.begun:
@@ -148,8 +149,8 @@ def turn_of(session, number):
 
 
 def thumb(turn, session, number=0):
-    said = event("feedback.explicit", session, None, scope="turn", subject_turn_id=turn, rating="thumbs_down")
-    return {**said, "time": f"2026-01-01T00:00:{number:02d}Z"}
+    feedback = event("feedback.explicit", session, None, scope="turn", subject_turn_id=turn, rating="thumbs_down")
+    return {**feedback, "time": f"2026-01-01T00:00:{number:02d}Z"}
 
 
 def test_events_and_what_is_due_are_recorded_before_it_is_handed_on():
@@ -157,7 +158,7 @@ def test_events_and_what_is_due_are_recorded_before_it_is_handed_on():
     process = Process(run)
     process.take(completed("a"), files=[{"path": "f.jsonl"}])
     position = run.entries[-1].event.payload
-    assert [each.event.type for each in run.entries] == ["turn.completed", "source.position"]
+    assert [entry_.event.type for entry_ in run.entries] == ["turn.completed", "source.position"]
     assert position == {"files": [{"path": "f.jsonl"}], "due": [["turn", "s", "a", "bus"]], "backfill": False}
     assert [(due.subject.id, due.trigger, due.from_run) for due in process.queue] == [("a", "bus", "r")]
 
@@ -186,7 +187,7 @@ def test_requests_are_answered_with_what_became_of_each_line():
     process.take(posts=[post])
     answer = post.answer.result(0)
     assert (answer["accepted"], answer["duplicates"]) == (1, 1)
-    assert [(each["line"], each["message"][:20]) for each in answer["errors"]] == [
+    assert [(error_["line"], error_["message"][:20]) for error_ in answer["errors"]] == [
         (3, "the line is not JSON"),
         (5, "session_id must be a"),
     ]
@@ -198,7 +199,7 @@ def test_the_answer_to_a_flood_of_bad_lines_names_the_first_hundred_and_counts_t
     post = Post([Line("<http>", number, b"{}") for number in range(1, 1_001)])
     process.take(posts=[post])
     *errors, last = post.answer.result(0)["errors"]
-    assert {each["line"] for each in errors} == set(range(1, 101))
+    assert {error_["line"] for error_ in errors} == set(range(1, 101))
     assert last == {"line": 100, "message": "of 1,000 bad lines the first 100 are named"}
     assert process.intake.snapshot(0, NOON).bad_lines == 1_000
 
@@ -207,9 +208,9 @@ def test_bad_lines_are_named_and_do_not_stop_the_others():
     process = Process(Run(messages=0))
     process.take({"type": "x"}, completed("a"), {**completed("a"), "payload": {"stop_reason": "error"}}, completed("b"))
     assert [due.subject.id for due in process.queue] == ["a", "b"]
-    said = process.errors.getvalue()
-    assert "f.jsonl:1: session_id must be an id" in said
-    assert "f.jsonl:3: turn 'a' was completed already" in said
+    output_ = process.errors.getvalue()
+    assert "f.jsonl:1: session_id must be an id" in output_
+    assert "f.jsonl:3: turn 'a' was completed already" in output_
     assert process.intake.snapshot(0, NOON).bad_lines == 2
 
 
@@ -316,13 +317,13 @@ def test_a_killed_watch_and_its_successors_judge_everything_once_for_each_trigge
     process = Process(run)
     process.take(after=2 * GRACE)
     assert process.queue == []
-    found = run.verdicts()
+    verdicts_ = run.verdicts()
     subjects = {("turn", f"{session}/{number}") for number in range(5) for session in "ab"}
     subjects |= {("tool_cycle", f"{id}u") for _, id in subjects} | {("session", "a"), ("session", "b")}
-    assert {(kind, id) for kind, id, *_ in found} == subjects
-    assert {found[kind, id, judge, "bus"] for kind, id in subjects for judge in ("one", "two")} == {1}
+    assert {(kind, id) for kind, id, *_ in verdicts_} == subjects
+    assert {verdicts_[kind, id, judge, "bus"] for kind, id in subjects for judge in ("one", "two")} == {1}
     assert {
-        (kind, id): n for (kind, id, judge, trigger), n in found.items() if judge == "one" and trigger != "bus"
+        (kind, id): n for (kind, id, judge, trigger), n in verdicts_.items() if judge == "one" and trigger != "bus"
     } == again
 
 
@@ -332,6 +333,6 @@ def _decided(entry):
 
 
 def _again(line, judged):
-    """What feedback makes due again."""
+    """Yield the subjects that feedback makes due again."""
     if line["type"] == "feedback.explicit":
         yield from {("turn", line["payload"]["subject_turn_id"]), ("session", line["session_id"])} & judged

@@ -1,4 +1,4 @@
-"""Events over HTTP: who may send them, and what is answered when."""
+"""Events over HTTP: permitted senders, and the times of the answers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def taker():
 
 @pytest.fixture
 def listener(taker):
-    with Listener(Address("127.0.0.1", 0), "secret", 1000, taker, lambda: {"backlog": 3}) as made:
-        yield made
+    with Listener(Address("127.0.0.1", 0), "secret", 1000, taker, lambda: {"backlog": 3}) as listener_:
+        yield listener_
 
 
 @pytest.fixture
@@ -47,10 +47,10 @@ def ask(listener):
         place = urlsplit(listener.url)
         connection = http.client.HTTPConnection(place.hostname, place.port, timeout=10)
         try:
-            given = {"Authorization": f"Bearer {token}"} | {
+            headers_ = {"Authorization": f"Bearer {token}"} | {
                 name.replace("_", "-"): text for name, text in headers.items()
             }
-            connection.request(method, path, body, {name: text for name, text in given.items() if text is not None})
+            connection.request(method, path, body, {name: text for name, text in headers_.items() if text is not None})
             response = connection.getresponse()
             return response.status, json.loads(response.read())
         finally:
@@ -89,9 +89,9 @@ def test_no_token_is_401(ask):
 
 def test_too_much_is_413_and_is_not_read(ask, monkeypatch):
     monkeypatch.setattr(listening, "MAX_BODY", 10)
-    code, said = ask("POST", "/events", b"x" * 11)
+    code, body_ = ask("POST", "/events", b"x" * 11)
     assert code == 413
-    assert "send fewer events" in said["error"]
+    assert "send fewer events" in body_["error"]
 
 
 def test_request_without_length_is_411(ask):
@@ -106,14 +106,14 @@ def test_compressed_request_is_415(ask):
     ("length", "code"), [("9" * 5000, 413), ("0" * 5000, 413), ("many", 400), ("-1", 400), ("1_0", 400), ("", 400)]
 )
 def test_length_that_is_none_or_beyond_all_bounds_is_answered(ask, taker, length, code):
-    found, said = ask("POST", "/events", Content_Length=length)
-    assert (found, len(said["error"]) < 200, taker.posts) == (code, True, [])
+    address_, body_ = ask("POST", "/events", Content_Length=length)
+    assert (address_, len(body_["error"]) < 200, taker.posts) == (code, True, [])
 
 
 def test_broken_array_is_400(ask):
-    code, said = ask("POST", "/events", b"[1,")
+    code, body_ = ask("POST", "/events", b"[1,")
     assert code == 400
-    assert "the array is not JSON" in said["error"]
+    assert "the array is not JSON" in body_["error"]
 
 
 def test_request_of_bad_lines_alone_is_400_and_names_them(ask, taker):
@@ -125,9 +125,9 @@ def test_request_of_bad_lines_alone_is_400_and_names_them(ask, taker):
 
 def test_events_that_were_not_recorded_are_503(ask, taker):
     taker.answer = RuntimeError("the watch has ended")
-    code, said = ask("POST", "/events", b"{}")
+    code, body_ = ask("POST", "/events", b"{}")
     assert code == 503
-    assert "send them again" in said["error"]
+    assert "send them again" in body_["error"]
 
 
 def test_status_is_told(ask):
@@ -135,24 +135,24 @@ def test_status_is_told(ask):
 
 
 def test_unknown_path_is_404_and_names_those_there_are(ask):
-    code, said = ask("POST", "/event", b"{}")
+    code, body_ = ask("POST", "/event", b"{}")
     assert code == 404
-    assert "POST /events" in said["error"]
+    assert "POST /events" in body_["error"]
 
 
 def test_connection_serves_one_request_after_the_other_and_at_once(listener):
     place = urlsplit(listener.url)
     connection = http.client.HTTPConnection(place.hostname, place.port, timeout=10)
-    took = []
+    times_ = []
     try:
         for _ in range(40):
             began = time.monotonic()
             connection.request("POST", "/events", b"{}", {"Authorization": "Bearer secret"})
             assert connection.getresponse().read()
-            took.append(time.monotonic() - began)
+            times_.append(time.monotonic() - began)
     finally:
         connection.close()
-    assert sorted(took)[10] < 0.03, (
+    assert sorted(times_)[10] < 0.03, (
         "the body waits until the client has said that it has the head, which it does after 40 ms"
     )
 
@@ -169,8 +169,8 @@ def test_connection_serves_one_request_after_the_other_and_at_once(listener):
     ],
 )
 def test_addresses_of_this_machine(text, address):
-    found = Address.parse(text)
-    assert (found.host, found.port) == address
+    address_ = Address.parse(text)
+    assert (address_.host, address_.port) == address
 
 
 @pytest.mark.parametrize(

@@ -27,12 +27,19 @@ def assistant(text=None, *calls):
     return {"role": "assistant", "content": text, **({"tool_calls": list(calls)} if calls else {})}
 
 
-def tool(id, text, **more):
-    return {"role": "tool", "tool_call_id": id, "content": text, **more}
+def tool(id, text, **fields):
+    return {"role": "tool", "tool_call_id": id, "content": text, **fields}
 
 
 SYSTEM = {"role": "system", "content": "be kind"}
-WHOLE = [SYSTEM, user("hi"), assistant(None, call("c1")), tool("c1", "found"), assistant("done"), user("bye")]
+WHOLE_CONVERSATION = [
+    SYSTEM,
+    user("hi"),
+    assistant(None, call("c1")),
+    tool("c1", "found"),
+    assistant("done"),
+    user("bye"),
+]
 
 
 def source(folder: Path, *conversations, **options) -> Messages:
@@ -43,9 +50,9 @@ def source(folder: Path, *conversations, **options) -> Messages:
 
 
 def turns(folder, *messages, **options):
-    made = source(folder, list(messages), **options)
-    made.check()
-    return list(made.subjects())
+    source_ = source(folder, list(messages), **options)
+    source_.check()
+    return list(source_.subjects())
 
 
 def completed(subject):
@@ -53,10 +60,10 @@ def completed(subject):
 
 
 def test_turn_is_a_user_message_and_all_up_to_the_next(tmp_path):
-    made = source(tmp_path, {"task": 5, "messages": WHOLE})
-    assert isinstance(made, Source)
-    assert made.kinds == ("turn",)
-    (turn,) = made.subjects()
+    source_ = source(tmp_path, {"task": 5, "messages": WHOLE_CONVERSATION})
+    assert isinstance(source_, Source)
+    assert source_.kinds == ("turn",)
+    (turn,) = source_.subjects()
     assert (turn.kind, turn.id, turn.session_id, turn.parent_id) == ("turn", "1/1", "1", "1")
     assert (turn.input, turn.output, turn.context) == ("hi", "done", {"task": 5})
     assert [event.type for event in turn.events] == ["tool.called", "tool.completed", "turn.completed"]
@@ -64,14 +71,14 @@ def test_turn_is_a_user_message_and_all_up_to_the_next(tmp_path):
 
 
 def test_payloads_are_those_of_a_trace(tmp_path):
-    called, ended, done = (event.payload for event in turns(tmp_path, *WHOLE)[0].events)
+    called, end_event, done = (event.payload for event in turns(tmp_path, *WHOLE_CONVERSATION)[0].events)
     assert called == {
         "tool_use_id": "c1",
         "tool_name": "search",
         "input": {"a": 2, "b": 1},
         "input_hash": hashlib.sha256(b'{"a":2,"b":1}').hexdigest(),
     }
-    assert ended == {
+    assert end_event == {
         "tool_use_id": "c1",
         "tool_name": "search",
         "success": True,
@@ -86,10 +93,10 @@ def test_payloads_are_those_of_a_trace(tmp_path):
 
 
 def test_last_user_message_without_a_reply_is_dropped_or_kept(tmp_path):
-    assert [turn.id for turn in turns(tmp_path, *WHOLE)] == ["1/1"]
-    kept = turns(tmp_path, *WHOLE, trailing="keep")
-    assert [turn.id for turn in kept] == ["1/1", "1/2"]
-    assert completed(kept[1]) == {
+    assert [turn.id for turn in turns(tmp_path, *WHOLE_CONVERSATION)] == ["1/1"]
+    kept_turns = turns(tmp_path, *WHOLE_CONVERSATION, trailing="keep")
+    assert [turn.id for turn in kept_turns] == ["1/1", "1/2"]
+    assert completed(kept_turns[1]) == {
         "stop_reason": "tool_use",
         "tool_call_count": 0,
         "signals_extra": {"user_prompt_text": "bye"},
@@ -167,17 +174,17 @@ def test_results_find_their_calls_by_id_then_by_tool_then_by_order(tmp_path):
 
 
 def test_old_function_calls_are_read(tmp_path):
-    asked = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
-    (turn,) = turns(tmp_path, user("hi"), asked, {"role": "function", "name": "f", "content": "r"})
+    call_message = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
+    (turn,) = turns(tmp_path, user("hi"), call_message, {"role": "function", "name": "f", "content": "r"})
     first, second = turn.events[0].payload, turn.events[1].payload
     assert first["tool_use_id"] == second["tool_use_id"] == "1/1/1"
     assert completed(turn)["tool_call_count"] == 1
 
 
 def test_subjects_come_finest_first_and_share_their_events(tmp_path):
-    made = source(tmp_path, {"k": 1, "messages": WHOLE}, subjects=["session", "turn", "tool_cycle"])
-    assert made.kinds == ("tool_cycle", "turn", "session")
-    cycle, turn, session = made.subjects()
+    source_ = source(tmp_path, {"k": 1, "messages": WHOLE_CONVERSATION}, subjects=["session", "turn", "tool_cycle"])
+    assert source_.kinds == ("tool_cycle", "turn", "session")
+    cycle, turn, session = source_.subjects()
     assert [cycle.id, turn.id, session.id] == ["c1", "1/1", "1"]
     assert (cycle.parent_id, turn.parent_id, session.parent_id) == ("1/1", "1", None)
     assert {subject.session_id for subject in (cycle, turn, session)} == {"1"}
@@ -202,22 +209,22 @@ def test_tool_cycle_knows_the_calls_that_follow_in_its_turn(tmp_path):
 
 def test_call_ids_that_repeat_are_told_apart_by_their_turns(tmp_path):
     twice = [user("a"), assistant(None, call("c"), call("c")), user("b"), assistant(None, call("c"), call("d"))]
-    made = source(tmp_path, twice, [user("a"), assistant(None, call("e"))], subjects=["tool_cycle"])
-    made.check()
-    assert [subject.id for subject in made.subjects()] == ["1/1/c", "1/1/c#2", "1/2/c", "d", "e"]
+    source_ = source(tmp_path, twice, [user("a"), assistant(None, call("e"))], subjects=["tool_cycle"])
+    source_.check()
+    assert [subject.id for subject in source_.subjects()] == ["1/1/c", "1/1/c#2", "1/2/c", "d", "e"]
 
 
 def test_calls_have_the_same_ids_whatever_is_judged(tmp_path):
     rows = [user("a"), assistant(None, call("c"))], [user("a"), assistant(None, call("c"))]
     named = []
     for kinds in (["tool_cycle"], ["turn"], ["session"]):
-        events = [event for each in source(tmp_path, *rows, subjects=kinds).subjects() for event in each.events]
+        events = [event for subject_ in source(tmp_path, *rows, subjects=kinds).subjects() for event in subject_.events]
         named.append([event.payload["tool_use_id"] for event in events if event.type == "tool.called"])
     assert named == [["1/1/c", "2/1/c"]] * 3
 
 
 def test_id_is_a_template_over_the_record(tmp_path):
-    row = {"task": {"n": 3}, "trial": "x", "messages": WHOLE}
+    row = {"task": {"n": 3}, "trial": "x", "messages": WHOLE_CONVERSATION}
     (turn,) = source(tmp_path, row, id="t{{task.n}}-{{ trial }}").subjects()
     assert (turn.session_id, turn.id) == ("t3-x", "t3-x/1")
 
@@ -230,11 +237,11 @@ def test_text_that_is_no_template_is_refused(template):
 
 def test_template_over_what_is_not_there_names_the_nearest(tmp_path):
     with pytest.raises(DataError, match=r"chats\.jsonl:1: the record has no 'tsk'.*did you mean 'task'"):
-        source(tmp_path, {"task": 1, "messages": WHOLE}, id="{{ tsk }}").check()
+        source(tmp_path, {"task": 1, "messages": WHOLE_CONVERSATION}, id="{{ tsk }}").check()
 
 
 def test_sessions_of_one_name_are_an_error(tmp_path):
-    row = {"task": 1, "messages": WHOLE}
+    row = {"task": 1, "messages": WHOLE_CONVERSATION}
     with pytest.raises(DataError, match=r"chats\.jsonl:2: duplicate session id '1', first on line 1"):
         source(tmp_path, row, row, id="{{ task }}").check()
 
@@ -268,7 +275,7 @@ def test_bad_options_are_refused():
 )
 def test_what_is_no_conversation_is_a_bad_line(tmp_path, bad):
     with pytest.raises(DataError) as caught:
-        source(tmp_path, WHOLE, bad, WHOLE).check()
+        source(tmp_path, WHOLE_CONVERSATION, bad, WHOLE_CONVERSATION).check()
     assert [problem.line for problem in caught.value.problems] == [2]
 
 
@@ -282,7 +289,7 @@ def test_standard_input_is_checked_and_then_read(monkeypatch):
         async with Messages("-").open(RunContext("r", "n", Path())) as live:
             return live.check(), [subject.id for subject in live.subjects()]
 
-    data = orjson.dumps({"messages": WHOLE})
+    data = orjson.dumps({"messages": WHOLE_CONVERSATION})
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert asyncio.run(read()) == (hashlib.sha256(data).hexdigest(), ["1/1"])
 
@@ -302,11 +309,11 @@ message = st.one_of(
 @pytest.mark.slow
 @given(st.lists(st.lists(message, max_size=8), min_size=1, max_size=3))
 def test_any_conversation_makes_unique_subjects_whose_counts_agree(tmp_path_factory, conversations):
-    made = source(tmp_path_factory.mktemp("chats"), *conversations, subjects=["tool_cycle", "turn", "session"])
-    made.check()
-    found = list(made.subjects())
-    assert len({(subject.kind, subject.id) for subject in found}) == len(found)
-    by_kind = {kind: [s for s in found if s.kind == kind] for kind in ("tool_cycle", "turn", "session")}
+    source_ = source(tmp_path_factory.mktemp("chats"), *conversations, subjects=["tool_cycle", "turn", "session"])
+    source_.check()
+    subjects_ = list(source_.subjects())
+    assert len({(subject.kind, subject.id) for subject in subjects_}) == len(subjects_)
+    by_kind = {kind: [s for s in subjects_ if s.kind == kind] for kind in ("tool_cycle", "turn", "session")}
     assert len(by_kind["session"]) == len(conversations)
     assert sum(completed(turn)["tool_call_count"] for turn in by_kind["turn"]) == len(by_kind["tool_cycle"])
     in_turns = [event for session in by_kind["session"] for event in session.events if event.turn_id is not None]
@@ -317,8 +324,8 @@ def test_any_conversation_makes_unique_subjects_whose_counts_agree(tmp_path_fact
 def test_on_request_a_tool_cycle_has_the_earlier_calls_of_its_session_in_its_context(tmp_path):
     messages = [user("hi"), assistant(None, call("c1"), call("c2", "look")), tool("c1", "found"), tool("c2", "seen"),
                 user("go on"), assistant(None, call("c3")), tool("c3", "found"), assistant("done")]  # fmt: skip
-    found = source(tmp_path, messages, subjects=("tool_cycle", "turn"), history=True)
-    histories = {subject.id: subject.context.get("execution_history") for subject in found.subjects()}
+    subjects_ = source(tmp_path, messages, subjects=("tool_cycle", "turn"), history=True)
+    histories = {subject.id: subject.context.get("execution_history") for subject in subjects_.subjects()}
     first = {"tool_name": "search", "input": {"b": 1, "a": 2}}
     assert histories["c1"] == []
     assert histories["c2"] == [first]

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.outside_data
 DATA = Path(os.environ.get("DICAST_OUTSIDE_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
 
-def found(path, **options):
+def read_file(path, **options):
     if not path.exists():
         pytest.skip(f"{path.name} is not in {path.parent}; DICAST_OUTSIDE_DATA names the folder of data next to it")
     with Messages(path, subjects=("tool_cycle", "turn", "session"), **options).reading() as live:
@@ -21,7 +21,7 @@ def found(path, **options):
 
 
 def case(name, **options):
-    return found(DATA.parent / "cases" / "traces" / name, id="{{ id }}", **options)
+    return read_file(DATA.parent / "cases" / "traces" / name, id="{{ id }}", **options)
 
 
 def test_roles_of_every_name_are_read():
@@ -55,7 +55,7 @@ def test_image_is_a_marker_and_a_part():
 
 
 def test_airline_conversations_make_as_many_turns_calls_and_results_as_they_have():
-    subjects, counts = found(DATA / "tau_bench_airline.jsonl.gz", id="{{ task_id }}-{{ trial }}")
+    subjects, counts = read_file(DATA / "tau_bench_airline.jsonl.gz", id="{{ task_id }}-{{ trial }}")
     kinds = [subject.kind for subject in subjects]
     assert (kinds.count("turn"), kinds.count("session"), kinds.count("tool_cycle")) == (681, 100, 572)
     contents = counts.details["contents"]
@@ -64,6 +64,6 @@ def test_airline_conversations_make_as_many_turns_calls_and_results_as_they_have
 
 
 def test_a_list_of_messages_is_one_conversation():
-    subjects, counts = found(DATA / "traces" / "openhands" / "fncall-llm-message.json")
+    subjects, counts = read_file(DATA / "traces" / "openhands" / "fncall-llm-message.json")
     assert (counts.records, counts.marked) == (1, {})
     assert {subject.kind for subject in subjects} >= {"turn", "session"}

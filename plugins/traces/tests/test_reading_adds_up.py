@@ -1,4 +1,4 @@
-"""Whatever a file of conversations has is read, marked, dropped or failed, and counted as such."""
+"""Every record of a file of conversations is read, marked, dropped or failed, and counted as such."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ conversation = st.lists(message, max_size=7)
 def split(messages):
     """Return the messages with each result as a message of its own, and calls with the assistant's alone."""
     for role, parts in messages:
-        told = [each for each in parts if each[0] not in ("call", "result")]
-        calls = [each for each in parts if each[0] == "call"]
-        yield role, told + (calls if role == "assistant" else [])
-        yield from (("tool", [each]) for each in parts if each[0] == "result")
+        texts_ = [part_ for part_ in parts if part_[0] not in ("call", "result")]
+        calls = [part_ for part_ in parts if part_[0] == "call"]
+        yield role, texts_ + (calls if role == "assistant" else [])
+        yield from (("tool", [part_]) for part_ in parts if part_[0] == "result")
 
 
 def openai(messages):
@@ -95,13 +95,13 @@ def gemini(messages):
 
 
 def langchain(messages):
-    for each in openai(messages):
-        role = {"user": "human", "assistant": "ai"}.get(each["role"], each["role"])
-        calls = [{"id": None, "name": call["function"]["name"], "args": {}} for call in each.get("tool_calls", ())]
+    for message_ in openai(messages):
+        role = {"user": "human", "assistant": "ai"}.get(message_["role"], message_["role"])
+        calls = [{"id": None, "name": call["function"]["name"], "args": {}} for call in message_.get("tool_calls", ())]
         if role == "critic":
-            yield {"type": "chat", "data": {"role": "critic", "content": each["content"]}}
+            yield {"type": "chat", "data": {"role": "critic", "content": message_["content"]}}
         else:
-            yield {"type": role, "data": {"content": each["content"], "tool_calls": calls}}
+            yield {"type": role, "data": {"content": message_["content"], "tool_calls": calls}}
 
 
 def sharegpt(messages):
@@ -128,7 +128,7 @@ KEYS = {
 
 
 def expected(dialect, messages):
-    """Return the counts that the file has, by a second way: what was put into it."""
+    """Return the counts of the file, computed from the messages that were put into it."""
     kinds: Counter[str] = Counter()
     rendered = list(dialect(messages))
     for role, parts in messages:
@@ -137,7 +137,7 @@ def expected(dialect, messages):
             kinds[kind] += 0 if is_dropped or (dialect is sharegpt and kind in ("image", "unknown")) else 1
         kinds["role"] += dialect is not sharegpt and role == "critic"
     if dialect is sharegpt:
-        kinds["role"] = sum(each["from"] == "critic" for each in rendered)
+        kinds["role"] = sum(message_["from"] == "critic" for message_ in rendered)
     return rendered, kinds
 
 
@@ -170,22 +170,22 @@ def test_read_marked_dropped_and_failed_add_up_to_the_file(tmp_path_factory, cho
         assert len([problem for problem in caught.value.problems if "unknown" in str(problem)]) == min(unknown, 100)
     for kinds in (("session",), ("tool_cycle", "turn")):
         with Messages(path, subjects=kinds, unknown="mark").reading() as live:
-            found = None
+            subjects_ = None
             with suppress(DataError):  # there may be no subject of these kinds at all
-                found = list(live.subjects())
-            if found is None:
+                subjects_ = list(live.subjects())
+            if subjects_ is None:
                 continue
             counts = live.read_counts()
         contents = counts.details["contents"]
         assert (counts.records, counts.failed) == (len(rows), failed)
-        given_ = {subject.session_id for subject in found if not isinstance(subject, Due)}
-        assert counts.records == len(given_) + sum(counts.dropped.values()) + counts.failed
+        outputs_ = {subject.session_id for subject in subjects_ if not isinstance(subject, Due)}
+        assert counts.records == len(outputs_) + sum(counts.dropped.values()) + counts.failed
         assert sum(counts.marked.values()) == unknown
         assert contents["messages"] == items
         assert contents["parts"] == total["text"] + total["image"]
         assert (contents["calls"], contents["results"]) == (total["call"], total["result"])
         if kinds == ("session",):
-            log = [event for subject in found if not isinstance(subject, Due) for event in subject.trail]
+            log = [event for subject in subjects_ if not isinstance(subject, Due) for event in subject.trail]
             ends = Counter(event.type for event in log)
             assert ends["tool.called"] == total["call"]
             assert ends["tool.completed"] + ends["tool.failed"] == total["result"]
@@ -292,13 +292,13 @@ def test_the_counts_of_a_trace_add_up_to_the_file(tmp_path_factory, sessions):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     source = json.dumps({"traces/events": {"path": str(path)}})
     turns = [turn for session in sessions for turn in session]
-    ended = sum(ends for _, ends, _ in turns)
-    if not ended:
+    end_count = sum(ends for _, ends, _ in turns)
+    if not end_count:
         with pytest.raises(DataError, match="there are no subjects"):
             run_pipeline(f"source: {source}\njudges: [heuristic/turn]\n")
         return
     read = run_pipeline(f"source: {source}\njudges: [heuristic/turn]\n").document["read"]
-    assert (read["records"], read["subjects"]) == (len(lines), {"turn": ended})
+    assert (read["records"], read["subjects"]) == (len(lines), {"turn": end_count})
     assert sum(read.get("unknown_types", {}).values()) == sum(unknown for _, _, unknown in turns)
     types = [line["type"] for line in lines]
     calls = types.count("tool.called")

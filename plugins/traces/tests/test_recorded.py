@@ -1,4 +1,4 @@
-"""What ``traces/recorded`` reads from a ledger is what was judged."""
+"""``traces/recorded`` reads from a ledger the same subjects that were judged."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def run(folder, source, judges=JUDGES, **sections):
 
 
 def run_trace(folder, records=TRACE, kinds=KINDS, **sections):
-    """Run over a trace; return what its source yields."""
+    """Run over a trace, and return the subjects of its source."""
     path = lines(folder / "trace.jsonl", records)
     run(folder, {"traces/events": {"path": str(path), "subjects": list(kinds)}}, **sections)
     return list(Events(path, subjects=kinds).subjects())
 
 
 def opened(folder, kind, options, function):
-    """What *function* makes of the source, which has the ledger of *folder*."""
+    """Return the result of *function* on the source, which has the ledger of *folder*."""
 
     def read(ledger):
         async def work():
@@ -99,13 +99,13 @@ def opened(folder, kind, options, function):
 
 
 def again(folder, kind="turn", **options):
-    """What the ledger has of *kind*."""
+    """Return the subjects of *kind* in the ledger."""
 
     def subjects(live):
-        found = list(live.subjects())
-        assert (live.total, live.kinds) == (len(found), (kind,))
-        assert list(live.subjects()) == found
-        return found
+        subjects_ = list(live.subjects())
+        assert (live.total, live.kinds) == (len(subjects_), (kind,))
+        assert list(live.subjects()) == subjects_
+        return subjects_
 
     return opened(folder, kind, options, subjects)
 
@@ -120,42 +120,44 @@ def plain(subject):
     return subject.kind, subject.id, subject.input, subject.output, subject.context, subject.parent_id, events
 
 
-def same(dues, subjects, kind):
-    return [plain(due.subject) for due in dues] == [plain(each) for each in subjects if each.kind == kind]
+def are_equal(dues, subjects, kind):
+    return [plain(due.subject) for due in dues] == [plain(subject_) for subject_ in subjects if subject_.kind == kind]
 
 
 @pytest.mark.parametrize("kinds", [KINDS, ("turn",), ("tool_cycle",), ("session",), ("turn", "session")])
 def test_subjects_of_a_trace_are_what_was_judged(tmp_path, kinds):
     subjects = run_trace(tmp_path, kinds=kinds)
     for kind in kinds:
-        found = again(tmp_path, kind)
-        assert same(found, subjects, kind)
-        assert {due.trigger for due in found} == {"batch"}
+        dues_ = again(tmp_path, kind)
+        assert are_equal(dues_, subjects, kind)
+        assert {due.trigger for due in dues_} == {"batch"}
 
 
 @pytest.mark.parametrize("read", [("turn",), ("session",), ("tool_cycle", "turn")])
 def test_what_no_run_has_read_is_put_together_from_the_trace(tmp_path, read):
-    """Of a run over turns alone the ledger has no event that belongs to none of them, such as the end of the session."""
+    """After a run over turns alone the ledger has no event outside of turns, such as the end of the session."""
     run_trace(tmp_path, kinds=read)
-    whole = list(Events(tmp_path / "trace.jsonl", subjects=KINDS).subjects())
+    all_subjects = list(Events(tmp_path / "trace.jsonl", subjects=KINDS).subjects())
     for kind in KINDS:
-        found = sorted(again(tmp_path, kind), key=lambda due: due.subject.id)
-        expected = sorted((each for each in whole if each.kind == kind), key=lambda each: each.id)
-        assert ids(found) == [each.id for each in expected]
+        dues_ = sorted(again(tmp_path, kind), key=lambda due: due.subject.id)
+        expected = sorted(
+            (subject_ for subject_ in all_subjects if subject_.kind == kind), key=lambda subject_: subject_.id
+        )
+        assert ids(dues_) == [subject_.id for subject_ in expected]
         if kind == "session" and "session" not in read:
-            for due, each in zip(found, expected, strict=True):
-                lost = [event for event in each.events if event not in due.subject.events]
+            for due, subject_ in zip(dues_, expected, strict=True):
+                lost = [event for event in subject_.events if event not in due.subject.events]
                 assert {event.type for event in lost} <= {"session.ended", "feedback.explicit"}
-                assert due.subject.context == each.context
+                assert due.subject.context == subject_.context
         else:
-            assert [plain(due.subject) for due in found] == [plain(each) for each in expected]
+            assert [plain(due.subject) for due in dues_] == [plain(subject_) for subject_ in expected]
 
 
 def test_a_session_is_put_together_from_the_newest_run_that_has_its_trace_and_in_the_window(tmp_path):
     run_trace(tmp_path, [completed(1, "a", "a1"), completed(2, "b", "b1")], ["turn"])
     run_trace(tmp_path, [completed(1, "a", "a1"), completed(9, "a", "a2")], ["turn"])
-    found = again(tmp_path, "session")
-    assert {due.subject.id: [event.turn_id for event in due.subject.events] for due in found} == {
+    dues_ = again(tmp_path, "session")
+    assert {due.subject.id: [event.turn_id for event in due.subject.events] for due in dues_} == {
         "b": ["b1"],
         "a": ["a1", "a2"],
     }
@@ -169,21 +171,21 @@ def test_a_session_is_put_together_from_the_newest_run_that_has_its_trace_and_in
 
 @pytest.mark.parametrize("tool_error", [None, "^Error"])
 def test_subjects_of_a_transcript_are_what_was_judged(tmp_path, tool_error):
-    def asked(id):
+    def question_of(id):
         return {"role": "assistant", "tool_calls": [{"id": id, "function": {"name": "get", "arguments": "{}"}}]}
 
-    def told(id, text):
+    def answer_of(id, text):
         return {"role": "tool", "tool_call_id": id, "content": text}
 
-    said = [{"role": "assistant", "content": "Done."}]
-    work = [asked("c1"), told("c1", "Error: gone"), asked("c2"), told("c2", "two")]
-    chat = [{"role": "user", "content": "Go."}, *work, *said, {"role": "user", "content": "Thanks."}, *said]
+    messages_ = [{"role": "assistant", "content": "Done."}]
+    work = [question_of("c1"), answer_of("c1", "Error: gone"), question_of("c2"), answer_of("c2", "two")]
+    chat = [{"role": "user", "content": "Go."}, *work, *messages_, {"role": "user", "content": "Thanks."}, *messages_]
     path = lines(tmp_path / "chats.jsonl", [{"messages": chat, "grade": 1}, {"messages": chat, "grade": 2}])
     options = {"subjects": KINDS, "tool_error": tool_error}
     run(tmp_path, {"traces/messages": {"path": str(path), **options, "subjects": list(KINDS)}})
     subjects = list(Messages(path, **options).subjects())
     for kind in KINDS:
-        assert same(again(tmp_path, kind), subjects, kind)
+        assert are_equal(again(tmp_path, kind), subjects, kind)
 
 
 TYPES = st.sampled_from(
@@ -192,7 +194,7 @@ TYPES = st.sampled_from(
 STEPS = st.lists(st.tuples(TYPES, st.sampled_from("ab"), st.integers(1, 3)), min_size=1, max_size=30)
 
 
-def made(steps):
+def make(steps):
     """A trace of *steps*; of a turn that ends twice the first end counts."""
     seen = set()
     for second, (what, session, number) in enumerate(steps):
@@ -220,7 +222,7 @@ def made(steps):
 def test_subjects_of_any_trace_are_what_was_judged_whatever_its_times(steps, times):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        records = [*made(steps), completed(len(steps), "c", "c1")]
+        records = [*make(steps), completed(len(steps), "c", "c1")]
         for number, record in enumerate(records):
             if times == "otherwise":
                 record["time"] = f"2026-01-31T12:00:{number * 7 % 60:02d}Z"
@@ -228,8 +230,8 @@ def test_subjects_of_any_trace_are_what_was_judged_whatever_its_times(steps, tim
                 record["time"] = None
         subjects = run_trace(folder, records)
         for kind in {subject.kind for subject in subjects}:
-            found = {due.subject.id: plain(due.subject) for due in again(folder, kind)}
-            assert found == {each.id: plain(each) for each in subjects if each.kind == kind}
+            subjects_ = {due.subject.id: plain(due.subject) for due in again(folder, kind)}
+            assert subjects_ == {subject_.id: plain(subject_) for subject_ in subjects if subject_.kind == kind}
 
 
 def test_rows_and_other_kinds_are_what_was_judged(tmp_path):
@@ -252,9 +254,9 @@ def test_subjects_of_a_program_keep_the_events_that_name_nothing(tmp_path):
     ledger = {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}}
     subjects = [turn("t-1"), turn("t-2")]
     dicast.run({"judges": ["heuristic/turn"], "ledger": ledger}, subjects=subjects)
-    found = [due.subject for due in again(tmp_path)]
-    assert [[e.payload for e in each.events] for each in found] == [
-        [e.payload for e in each.events] for each in subjects
+    subjects_ = [due.subject for due in again(tmp_path)]
+    assert [[e.payload for e in subject_.events] for subject_ in subjects_] == [
+        [e.payload for e in subject_.events] for subject_ in subjects
     ]
 
 
@@ -269,14 +271,14 @@ def test_subjects_of_a_program_that_share_events_and_mix_sessions_are_what_was_j
     subjects = [*first, odd("5", "b", 0, 3, 1, 0), odd("6", "a", 2), odd("7", "a", 0, 2, 3, 1), odd("8", "a", 1)]
     ledger = {"ledger/sqlite": {"path": str(tmp_path / "ledger.db")}}
     dicast.run({"metrics": ["proxy/format"], "ledger": ledger}, subjects=subjects)
-    assert same(again(tmp_path, "odd"), subjects, "odd")
+    assert are_equal(again(tmp_path, "odd"), subjects, "odd")
 
 
 def test_pages_change_nothing(tmp_path, monkeypatch):
     subjects = run_trace(tmp_path)
     monkeypatch.setattr(recorded, "_PAGE", 3)
     for kind in KINDS:
-        assert same(again(tmp_path, kind), subjects, kind)
+        assert are_equal(again(tmp_path, kind), subjects, kind)
 
 
 def test_the_newest_reading_counts_and_a_second_judgment_is_no_reading(tmp_path):
@@ -324,7 +326,7 @@ def test_calls_of_several_sessions_under_one_id_are_refused_and_none_is_lost(tmp
     calls = [
         (call(n, session, turn, "u"), completed(n + 1, session, turn)) for n, (session, turn) in enumerate(("ax", "by"))
     ]
-    run_trace(tmp_path, [each for pair in calls for each in pair], ("turn",), judges=["heuristic/turn"])
+    run_trace(tmp_path, [event_ for pair in calls for event_ in pair], ("turn",), judges=["heuristic/turn"])
     with pytest.raises(DataError, match=r"'u' of the sessions 'a' and 'b'.*judge one session at a time"):
         again(tmp_path, "tool_cycle")
     for session, turn in ("ax", "by"):
@@ -404,8 +406,8 @@ class Follower:
         for number, record in enumerate(self._records):
             self._run.record([TraceEvent(**record)], {"at": number})
             await asyncio.sleep(0)
-            known = lines(self._folder / "so-far.jsonl", self._records[: number + 1])
-            for subject in Events(known, subjects=KINDS).subjects():
+            lines_ = lines(self._folder / "so-far.jsonl", self._records[: number + 1])
+            for subject in Events(lines_, subjects=KINDS).subjects():
                 if (subject.kind, subject.id) in self._due.get(number, ()):
                     yield Due(subject, "bus", self._run.run_id)
 
@@ -418,8 +420,8 @@ def test_subjects_of_a_live_run_are_what_was_judged_last(tmp_path, capsys):
     assert run_command(pipeline, lambda _: Follower(tmp_path, TRACE, due), live=True) == 0, capsys.readouterr()
     subjects = list(Events(lines(tmp_path / "trace.jsonl", TRACE), subjects=KINDS).subjects())
     for kind in KINDS:
-        found = {due.subject.id: plain(due.subject) for due in again(tmp_path, kind)}
-        assert found == {each.id: plain(each) for each in subjects if each.kind == kind}
+        subjects_ = {due.subject.id: plain(due.subject) for due in again(tmp_path, kind)}
+        assert subjects_ == {subject_.id: plain(subject_) for subject_ in subjects if subject_.kind == kind}
     assert ids(again(tmp_path)) == ["b1", "a1", "a2", "a3"]
 
 
@@ -431,7 +433,7 @@ def test_memory_is_that_of_one_session(tmp_path):
         folder = tmp_path / str(sessions)
         folder.mkdir()
         turns = [(call(1, f"s{n}", f"t{n}", f"u{n}"), completed(2, f"s{n}", f"t{n}")) for n in range(sessions)]
-        run_trace(folder, [each for turn in turns for each in turn], ["turn"])
+        run_trace(folder, [event_ for turn in turns for event_ in turn], ["turn"])
         tracemalloc.start()
         assert opened(folder, "turn", {}, lambda live: sum(1 for _ in live.subjects())) == sessions
         highest = tracemalloc.get_traced_memory()[1]

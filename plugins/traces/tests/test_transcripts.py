@@ -30,11 +30,11 @@ def turn(number: int, call_id: str) -> list[dict[str, object]]:
     ]
 
 
-def chat(name: str, turns: int, calls: str | None = None, **more: object) -> dict[str, object]:
+def chat(name: str, turns: int, calls: str | None = None, **fields: object) -> dict[str, object]:
     """A conversation whose tool calls are called like *calls*, by default like itself."""
     system = {"role": "system", "content": "Be brief."}
-    told = (each for number in range(turns) for each in turn(number, f"{calls or name}{number}"))
-    return {"chat": name, "messages": [system, *told], **more}
+    messages_ = (message_ for number in range(turns) for message_ in turn(number, f"{calls or name}{number}"))
+    return {"chat": name, "messages": [system, *messages_], **fields}
 
 
 class Shop:
@@ -47,13 +47,13 @@ class Shop:
 
     def write(self, *chats: object) -> None:
         with self.chats.open("a") as file:
-            file.write("".join(json.dumps(each) + "\n" for each in chats))
+            file.write("".join(json.dumps(chat_) + "\n" for chat_ in chats))
 
     def watch(self, *options: str) -> tuple[int, list[str]]:
-        """Take what is there; return the exit code, and what was judged by it, in order. *said* is what stderr has then."""
+        """Watch the present input, and return the exit code and the judged subjects, in order. *stderr* has the text on stderr."""
         before = len(self.judged())
         done = CliRunner().invoke(watch, ["watch.yaml", "--once", *options], standalone_mode=False)
-        self.said, self.printed = str(done.exception or done.stderr), done.stdout
+        self.stderr, self.printed = str(done.exception or done.stderr), done.stdout
         code = 2 if isinstance(done.exception, dicast.RequestError) else done.return_value
         return code, self.judged()[before:]
 
@@ -67,28 +67,28 @@ class Shop:
 
 
 def verdicts(ledger: Path) -> list[tuple[str, str, object, object]]:
-    """Each verdict in order: kind, id, what was judged, and what came of it."""
+    """Return each verdict in order: kind, id, the judged content, and the result."""
     if not ledger.exists():
         return []
     query = (
         "SELECT type, subject_kind, subject_id, payload FROM events "
         "WHERE type IN ('subject.read', 'eval.completed') ORDER BY seq"
     )
-    found, read, contents = [], {}, {}
+    verdicts_, read, contents = [], {}, {}
     with closing(sqlite3.connect(ledger)) as database:
         for type_, kind, id, payload in database.execute(query):
-            told = json.loads(payload)
+            payload_ = json.loads(payload)
             if type_ == "subject.read":
-                content = contents.setdefault(told["digest"], told["content"])  # the ledger has it once
+                content = contents.setdefault(payload_["digest"], payload_["content"])  # the ledger has it once
                 read[kind, id] = [content[name] for name in ("input", "output", "context")]
             else:
-                signals = {name: value for name, value in told["signals"].items() if name != "child_eval_ids"}
-                found.append((kind, id, read[kind, id], [told["score"], told["confidence"], signals]))
-    return found
+                signals = {name: value for name, value in payload_["signals"].items() if name != "child_eval_ids"}
+                verdicts_.append((kind, id, read[kind, id], [payload_["score"], payload_["confidence"], signals]))
+    return verdicts_
 
 
-def one(found: list[tuple[str, str, object, object]]) -> dict[tuple[str, str], object]:
-    return {(kind, id): (read, came) for kind, id, read, came in found}
+def latest(verdicts_: list[tuple[str, str, object, object]]) -> dict[tuple[str, str], object]:
+    return {(kind, id): (read, came) for kind, id, read, came in verdicts_}
 
 
 @pytest.fixture
@@ -100,21 +100,21 @@ def shop(tmp_path, monkeypatch):
 def test_conversations_are_judged_as_run_judges_the_finished_file(shop):
     shop.write(chat("a", 2, lang="en"), chat("b", 1))
     first = shop.watch()
-    assert first[0] == 0, shop.said
+    assert first[0] == 0, shop.stderr
     shop.write(chat("d", 1), chat("e", 0))
     second = shop.watch()
-    assert second[0] == 0, shop.said
-    assert [each for each in first[1] if "tool" not in each] == [
+    assert second[0] == 0, shop.stderr
+    assert [item_ for item_ in first[1] if "tool" not in item_] == [
         "turn a/1",
         "turn a/2",
         "session a",
         "turn b/1",
         "session b",
     ]
-    assert [each for each in second[1] if "tool" not in each] == ["turn d/1", "session d", "session e"]
+    assert [item_ for item_ in second[1] if "tool" not in item_] == ["turn d/1", "session d", "session e"]
     (shop.folder / "run.yaml").write_text(PIPELINE.replace("watched.db", "run.db"))
     dicast.run("run.yaml")
-    assert one(verdicts(shop.folder / "watched.db")) == one(verdicts(shop.folder / "run.db"))
+    assert latest(verdicts(shop.folder / "watched.db")) == latest(verdicts(shop.folder / "run.db"))
 
 
 def test_conversation_that_has_gone_on_has_its_new_turns_judged_and_itself_again(shop):
@@ -135,14 +135,14 @@ def test_conversation_that_is_another_now_is_a_bad_line_and_changes_nothing(shop
     code, judged = shop.watch()
     assert code == 3
     assert sorted(judged) == ["session a", "session c", "tool_cycle a0", "tool_cycle c0", "turn a/1", "turn c/1"]
-    assert "chats.jsonl:2: conversation 'a' was taken before, and turn 'a/1' was another" in shop.said
-    assert "chats.jsonl:3: a conversation needs 'messages'" in shop.said
-    assert "chats.jsonl:4: the record has no 'chat'" in shop.said
+    assert "chats.jsonl:2: conversation 'a' was taken before, and turn 'a/1' was another" in shop.stderr
+    assert "chats.jsonl:3: a conversation needs 'messages'" in shop.stderr
+    assert "chats.jsonl:4: the record has no 'chat'" in shop.stderr
 
 
 def test_calls_that_share_an_id_are_told_apart_by_their_turns_from_the_second_conversation_on(shop):
     shop.write(chat("a", 1, "x"), chat("b", 1, "x"))
-    assert [each for each in shop.watch()[1] if "tool" in each] == ["tool_cycle x0", "tool_cycle b/1/x0"]
+    assert [item_ for item_ in shop.watch()[1] if "tool" in item_] == ["tool_cycle x0", "tool_cycle b/1/x0"]
     shop.write(chat("b", 2, "x"))
     assert shop.watch() == (0, ["tool_cycle x1", "turn b/2", "session b"])
 
@@ -153,11 +153,11 @@ def test_line_numbers_that_come_twice_say_how_to_name_conversations(shop):
     assert shop.watch(*numbered) == (0, ["tool_cycle a0", "turn 1/1", "session 1"])
     shop.chats.write_text(json.dumps(chat("a", 1, "z")) + "\n")
     assert shop.watch(*numbered) == (3, [])
-    assert "where a line number can come twice, name conversations by the option id" in shop.said
+    assert "where a line number can come twice, name conversations by the option id" in shop.stderr
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["source.traces/messages.history=true"], "dicast watch gives no execution_history"),
         (
@@ -167,16 +167,16 @@ def test_line_numbers_that_come_twice_say_how_to_name_conversations(shop):
         (["source={rows/jsonl: {path: chats.jsonl}}"], "has to be traces/events or traces/messages"),
     ],
 )
-def test_what_cannot_be_watched_is_refused(shop, options, said):
-    assert shop.watch(*(each for option in options for each in ("--set", option))) == (2, [])
-    assert said in shop.said
+def test_what_cannot_be_watched_is_refused(shop, options, message):
+    assert shop.watch(*(item_ for option in options for item_ in ("--set", option))) == (2, [])
+    assert message in shop.stderr
 
 
 def test_conversations_of_a_directory_are_followed_where_they_have_ids(shop):
     shop.write(chat("a", 1))
     (shop.folder / "more.jsonl").write_text(json.dumps(chat("b", 1)))
     code, judged = shop.watch("--set", "source.traces/messages.path=.")
-    assert (code, {each for each in judged if "session" in each}) == (0, {"session a", "session b"})
+    assert (code, {item_ for item_ in judged if "session" in item_}) == (0, {"session a", "session b"})
 
 
 def test_watch_reads_every_format_and_counts_its_records(shop):
@@ -187,7 +187,7 @@ def test_watch_reads_every_format_and_counts_its_records(shop):
     assert shop.read() == {"records": 3, "dropped": {"duplicate": 1}, "formats": {"gemini": 1, "openai": 2}}
     shop.write({"chat": "c", "messages": blocks})
     assert shop.watch("--json") == (0, ["turn c/1", "session c"])
-    assert shop.read()["records"] == 3  # the earlier two that gave subjects, and the new one
+    assert shop.read()["records"] == 3  # the earlier two that gave subjects, and the new latest
 
 
 def test_watch_names_unknown_shapes_and_failed_records_as_bad_lines(shop):
@@ -196,7 +196,7 @@ def test_watch_names_unknown_shapes_and_failed_records_as_bad_lines(shop):
     code, judged = shop.watch("--json")
     assert (code, judged[-1]) == (3, "session good")
     assert shop.read() == {"records": 3, "dropped": {"bad_line": 2}, "formats": {"openai": 1}}
-    assert "chats.jsonl:1: unknown role 'critic'" in shop.said
+    assert "chats.jsonl:1: unknown role 'critic'" in shop.stderr
     assert (
-        "chats.jsonl:2: conversation 'b' is not judged: the record failed where it was recorded: timeout" in shop.said
+        "chats.jsonl:2: conversation 'b' is not judged: the record failed where it was recorded: timeout" in shop.stderr
     )

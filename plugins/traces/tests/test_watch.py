@@ -1,4 +1,4 @@
-"""``dicast watch`` as a process: beside a trace that grows, over HTTP, through a pipe, stopped and started again."""
+"""``dicast watch`` as a process: next to a trace that grows, over HTTP, through a pipe, stopped and started again."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def event(type, /, session="s", turn=None, **payload):
     return {"type": type, "session_id": session, "turn_id": turn, "payload": payload}
 
 
-def turn_of(session, number, **more):
+def turn_of(session, number, **fields):
     id = f"{session}/{number}"
     return [
         event("tool.called", session, id, tool_use_id=f"{id}u", tool_name="f", input_hash="h"),
         event("tool.completed", session, id, tool_use_id=f"{id}u", tool_name="f", success=number % 3 > 0),
-        event("turn.completed", session, id, stop_reason="end_turn", tool_call_count=1, **more),
+        event("turn.completed", session, id, stop_reason="end_turn", tool_call_count=1, **fields),
     ]
 
 
@@ -51,7 +51,7 @@ def thumb(turn, session="s", rating="thumbs_down"):
 
 
 def conversation(session="s", turns=8):
-    return [*(each for number in range(turns) for each in turn_of(session, number)), ended(session)]
+    return [*(event_ for number in range(turns) for event_ in turn_of(session, number)), ended(session)]
 
 
 class Shop:
@@ -64,14 +64,14 @@ class Shop:
 
     def write(self, *events):
         with self.trace.open("a") as file:
-            file.write("".join(json.dumps(each) + "\n" for each in events))
+            file.write("".join(json.dumps(event_) + "\n" for event_ in events))
 
     def command(self, *options):
         return [DICAST, "watch", "watch.yaml", *options]
 
     @contextmanager
     def watching(self, *options, stop=signal.SIGINT, **environment):
-        """A watch; *self.done* says afterwards what it came to."""
+        """Run a watch; *self.code* and *self.document* have its result afterwards."""
         settings = {name: text for name, text in os.environ.items() if not name.startswith("DICAST_")} | environment
         with (
             (self.folder / "err").open("w+") as errors,
@@ -103,14 +103,14 @@ class Shop:
 
     def verdicts(self):
         """Each subject's verdicts, oldest first: the trigger, the score, the confidence and the signals."""
-        triggers, found = {}, {}
+        triggers, verdicts_ = {}, {}
         for type, done in self.rows(("eval.started", "eval.completed")):
             if type == "eval.started":
                 triggers[done["eval_id"]] = done["trigger"]
                 continue
             verdict = (triggers[done["eval_id"]], done["score"], done["confidence"], _signals(done["signals"]))
-            found.setdefault((done["subject_kind"], done["subject_id"]), []).append(verdict)
-        return found
+            verdicts_.setdefault((done["subject_kind"], done["subject_id"]), []).append(verdict)
+        return verdicts_
 
     def await_(self, condition):
         until = time.monotonic() + SECONDS
@@ -122,14 +122,18 @@ class Shop:
         return lambda: len(self.verdicts().get((kind, id), ())) >= times
 
     def run_over(self, trace):
-        """What ``dicast run`` says of the finished *trace*."""
+        """Return the verdicts of ``dicast run`` on the finished *trace*."""
         file = self.folder / "run.yaml"
         file.write_text(PIPELINE.format(path=trace.name, ledger="run.db"))
         done = dicast.run(file)
         assert done.failed == 0
         return {
-            (each.subject_kind, each.subject_id): (each.score, each.confidence, _signals(each.signals))
-            for each in done.verdicts
+            (verdict_.subject_kind, verdict_.subject_id): (
+                verdict_.score,
+                verdict_.confidence,
+                _signals(verdict_.signals),
+            )
+            for verdict_ in done.verdicts
         }
 
 
@@ -144,7 +148,7 @@ def shop(tmp_path):
 
 def test_verdicts_come_while_the_trace_is_written_those_on_tool_cycles_as_soon_as_these_end(shop):
     with shop.watching():
-        shop.write(*[each for number in range(5) for each in turn_of("s", number)])
+        shop.write(*[event_ for number in range(5) for event_ in turn_of("s", number)])
         shop.write(*turn_of("s", 5)[:2])  # a sixth turn has begun: the first has been followed by five
         shop.await_(shop.judged("turn", "s/0"))
         shop.await_(shop.judged("tool_cycle", "s/5u"))
@@ -154,9 +158,9 @@ def test_verdicts_come_while_the_trace_is_written_those_on_tool_cycles_as_soon_a
     assert shop.code == 130
     assert shop.document["stopped"]["reason"] == "interrupted"
     assert shop.document["judges"]["heuristic/turn"]["scored"] == 6
-    found = shop.verdicts()
-    assert {key: value[-1][1:] for key, value in found.items()} == shop.run_over(shop.trace)
-    assert {verdict[0] for verdicts in found.values() for verdict in verdicts} == {"bus"}
+    verdicts_ = shop.verdicts()
+    assert {key: value[-1][1:] for key, value in verdicts_.items()} == shop.run_over(shop.trace)
+    assert {verdict[0] for verdicts in verdicts_.values() for verdict in verdicts} == {"bus"}
 
 
 @pytest.mark.slow
@@ -168,11 +172,11 @@ def test_a_stopped_watch_is_taken_up_and_feedback_judges_again(shop):
     shop.write(thumb("s/7"))
     with shop.watching():
         shop.await_(shop.judged("session", "s", 2))
-    found = shop.verdicts()
-    assert [verdict[0] for verdict in found["turn", "s/7"]] == ["bus", "feedback_arrived"]
-    assert [verdict[0] for verdict in found["session", "s"]] == ["bus", "feedback_arrived"]
-    assert {len(verdicts) for key, verdicts in found.items() if key[1] not in ("s", "s/7")} == {1}
-    assert {key: value[-1][1:] for key, value in found.items()} == shop.run_over(shop.trace)
+    verdicts_ = shop.verdicts()
+    assert [verdict[0] for verdict in verdicts_["turn", "s/7"]] == ["bus", "feedback_arrived"]
+    assert [verdict[0] for verdict in verdicts_["session", "s"]] == ["bus", "feedback_arrived"]
+    assert {len(verdicts) for key, verdicts in verdicts_.items() if key[1] not in ("s", "s/7")} == {1}
+    assert {key: value[-1][1:] for key, value in verdicts_.items()} == shop.run_over(shop.trace)
     assert shop.document["subjects"] == 17
     assert len(shop.rows(("run.started",))) == 1
 
@@ -187,12 +191,15 @@ def test_what_is_learned_of_a_tool_cycle_later_is_a_new_verdict_that_its_turn_is
     call, returned, completed = turn_of("s", 1)
     once(call, returned)
     assert [verdict[1] for verdict in shop.verdicts()["tool_cycle", "s/1u"]] == [1.0]
-    again = [{**each, "payload": {**each["payload"], "tool_use_id": "s/1v"}} for each in (call, returned)]
+    again = [{**event_, "payload": {**event_["payload"], "tool_use_id": "s/1v"}} for event_ in (call, returned)]
     once(*again, completed, ended())
-    found = shop.verdicts()
-    assert [verdict[1] for verdict in found["tool_cycle", "s/1u"]] == [1.0, 0.6]
-    assert found["tool_cycle", "s/1u"][1][3]["flags_negative"] == ["immediate_re_call_same_input", "thrash_in_window"]
-    assert {key: value[-1][1:] for key, value in found.items()} == shop.run_over(shop.trace)
+    verdicts_ = shop.verdicts()
+    assert [verdict[1] for verdict in verdicts_["tool_cycle", "s/1u"]] == [1.0, 0.6]
+    assert verdicts_["tool_cycle", "s/1u"][1][3]["flags_negative"] == [
+        "immediate_re_call_same_input",
+        "thrash_in_window",
+    ]
+    assert {key: value[-1][1:] for key, value in verdicts_.items()} == shop.run_over(shop.trace)
     verdicts = [done for type, done in shop.rows(("eval.completed",)) if done["subject_kind"] != "session"]
     (turn,) = [done["eval_id"] for done in verdicts if done["subject_kind"] == "turn"]
     assert [done["parent_eval_id"] for done in verdicts if done["subject_kind"] == "tool_cycle"] == [turn] * 3
@@ -200,8 +207,8 @@ def test_what_is_learned_of_a_tool_cycle_later_is_a_new_verdict_that_its_turn_is
 
 def test_a_call_that_ended_is_judged_also_in_a_turn_that_never_does(shop):
     shop.write(*turn_of("s", 1)[:2], event("tool.called", "s", "s/1", tool_use_id="w", tool_name="g"), ended())
-    found = subprocess.run(shop.command("--once"), cwd=shop.folder, capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
+    output_ = subprocess.run(shop.command("--once"), cwd=shop.folder, capture_output=True, text=True, check=False)
+    assert output_.returncode == 0, output_.stderr
     judged = {key: value[-1][1:] for key, value in shop.verdicts().items()}
     assert judged.keys() == {("tool_cycle", "s/1u"), ("session", "s")}
     assert judged == shop.run_over(shop.trace)
@@ -212,8 +219,8 @@ def test_new_begins_anew(shop):
     shop.write(*conversation(turns=1))
     for _ in range(2):
         with shop.watching("--new"):
-            begun = len(shop.verdicts().get(("session", "s"), ()))
-            shop.await_(shop.judged("session", "s", begun + 1))
+            count_before = len(shop.verdicts().get(("session", "s"), ()))
+            shop.await_(shop.judged("session", "s", count_before + 1))
     assert len(shop.rows(("run.started",))) == 2
 
 
@@ -234,7 +241,7 @@ def test_a_watch_is_not_taken_up_under_another_name(shop):
 
 
 def test_once_judges_what_is_due_and_ends(shop):
-    old = [{**each, "time": "2020-01-01T00:00:00Z"} for each in turn_of("old", 0)]
+    old = [{**event_, "time": "2020-01-01T00:00:00Z"} for event_ in turn_of("old", 0)]
     shop.write(*conversation("over"), *turn_of("open", 0), *old)
     done = subprocess.run(
         shop.command("--once", "--json"), cwd=shop.folder, capture_output=True, text=True, check=False
@@ -278,8 +285,10 @@ def test_bad_lines_are_named_and_make_the_exit_code_3(shop):
 
 
 def test_pipe_is_judged_to_its_end_as_run_does_it(shop):
-    open_session = [each for number in range(3) for each in turn_of("open", number)]
-    text = "".join(json.dumps(each) + "\n" for each in [*conversation(), *open_session, thumb("s/2"), *conversation()])
+    open_session = [event_ for number in range(3) for event_ in turn_of("open", number)]
+    text = "".join(
+        json.dumps(event_) + "\n" for event_ in [*conversation(), *open_session, thumb("s/2"), *conversation()]
+    )
     command = shop.command("--json", "--set", 'source.traces/events.path="-"')
     done = subprocess.run(
         command, cwd=shop.folder, input=text.rstrip("\n"), capture_output=True, text=True, check=False
@@ -302,12 +311,12 @@ def test_events_over_http_are_judged_with_those_of_the_file(shop):
                 response = connection.getresponse()
                 return response.status, json.loads(response.read())
 
-        lines = "\n".join(json.dumps(each) for each in turn_of("s", 0))
+        lines = "\n".join(json.dumps(error_) for error_ in turn_of("s", 0))
         assert ask("POST", "/events", lines) == (200, {"accepted": 3, "duplicates": 0, "errors": []})
         assert len(shop.rows(("turn.completed", "tool.called", "tool.completed"))) == 3  # before the answer
-        code, said = ask("POST", "/events", lines + "\nno json")
-        assert (code, said["accepted"], said["duplicates"]) == (200, 0, 3)
-        assert [each["line"] for each in said["errors"]] == [4]
+        code, answer_ = ask("POST", "/events", lines + "\nno json")
+        assert (code, answer_["accepted"], answer_["duplicates"]) == (200, 0, 3)
+        assert [error_["line"] for error_ in answer_["errors"]] == [4]
         shop.write(*turn_of("s", 1))
         assert ask("POST", "/events", json.dumps([thumb("s/0"), ended()]))[1]["accepted"] == 2
         shop.await_(shop.judged("session", "s"))
@@ -325,7 +334,7 @@ def test_token_is_made_where_none_is_given_and_shown_once(shop):
 
 
 @pytest.mark.parametrize(
-    ("options", "wanted"),
+    ("options", "message_"),
     [
         (["--listen", "0.0.0.0:80"], "can be reached from other machines"),
         (["--listen", "0", "--token-env", "NO_SUCH_NAME"], "NO_SUCH_NAME is not set"),
@@ -333,10 +342,10 @@ def test_token_is_made_where_none_is_given_and_shown_once(shop):
         (["--set", "source={traces/events: {path: other.jsonl}}"], "other.jsonl"),
     ],
 )
-def test_wrong_requests_are_exit_code_2_and_judge_nothing(shop, options, wanted):
+def test_wrong_requests_are_exit_code_2_and_judge_nothing(shop, options, message_):
     done = subprocess.run(shop.command(*options), cwd=shop.folder, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert wanted in done.stderr
+    assert message_ in done.stderr
     assert shop.rows(("run.started",)) == []
 
 
@@ -354,7 +363,7 @@ def test_directory_is_watched_through_rotation(shop):
     shop.trace.unlink()
     logs = shop.folder / "logs"
     logs.mkdir()
-    lines = [json.dumps(each) + "\n" for each in conversation()]
+    lines = [json.dumps(event_) + "\n" for event_ in conversation()]
     with shop.watching("--set", "source.traces/events.path=logs"):
         (logs / "a.jsonl").write_text("".join(lines[:9]))
         shop.await_(lambda: len(shop.rows(("turn.completed",))) == 3)
@@ -371,9 +380,9 @@ def test_directory_is_watched_through_rotation(shop):
 def test_a_killed_watch_judges_everything_once():
     command = [sys.executable, ROOT / "benchmarks" / "run.py", "watch-kill", "--kills", "4", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = json.loads(done.stdout)
-    values = {figure["name"]: figure["value"] for figure in found["figures"]}
-    assert found["wrong"] == []
+    document_ = json.loads(done.stdout)
+    values = {figure["name"]: figure["value"] for figure in document_["figures"]}
+    assert document_["wrong"] == []
     assert values["watch.kills"] == 4
     assert values["watch.kills.subjects"] > 100
 
@@ -385,7 +394,7 @@ def test_replayed_airline_conversations_are_judged_as_run_judges_the_finished_fi
     if not data.exists():
         pytest.skip(f"{data.name} is not in {data.parent}; DICAST_OUTSIDE_DATA names the folder that has it")
     events = runpy.run_path(str(ROOT / "benchmarks" / "replay.py"))["events"](data)
-    assert sum(each["type"].startswith("feedback.") for each in events) > 150
+    assert sum(event_["type"].startswith("feedback.") for event_ in events) > 150
     with shop.watching():
         for start in range(0, len(events), 200):
             shop.write(*events[start : start + 200])
@@ -394,7 +403,7 @@ def test_replayed_airline_conversations_are_judged_as_run_judges_the_finished_fi
         expected = shop.run_over(shop.trace)
         shop.await_(lambda: shop.verdicts().keys() == expected.keys())
         time.sleep(1.0)  # for what is due again by feedback
-    found = shop.verdicts()
-    assert {key: value[-1][1:] for key, value in found.items()} == expected
-    assert max(len(verdicts) for (kind, _), verdicts in found.items() if kind == "tool_cycle") <= 2
-    assert any(verdict[0] == "feedback_arrived" for verdicts in found.values() for verdict in verdicts)
+    verdicts_ = shop.verdicts()
+    assert {key: value[-1][1:] for key, value in verdicts_.items()} == expected
+    assert max(len(verdicts) for (kind, _), verdicts in verdicts_.items() if kind == "tool_cycle") <= 2
+    assert any(verdict[0] == "feedback_arrived" for verdicts in verdicts_.values() for verdict in verdicts)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 DICAST = Path(sys.executable).with_name("dicast")
-SESSIONS, AT_ONCE, SECONDS = 12, 4, 30.0
+SESSIONS, CONCURRENT, SECONDS = 12, 4, 30.0
 PIPELINE = """\
 source: {{traces/events: {{path: trace.jsonl, subjects: [turn, session]}}}}
 judges:
@@ -36,8 +36,8 @@ def rows(folder):
         return []
     with closing(sqlite3.connect(folder / "watched.db")) as database:
         try:
-            found = database.execute("SELECT type, subject_kind, subject_id, payload FROM events ORDER BY seq")
-            return [(type, kind, id, json.loads(payload)) for type, kind, id, payload in found]
+            rows_ = database.execute("SELECT type, subject_kind, subject_id, payload FROM events ORDER BY seq")
+            return [(type, kind, id, json.loads(payload)) for type, kind, id, payload in rows_]
         except sqlite3.OperationalError:
             return []  # it is just being made
 
@@ -54,36 +54,39 @@ def wait_for(condition, process):
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_what_was_being_judged_is_judged_by_the_next_watch_and_bought_once(tmp_path, chat_server, how):
-    said = {"stop_reason": "end_turn", "signals_extra": {"user_prompt_text": "Where?", "final_response_text": "There."}}
+    payload_ = {
+        "stop_reason": "end_turn",
+        "signals_extra": {"user_prompt_text": "Where?", "final_response_text": "There."},
+    }
     with (tmp_path / "trace.jsonl").open("w") as trace:
         for number in range(SESSIONS):
             common = {"session_id": f"s{number}", "time": "2026-01-31T12:00:00Z"}
-            turn = {"type": "turn.completed", "turn_id": f"t{number}", "payload": said}
+            turn = {"type": "turn.completed", "turn_id": f"t{number}", "payload": payload_}
             end = {"type": "session.ended", "payload": {"disposition": "completed"}}
-            trace.write("".join(json.dumps(each | common) + "\n" for each in (turn, end)))
-    (tmp_path / "watch.yaml").write_text(PIPELINE.format(url=chat_server.url, at_once=AT_ONCE))
+            trace.write("".join(json.dumps(event_ | common) + "\n" for event_ in (turn, end)))
+    (tmp_path / "watch.yaml").write_text(PIPELINE.format(url=chat_server.url, at_once=CONCURRENT))
     chat_server.latency = 0.4
 
     def watch():
         return subprocess.Popen([DICAST, "watch", "watch.yaml"], cwd=tmp_path, stderr=subprocess.DEVNULL)
 
-    asked = 0
+    requests_ = 0
     for _ in range(2):
         with watch() as process:
-            wait_for(lambda: chat_server.count >= asked + AT_ONCE, process)  # noqa: B023 - called at once
+            wait_for(lambda: chat_server.count >= requests_ + CONCURRENT, process)  # noqa: B023 - called at once
             process.send_signal(how)
             assert process.wait(SECONDS) == (130 if how == signal.SIGINT else -how)
-        asked = chat_server.count
+        requests_ = chat_server.count
     with watch() as process:
         wait_for(lambda: [row[:2] for row in rows(tmp_path)].count(("eval.completed", "session")) == SESSIONS, process)
         process.send_signal(signal.SIGINT)
         assert process.wait(SECONDS) == 130
-    found = rows(tmp_path)
-    begun = Counter(payload["eval_id"] for type, _, _, payload in found if type == "eval.started")
-    ends = [(kind, id, payload["eval_id"]) for type, kind, id, payload in found if type == "eval.completed"]
-    assert sorted(eval_id for *_, eval_id in ends) == sorted(begun)
+    rows_ = rows(tmp_path)
+    started = Counter(payload["eval_id"] for type, _, _, payload in rows_ if type == "eval.started")
+    ends = [(kind, id, payload["eval_id"]) for type, kind, id, payload in rows_ if type == "eval.completed"]
+    assert sorted(eval_id for *_, eval_id in ends) == sorted(started)
     assert Counter(end[:2] for end in ends).total() == len({end[:2] for end in ends}) == 2 * SESSIONS
-    assert set(begun.values()) == {1}
-    assert chat_server.count <= SESSIONS + 2 * AT_ONCE  # each stop loses what was on its way, and no more
-    settled = Counter(id for type, _, id, payload in found if type == "spend.settled" and payload.get("reply"))
+    assert set(started.values()) == {1}
+    assert chat_server.count <= SESSIONS + 2 * CONCURRENT  # each stop loses what was on its way, and no more
+    settled = Counter(id for type, _, id, payload in rows_ if type == "spend.settled" and payload.get("reply"))
     assert settled == Counter(f"t{number}" for number in range(SESSIONS))

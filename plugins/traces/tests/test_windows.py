@@ -1,4 +1,4 @@
-"""When subjects are due. Time is told, and nothing is read or written."""
+"""The times when subjects are due. The time is an argument, and nothing is read or written."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def ended(session="s", **payload):
     return event("session.ended", session, disposition="completed", **payload)
 
 
-def thumb(turn, session="s", rating="thumbs_down", **more):
-    return event("feedback.explicit", session, None, scope="turn", subject_turn_id=turn, rating=rating, **more)
+def thumb(turn, session="s", rating="thumbs_down", **fields):
+    return event("feedback.explicit", session, None, scope="turn", subject_turn_id=turn, rating=rating, **fields)
 
 
 class Memory:
-    """An archive of what was told, as a ledger would have it."""
+    """An archive of the added events, as a ledger would have it."""
 
     def __init__(self):
-        self.told = []
+        self.added = []
         self.asked = 0
 
     def events(self, session_id):
         self.asked += 1
-        return [(each, at) for each, at in self.told if each.session_id == session_id]
+        return [(event_, at) for event_, at in self.added if event_.session_id == session_id]
 
 
 class Desk:
@@ -61,24 +61,24 @@ class Desk:
         self.now = NOON
 
     def add(self, *events, after=0.0, own_time=None):
-        """Take *events*; return what is due then, as (kind, id, trigger)."""
+        """Add *events*, and return the subjects that are then due, as (kind, id, trigger)."""
         self.now += after
-        taken = [each for each in events if self.windows.add(each, self.now, own_time)]
-        found = self.wait(0.0)
-        self.archive.told += [(each, self.now) for each in taken]
-        return found
+        added_ = [event_ for event_ in events if self.windows.add(event_, self.now, own_time)]
+        due_ = self.wait(0.0)
+        self.archive.added += [(event_, self.now) for event_ in added_]
+        return due_
 
     def wait(self, seconds):
         self.now += seconds
         return self.judge(self.windows.due(self.now))
 
     def judge(self, decisions):
-        found = []
+        subjects_ = []
         for decision in decisions:
             for subject in self.windows.take(decision):
-                found.append((subject, decision.trigger))
+                subjects_.append((subject, decision.trigger))
                 self.windows.settle(decision.session_id)
-        return [(subject.kind, subject.id, trigger) for subject, trigger in found]
+        return [(subject.kind, subject.id, trigger) for subject, trigger in subjects_]
 
 
 def test_no_event_inside_a_turn_makes_anything_due():
@@ -111,8 +111,8 @@ def called(use, turn="t", tool="f", session="s"):
     return event("tool.called", session, turn, tool_use_id=use, tool_name=tool)
 
 
-def returned(use, turn="t", session="s", **more):
-    return event("tool.completed", session, turn, tool_use_id=use, success=True, **more)
+def returned(use, turn="t", session="s", **fields):
+    return event("tool.completed", session, turn, tool_use_id=use, success=True, **fields)
 
 
 def test_tool_cycle_is_due_when_it_ends_and_waits_for_no_turn():
@@ -127,10 +127,10 @@ def test_tool_cycle_is_due_when_it_ends_and_waits_for_no_turn():
 
 def test_call_after_which_the_same_tool_was_called_is_judged_again_when_its_turn_ends():
     desk = Desk(("tool_cycle", "turn"))
-    found = []
+    due_ = []
     for use, tool in (("a", "f"), ("b", "g"), ("c", "f"), ("d", "h")):
-        found += desk.add(called(use, tool=tool), returned(use))
-    assert found == [("tool_cycle", use, "bus") for use in "abcd"]
+        due_ += desk.add(called(use, tool=tool), returned(use))
+    assert due_ == [("tool_cycle", use, "bus") for use in "abcd"]
     assert desk.add(completed("t")) == [("tool_cycle", "a", "bus")]
     assert desk.add(ended()) == []
     assert desk.wait(GRACE) == [("turn", "t", "bus")]
@@ -138,8 +138,8 @@ def test_call_after_which_the_same_tool_was_called_is_judged_again_when_its_turn
 
 def test_cycles_of_a_trace_that_is_there_already_are_judged_once_with_all_that_follows():
     desk = Desk(("tool_cycle", "turn"), messages=0)
-    found = desk.add(called("a"), returned("a"), called("b"), returned("b"), completed("t"))
-    assert found == [("tool_cycle", "a", "bus"), ("tool_cycle", "b", "bus"), ("turn", "t", "bus")]
+    due_ = desk.add(called("a"), returned("a"), called("b"), returned("b"), completed("t"))
+    assert due_ == [("tool_cycle", "a", "bus"), ("tool_cycle", "b", "bus"), ("turn", "t", "bus")]
 
 
 def test_call_that_never_ends_is_judged_with_its_turn_and_so_is_what_was_learned_since_the_turn_ended():
@@ -167,27 +167,27 @@ def test_decisions_that_a_version_of_before_recorded_are_taken_as_it_took_them()
     """It judged the cycles of a turn with the turn, and again before the next feedback on it."""
     desk = Desk(("tool_cycle", "turn"))
     windows = desk.windows
-    for each in (called("a"), returned("a"), completed("t")):
-        windows.add(each, NOON, trusted=True)
+    for event_ in (called("a"), returned("a"), completed("t")):
+        windows.add(event_, NOON, trusted=True)
     decisions = [Decision("turn", "s", "t", "bus"), Decision("tool_cycle", "s", "t", "feedback_arrived")]
-    taken = [[(one.kind, one.id) for one in windows.take(decision)] for decision in decisions]
-    assert taken == [[("tool_cycle", "a"), ("turn", "t")], [("tool_cycle", "a")]]
+    taken_subjects = [[(subject_.kind, subject_.id) for subject_ in windows.take(decision)] for decision in decisions]
+    assert taken_subjects == [[("tool_cycle", "a"), ("turn", "t")], [("tool_cycle", "a")]]
     assert windows.due(NOON) == []
 
 
 def worked(calls):
     """How many steps it takes to judge the calls of one turn live, and to read them from a file."""
-    trace = [each for n in range(calls) for each in (called(f"u{n}"), returned(f"u{n}"))]
+    trace = [event_ for n in range(calls) for event_ in (called(f"u{n}"), returned(f"u{n}"))]
 
     def live():
         desk = Desk(("tool_cycle", "turn"), messages=0)
-        found = [each for one in trace for each in desk.add(one)] + desk.add(completed("t"))
-        assert len({id for kind, id, _ in found if kind == "tool_cycle"}) == calls
+        live_due = [decision_ for event_ in trace for decision_ in desk.add(event_)] + desk.add(completed("t"))
+        assert len({id for kind, id, _ in live_due if kind == "tool_cycle"}) == calls
 
     def read():
-        whole = Assembly("s", [*trace, completed("t")]).session()
-        found = [*sessions.subjects(whole, ("tool_cycle", "turn"))]
-        assert sum(len(subject.events) for subject in found if subject.kind == "tool_cycle") < 25 * calls
+        session_ = Assembly("s", [*trace, completed("t")]).session()
+        read_subjects = [*sessions.subjects(session_, ("tool_cycle", "turn"))]
+        assert sum(len(subject.events) for subject in read_subjects if subject.kind == "tool_cycle") < 25 * calls
 
     return [steps(work) for work in (live, read)]
 
@@ -213,8 +213,8 @@ def steps(work):
 
 
 def test_work_grows_with_the_calls_of_a_turn_and_not_with_their_square():
-    for few, many in zip(worked(50), worked(400), strict=True):
-        assert many < 12 * few
+    for few, long_work in zip(worked(50), worked(400), strict=True):
+        assert long_work < 12 * few
 
 
 def test_turns_and_then_their_session_are_due_a_moment_after_its_end():
@@ -312,8 +312,8 @@ def test_feedback_on_the_whole_session_makes_only_it_due_again():
     desk = Desk()
     desk.add(completed("a"), ended())
     desk.wait(GRACE)
-    said = event("feedback.explicit", turn="a", scope="session", rating="thumbs_up")
-    assert desk.add(said) == [("session", "s", "feedback_arrived")]
+    feedback_ = event("feedback.explicit", turn="a", scope="session", rating="thumbs_up")
+    assert desk.add(feedback_) == [("session", "s", "feedback_arrived")]
 
 
 def test_other_late_events_make_nothing_due():
@@ -400,10 +400,10 @@ def test_session_stays_in_memory_until_its_subjects_are_judged():
     desk = Desk()
     desk.add(completed("a"), ended())
     decisions = desk.windows.due(desk.now + GRACE)
-    taken = [subject for decision in decisions for subject in desk.windows.take(decision)]
+    subjects_ = [subject for decision in decisions for subject in desk.windows.take(decision)]
     desk.wait(HOUR)
     assert desk.windows.sessions == 1
-    for _ in taken:
+    for _ in subjects_:
         desk.windows.settle("s")
     desk.wait(HOUR)
     assert desk.windows.sessions == 0
@@ -439,17 +439,17 @@ def test_a_new_session_is_not_looked_up_while_none_has_left_memory():
 
 def test_memory_does_not_grow_with_the_sessions_that_are_over():
     desk = Desk(("tool_cycle", "turn", "session"))
-    desk.archive.told = None
+    desk.archive.added = None
 
     def many(first):
         for number in range(first, first + 300):
             session, turn = f"s{number}", f"t{number}"
-            for each in (
+            for event_ in (
                 event("tool.called", session, turn, tool_use_id=turn),
                 completed(turn, session),
                 ended(session),
             ):
-                desk.windows.add(each, desk.now)
+                desk.windows.add(event_, desk.now)
             desk.wait(1.0)
 
     desk.archive.events = lambda session_id: ()
@@ -484,15 +484,15 @@ def test_however_time_passes_every_turn_is_due_once_and_again_only_for_feedback(
     desk = Desk(("turn", "session"), messages=2, hours=1)
     turns = [f"{session}/{number}" for session in "ab" for number in range(4)]
     plan = data.draw(st.permutations([completed(turn, turn[0]) for turn in turns] + [ended("a"), ended("b")]))
-    found = []
-    for each in plan:
-        found += desk.add(each, after=data.draw(st.sampled_from([0.0, GRACE, LINGER, 2 * HOUR])))
+    due_ = []
+    for event_ in plan:
+        due_ += desk.add(event_, after=data.draw(st.sampled_from([0.0, GRACE, LINGER, 2 * HOUR])))
         if data.draw(st.booleans()):
             turn = data.draw(st.sampled_from(turns))
-            judged = ("turn", turn, "bus") in found
-            new = desk.add(thumb(turn, turn[0], time=f"2026-01-01T00:00:00.{len(found):06d}+00:00"))
+            judged = ("turn", turn, "bus") in due_
+            new = desk.add(thumb(turn, turn[0], time=f"2026-01-01T00:00:00.{len(due_):06d}+00:00"))
             assert (("turn", turn, "feedback_arrived") in new) <= judged
-            found += new
-    found += desk.wait(2 * HOUR)
-    assert sorted(id for kind, id, trigger in found if (kind, trigger) == ("turn", "bus")) == turns
-    assert {id for kind, id, _ in found if kind == "session"} == {"a", "b"}
+            due_ += new
+    due_ += desk.wait(2 * HOUR)
+    assert sorted(id for kind, id, trigger in due_ if (kind, trigger) == ("turn", "bus")) == turns
+    assert {id for kind, id, _ in due_ if kind == "session"} == {"a", "b"}

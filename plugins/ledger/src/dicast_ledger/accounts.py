@@ -62,10 +62,10 @@ class Accounts:
             lines = ManySpent(np, spent, run_id, judging=include_eval)
             for line in lines.about_lost():
                 self._counts(spent, line, spent.payers[spent.codes[line]], spent.marks[line])
-            for group, sum_ in lines.sums(self._by):
-                sum_.put(self.groups.setdefault(group, Tally()))
-            for _, sum_ in lines.sums(None):
-                sum_.put(self.total)
+            for group, subtotal in lines.sums(self._by):
+                subtotal.put(self.groups.setdefault(group, Tally()))
+            for _, subtotal in lines.sums(None):
+                subtotal.put(self.total)
         for cost in self._lost.values():
             self.lost.add_cost(cost)
         return self
@@ -86,13 +86,13 @@ class Accounts:
             elif not include_eval or not self._counts(spent, line, payer, mark):
                 continue
             key = name(line), payer.unit == "msat"
-            sum_ = sums.get(key)
-            if sum_ is None:
-                sum_ = sums[key] = Sum()
-            sum_.add(spent, line, flag)
-        for (group, _), sum_ in sums.items():
-            sum_.put(self.groups.setdefault(group, Tally()))
-            sum_.put(self.total)
+            subtotal = sums.get(key)
+            if subtotal is None:
+                subtotal = sums[key] = Sum()
+            subtotal.add(spent, line, flag)
+        for (group, _), subtotal in sums.items():
+            subtotal.put(self.groups.setdefault(group, Tally()))
+            subtotal.put(self.total)
 
     def _counts(self, spent: Spent, line: int, payer: Payer, reservation: int) -> bool:
         """Return True for a line with a paid amount. A lost amount is stored until a later line about the same reservation replaces it."""

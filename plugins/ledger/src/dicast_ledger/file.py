@@ -170,8 +170,10 @@ def _prepare(connection: sqlite3.Connection, path: Path, create: bool) -> None:
     if create:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
-        format_ = _pragma(connection, "user_version")
-        connection.execute(f"PRAGMA user_version = {format_}")  # beginning alone succeeds on a file that is read-only
+        version_number = _pragma(connection, "user_version")
+        connection.execute(
+            f"PRAGMA user_version = {version_number}"
+        )  # beginning alone succeeds on a file that is read-only
         for statement in _LATER:
             connection.execute(statement)
         connection.execute("COMMIT")
@@ -195,11 +197,11 @@ def _create(connection: sqlite3.Connection) -> None:
 def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     if _pragma(connection, "application_id") != APPLICATION_ID:
         raise LedgerRefused(f"{path} is a SQLite database, but no dicast ledger: choose another path for the ledger")
-    format_ = _pragma(connection, "user_version")
-    if format_ not in FORMATS:
+    version_number = _pragma(connection, "user_version")
+    if version_number not in FORMATS:
         formats = " and ".join(map(str, FORMATS))
         raise LedgerRefused(
-            f"{path} is a ledger of format {format_}, dicast-ledger {version('dicast-ledger')} reads formats {formats}: "
+            f"{path} is a ledger of format {version_number}, dicast-ledger {version('dicast-ledger')} reads formats {formats}: "
             "use the version that wrote it or a newer one (pip install --upgrade dicast-ledger), or choose another path"
         )
 

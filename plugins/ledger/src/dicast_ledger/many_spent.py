@@ -71,9 +71,9 @@ class ManySpent:
         lines, keys = self._lines[order], keys[order]
         starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
         sums = self._added(lines, starts)
-        for key, sum_ in zip(keys[starts].tolist(), sums, strict=True):
-            sum_.unit = "msat" if key & 1 else "usd"
-            yield names[key >> 1], sum_
+        for key, subtotal in zip(keys[starts].tolist(), sums, strict=True):
+            subtotal.unit = "msat" if key & 1 else "usd"
+            yield names[key >> 1], subtotal
 
     def _grouped(self, by: Group | None) -> tuple[Any, Array]:
         """Return the names of the groups by number, and the group number of each line."""
@@ -113,9 +113,9 @@ class ManySpent:
         for place, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
             high, low, digits, calls_high, calls_low, tokens_high, tokens_low, counted, unpriced = values
             token_count = (tokens_high << 32) + tokens_low if counted else None
-            sum_ = Sum(
+            subtotal = Sum(
                 (high << 32) + low, digits, calls=(calls_high << 32) + calls_low, tokens=token_count, unpriced=unpriced
             )
             for line in exact_lines.get(place, ()):
-                sum_.exact += amount_of_line(spent, line)
-            yield sum_
+                subtotal.exact += amount_of_line(spent, line)
+            yield subtotal

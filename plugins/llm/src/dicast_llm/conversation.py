@@ -239,7 +239,7 @@ class _Reader:
     def _input_messages(self, value: object) -> Iterator[TranscriptMessage]:
         """Yield the input of a model: of a list of messages, only the new messages."""
         messages = value.get("messages") if isinstance(value, Mapping) else value
-        if isinstance(messages, list) and all(isinstance(item_, Mapping) for item_ in messages):
+        if isinstance(messages, list) and all(isinstance(item, Mapping) for item in messages):
             for message in messages:
                 yield from self._spoken(message.get("role"), message_text(message))
         elif value is not None:

@@ -198,27 +198,27 @@ def _traced(
     return Evidence((*_conversation(messages, max(0, left), showing.max_chars), *context, *_hints(showing.hints)))
 
 
-def _conversation(conversation_: Conversation, left: int, most: int | None) -> Iterator[ShownSection]:
-    policy = conversation_.policy or ""
-    for_policy, left = room.shares(len(policy), room.size(conversation_.messages), left)
+def _conversation(dialog: Conversation, left: int, most: int | None) -> Iterator[ShownSection]:
+    policy = dialog.policy or ""
+    for_policy, left = room.shares(len(policy), room.size(dialog.messages), left)
     if policy:
         yield room.text("POLICY", policy, for_policy if most is None else min(for_policy, most))
-    section = room.fit_messages("CONVERSATION", conversation_.messages, left, most)
-    if conversation_.earlier:
+    section = room.fit_messages("CONVERSATION", dialog.messages, left, most)
+    if dialog.earlier:
         spare = (
-            left - section.chars if room.size(conversation_.messages) <= left else 0
+            left - section.chars if room.size(dialog.messages) <= left else 0
         )  # else own messages were cut before these
-        yield room.earlier("EARLIER TURNS", conversation_.earlier, spare, most)
-    if conversation_.messages:
+        yield room.earlier("EARLIER TURNS", dialog.earlier, spare, most)
+    if dialog.messages:
         yield section
 
 
 def _context_sections(
-    subject: Subject, conversation_: Conversation, showing: Showing, compared: Compared | None, gallery: Gallery
+    subject: Subject, dialog: Conversation, showing: Showing, compared: Compared | None, gallery: Gallery
 ) -> Iterator[ShownSection]:
     most = showing.max_evidence_chars // _SMALL
     feedback = "FEEDBACK" if compared is None else f"FEEDBACK (on {compared.subject_title})"
-    for title, text in ((feedback, conversation_.feedback), ("LIFECYCLE", conversation_.lifecycle)):
+    for title, text in ((feedback, dialog.feedback), ("LIFECYCLE", dialog.lifecycle)):
         if text is not None:
             yield room.text(title, text, most)
     if not is_missing(subject.reference) and compared is not None and compared.reference:

@@ -106,51 +106,46 @@ class LlmJudge:
     token are the verdict, and no text is read. The model must report them (``logprobs`` with ``top_logprobs``).
 
     :param model: the chat model that is asked.
-    :param form: ``verdict`` asks for numbers as JSON. ``yes_no`` asks for one word: the score is P(yes) / (P(yes) + P(no)) over all
-        tokens that begin either word. ``choice`` asks for one of the words of *choice*: the score is the mean of their scores,
-        weighted by their probabilities. The confidence of both is the distance from even probabilities, from 0 to 1.
+    :param form: ``verdict`` asks for numbers as JSON. ``yes_no`` asks for one word: the score is P(yes) / (P(yes) + P(no)) over all tokens that begin either word. ``choice``
+        asks for one of the words of *choice*: the score is the mean of their scores, weighted by their probabilities. The confidence of both is the distance from even
+        probabilities, from 0 to 1.
     :param choice: the words of ``form: choice`` with their scores from 0 to 1, such as ``{A: 1.0, B: 0.5, C: 0}``. No word may begin another word.
-    :param examples: judged examples for the short forms: a list of ``{input, output, reference, answer}``, or the name of a column of
-        the row's context that has such a list.
-    :param reasoning: ``after`` asks for reasons after the numbers, ``none`` for numbers alone. ``before`` makes two calls: the first for
-        free reasons, the second for the verdict, with the reasons fenced as data. By default ``after``, and ``none`` in the short forms.
+    :param examples: judged examples for the short forms: a list of ``{input, output, reference, answer}``, or the name of a column of the row's context that has such a list.
+    :param reasoning: ``after`` asks for reasons after the numbers, ``none`` for numbers alone. ``before`` makes two calls: the first for free reasons, the second for the
+        verdict, with the reasons fenced as data. By default ``after``, and ``none`` in the short forms.
     :param max_reasoning_tokens: the limit of the first reply under ``reasoning: before``.
-    :param rubric: the rubric, by id or as a file; by default turn-llm-v1 for turns, tool cycles, sessions and workloads,
-        and row-llm-v1 for other kinds; in the short forms turn-short-v1 and row-short-v1.
-    :param system_prompt: a text in place of a rubric. Verdicts then name the rubric system-prompt, and as its
-        version the first 12 digits of the text's SHA-256. Rules on fences and on the form of the reply are added to a rubric and to this text.
+    :param rubric: the rubric, by id or as a file; by default turn-llm-v1 for turns, tool cycles, sessions and workloads, and row-llm-v1 for other kinds; in the short forms
+        turn-short-v1 and row-short-v1.
+    :param system_prompt: a text in place of a rubric. Verdicts then name the rubric system-prompt, and as its version the first 12 digits of the text's SHA-256. Rules on fences
+        and on the form of the reply are added to a rubric and to this text.
     :param criteria: further criteria, each in a sentence.
-    :param dimensions: names with weights above 0. The model scores each dimension; the score is their weighted mean, and replaces the score
-        that the model states; ``signals.dimensions`` has them. A rubric in YAML may have dimensions with scales of their own.
-    :param hard_constraints: conditions that must hold, each in a sentence. If one does not hold, the score is 0, and
-        ``signals.hard_constraint_violation`` is true.
-    :param grounding_tokens: words in an answer that show that it keeps to its sources; the model sees them as hints. A workload may
-        add words, in its context under the same name.
+    :param dimensions: names with weights above 0. The model scores each dimension; the score is their weighted mean, and replaces the score that the model states;
+        ``signals.dimensions`` has them. A rubric in YAML may have dimensions with scales of their own.
+    :param hard_constraints: conditions that must hold, each in a sentence. If one does not hold, the score is 0, and ``signals.hard_constraint_violation`` is true.
+    :param grounding_tokens: words in an answer that show that it keeps to its sources; the model sees them as hints. A workload may add words, in its context under the same
+        name.
     :param forbidden_grounding: words that show that an answer was made up. They are shown and added in the same way.
     :param max_output_tokens: the limit of the reply.
     :param retries: how often the model is asked again after a reply without a verdict, 0 to 10.
-    :param confidence: ``stated`` takes the confidence that the model states; ``logprob`` the probability of the tokens that spell the score
-        (with dimensions, the geometric mean over their numbers), which the endpoint must report.
-    :param seal: false for a model too small to copy the seal. Then the last complete verdict counts that is not part of the
-        judged text.
-    :param capture_rationale: whether the model's reasons are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``. Both may quote the judged
-        texts. ``auto`` stores them in a ledger that stores content, and sends them to sinks that ask for content; ``true`` sends them to all sinks; ``false`` does neither.
-    :param evidence: ``full`` shows a turn, a tool cycle or a session as a conversation: the system's policy, earlier turns, its
-        own messages, tool calls with arguments and results, feedback, and its ending. ``summary`` shows a turn by
-        its prompt, its final response, and each tool's name, success and size. If a source has only hashes, turns are
-        shown as a summary in any case, and tool cycles and sessions are ``missing_input``. A mapping ``{kind, reasoning, media}`` has more options:
-        ``reasoning: true`` shows the reasoning of the judged model too. ``media: auto`` sends images, sounds and files to a model that reads
-        them; any other model sees markers such as ``[image/png, 48 kB]``, which ``signals.evidence.hidden`` counts. ``media: show`` fails the
-        subject instead, ``media: mark`` always shows markers. ``urls: allow``, or a list of hosts, lets the model's endpoint fetch media by
-        their addresses; without it an address is a marker.
-    :param max_evidence_chars: the largest number of characters of evidence. Earlier turns are cut first, from the oldest on, then
-        the longest messages, in their middle. The model sees a notice of each cut, and ``signals.evidence`` counts the characters.
+    :param confidence: ``stated`` takes the confidence that the model states; ``logprob`` the probability of the tokens that spell the score (with dimensions, the geometric mean
+        over their numbers), which the endpoint must report.
+    :param seal: false for a model too small to copy the seal. Then the last complete verdict counts that is not part of the judged text.
+    :param capture_rationale: whether the model's reasons are recorded, as ``signals.rationale_redacted``, and the reply of a failed judgment, as ``reply`` of ``eval.failed``.
+        Both may quote the judged texts. ``auto`` stores them in a ledger that stores content, and sends them to sinks that ask for content; ``true`` sends them to all sinks;
+        ``false`` does neither.
+    :param evidence: ``full`` shows a turn, a tool cycle or a session as a conversation: the system's policy, earlier turns, its own messages, tool calls with arguments and
+        results, feedback, and its ending. ``summary`` shows a turn by its prompt, its final response, and each tool's name, success and size. If a source has only hashes, turns
+        are shown as a summary in any case, and tool cycles and sessions are ``missing_input``. A mapping ``{kind, reasoning, media}`` has more options: ``reasoning: true`` shows
+        the reasoning of the judged model too. ``media: auto`` sends images, sounds and files to a model that reads them; any other model sees markers such as ``[image/png, 48
+        kB]``, which ``signals.evidence.hidden`` counts. ``media: show`` fails the subject instead, ``media: mark`` always shows markers. ``urls: allow``, or a list of hosts,
+        lets the model's endpoint fetch media by their addresses; without it an address is a marker.
+    :param max_evidence_chars: the largest number of characters of evidence. Earlier turns are cut first, from the oldest on, then the longest messages, in their middle. The
+        model sees a notice of each cut, and ``signals.evidence`` counts the characters.
     :param context: columns of the row's context to show, by name or dotted path. Each item of a list is shown as a separate message.
-    :param max_chars: the largest number of characters of each text or message; by default only
-        *max_evidence_chars* limits them, and 2000 in a summary.
+    :param max_chars: the largest number of characters of each text or message; by default only *max_evidence_chars* limits them, and 2000 in a summary.
     :param fallback: the judge that is asked instead if a cap does not allow this judge.
-    :param models: other chat models by name: a workload whose ``evaluate`` block names one as its ``llm_judge_model`` is judged by
-        it. A workload that names an unknown model, which is not the *model* either, is ``rubric_invalid``.
+    :param models: other chat models by name: a workload whose ``evaluate`` block names one as its ``llm_judge_model`` is judged by it. A workload that names an unknown model,
+        which is not the *model* either, is ``rubric_invalid``.
     """
 
     name = "judge"

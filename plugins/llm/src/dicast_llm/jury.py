@@ -173,7 +173,7 @@ def _common(accepted: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     common = tuple(kind for kind in (limits or [()])[0] if all(kind in kinds for kinds in limits))
     if limits and not common:
         raise ConfigError(
-            f"the judges have no subject kind in common: {' · '.join(', '.join(kinds_) for kinds_ in limits)}"
+            f"the judges have no subject kind in common: {' · '.join(', '.join(kinds) for kinds in limits)}"
         )
     return common
 

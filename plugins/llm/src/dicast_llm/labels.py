@@ -47,7 +47,7 @@ class Labels:
                 f"labels are two different texts that are not blank, not {self.first!r} and {self.second!r}"
             )
         longest_first = sorted((self.first, self.second), key=len, reverse=True)
-        label = rf"(?<!\w)({'|'.join(re.escape(label_) for label_ in longest_first)})(?!\w)"
+        label = rf"(?<!\w)({'|'.join(re.escape(text) for text in longest_first)})(?!\w)"
         for name, pattern in {
             "_statement": rf"{label}{_MARKUP}\bis (?:the )?better\b",
             "_line": rf"^{_ANSWER}{label}[\s*_`\"'.!]*$",

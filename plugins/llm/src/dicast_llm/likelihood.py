@@ -44,10 +44,10 @@ def _shift(spelled: str, text: str, start: int, end: int) -> int:
     A character that is split between tokens is spelled in another way than in the text (as bytes, or as replacement
     characters). So it suffices that the text agrees from the part on, or else up to it.
     """
-    if (start_ := spelled.rfind(text[start:])) >= 0:
-        return start_ - start
-    if (start_ := spelled.find(text[:end])) >= 0:
-        return start_
+    if (place := spelled.rfind(text[start:])) >= 0:
+        return place - start
+    if (place := spelled.find(text[:end])) >= 0:
+        return place
     raise NoLikelihood("the tokens do not match the text")
 
 

@@ -70,8 +70,8 @@ def with_context(hints: Hints, subject: Subject) -> Hints:
     brought += [subject.context] if subject.kind == "workload" else []
     if not brought:
         return hints
-    tokens = [word for block_ in brought for word in _words(block_.get("grounding_tokens"))]
-    forbidden = [word for block_ in brought for word in _words(block_.get("forbidden_grounding"))]
+    tokens = [word for source in brought for word in _words(source.get("grounding_tokens"))]
+    forbidden = [word for source in brought for word in _words(source.get("forbidden_grounding"))]
     return Hints(_once((*hints.tokens, *tokens)), _once((*hints.forbidden, *forbidden)))
 
 

@@ -155,9 +155,9 @@ def _plain(value: Any, path: str, marker: Marker) -> Any:
         case Decimal():
             return str(value)
         case dict():
-            return {str(name): _plain(item_, f"{path}.{name}", marker) for name, item_ in value.items()}
+            return {str(name): _plain(item, f"{path}.{name}", marker) for name, item in value.items()}
         case list():
-            return [_plain(item_, f"{path}.{place}", marker) for place, item_ in enumerate(value)]
+            return [_plain(item, f"{path}.{place}", marker) for place, item in enumerate(value)]
     if marker.is_on:
         if isinstance(value, bytes):
             return marker.data(value)

@@ -196,17 +196,17 @@ def _descend(scanner: Scanner, at: str | None, fault: Any) -> int | None:
         opening, seen = scanner.peek(), list[str]()
         depth += 1
         if scanner.skip(b"{"):
-            rest_ = _find_key(scanner, rest, seen)
+            remainder = _find_key(scanner, rest, seen)
         elif scanner.skip(b"["):
-            rest_ = _find_place(scanner, rest, seen)
+            remainder = _find_place(scanner, rest, seen)
         else:
             fault(f"there is nothing at {at!r}: {_kind(opening)} has no {rest!r}")
             return None
-        if rest_ is None:
+        if remainder is None:
             has = f"it has {names(seen)}" if opening == b"{" else f"the array there has {len(seen):,} items"
             fault(Problem(f"the document has nothing at {at!r}; {has}", path="at", value=at, hint=nearest(rest, seen)))
             return None
-        rest = rest_ or None
+        rest = remainder or None
     opening = scanner.peek()
     if scanner.skip(b"["):
         return depth + 1

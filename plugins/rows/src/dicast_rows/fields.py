@@ -239,7 +239,7 @@ def _parsing(take: Take, parsed: Mapping[str, str]) -> Take:
         parts = [*take(line, row)]
         for name, value in values.items():
             if name == "context":
-                context = {key: value_ for key, value_ in parts[_CONTEXT].items() if key != "context"}
+                context = {key: part for key, part in parts[_CONTEXT].items() if key != "context"}
                 parts[_CONTEXT] = context if value is None else _merged(value, context)
             else:
                 parts[PARTS.index(name) + 1] = value

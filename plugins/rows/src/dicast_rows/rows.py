@@ -295,7 +295,7 @@ def _mapped(fields: Mapping[str, str], columns: list[str]) -> str:
     meant = {**fields, "output": "COLUMN"}
     for part, usual in _USUAL.items():
         if part not in fields and part not in columns:
-            column_ = next((free.pop(name) for name in usual if name in free), None)
-            meant |= {} if column_ is None else {part: column_}
+            column = next((free.pop(name) for name in usual if name in free), None)
+            meant |= {} if column is None else {part: column}
     order = sorted(meant, key=lambda part: (part not in fields, list(_USUAL).index(part) if part in _USUAL else -1))
     return "{" + ", ".join(f"{part}: {meant[part]}" for part in order) + "}"

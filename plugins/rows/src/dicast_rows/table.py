@@ -178,11 +178,11 @@ class _Table:
 
     def _other(self, first: list[str]) -> str:
         """Return advice for a file whose *first* record is one value with another usual delimiter in it."""
-        mark_ = next((mark for mark in _LIKELY if mark in first[0]), None)
-        if len(first) > 1 or self.sure or mark_ is None:
+        delimiter = next((mark for mark in _LIKELY if mark in first[0]), None)
+        if len(first) > 1 or self.sure or delimiter is None:
             return ""
-        name_ = "tab" if mark_ == "\t" else f"'{mark_}'"
-        return f"; is it delimited by {name_}? Then say delimiter: {name_}"
+        spelling = "tab" if delimiter == "\t" else f"'{delimiter}'"
+        return f"; is it delimited by {spelling}? Then say delimiter: {spelling}"
 
 
 def _count(values: Sequence[str], what: str) -> str:

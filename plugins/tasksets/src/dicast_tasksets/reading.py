@@ -237,9 +237,9 @@ def _tasks(label: str, value: Any, find: Find, findings: Findings) -> Iterator[T
     places: list[Path] = [()]
     if isinstance(tasks, list):
         places = [("tasks", index) if is_set else (index,) for index in range(len(tasks))]
-    for place, value_ in zip(places, tasks if isinstance(tasks, list) else [] if is_set else [tasks], strict=False):
-        broken = escaped(value_)
-        task = value_ if broken is None else broken.value
+    for place, data in zip(places, tasks if isinstance(tasks, list) else [] if is_set else [tasks], strict=False):
+        broken = escaped(data)
+        task = data if broken is None else broken.value
         faults = list(TASK(task, place))
         findings.add_faults(faults, label, find)
         if not faults:

@@ -1,4 +1,4 @@
-"""The tool calls of a session, as they come: which of them have ended, and what is learned of them later."""
+"""The tool calls of a session in their order: their ends, and later events about them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Calls:
         self._in_log: dict[str, int] = {}
 
     def add(self, event: TraceEvent, place: int) -> None:
-        """Take a ``tool.called``, from its *place* in the log; one that names itself or its turn nowhere makes no tool cycle."""
+        """Add a ``tool.called`` from its *place* in the log. A call without an id or a turn makes no tool cycle."""
         use = event.payload.get("tool_use_id")
         if use is not None and event.turn_id is not None:
             calls = self._of_turn.setdefault(event.turn_id, [])
@@ -32,34 +32,34 @@ class Calls:
         return id in self._places
 
     def of_turn(self, turn_id: str) -> list[str]:
-        """The ids of a turn's calls, in their order."""
+        """Return the ids of a turn's calls, in their order."""
         return [str(call.payload["tool_use_id"]) for call in self._of_turn.get(turn_id, ())]
 
     def count(self, id: str) -> int:
-        """How many calls there are of the turn of the call *id*."""
+        """Return the number of calls in the turn of the call *id*."""
         return len(self._of_turn[self._places[id][0]])
 
     def place(self, id: str) -> int:
-        """Where the call *id* stands in the session's log."""
+        """Return the place of the call *id* in the session's log."""
         return self._in_log[id]
 
     def turn(self, id: str) -> str:
-        """The turn of the call *id*."""
+        """Return the turn of the call *id*."""
         return self._places[id][0]
 
     def events(self, id: str, ends: Ends) -> tuple[TraceEvent, ...]:
-        """The call *id*, its end where it has one, and the calls that follow in its turn."""
+        """Return the call *id*, its end if it has one, and the later calls of its turn."""
         turn_id, number = self._places[id]
         return cycle_events(self._of_turn[turn_id], number, ends)
 
-    def learned(self, turn_id: str, known: Mapping[str, int]) -> Iterator[str]:
-        """The calls of a turn after which its agent has called the same tool again, since they were judged.
+    def learned(self, turn_id: str, judged_counts: Mapping[str, int]) -> Iterator[str]:
+        """Yield the calls of a turn whose tool the agent has called again since they were judged.
 
-        *known* says of each call that was judged how many of its turn there were then.
+        *judged_counts* maps each judged call to the number of calls that its turn had then.
         """
         calls = self._of_turn.get(turn_id, [])
         for number, id in enumerate(self.of_turn(turn_id)):
-            first = max(number + 1, known.get(id, len(calls)))
+            first = max(number + 1, judged_counts.get(id, len(calls)))
             if any(_same_tool(calls[number], later) for later in calls[first : number + 1 + FOLLOWING]):
                 yield id
 

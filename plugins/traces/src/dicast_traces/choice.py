@@ -13,7 +13,7 @@ from dicast import Entry
 from .history import moment
 
 _BATCH = 5000
-BEGUN, ENDED, WHOLE = 1, 2, 3
+STARTED, FINISHED, COMPLETE = 1, 2, 3
 """Which parts of a subject a trace event is."""
 
 _TABLES = """
@@ -50,7 +50,7 @@ FROM chosen GROUP BY run, part ORDER BY min(seq)
 
 @attrs.frozen
 class Part:
-    """The rows that are read together, up to *last*: a run's, or one *session*'s where it was told live, mixed with others."""
+    """The rows that are read together, up to *last*: of a run, or of one *session* if its events were recorded live, mixed with others."""
 
     run_id: str
     session: str | None
@@ -83,7 +83,7 @@ class Choice:
         self._reads.append((*where, moment(event.time), event.payload["digest"]))
         self._flush(_BATCH)
 
-    def note_end(self, end: Entry, subject_id: object, parts: int = WHOLE) -> None:
+    def note_end(self, end: Entry, subject_id: object, parts: int = COMPLETE) -> None:
         """Note that *end* is, so far, the last thing that happened to a subject, and which *parts* of it there are by that."""
         event = end.event
         where = (event.run_id, event.session_id or "", str(subject_id), moment(event.time))
@@ -95,9 +95,9 @@ class Choice:
         self._database.execute("INSERT OR IGNORE INTO completed VALUES (?, ?)", (end.event.run_id, end.event.turn_id))
 
     def choose(self, since: str, until: str) -> int:
-        """End the first pass; return how many subjects happened between the two times, both included.
+        """End the first pass, and return the number of subjects that happened between the two times, both included.
 
-        Those that no run has read count too, where a trace has them whole.
+        Subjects that no run has read count too, if their trace is complete.
         """
         self._flush(1)
         self._database.executescript("DELETE FROM chosen; DELETE FROM traced")
@@ -105,32 +105,32 @@ class Choice:
         return sum(self._database.execute(choose, window).rowcount for choose in (_CHOOSE, _TRACE))
 
     def shared(self) -> tuple[str, str, str] | None:
-        """The first id under which the trace of one run has subjects in several sessions, with two of these."""
-        found: tuple[str, str, str] | None = self._database.execute(_SHARED).fetchone()
-        return found
+        """Return the first id that belongs to subjects of several sessions in the trace of one run, with two of these sessions."""
+        row: tuple[str, str, str] | None = self._database.execute(_SHARED).fetchone()
+        return row
 
     def extent(self) -> tuple[int, str, str]:
-        """How many subjects there are at any time, and when the first and the last of them happened."""
-        found: tuple[int, str, str] = self._database.execute(
+        """Return the number of all subjects, and the times of the first and the last of them."""
+        row: tuple[int, str, str] = self._database.execute(
             "SELECT count(*), min(happened), max(happened) FROM "
             "(SELECT happened FROM subjects UNION ALL SELECT happened FROM told)"
         ).fetchone()
-        return found
+        return row
 
     def parts(self) -> Iterator[Part]:
-        """The parts in which the chosen subjects are to be read, the oldest first."""
+        """Yield the parts in which the chosen subjects are read, the oldest first."""
         for row in self._database.execute(_PARTS):
             yield Part(*row)
 
     def traces(self) -> Iterator[tuple[str, str, set[str]]]:
-        """Where subjects that no run has read are to be put together from: run, session, and their ids; the oldest first."""
+        """Yield the traces of subjects that no run has read: run, session, and their ids; the oldest first."""
         sessions = "SELECT run, session FROM traced GROUP BY run, session ORDER BY min(seq)"
         for run, session in self._database.execute(sessions).fetchall():
             ids = self._database.execute("SELECT id FROM traced WHERE run = ? AND session = ?", (run, session))
             yield run, session, {id for (id,) in ids}
 
     def digests(self) -> Iterator[tuple[str, str]]:
-        """Each chosen subject's id with the digest of its content, or the place of the last that is known of it."""
+        """Yield the id of each chosen subject with the digest of its content, or with the place of its last known event."""
         yield from self._database.execute("SELECT id, digest FROM chosen ORDER BY id")
         yield from self._database.execute("SELECT id, run || '/' || seq FROM traced ORDER BY id")
 

@@ -77,10 +77,10 @@ def _is_json(line: bytes) -> bool:
 
 @attrs.frozen
 class Records:
-    """The records of *file*, which are laid out as *layout*; one of up to *most* bytes is read.
+    """The records of *file*, in the layout *layout*; a record of up to *most* bytes is read.
 
-    Faults go to *check*, or are raised. A record with a lone surrogate is read with its escape, and *failures* says by its line why it
-    failed.
+    Faults go to *check*, or are raised. A record with a lone surrogate is read with its escape, and *failures* has the reason of its
+    failure by its line.
     """
 
     file: InputFile

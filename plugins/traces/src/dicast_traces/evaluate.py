@@ -1,4 +1,4 @@
-"""``dicast evaluate``: judge again what a ledger has already."""
+"""The command ``dicast evaluate``: judge the subjects of a ledger again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dicast.toolkit.printable import one_line
 from .recorded import Recorded
 
 _NAME = "evaluate"
-_SHOWN = 20
+_MAX_SHOWN = 20
 _JUDGES = {
     "tool_cycle": ("heuristic/tool_cycle", "rubric"),
     "turn": ("heuristic/turn", "rubric"),
@@ -69,10 +69,10 @@ def evaluate(
     ledger: Path | None,
     as_json: bool,
 ) -> int:
-    """Judge again what the ledger has.
+    """Judge the subjects of a ledger again.
 
-    The new verdicts are appended; the old ones stay. A subject is judged as it was last read, with the events of its trace. Says first what that may cost at most, and asks.
-    Pattern stores that earlier runs of the ledger fed (patterns/outcomes) take the new verdicts, too.
+    The new verdicts are appended; the old ones stay. A subject is judged in the state in which it was last read, with the events of its trace. The command reports the largest cost first, and asks for confirmation.
+    Pattern stores that earlier runs of the ledger fed (patterns/outcomes) receive the new verdicts, too.
     """
     source = Recorded(kind, since, until, session)
     text = _pipeline(_component(kind, rubric_id, judge, model), ledger)
@@ -91,7 +91,7 @@ def evaluate(
 
 
 def _component(kind: str, rubric_id: str | None, judge: str | None, model: str | None) -> str:
-    """The judge, as YAML."""
+    """Return the judge as YAML."""
     if (rubric_id is None) == (judge is None):
         example = f"--judge {_JUDGES[kind][0]}" if kind in _JUDGES else f"--judge '{{llm/judge: {{model: {_MODEL}}}}}'"
         raise click.UsageError(f"say what to judge by, with --rubric ID or --judge, such as {example}")
@@ -102,21 +102,21 @@ def _component(kind: str, rubric_id: str | None, judge: str | None, model: str |
     return _text("judge", judge)
 
 
-def _text(what: str, given: str) -> str:
-    """The YAML of a component that was *given* as itself or as a file."""
+def _text(what: str, text: str) -> str:
+    """Return the YAML of a component, which was *text* directly or as a file."""
     # Path.is_file raises for a text that is too long to be a name
-    if not given.endswith((".yaml", ".yml")) and not os.path.isfile(given):  # noqa: PTH113
-        return given
+    if not text.endswith((".yaml", ".yml")) and not os.path.isfile(text):  # noqa: PTH113
+        return text
     try:
-        return read_text(Path(given))
+        return read_text(Path(text))
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(Problem(f"cannot read the {what} {given}: {error}", value=given)) from error
+        raise ConfigError(Problem(f"cannot read the {what} {text}: {error}", value=text)) from error
 
 
 def _by_rubric(kind: str, id: str, model: str | None) -> str:
-    """The judge of *kind* that goes by the rubric *id*, with the *model* where one judges by it.
+    """Return the judge of *kind* for the rubric *id*, with the *model* if it needs one.
 
-    :raises ConfigError: when there is no such rubric or judge, or the rubric needs a model and there is none.
+    :raises ConfigError: if there is no such rubric or judge, or the rubric needs a model and there is none.
     """
     if id == f"{kind}-hybrid-v1" and kind in _JUDGES:
         return _hybrid(kind, id, model)
@@ -152,7 +152,7 @@ def _hybrid(kind: str, id: str, model: str | None) -> str:
 
 
 def _pipeline(judge: str, ledger: Path | None) -> str:
-    """The pipeline as YAML: :data:`_BEFORE` lines, then the *judge*, :data:`_INDENT` columns in."""
+    """Return the pipeline as YAML: :data:`_BEFORE` lines, then the *judge*, :data:`_INDENT` columns in."""
     path = None if ledger is None else {"ledger/sqlite": {"path": str(ledger).replace("${", "$${")}}
     where = "" if path is None else f"ledger: {orjson.dumps(path).decode()}\n"
     return f"name: {_NAME}\njudges:\n-\n{indent(judge, ' ' * _INDENT)}\n{where}"
@@ -160,18 +160,18 @@ def _pipeline(judge: str, ledger: Path | None) -> str:
 
 def followers(ledger: Ledger) -> list[Mapping[str, Any]]:
     """Return the sinks of earlier runs that take the verdicts of re-evaluations, each file once, in the order of the runs."""
-    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    sinks: dict[tuple[str, str], Mapping[str, Any]] = {}
     for entry in ledger.read(Query(types=("run.started",))):
         payload: Any = entry.event.payload
         for sink in payload.get("followers", ()):
-            found[str(sink["name"]), str(sink["path"])] = sink
-    return list(found.values())
+            sinks[str(sink["name"]), str(sink["path"])] = sink
+    return list(sinks.values())
 
 
-def _sinks(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return the section of the sinks *found*, as YAML; a file that is gone is reported and left out."""
+def _sinks(sink_options: Sequence[Mapping[str, Any]]) -> str:
+    """Return the section of the sinks *sink_options*, as YAML; a file that is gone is reported and left out."""
     sinks: list[dict[str, Any]] = []
-    for sink in found:
+    for sink in sink_options:
         if not Path(sink["path"]).is_file():
             message = f"{sink['path']}: {sink['name']} of an earlier run is not there, and takes no verdicts"
             click.echo(one_line(message), err=True)
@@ -183,28 +183,30 @@ def _sinks(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _forecast(text: str, source: Recorded, rubric_id: str | None, *, modelled: bool) -> tuple[int, Cost, Cost]:
-    """How many subjects are judged, and what that may cost in either unit; *modelled* says that a model stands in the judge.
+    """Return the number of subjects to judge, and the largest cost in either unit. *modelled* is True if the judge asks a model.
 
-    :raises RequestError: whose places are those in the judge as it was given.
+    :raises RequestError: with places in the judge as the user wrote it.
     """
     try:
-        found = forecast(text, cast(Source, source))  # a Source once it is opened
+        estimate = forecast(text, cast(Source, source))  # a Source once it is opened
     except RequestError as error:
         problems = [_replaced(problem) for problem in error.problems]
         if modelled and problems[0].file is not None:
-            raise type(error)(attrs.evolve(one, file="--model", line=None, column=None) for one in problems) from error
+            raise type(error)(
+                attrs.evolve(fault, file="--model", line=None, column=None) for fault in problems
+            ) from error
         if rubric_id is not None and problems[0].file is not None:
             first = f"{problems[0].message} ({len(problems):,} such problems)" if problems[1:] else problems[0].message
             message = f"rubric {rubric_id!r} is not one for subjects of kind {source.kind!r}: {first}"
             raise ConfigError(Problem(message, value=rubric_id)) from error
         raise type(error)(problems) from error
-    if found.unjudged == found.subjects:
+    if estimate.unjudged == estimate.subjects:
         raise ConfigError(f"the judge does not judge subjects of kind {source.kind!r}; name one that does with --judge")
-    return found.subjects, found.usd, found.msat
+    return estimate.subjects, estimate.usd, estimate.msat
 
 
 def _replaced(problem: Problem) -> Problem:
-    """*problem*, at its place in the judge as it was given; behind its end there is none."""
+    """Return *problem* at its place in the judge as the user wrote it; without a place after the judge's end."""
     if problem.file is None or problem.line is None or problem.column is None:
         return problem
     line, column = problem.line - _BEFORE, problem.column - _INDENT
@@ -213,9 +215,10 @@ def _replaced(problem: Problem) -> Problem:
 
 
 def _agree(what: str, costs: Sequence[Cost], caps: str, *, yes: bool) -> None:
-    """Say *what* is going to be done and what it may cost; ask, if that is anything.
+    """Report the planned work and its cost, and ask for confirmation if there is a cost.
 
-    :raises ConfigError: when the answer is no, or nobody can be asked.
+    :param what: the planned work, such as ``7 turn(s) to judge``.
+    :raises ConfigError: if the answer is no, or there is no terminal to ask.
     """
     most = f"for at most {' and '.join(map(str, costs))}" if costs else "at no cost"
     click.echo(f"{what}, {most}{caps}", err=True)
@@ -228,13 +231,13 @@ def _agree(what: str, costs: Sequence[Cost], caps: str, *, yes: bool) -> None:
 
 
 def _lines(ledger: Ledger, kind: str, seq: int) -> Iterator[str]:
-    """What this command's run after row *seq* found, a line a verdict, beside what was found before."""
+    """Yield the results of this command's run after row *seq*, a line a verdict, next to the older verdict."""
     runs = ledger.read(Query(types=("run.started",), after=seq, newest_first=True))
     run_id = next((entry.event.run_id for entry in runs if entry.event.payload["name"] == _NAME), None)
     if run_id is None:
         return  # it was interrupted before it began
     query = Query(run_id=run_id, types=("eval.completed",))
-    first = [entry.event for entry in islice(ledger.read(query), _SHOWN)]
+    first = [entry.event for entry in islice(ledger.read(query), _MAX_SHOWN)]
     count = sum(1 for _ in ledger.read(query))
     before = _before(ledger, kind, run_id, {str(event.subject_id) for event in first})
     again = "re-" if before or not first else ""  # what nobody has judged yet is evaluated for the first time
@@ -245,20 +248,20 @@ def _lines(ledger: Ledger, kind: str, seq: int) -> Iterator[str]:
         yield f"… (dicast verdicts --run {run_id} lists them all)"
 
 
-def _line(found: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
+def _line(verdict: Mapping[str, Any], before: Mapping[str, Any] | None) -> str:
     was = ""
     if before is not None:  # another judge's score is no earlier one of this judge
-        same = before["judge"] == found["judge"]
-        was = f" (was {before['score']:.3f})" if same else f" ({before['judge']} gave {before['score']:.3f})"
-    rubric = f"{found['rubric_id']}@{found['rubric_version']}"
+        is_same_judge = before["judge"] == verdict["judge"]
+        was = f" (was {before['score']:.3f})" if is_same_judge else f" ({before['judge']} gave {before['score']:.3f})"
+    rubric = f"{verdict['rubric_id']}@{verdict['rubric_version']}"
     return (
-        f"{found['subject_id']} score={found['score']:.3f} confidence={found['confidence']:.3f} "
-        f"judge={found['judge']} rubric={rubric}{was}"
+        f"{verdict['subject_id']} score={verdict['score']:.3f} confidence={verdict['confidence']:.3f} "
+        f"judge={verdict['judge']} rubric={rubric}{was}"
     )
 
 
 def _before(ledger: Ledger, kind: str, run_id: str, ids: set[str]) -> Mapping[str, Mapping[str, Any]]:
-    """The newest verdict on each subject in *ids* from another run."""
+    """Return the newest verdict on each subject in *ids* from another run."""
     verdicts: dict[str, Mapping[str, Any]] = {}
     for entry in ledger.read(Query(types=("eval.completed",), subject_kind=kind, newest_first=True)):
         event = entry.event

@@ -28,15 +28,15 @@ _NAMING = ("turn.completed", "tool.called")
 
 
 def _existing(path: Path) -> Path:
-    """The *path* of a file or a directory, or ``-``.
+    """Return the *path* of a file or a directory, or ``-``.
 
-    :raises ConfigError: when there is nothing.
+    :raises ConfigError: if it does not exist.
     """
     if path.name == STDIN.name:
         return STDIN
     if path.exists():
         return path
-    names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
     hint = nearest(path.name, names)
     raise ConfigError(
         Problem(f"the file {path.name!r} does not exist: {path}", path="path", value=str(path), hint=hint)
@@ -47,13 +47,13 @@ def _existing(path: Path) -> Path:
 class Events:
     """Traces of agents, one event a line, judged turn by turn.
 
-    An event is ``{type, time, session_id, turn_id, payload}``; unknown types and fields are kept, sessions may be mixed. A turn
-    is judged when it has a ``turn.completed``; feedback that names it counts among its events, and its context then has
-    ``feedback_after_messages``: how many later user messages there were before each feedback event.
+    An event is ``{type, time, session_id, turn_id, payload}``; unknown types and fields are kept, and sessions may be mixed. A turn
+    is judged if it has a ``turn.completed``. Feedback that names it counts among its events, and its context then has
+    ``feedback_after_messages``: the number of later user messages before each feedback event.
 
-    :param path: the file, JSON lines; gzip is recognised, ``-`` is standard input. ``dicast watch`` follows a file as it grows,
+    :param path: the file, JSON lines. gzip is recognized; ``-`` is standard input. ``dicast watch`` follows a file as it grows,
         and also all ``*.jsonl`` files of a directory.
-    :param kinds: what to judge (``subjects`` in a pipeline), some of ``turn``, ``tool_cycle``, ``session``.
+    :param kinds: the kinds of subjects to judge (``subjects`` in a pipeline): ``turn``, ``tool_cycle``, ``session``.
     :param max_line_bytes: the longest line that is read, in bytes; 64 MiB by default.
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default. ``dicast watch`` reads UTF-8.
     """
@@ -106,7 +106,7 @@ class Trace:
 
         :raises DataError: at the first bad line.
         """
-        if not self._last_lines.known:
+        if not self._last_lines.is_complete:
             self.check()
         counts = self._counts = EventCounts()
         open_sessions: dict[str | None, Assembly] = {}
@@ -143,7 +143,7 @@ class _LastLines:
     """The last line of each session, on disk."""
 
     def __init__(self) -> None:
-        self.known = False
+        self.is_complete = False
         self._waiting: dict[str | None, int] = {}
         self._database = sqlite3.connect("", isolation_level=None)  # "" is a file without a name, gone at the end
         self._database.executescript(
@@ -167,7 +167,7 @@ class _LastLines:
         """End the first pass."""
         self._flush()
         self._database.execute("CREATE INDEX IF NOT EXISTS by_line ON last (line)")
-        self.known = True
+        self.is_complete = True
 
     def __iter__(self) -> Iterator[int]:
         for (line,) in self._database.execute("SELECT line FROM last ORDER BY line"):

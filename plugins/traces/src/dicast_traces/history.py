@@ -14,7 +14,7 @@ from .calls import Calls
 
 
 class History(Protocol):
-    """The trace events that a ledger has, as far as it was read."""
+    """The trace events in a ledger, as far as it was read."""
 
     def begin(self, read: Entry) -> None:
         """Take notice that a subject was read."""
@@ -25,29 +25,29 @@ class History(Protocol):
         ...
 
     def events(self) -> tuple[TraceEvent, ...]:
-        """The events that the subject is made of that was read last."""
+        """Return the events of the newest subject."""
         ...
 
     def trail(self) -> Trail:
-        """What had happened when the subject was there that was read last; empty where the ledger does not say."""
+        """Return the events before the newest subject; an empty trail if the ledger does not have them."""
         ...
 
 
-class Told:
-    """The trace events of a run that told each of them once: right after the first subject that is made of it was read.
+class RecordedOnce:
+    """The trace events of a run that recorded each event once: right after the reading of the first subject that contains it.
 
-    What a subject is made of is said where it was read, by the places of its events among those told of its session. They
-    are counted anew where the subjects of another session lie between.
+    The reading of a subject has the places of its events among the recorded events of its session. The places
+    are counted anew if subjects of another session lie between.
     """
 
     def __init__(self) -> None:
-        self._known: list[TraceEvent] = []
+        self._session_events: list[TraceEvent] = []
         self._fresh: list[TraceEvent] = []
         self._places: Sequence[tuple[int, int]] = ()
         self._read = self._stop = 0
 
     def begin(self, read: Entry) -> None:
-        """Take notice that a subject was read: the events that follow are those that it brought."""
+        """Start a subject: the next events are the events that it brings."""
         self._take_fresh()
         payload: Any = read.event.payload
         self._places, self._stop, self._read = payload.get("events", ()), payload.get("trail", 0), read.seq
@@ -57,28 +57,28 @@ class Told:
         self._fresh.append(event)
 
     def events(self) -> tuple[TraceEvent, ...]:
-        """The events that the subject is made of that was read last.
+        """Return the events of the newest subject.
 
-        :raises DataError: when the ledger lacks some of them.
+        :raises DataError: if the ledger lacks some of them.
         """
         self._take_fresh()
-        if self._end() > len(self._known):
+        if self._end() > len(self._session_events):
             raise DataError(
                 f"the ledger lacks events of the subject at row {self._read}; dicast ledger verify checks it"
             )
-        return tuple(chain.from_iterable(self._known[start:stop] for start, stop in self._places))
+        return tuple(chain.from_iterable(self._session_events[start:stop] for start, stop in self._places))
 
     def trail(self) -> Trail:
-        """What had happened when the subject was there that was read last; empty where the ledger does not say."""
-        return Trail(self._known, self._stop)
+        """Return the events before the newest subject; an empty trail if the ledger does not have them."""
+        return Trail(self._session_events, self._stop)
 
     def _take_fresh(self) -> None:
-        """Put the events that a subject brought behind those known before, of which there are none where counting began anew.
+        """Append the events of a subject to the earlier events. After a new count there are no earlier events.
 
-        The list is a new one, because subjects that are still judged have the one before.
+        The list is a new one, because subjects that are still judged have the previous list.
         """
         if self._fresh:
-            self._known = [*self._known[: max(0, self._end() - len(self._fresh))], *self._fresh]
+            self._session_events = [*self._session_events[: max(0, self._end() - len(self._fresh))], *self._fresh]
             self._fresh = []
 
     def _end(self) -> int:
@@ -86,7 +86,7 @@ class Told:
 
 
 class Watched:
-    """The trace events of one session that were recorded as they came; a subject is made of what there was when it was read."""
+    """The trace events of one session that were recorded as they arrived. A subject contains the events up to its reading."""
 
     def __init__(self, session_id: str) -> None:
         self._assembly = Assembly(session_id)
@@ -104,7 +104,7 @@ class Watched:
             self._calls.add(event, len(self._assembly.log) - 1)
 
     def events(self) -> tuple[TraceEvent, ...]:
-        """The events that the subject is made of that was read last; none of a kind that no trace has."""
+        """Return the events of the newest subject; no events for a kind that traces do not have."""
         kind, id = str(self._read[0]), str(self._read[1])
         if kind == "session":
             return tuple(self._assembly.events)
@@ -113,7 +113,7 @@ class Watched:
         return self._calls.events(id, self._assembly.ends) if kind == "tool_cycle" and id in self._calls else ()
 
     def trail(self) -> Trail:
-        """What had happened when the subject was there that was read last."""
+        """Return the events before the newest subject."""
         kind, id = str(self._read[0]), str(self._read[1])
         log = self._assembly.log
         if kind in ("turn", "session"):
@@ -122,7 +122,7 @@ class Watched:
 
 
 def moment(time: str) -> str | None:
-    """An ISO 8601 *time* in UTC, in a form that sorts; None for what is none. One without an offset is UTC."""
+    """Return an ISO 8601 *time* in UTC, in a form that sorts; None for any other text. A time without an offset is UTC."""
     try:
         parsed = datetime.fromisoformat(time)
         return sortable(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))

@@ -69,25 +69,25 @@ class Layout:
 class Messages:
     """Conversations in the formats of model providers, judged turn by turn.
 
-    A turn is a user message and everything up to the next; ``{session}/{n}`` names it. Its input is the user's text, its
-    output the assistant's last text (empty if there is none); the record's other fields are its context.
+    A turn is a user message and all messages before the next user message; its id is ``{session}/{n}``. Its input is the user's text, its
+    output the assistant's last text (empty if there is none). The record's other fields are its context.
 
-    :param path: the file: a conversation a line, a JSON array of conversations, or one conversation. gzip is recognised, ``-`` is standard
+    :param path: the file: a conversation a line, a JSON array of conversations, or one conversation. gzip is recognized; ``-`` is standard
         input. ``dicast watch`` follows a file of lines as it grows, and, with an ``id``, all ``*.jsonl`` files of a directory.
-    :param id: names the session, a template over the record such as ``{{ task_id }}-{{ trial }}``; by default the number of the line, or of
+    :param id: the id of the session, a template over the record such as ``{{ task_id }}-{{ trial }}``; by default the number of the line, or of
         the item in an array.
     :param format: the format of the messages: ``openai`` (Chat), ``responses`` (OpenAI Responses), ``anthropic``, ``gemini``, ``sharegpt``
-        or ``langchain``. ``auto`` finds it for each message; the run document says which formats it took.
-    :param unknown: ``error`` refuses a file with a role, part or item that its format does not have, and names each with its line.
+        or ``langchain``. ``auto`` detects it for each message; the run document has the detected formats.
+    :param unknown: ``error`` refuses a file with a role, part or item that its format does not have, and reports each with its line.
         ``mark`` reads it as a marker such as ``[unknown part "video"]``, and counts it in ``read.marked``.
-    :param tool_error: a regular expression; a result of a tool whose text has a match is a failure, next to those that the format marks
-        as such. None by default. It is RE2's, whose time grows with the text alone: Python's syntax without lookaround, backreferences and
+    :param tool_error: a regular expression; a result of a tool whose text has a match is a failure, in addition to results that the format marks
+        as failures. None by default. It has the syntax of RE2, whose time grows with the text alone: Python's syntax without lookaround, backreferences and
         possessive repeats.
     :param trailing: ``keep`` makes a turn of a last user message without a reply, ``drop`` leaves it out.
-    :param kinds: what to judge (``subjects`` in a pipeline), some of ``turn``, ``tool_cycle``, ``session``. A tool cycle is named by
-        its call's id; where that occurs again in the file, the turn's id comes before it.
-    :param history: give each tool cycle all earlier calls of its session, as ``execution_history`` in its context: what
-        ``proxy/was_repeated`` reads. What is recorded then grows with the square of the calls in a session.
+    :param kinds: the kinds of subjects to judge (``subjects`` in a pipeline): ``turn``, ``tool_cycle``, ``session``. A tool cycle has the id of
+        its call; if this id occurs again in the file, the turn's id comes before it.
+    :param history: give each tool cycle all earlier calls of its session, as ``execution_history`` in its context, for
+        ``proxy/was_repeated``. The recorded data then grow with the square of the calls in a session.
     :param max_line_bytes: the longest line or record that is read, in bytes; 64 MiB by default.
     :param encoding: the file's encoding, by a name that Python knows (``cp1252``, ``utf-16``); UTF-8 by default. ``dicast watch`` reads UTF-8.
     """
@@ -148,10 +148,10 @@ class Conversations:
             reader = self._options.layout.reader(self._note_call)
             for number, id_, session in self._sessions(reader, check):
                 check.add_id(id_, number, "session id")
-                found = 1 if isinstance(session, Failure) else sum(1 for _ in subjects(session, self.kinds))
-                if not found and isinstance(session, Session):
+                new_subjects = 1 if isinstance(session, Failure) else sum(1 for _ in subjects(session, self.kinds))
+                if not new_subjects and isinstance(session, Session):
                     reader.note_dropped(session)
-                count += found
+                count += new_subjects
             self._repeats.finish()
             if not count and reader.totals.records and not check.total:
                 check.report(Problem(reader.totals.without_subjects(), self._file.label))
@@ -163,7 +163,7 @@ class Conversations:
 
         :raises DataError: at the first bad line.
         """
-        if not self._repeats.known:
+        if not self._repeats.is_complete:
             self.check()
         reader = self._options.layout.reader(self._name_call)
         self._totals = reader.totals
@@ -237,7 +237,9 @@ def _pattern_fault(pattern: str) -> str | None:
     try:
         _expression(pattern)
     except (re2.error, UnicodeEncodeError) as error:
-        said = error.args[0].decode(errors="replace") if isinstance(error, re2.error) else "it has half of a character"
+        reason = (
+            error.args[0].decode(errors="replace") if isinstance(error, re2.error) else "it has half of a character"
+        )
         unsupported = "RE2 reads it: without lookaround and backreferences, and with \\z for \\Z"
-        return f"{pattern!r:.100} is not a regular expression: {said} ({unsupported})"
+        return f"{pattern!r:.100} is not a regular expression: {reason} ({unsupported})"
     return None

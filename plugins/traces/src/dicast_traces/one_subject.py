@@ -29,7 +29,7 @@ def read_subject(ledger: Ledger, *, run_id: str, subject_kind: str, subject_id: 
     with Choice() as choice:
         source = Recording(of_run, Recorded(subject_kind, session=session_id), choice)
         try:
-            found = next((due.subject for due in source.subjects() if due.subject.id == subject_id), None)
+            subject = next((due.subject for due in source.subjects() if due.subject.id == subject_id), None)
         except DataError:  # a ledger of digests, or one that lacks events
             return {"subject": None}
-    return {"subject": found}
+    return {"subject": subject}

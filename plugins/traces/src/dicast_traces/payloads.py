@@ -1,4 +1,4 @@
-"""Reading one trace event, and what is known of payloads."""
+"""The reading of one trace event, and the known fields of payloads."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def read_event(record: dict[str, Any], *, calls_named: bool) -> TraceEvent:
 
 
 def check_event(record: Mapping[str, Any], *, calls_named: bool) -> tuple[str, str | None]:
-    """The ids of the session and the turn of a line; *calls_named* asks for a ``tool_use_id`` in every ``tool.called``.
+    """Return the ids of the session and the turn of a line. *calls_named* requires a ``tool_use_id`` in every ``tool.called``.
 
-    :raises DataError: (without a place) with everything that is wrong.
+    :raises DataError: (without a place) with all its faults.
     """
     session_id, turn_id = record.get("session_id"), record.get("turn_id")
     named = type(session_id) is str and session_id and (turn_id is None or (type(turn_id) is str and turn_id))
@@ -54,13 +54,13 @@ def _event(record: dict[str, Any], session_id: str, turn_id: str | None) -> Trac
 
 
 def _checked(record: Mapping[str, Any], *, calls_named: bool) -> tuple[str, str | None]:
-    """The ids of the session and the turn.
+    """Return the ids of the session and the turn.
 
-    :raises DataError: with everything that is wrong with *record*.
+    :raises DataError: with all faults of *record*.
     """
     problems = [
-        Problem(f"{path} must be {wanted}, not {value!r}", path=path, value=value)
-        for path, value, wanted in _faults(record, calls_named=calls_named)
+        Problem(f"{path} must be {expected}, not {value!r}", path=path, value=value)
+        for path, value, expected in _faults(record, calls_named=calls_named)
     ]
     names: list[str | None] = []
     for field in ("session_id", "turn_id"):
@@ -75,7 +75,7 @@ def _checked(record: Mapping[str, Any], *, calls_named: bool) -> tuple[str, str 
 
 
 def _faults(record: Mapping[str, Any], *, calls_named: bool) -> list[tuple[str, object, str]]:
-    """The path, the value and what it should have been, for every part of *record* that is wrong."""
+    """Return the path, the value and the expected form of every wrong part of *record*."""
     faults: list[tuple[str, object, str]] = []
     type_, payload, time = record.get("type"), record.get("payload"), record.get("time")
     if not isinstance(type_, str) or not type_:
@@ -92,10 +92,10 @@ def _faults(record: Mapping[str, Any], *, calls_named: bool) -> list[tuple[str, 
         return faults
     if calls_named and type_ == "tool.called" and payload.get("tool_use_id") is None:
         faults.append(("payload.tool_use_id", None, "an id"))
-    for name, check in _KNOWN.get(type_, ()):
+    for name, check in _KNOWN_FIELDS.get(type_, ()):
         value = payload.get(name)
-        if value is not None and (wanted := check(value)):
-            faults.append((f"payload.{name}", value, wanted))
+        if value is not None and (expected := check(value)):
+            faults.append((f"payload.{name}", value, expected))
     return faults
 
 
@@ -155,4 +155,4 @@ _FIELDS_OF: Mapping[str, Mapping[str, Check]] = {
 TYPES = frozenset((*_FIELDS_OF, "llm.call_failed", "route.decided", "session.started"))
 """The types of events that dicast knows."""
 
-_KNOWN = {type_: tuple(fields.items()) for type_, fields in _FIELDS_OF.items()}
+_KNOWN_FIELDS = {type_: tuple(fields.items()) for type_, fields in _FIELDS_OF.items()}

@@ -38,7 +38,7 @@ class Totals:
         return ReadCounts(self.records, self.contents.marked, self.dropped, self.failed, details, tuple(self._notes()))
 
     def without_subjects(self) -> str:
-        """Return the message for records of which none gives a subject."""
+        """Return the message for records without any subject."""
         reasons = "; ".join(f"{count:,} {_REASONS[name]}" for name, count in sorted(self.dropped.items()))
         return f"there are no subjects in {self.records:,} conversation{'s' * (self.records != 1)}: {reasons}"
 
@@ -92,6 +92,6 @@ class Reader:
         return Failure("source_error", reason)
 
     def note_dropped(self, session: Session) -> None:
-        """Count the newest record, *session*, as one that gave no subject, by its reason."""
+        """Count the newest record, *session*, as a record without a subject, by its reason."""
         turns = "no_tool_cycle" if session.turns else "trailing" if self._has_trailing else "no_turn"
         self.totals.dropped[turns] += 1

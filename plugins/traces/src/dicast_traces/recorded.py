@@ -1,4 +1,4 @@
-"""The source ``traces/recorded``: what a ledger has already, to be judged again."""
+"""The source ``traces/recorded``: the subjects of a ledger, to judge them again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import attrs
 
 from dicast import ConfigError, DataError, Due, Entry, Failure, Problem, Query, ReadCounts, RunContext, Subject
 
-from .choice import BEGUN, ENDED, WHOLE, Choice, Part
-from .history import History, Told, Watched, sortable
+from .choice import COMPLETE, FINISHED, STARTED, Choice, Part
+from .history import History, RecordedOnce, Watched, sortable
 from .recording import trace_event
 from .retold import is_trace, traced
 
@@ -24,23 +24,23 @@ _ENDS: Mapping[str, tuple[str, ...]] = {
     "session": ("turn.completed", "session.ended"),
 }
 """By the last of which of its trace events a subject of this kind is told when it happened."""
-_PARTS_OF = {"tool.called": BEGUN, "tool.completed": ENDED, "tool.failed": ENDED}
+_PARTS_OF = {"tool.called": STARTED, "tool.completed": FINISHED, "tool.failed": FINISHED}
 
 Read = Callable[[Query], Iterator[Entry]]
 
 
 @attrs.frozen
 class Recorded:
-    """Subjects that the run's own ledger has from earlier runs, each as it was last read, to be judged again.
+    """Subjects of earlier runs in the run's ledger, each in the state in which it was last read, to judge them again.
 
-    Turns, tool cycles and sessions that no run has read are put together from the trace events that the ledger has of them.
-    What happened within the window is judged: a turn by the time of its ``turn.completed``, a tool cycle by that of its end,
-    a session by that of its ``session.ended``, without one of its last turn; what has no time of its own by that of its reading.
+    Turns, tool cycles and sessions that no run has read are put together from the trace events in the ledger.
+    Subjects within the window are judged: a turn by the time of its ``turn.completed``, a tool cycle by the time of its end,
+    a session by the time of its ``session.ended``, or else of its last turn; a subject without a time by the time of its reading.
 
     :param kind: the kind of subject (``subject`` in a pipeline): ``turn``, ``tool_cycle``, ``session``, ``row`` or any other.
-    :param since: the beginning of the window, an ISO 8601 date or time, UTC where it says nothing else; included. None: the
-        first there is.
-    :param until: its end, included; a date is the whole day. None: the last there is.
+    :param since: the start of the window, an ISO 8601 date or time, in UTC without an offset; included. None: the
+        first subject.
+    :param until: the end of the window, included; a date is the whole day. None: the last subject.
     :param session: only the subjects of this session.
     """
 
@@ -69,7 +69,7 @@ class Recorded:
 
 
 class Recording:
-    """What a ledger has of one kind of subject. One page of rows is in memory, and the trace of one session."""
+    """The subjects of one kind in a ledger. Memory holds one page of rows, and the trace of one session."""
 
     def __init__(self, read: Read, options: Recorded, choice: Choice) -> None:
         self.kinds = (options.kind,)
@@ -94,18 +94,18 @@ class Recording:
                     "nothing can be judged again from it; run the pipeline over the data instead"
                 )
         if shared := self._choice.shared():
-            id, one, another = shared
+            id, first_session, another = shared
             raise DataError(
-                f"the trace has a {self._options.kind} {id!r} of the sessions {one!r} and {another!r}, and a verdict could not "
+                f"the trace has a {self._options.kind} {id!r} of the sessions {first_session!r} and {another!r}, and a verdict could not "
                 "say which is meant; judge one session at a time (--session, or the source's option session)"
             )
-        whole = sha256(self._options.kind.encode())
+        digest_ = sha256(self._options.kind.encode())
         for id, digest in self._choice.digests():
-            whole.update(f"\n{id} {digest}".encode())
-        return whole.hexdigest()
+            digest_.update(f"\n{id} {digest}".encode())
+        return digest_.hexdigest()
 
     def subjects(self) -> Iterator[Due]:
-        """Yield the subjects, those of one session after the other, in the order in which they were first judged.
+        """Yield the subjects, one session after another, in the order in which they were first judged.
 
         :raises DataError: as :meth:`check`, which comes first.
         """
@@ -152,12 +152,12 @@ class Recording:
         type_ = entry.event.type
         if kind == "tool_cycle" and type_ == "turn.completed":
             self._choice.note_completed(entry)
-        elif (ended := _ended(entry, kind)) is not None:
-            self._choice.note_end(entry, ended, _PARTS_OF.get(type_, WHOLE))
+        elif (end_id := _ended_id(entry, kind)) is not None:
+            self._choice.note_end(entry, end_id, _PARTS_OF.get(type_, COMPLETE))
 
     def _part(self, part: Part) -> Iterator[Due]:
         live = part.session is not None
-        history: History = Told() if part.session is None else Watched(part.session)
+        history: History = RecordedOnce() if part.session is None else Watched(part.session)
         chosen: Entry | None = None
         for entry in self._pages(Query(run_id=part.run_id, session_id=part.session)):
             if is_trace(entry.event):
@@ -178,7 +178,7 @@ class Recording:
             yield _due(chosen, history)
 
     def _pages(self, query: Query) -> Iterator[Entry]:
-        """The rows of *query* page by page: one long reading would keep what the run writes from being tidied up."""
+        """Yield the rows of *query* page by page: one long reading would block the clean-up of the rows that the run writes."""
         while page := list(self._read(attrs.evolve(query, limit=_PAGE))):
             yield from page
             query = attrs.evolve(query, after=page[-1].seq)
@@ -191,12 +191,12 @@ class Recording:
             since, until = self._options.since or "the beginning", self._options.until or "the end"
             return f"no {kind} from {since} to {until}: the {count:,} in {place} are from {first:.19}Z to {last:.19}Z"
         reads = self._read(Query(types=("subject.read",), session_id=session))
-        others = ", ".join(sorted({str(entry.event.subject_kind) for entry in reads}))
-        return f"{place} has no subject of kind {kind!r}; it has {f'subjects of kind {others}' if others else 'none at all'}"
+        other_kinds = ", ".join(sorted({str(entry.event.subject_kind) for entry in reads}))
+        return f"{place} has no subject of kind {kind!r}; it has {f'subjects of kind {other_kinds}' if other_kinds else 'none at all'}"
 
 
-def _ended(entry: Entry, kind: str) -> object:
-    """The id of the subject of *kind* that a trace event ends."""
+def _ended_id(entry: Entry, kind: str) -> object:
+    """Return the id of the subject of *kind* that a trace event ends."""
     event = entry.event
     if kind == "tool_cycle":
         return event.payload.get("tool_use_id")
@@ -220,8 +220,10 @@ def _due(read: Entry, history: History) -> Due:
         parents.get(kind),
         history.trail(),
     )
-    told: Any = event.payload.get("columns", {})
-    columns = {name: getattr(subject, part) if isinstance(part, str) else part[0] for name, part in told.items()}
+    source_columns: Any = event.payload.get("columns", {})
+    columns = {
+        name: getattr(subject, part) if isinstance(part, str) else part[0] for name, part in source_columns.items()
+    }
     subject = attrs.evolve(subject, columns=columns) if columns else subject
     failure = event.payload.get("failure")
     assert failure is None or isinstance(failure, Mapping)
@@ -231,12 +233,12 @@ def _due(read: Entry, history: History) -> Due:
 
 
 def _bound(name: str, text: str, edge: time) -> str:
-    """The moment that *text* says; of a date the *edge* of the day."""
+    """Return the moment of *text*; for a date, the *edge* of the day."""
     try:
-        found = datetime.fromisoformat(text)
+        parsed = datetime.fromisoformat(text)
         if len(text) <= len("2026-01-31"):
-            found = datetime.combine(found.date(), edge)
-        return sortable(found if found.tzinfo else found.replace(tzinfo=UTC))
+            parsed = datetime.combine(parsed.date(), edge)
+        return sortable(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
     except (ValueError, OverflowError) as error:
         message = f"{name} is no ISO 8601 date or time: {text!r}; write it like 2026-01-31 or 2026-01-31T12:00:00Z"
         raise ConfigError(Problem(message, path=name, value=text)) from error

@@ -14,7 +14,7 @@ _OWN_TYPES = tuple(f"{_TOLD_APART}{area}" for area in RESERVED_AREAS)
 
 
 def trace_event(event: Event) -> TraceEvent:
-    """The trace event as it was before it was recorded; one that had no time was given that of its recording."""
+    """Return the trace event before its recording. An event without a time has the time of its recording."""
     payload, extra = event.payload, event.payload.get("extra")
     fields: Mapping[str, object] = extra if isinstance(extra, Mapping) else {}
     if fields:
@@ -24,17 +24,17 @@ def trace_event(event: Event) -> TraceEvent:
 
 
 def own_type(type: str) -> str:
-    """The *type* of a trace event, without what a ledger puts before one that is called like an event of a run."""
+    """Return the *type* of a trace event without the prefix that a ledger adds if it is also the type of a run's event."""
     return type.removeprefix(_TOLD_APART) if type.startswith(_OWN_TYPES) else type
 
 
 def recorded_at(event: Event) -> float:
-    """When a row was made, in seconds since the epoch: its id says so."""
+    """Return the time of a row in seconds since the epoch, from its id."""
     return _milliseconds(event) / 1000
 
 
 def _milliseconds(event: Event) -> int:
-    """The first 48 bits of a ULID."""
+    """Return the first 48 bits of a ULID."""
     number = 0
     for digit in event.id[:10]:
         number = number * 32 + _DIGITS[digit]

@@ -9,10 +9,10 @@ _BATCH = 5000
 
 
 class Repeats:
-    """Notes ids in a first pass, and knows in a second one which of them came more than once."""
+    """Collects ids in a first pass, and reports in a second pass which of them are repeated."""
 
     def __init__(self) -> None:
-        self.known = self._any = False
+        self.is_complete = self._any = False
         self._waiting: list[tuple[str]] = []
         self._database = sqlite3.connect("", isolation_level=None)  # "" is a file without a name, gone at the end
         self._database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; CREATE TABLE ids (id TEXT)")
@@ -37,7 +37,7 @@ class Repeats:
             "INSERT INTO repeated SELECT id FROM ids GROUP BY id HAVING count(*) > 1; DELETE FROM ids"
         )
         self._any = self._database.execute("SELECT 1 FROM repeated").fetchone() is not None
-        self.known = True
+        self.is_complete = True
 
     def __contains__(self, id: str) -> bool:
         return self._any and self._database.execute("SELECT 1 FROM repeated WHERE id = ?", (id,)).fetchone() is not None

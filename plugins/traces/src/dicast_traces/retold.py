@@ -18,7 +18,7 @@ _OF_TURN = "feedback_after_messages"
 
 
 def traced(entries: Iterable[Entry], session_id: str, kind: str) -> Iterator[Subject]:
-    """The subjects of *kind* that the *entries* of one run make of a session, with the context of those that it has read."""
+    """Yield the subjects of *kind* in the *entries* of one run about a session, with the context of the subjects that it has read."""
     events: list[TraceEvent] = []
     context: Mapping[str, object] = {}
     for entry in entries:
@@ -27,22 +27,22 @@ def traced(entries: Iterable[Entry], session_id: str, kind: str) -> Iterator[Sub
         elif entry.event.type == "subject.read":
             context = context or _context(entry.event)
     session = Assembly(session_id, _in_order(events)).session()
-    yield from subjects(attrs.evolve(session, context=context), [each for each in KINDS if each == kind])
+    yield from subjects(attrs.evolve(session, context=context), [name for name in KINDS if name == kind])
 
 
 def is_trace(event: Event) -> bool:
-    """Whether a row is a trace event, and none that the run itself made."""
+    """Return True if a row is a trace event, and no event of the run."""
     return event.subject_kind is None and event.sensitivity == "user_controlled"
 
 
 def _context(read: Event) -> Mapping[str, object]:
     content = read.payload.get("content")
-    found = content.get("context") if isinstance(content, Mapping) else None
-    return {key: value for key, value in found.items() if key != _OF_TURN} if isinstance(found, Mapping) else {}
+    stored = content.get("context") if isinstance(content, Mapping) else None
+    return {key: value for key, value in stored.items() if key != _OF_TURN} if isinstance(stored, Mapping) else {}
 
 
 def _in_order(events: list[TraceEvent]) -> list[TraceEvent]:
-    """The *events* as they happened, where all have times: a run tells those of one turn after those of another."""
+    """Return the *events* in the order of their times, if all have times: a run records the events of one turn after another."""
     times = [None if event.time is None else moment(event.time) for event in events]
     if None in times:
         return events

@@ -56,8 +56,8 @@ def watch(
 ) -> int:
     """Judge a trace or conversations as they grow.
 
-    The pipeline FILE names the trace; each subject is judged when its time has come. It goes on until Ctrl-C or SIGTERM, and a watch that was killed or stopped is taken up where it was. Exit codes: those
-    of dicast run, and 3 where lines were no events.
+    The pipeline FILE names the trace; each subject is judged when it is due. The watch goes on until Ctrl-C or SIGTERM, and a watch that was killed or stopped is continued. Exit codes: the codes
+    of dicast run, and 3 if lines were no events.
     """
     console = Console()
     address = None if listen is None else Address.parse(listen)
@@ -65,8 +65,8 @@ def watch(
 
     def follow(component: Any) -> Watching:
         if not isinstance(component, Events | Messages):
-            wanted = "traces/events or traces/messages"
-            raise ConfigError(f"dicast watch follows a trace: the source of {file} has to be {wanted}")
+            expected = "traces/events or traces/messages"
+            raise ConfigError(f"dicast watch follows a trace: the source of {file} has to be {expected}")
         layout = None
         if isinstance(component, Messages):
             _check_conversations(component)
@@ -83,9 +83,9 @@ def watch(
 
 
 def _check_conversations(source: Messages) -> None:
-    """Refuse what only a finished file of conversations can have.
+    """Refuse options that only a finished file of conversations can have.
 
-    :raises ConfigError: naming it.
+    :raises ConfigError: with the name of the option.
     """
     if source.history:
         raise ConfigError(
@@ -101,18 +101,18 @@ LEAST_TOKEN = 8
 
 
 def _token(name: str | None, console: Console) -> str:
-    """The token that requests must bear.
+    """Return the token that requests must bear.
 
-    :raises ConfigError: when the variable that was named holds none.
+    :raises ConfigError: if the named variable is empty.
     """
-    given = os.environ.get(name or TOKEN_ENV)
-    if given:
-        if len(given) < LEAST_TOKEN or not given.isascii() or not given.isprintable():
+    text = os.environ.get(name or TOKEN_ENV)
+    if text:
+        if len(text) < LEAST_TOKEN or not text.isascii() or not text.isprintable():
             message = (
                 f"a token has at least {LEAST_TOKEN} printable ASCII characters; make one with openssl rand -hex 24"
             )
             raise ConfigError(f"{name or TOKEN_ENV}: {message}")
-        return given
+        return text
     if name is not None:
         raise ConfigError(f"--token-env {name}: the environment variable {name} is not set, or empty")
     token = secrets.token_urlsafe(24)

@@ -1,4 +1,4 @@
-"""What a run's ledger has of its trace events."""
+"""The trace events in a run's ledger."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..recording import recorded_at, trace_event
 
 @attrs.define
 class LedgerArchive:
-    """Reads what the run has recorded; of what came *before* a row, where that is given."""
+    """Reader of the events that the run has recorded; with *before*, only of the events before this row."""
 
     run: RunContext
     before: int | None = None
 
     def events(self, session_id: str) -> Iterator[tuple[TraceEvent, float]]:
-        """The events of a session with the times at which they arrived, in their order."""
+        """Yield the events of a session with their times of arrival, in their order."""
         for entry in self.run.read(Query(run_id=self.run.run_id, session_id=session_id)):
             if self.before is not None and entry.seq >= self.before:
                 return
@@ -28,5 +28,5 @@ class LedgerArchive:
 
 
 def is_trace(event: Event) -> bool:
-    """Whether a row is a trace event: a run's own that name a session are about a subject."""
+    """Return True if a row is a trace event. The run's own events that name a session are about a subject."""
     return event.session_id is not None and event.subject_kind is None

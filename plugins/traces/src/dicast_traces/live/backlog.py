@@ -23,7 +23,7 @@ class Item:
     trigger: str
     since: float
     read: bool = False
-    ended: set[str] = attrs.field(factory=set)
+    finished_labels: set[str] = attrs.field(factory=set)
 
     @property
     def key(self) -> Key:
@@ -32,12 +32,12 @@ class Item:
 
 
 class Backlog:
-    """Follows each subject from being due to its verdicts, by the rows of the ledger, which are told in their order.
+    """The state of each due subject up to its verdicts, by the rows of the ledger, which arrive in their order.
 
-    All the verdicts on a subject come in one transaction; so one of them is enough. Subjects of a kind that nothing judges
-    are done once they are read.
+    All the verdicts on a subject are written in one transaction, so one of them is enough. Subjects of a kind without a judge
+    are done after their reading.
 
-    :param done: is told the session of each subject that is done.
+    :param done: receives the session of each subject that is done.
     """
 
     def __init__(self, done: Callable[[str], None]) -> None:
@@ -61,7 +61,7 @@ class Backlog:
         return item
 
     def types(self) -> tuple[str, ...]:
-        """The rows that :meth:`observe` has to be told of."""
+        """The types of rows that :meth:`observe` needs."""
         if all(item.subject.kind in self._judged for item in self._items.values()):
             return ENDS
         return (READ, STARTED, *ENDS)
@@ -81,9 +81,9 @@ class Backlog:
                 item = next((item for item in reversed(items) if item.read), None)
                 self._judged.add(str(event.subject_kind))
             case "eval.completed" | "eval.failed":
-                item = next((item for item in items if label not in item.ended), None)
+                item = next((item for item in items if label not in item.finished_labels), None)
                 if item is not None:
-                    item.ended.add(label)
+                    item.finished_labels.add(label)
                 self._judged.add(str(event.subject_kind))
             case _:  # what a judgment spends is told of its subject too, and ends nothing
                 return
@@ -91,10 +91,10 @@ class Backlog:
             self._moved[id(item)] = item
 
     def settle(self) -> None:
-        """Let go what is done; called where no transaction is told in part."""
+        """Remove the subjects that are done. Call it between transactions only."""
         moved, self._moved = self._moved, {}
         for item in moved.values():
-            if item.ended or (item.read and item.subject.kind not in self._judged):
+            if item.finished_labels or (item.read and item.subject.kind not in self._judged):
                 del self._items[id(item)]
                 items = self._by_key[item.key]
                 items.remove(item)
@@ -103,6 +103,6 @@ class Backlog:
                 self._done(str(item.subject.session_id))
 
     def lag(self, now: float) -> float:
-        """For how many seconds the oldest has been waiting; 0 where there is none."""
+        """Return the seconds that the oldest subject has been waiting; 0 without a subject."""
         oldest = next(iter(self._items.values()), None)
         return 0.0 if oldest is None else max(0.0, now - oldest.since)

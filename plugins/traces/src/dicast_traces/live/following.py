@@ -1,4 +1,4 @@
-"""Files that grow: each is read on from where it was read to, whatever becomes of its name."""
+"""Files that grow: each is read on from its last position, also under another name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .tail import Identity, Position, Tail
 GONE_SECONDS = 10.0
 """How long a file is read on after its name was given to another, or taken away: its writer may still have it open."""
 
-HELD = 200
+MAX_OPEN = 200
 """So many files are held open at most; of the others, those that grow are opened again."""
 
 
@@ -25,7 +25,7 @@ class Following:
     *ended* is always false: something may always follow.
     """
 
-    ended = False
+    is_at_end = False
 
     def __init__(self, path: Path, max_line_bytes: int) -> None:
         self.path, self._most = path, max_line_bytes
@@ -42,9 +42,9 @@ class Following:
             tail.close()
 
     def restore(self, positions: Sequence[Position]) -> None:
-        """Go on from where an earlier process was, as its *positions* say, the newest of a file last.
+        """Continue from the *positions* of an earlier process, the newest of a file last.
 
-        What was added to a file that has another name in its directory since is read before what is in its place now.
+        Additions to a file that now has another name in its directory are read before the file in its place.
         """
         for position in positions:
             self._left.pop(position["inode"], None)
@@ -55,10 +55,10 @@ class Following:
         for inode in list(self._left):
             entry = named.get(inode)
             if entry is not None and entry.path not in watched and entry.is_file():
-                self._open(Path(entry.path), known=True)
+                self._open(Path(entry.path), is_known=True)
 
     def read(self, most: int) -> Sequence[Line]:
-        """The lines that have been ended since, about *most* bytes of them; older files come first."""
+        """Return the new complete lines, about *most* bytes of them; older files come first."""
         self._look()
         lines, self._complaints = self._complaints, []
         for tail in list(self._tails.values()):
@@ -72,11 +72,11 @@ class Following:
         return lines
 
     def rest(self) -> Sequence[Line]:
-        """The last lines that lack a line end and are whole events: for when nothing is waited for."""
-        return [line for tail in self._tails.values() for line in tail.end(whole=True)]
+        """Return the last lines without a line end that are complete events, for the end of the input."""
+        return [line for tail in self._tails.values() for line in tail.end(only_complete=True)]
 
     def positions(self) -> list[Position]:
-        """How far the files were read that were read since the last time."""
+        """Return the positions of the files that were read since the last call."""
         moved = [tail for tail in self._tails.values() if tail.changed]
         for tail in moved:
             tail.changed = False
@@ -88,12 +88,12 @@ class Following:
         return sum(tail.unread for tail in self._tails.values())
 
     @property
-    def found(self) -> int:
+    def file_count(self) -> int:
         """How many files are followed."""
         return len(self._tails)
 
     def _look(self) -> None:
-        """Open what is new, and see which files have another name, or none."""
+        """Open new files, and check which files have another name, or none."""
         named: dict[Identity, Path] = {}
         for path in self._paths():
             try:
@@ -125,8 +125,8 @@ class Following:
             return [self.path]
         return [Path(entry.path) for entry in sorted(os.scandir(self.path), key=_name) if entry.name.endswith(".jsonl")]
 
-    def _open(self, path: Path, *, known: bool = False) -> None:
-        """Follow a file; one that has to be *known* only if it was read before."""
+    def _open(self, path: Path, *, is_known: bool = False) -> None:
+        """Follow a file. With *is_known*, only if it was read before."""
         tail = Tail(path, self._most)
         inode = tail.identity[1]
         # The same file, else one that took its place and begins alike.
@@ -136,26 +136,26 @@ class Following:
                 tail.seek(self._left.pop(number))
                 break
         else:
-            if known:
+            if is_known:
                 tail.close()
                 return
         self._tails[tail.identity] = tail
 
     def _part(self, tail: Tail) -> Iterator[Line]:
-        """Let a file go whose name is gone, and to which nothing was added for a while."""
+        """Close a file that has lost its name and has not grown for a while."""
         since = tail.gone_since
         if since is None or (tail.is_open and time.monotonic() < max(since, tail.read_at) + GONE_SECONDS):
             return
-        yield from tail.end(whole=False)
+        yield from tail.end(only_complete=False)
         tail.close()
         del self._tails[tail.identity]
 
     def _hold_fewer(self) -> None:
-        held = [tail for tail in self._tails.values() if tail.is_open]
-        if len(held) <= HELD:
+        open_tails = [tail for tail in self._tails.values() if tail.is_open]
+        if len(open_tails) <= MAX_OPEN:
             return
-        held.sort(key=lambda tail: tail.read_at)
-        for tail in held[:-HELD]:
+        open_tails.sort(key=lambda tail: tail.read_at)
+        for tail in open_tails[:-MAX_OPEN]:
             if not tail.unread:
                 tail.close()
 

@@ -1,4 +1,4 @@
-"""Where events come in: each is recorded together with what is due because of it, then handed on to be judged."""
+"""The intake of events: each is recorded together with the subjects that it makes due, which are then passed on to be judged."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _NAMED = 100
 
 
 class Intake:
-    """Takes lines, and says what is due.
+    """Reads lines, and decides which subjects are due.
 
-    What was decided is in the ledger before it is handed on, so that a killed process's successor decides nothing anew.
+    Each decision is in the ledger before its subjects are passed on, so that the successor of a killed process repeats no decision.
 
-    :param give: is handed each subject, in the order in which they are to be judged.
-    :param conversations: how the lines of the input are read where each is a whole conversation, and not one event. What is posted is
-        events always.
+    :param give: receives each subject, in the order of judging.
+    :param conversations: the layout of the lines if each is a whole conversation, not one event. Posted lines are
+        always events.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class Intake:
         )
         self._transcripts = None if conversations is None else Transcripts(conversations, names, self.windows.log)
         self.backlog = Backlog(self.windows.settle)
-        self._seq = self._taken = 0
+        self._seq = self._accepted = 0
         self.accepted = self.duplicates = self.rejected = self._restored = 0
 
     def rebuild(self) -> list[Position]:
-        """Bring back what an earlier process of the run knew, hand on what it left, and say how far it had read."""
+        """Restore the state of an earlier process of the run, pass on its remaining subjects, and return its positions in the files."""
         positions: list[Position] = []
         batch: list[Entry] = []
         for entry in self._run.read(Query(run_id=self._run.run_id)):
@@ -84,7 +84,7 @@ class Intake:
         return positions
 
     def step(self, lines: Iterable[Line], posts: Sequence[Post], positions: Sequence[Position], now: float) -> None:
-        """Take what has come by *now*, record it, and hand on what is due; then answer the *posts*."""
+        """Read the input up to *now*, record it, and pass on the due subjects; then answer the *posts*."""
         events = [event for line in lines for event in self._read(line, now)]
         answers = [self._read_post(post, now, events) for post in posts]
         self._record(events, self.windows.due(now), positions, now)
@@ -92,7 +92,7 @@ class Intake:
             post.answer.set_result(answer)
 
     def close(self, now: float) -> None:
-        """Hand on what is left, because nothing can follow."""
+        """Pass on the remaining subjects, because the input has ended."""
         self._record([], self.windows.close(now), [], now)
 
     def look(self) -> None:
@@ -109,21 +109,21 @@ class Intake:
         self.backlog.settle()
 
     def snapshot(self, unread: int, now: float) -> Snapshot:
-        """How things stand; *unread* is how many bytes of the input wait."""
+        """Return the state of the watch; *unread* is the number of bytes that wait."""
         lag = round(self.backlog.lag(now), 1)
         windows, counts = self.windows, (self.accepted, self.duplicates, self._console.bad + self.rejected)
         return Snapshot(windows.going_on, windows.waiting, len(self.backlog), lag, unread, *counts)
 
     def _again(self, batch: Sequence[Entry], position: Mapping[str, Any], now: float) -> None:
-        """Take what an earlier process took, and decide what it decided."""
+        """Take the events of an earlier process, and repeat its decisions."""
         if batch:
             self._archive.before = batch[0].seq
         self._restored += sum(self._is_record(trace_event(entry.event)) for entry in batch)
         for entry in batch:
             event = trace_event(entry.event)
-            own = _seconds(event.time) if position["backfill"] else None
-            self.windows.add(event, recorded_at(entry.event), own, trusted=True)
-        for decision in (Decision(*each) for each in position["due"]):
+            own_time = _seconds(event.time) if position["backfill"] else None
+            self.windows.add(event, recorded_at(entry.event), own_time, trusted=True)
+        for decision in (Decision(*fields) for fields in position["due"]):
             for subject in self.windows.take(decision):
                 self.backlog.add(subject, decision.trigger, now)
         self.backlog.settle()
@@ -132,32 +132,32 @@ class Intake:
     def _record(
         self, events: list[TraceEvent], decisions: Sequence[Decision], positions: Sequence[Position], now: float
     ) -> None:
-        found = [(decision.trigger, self.windows.take(decision)) for decision in decisions]
+        subjects_of = [(decision.trigger, self.windows.take(decision)) for decision in decisions]
         if not (events or decisions or positions):
             return
         due = [attrs.astuple(decision) for decision in decisions]
         self._run.record(events, {"files": positions, "due": due, "backfill": self.windows.backfilling})
-        for trigger, subjects in found:
+        for trigger, subjects in subjects_of:
             for subject in subjects:
                 self.backlog.add(subject, trigger, now)
                 self._give(Due(subject, trigger, self._run.run_id))
 
     def _read(self, line: Line, now: float) -> Iterator[TraceEvent]:
-        """The new events of a line; what is wrong with it is reported, and what comes behind that is left out."""
+        """Yield the new events of a line. A fault is reported, and the rest of the line is left out."""
         try:
             if self._transcripts is None:
-                found = [line.event(calls_named=self._calls_named)]
+                events_found = [line.event(calls_named=self._calls_named)]
             else:
-                told = self._transcripts.events(line)
-                found, self.duplicates = [*(told or ())], self.duplicates + (told is not None and not told)
-            for event in found:
+                added = self._transcripts.events(line)
+                events_found, self.duplicates = [*(added or ())], self.duplicates + (added is not None and not added)
+            for event in events_found:
                 if event is not None and self._admit(event, now):
                     yield event
         except DataError as error:
             self._console.report(error, line)
 
     def _read_post(self, post: Post, now: float, events: list[TraceEvent]) -> dict[str, Any]:
-        """Add the request's new events to *events*; what to answer once they are recorded."""
+        """Add the request's new events to *events*, and return the answer for the time after they are recorded."""
         errors: list[dict[str, Any]] = []
         accepted, duplicates, rejected = len(events), self.duplicates, self.rejected
         for line in post.lines:
@@ -176,12 +176,12 @@ class Intake:
 
     def _admit(self, event: TraceEvent, now: float) -> bool:
         """Take an event, unless it came before."""
-        own = _seconds(event.time) if self.windows.backfilling else None
-        if not self.windows.add(event, now, own):
+        own_time = _seconds(event.time) if self.windows.backfilling else None
+        if not self.windows.add(event, now, own_time):
             self.duplicates += 1
             return False
         self.accepted += 1
-        self._taken += self._is_record(event)
+        self._accepted += self._is_record(event)
         return True
 
     def _is_record(self, event: TraceEvent) -> bool:
@@ -189,10 +189,10 @@ class Intake:
         return self._transcripts is None or event.type == "session.ended"
 
     def read_counts(self) -> ReadCounts:
-        """Return the counts of the records that were read; of an earlier process those that were taken, without its bad lines."""
+        """Return the counts of the records that were read. For an earlier process they have its accepted records, without its bad lines."""
         left_out = {"duplicate": self.duplicates, "bad_line": self._console.bad + self.rejected}
         dropped = {reason: count for reason, count in left_out.items() if count}
-        records = self._restored + self._taken + sum(dropped.values())
+        records = self._restored + self._accepted + sum(dropped.values())
         if self._transcripts is None:
             return ReadCounts(records, dropped=dropped)
         totals = self._transcripts.totals
@@ -200,7 +200,7 @@ class Intake:
 
 
 def _seconds(time: str | None) -> float | None:
-    """An event's own time in seconds since the epoch; one without a zone is in UTC."""
+    """Return an event's own time in seconds since the epoch; a time without a zone is UTC."""
     if time is None:
         return None
     moment = datetime.fromisoformat(time)

@@ -19,7 +19,7 @@ LEVELS = "the line is nested too deeply to be recorded; flatten it, or keep its 
 
 @attrs.frozen
 class Line:
-    """A line of *source* with its physical *number*, counted from 1; *fault* is what is wrong with it already."""
+    """A line of *source* with its physical *number*, counted from 1; *fault* is a fault that is already known."""
 
     source: str
     number: int
@@ -27,11 +27,11 @@ class Line:
     fault: str | None = None
 
     def problem(self, what: Problem) -> Problem:
-        """*what* is wrong with it, with its place."""
+        """Return the given problem with the place of the line."""
         return attrs.evolve(what, file=self.source, line=self.number)
 
     def event(self, *, calls_named: bool) -> TraceEvent | None:
-        """The event that the line is; None for a blank one.
+        """Return the event of the line; None for a blank line.
 
         :raises DataError: (without a place) for a line that is no event; *calls_named* as in :func:`read_event`.
         """
@@ -39,7 +39,7 @@ class Line:
         return None if record is None else read_event(record, calls_named=calls_named)
 
     def record(self) -> dict[str, Any] | None:
-        """The object that the line is; None for a blank one.
+        """Return the object of the line; None for a blank line.
 
         :raises DataError: (without a place) for a line that is no object.
         """
@@ -49,10 +49,10 @@ class Line:
 
 
 class Splitter:
-    """Cuts bytes into lines; what is not ended by a line end yet waits in *rest*.
+    """Splits bytes into lines; bytes without a line end yet wait in *rest*.
 
-    A line longer than *max_line_bytes* is given as a fault, once, and not held: *skipping* says that the rest of one is
-    still to come.
+    A line longer than *max_line_bytes* is reported as a fault, once, and not stored. *skipping* is True until its end
+    arrives.
     """
 
     def __init__(self, source: str, max_line_bytes: int) -> None:
@@ -62,8 +62,8 @@ class Splitter:
 
     def cut(self, data: bytes) -> Iterator[Line]:
         """Yield the lines that *data* ends; *offset* has then moved behind each of them."""
-        *ended, self.rest = (self.rest + data).split(b"\n")
-        for line in ended:
+        *complete, self.rest = (self.rest + data).split(b"\n")
+        for line in complete:
             self.offset += len(line) + 1
             if self.skipping:
                 self.skipping = False
@@ -74,14 +74,14 @@ class Splitter:
             yield from self._too_long()
 
     def last(self) -> Line | None:
-        """The line that stands at the end without a line end, where it is a whole object: nothing can make it longer."""
+        """Return the last line without a line end if it is a complete object, because no addition can make it longer."""
         rest = self.rest.strip()
         if self.skipping or not rest.endswith(b"}") or _parsed(rest) is None:
             return None
         return self.finish()
 
     def finish(self) -> Line | None:
-        """What stands at the end without a line end, as a line; None where there is nothing."""
+        """Return the last bytes without a line end as a line; None if there are none."""
         rest, skipped = self.rest, self.skipping
         self.offset, self.rest, self.skipping = self.offset + len(rest), b"", False
         if skipped or not rest:
@@ -103,9 +103,9 @@ class Splitter:
 
 
 def body_lines(source: str, body: bytes, max_line_bytes: int) -> Sequence[Line]:
-    """The events of a request: JSON lines, or one JSON array of objects, or one object, which are lines then.
+    """Return the events of a request as lines: of JSON lines, of one JSON array of objects, or of one object.
 
-    :raises DataError: (without a place) where *body* looks like an array and is none.
+    :raises DataError: (without a place) if *body* looks like an array and is not valid.
     """
     if body.lstrip()[:1] != b"[":
         if isinstance(_parsed(body), dict):

@@ -79,7 +79,7 @@ class Address:
 
 
 def _is_here(url: str) -> bool:
-    """Whether the host of *url* is a name or an address of this machine alone."""
+    """Return True if the host of *url* is a name or an address of this machine alone."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
@@ -96,10 +96,10 @@ class Post:
 
 
 class Listener:
-    """A server of its own thread.
+    """A server in its own thread.
 
-    :param take: is told each request, in the server's threads.
-    :param status: gives what ``GET /status`` says, in the server's threads.
+    :param take: receives each request, in the server's threads.
+    :param status: returns the document of ``GET /status``, in the server's threads.
     """
 
     def __init__(
@@ -110,7 +110,10 @@ class Listener:
         take: Callable[[Post], None],
         status: Callable[[], Status],
     ) -> None:
-        """:raises ConfigError: when nobody can listen there."""
+        """Open the server.
+
+        :raises ConfigError: if the address cannot be used.
+        """
         handler = type("Handler", (_Handler,), {"token": token, "most": max_line_bytes, "take": take, "status": status})
         try:
             self._server = _Server(address, handler)
@@ -154,7 +157,7 @@ class _Server(ThreadingHTTPServer):
         self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Let the next connection have the place afterwards."""
+        """Release the slot for the next connection afterwards."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -202,7 +205,7 @@ class _Server(ThreadingHTTPServer):
             request.shutdown(socket.SHUT_RDWR)  # its thread sees the end of the connection and ends
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of a client that went away before its answer."""
+        """Ignore a client that left before its answer."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]  # as it was given
 
@@ -253,16 +256,16 @@ class _Handler(BaseHTTPRequestHandler):
             return
         type(self).take(post)
         try:
-            found = post.answer.result(ANSWER_SECONDS)
+            answer = post.answer.result(ANSWER_SECONDS)
         except Exception as error:  # the watch has ended, or its ledger has failed: nothing is known to be kept
             self._refuse(503, f"the events were not recorded: {str(error) or type(error).__name__}; send them again")
             return
-        taken = found["accepted"] or found["duplicates"] or not found["errors"]
-        self._answer(200 if taken else 400, found)
+        is_accepted = answer["accepted"] or answer["duplicates"] or not answer["errors"]
+        self._answer(200 if is_accepted else 400, answer)
 
     def _is_allowed(self, path: str) -> bool:
-        """Whether the token is there and the path exists; else the request is answered."""
-        given = self.headers.get("Authorization", "").encode()
+        """Return True if the request has the token and the path exists; else answer the request."""
+        authorization = self.headers.get("Authorization", "").encode()
         host, origin = self.headers.get("Host"), self.headers.get("Origin")
         if host is not None and not _is_here(f"//{host}"):  # a page that gave its own name this address (DNS rebinding)
             self._refuse(
@@ -270,7 +273,7 @@ class _Handler(BaseHTTPRequestHandler):
             )
         elif origin is not None and not _is_here(origin):
             self._refuse(403, f"a page of {origin!r:.100} may not ask here")
-        elif not hmac.compare_digest(given, f"Bearer {self.token}".encode()):
+        elif not hmac.compare_digest(authorization, f"Bearer {self.token}".encode()):
             self._refuse(401, "the header Authorization must be: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
         elif self.path.partition("?")[0] != path:
             self._refuse(404, f"there is no {self.command} {self.path}; there are POST /events and GET /status")
@@ -279,7 +282,7 @@ class _Handler(BaseHTTPRequestHandler):
         return False
 
     def _body(self) -> bytes | None:
-        """The request's body; None where it was refused, and answered."""
+        """Return the request's body; None if it was refused and answered."""
         length = self.headers.get("Content-Length")
         if length is None:
             self._refuse(411, "a request needs Content-Length")
@@ -302,7 +305,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._read_on()
 
     def _read_on(self) -> None:
-        """Take what a client is still sending, for a while: it would meet a closed connection and not see its answer."""
+        """Read the rest of a client's request for a while. Else the client would find a closed connection and not read its answer."""
         until = time.monotonic() + SENDING_SECONDS
         with suppress(OSError):  # it went away, or has nothing more to say
             self.connection.shutdown(socket.SHUT_WR)
@@ -314,14 +317,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, code: int, document: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
         body = orjson.dumps(document)
         self.send_response(code)
-        given = {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}
-        for name, value in (given | ({"Connection": "close"} if self.close_connection else {})).items():
+        sent_headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}
+        for name, value in (sent_headers | ({"Connection": "close"} if self.close_connection else {})).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: stderr is for the watch's own status."""
+        """Print nothing: stderr is for the watch's own status."""
 
 
 def _is_loopback(host: str) -> bool:

@@ -27,6 +27,6 @@ class Names:
         self._database.execute("INSERT OR IGNORE INTO names VALUES (?, ?, ?)", (kind, id, session_id))
 
     def holder(self, kind: str, id: str) -> str | None:
-        """The session that has the subject, None where nothing has this name."""
+        """Return the session that has the subject, or None."""
         row = self._database.execute("SELECT session FROM names WHERE kind = ? AND id = ?", (kind, id)).fetchone()
         return None if row is None else str(row[0])

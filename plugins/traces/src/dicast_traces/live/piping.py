@@ -28,8 +28,8 @@ class Piped:
         self._wake, self._loop = wake, asyncio.get_running_loop()
         self._chunks: deque[bytes] = deque()
         self._room = threading.Semaphore(AHEAD)
-        self.ended = False
-        self.found = 1
+        self.is_at_end = False
+        self.file_count = 1
 
     def __enter__(self) -> Self:
         # A daemon, and not through sys.stdin: nobody can end a read that waits, and the process must be able to end.
@@ -40,10 +40,10 @@ class Piped:
         return
 
     def restore(self, positions: Sequence[Position]) -> None:
-        """Do nothing: what an earlier process read from its pipe is gone."""
+        """Do nothing: the input that an earlier process read from its pipe is gone."""
 
     def read(self, most: int) -> Sequence[Line]:
-        """The lines that have come, about *most* bytes of them."""
+        """Return the lines that have arrived, about *most* bytes of them."""
         lines: list[Line] = []
         while self._chunks and most > 0:
             chunk = self._chunks.popleft()
@@ -51,17 +51,17 @@ class Piped:
             most -= len(chunk)
             if not chunk:
                 last = self._lines.finish()
-                self.ended = True
+                self.is_at_end = True
                 return lines if last is None else [*lines, last]
             lines += self._lines.cut(chunk)
         return lines
 
     def rest(self) -> Sequence[Line]:
-        """No lines: what was not ended may be gone on with."""
+        """Return no lines: a line without an end may still continue."""
         return ()
 
     def positions(self) -> list[Position]:
-        """Nothing: a pipe cannot be read again."""
+        """Return no positions: a pipe cannot be read again."""
         return []
 
     @property

@@ -39,14 +39,14 @@ STATUS_SECONDS = 5.0
 
 @attrs.frozen
 class Watching:
-    """What to follow, and how. It is a source; what it yields are subjects that are due.
+    """The options of a watch. It is a source that yields due subjects.
 
     :param path: a file, a directory, or ``-`` for standard input.
-    :param kinds: what is judged.
-    :param once: take what is there, judge what is due, and end; the next process goes on from there.
-    :param poll: seconds between two looks at the files.
-    :param conversations: how each line is read where it is a whole conversation; None where it is one event.
-    :param listen: where events are taken over HTTP, with the *token* that a request has to bear.
+    :param kinds: the kinds of subjects to judge.
+    :param once: read the present input, judge the due subjects, and end; the next process continues there.
+    :param poll: seconds between two checks of the files.
+    :param conversations: the layout of the lines if each is a whole conversation; None if each is one event.
+    :param listen: the address that takes events over HTTP, with the *token* that a request must bear.
     """
 
     path: Path
@@ -61,9 +61,9 @@ class Watching:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Watch]:
-        """Give the live source; the files and the server are let go at the end.
+        """Yield the live source. The files and the server are closed at the end.
 
-        :raises ConfigError: when nobody can listen there.
+        :raises ConfigError: if the address cannot be used.
         """
         with ExitStack() as stack:
             watch = Watch(self, run, stack)
@@ -78,7 +78,7 @@ class Watching:
 
 
 class Watch:
-    """A trace that is followed: :meth:`subjects` waits for what is due."""
+    """A trace that is followed: :meth:`subjects` waits for due subjects."""
 
     live = True
 
@@ -105,9 +105,9 @@ class Watch:
             options.console.say(f"listening on {listener.url}/events")
 
     async def subjects(self) -> AsyncIterator[Due]:
-        """Yield what is due, when it is.
+        """Yield each subject when it is due.
 
-        :raises LedgerError: when events could not be recorded.
+        :raises LedgerError: if events could not be recorded.
         """
         following = self._following = asyncio.create_task(self._follow())
         following.add_done_callback(lambda _: self._queue.put_nowait(None))
@@ -150,10 +150,10 @@ class Watch:
                 looked = began
                 intake.look()
                 options.console.show(self._snapshot)
-            if caught_up and not lines and (self._input.ended or once):
+            if caught_up and not lines and (self._input.is_at_end or once):
                 break
             await (asyncio.sleep(0) if lines else self._wait(cost))
-        if self._input.ended:
+        if self._input.is_at_end:
             intake.close(time.time())
         else:
             self._step((), time.time() + GRACE)
@@ -178,7 +178,7 @@ class Watch:
         self._woken.clear()
 
     def _take(self, post: Post) -> None:
-        """Let the loop have a request; called in the server's threads."""
+        """Pass a request to the event loop; called in the server's threads."""
         self._loop.call_soon_threadsafe(self._came, post)
 
     def _came(self, post: Post) -> None:
@@ -188,7 +188,7 @@ class Watch:
             self._refuse_posts()
 
     def _ask(self) -> Status:
-        """The status, for the server's threads."""
+        """Return the status, for the server's threads."""
         answer: Future[Status] = Future()
         self._loop.call_soon_threadsafe(lambda: answer.set_result(attrs.asdict(self._snapshot())))
         return answer.result(STATUS_SECONDS)

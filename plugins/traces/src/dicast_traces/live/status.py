@@ -1,4 +1,4 @@
-"""What a watch says of itself while it goes on."""
+"""The status of a running watch."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dicast import DataError
 from .lines import Line
 
 EVERY_SECONDS = 5.0
-SHOWN = 100
+MAX_BAD_LINES = 100
 """So many bad lines are named; the others are counted."""
 
 
 @attrs.frozen
 class Snapshot:
-    """How a watch stands: *backlog* subjects are due and not judged yet, the oldest of them for *lag_seconds*.
+    """The state of a watch: *backlog* subjects are due and not judged yet, the oldest of them for *lag_seconds*.
 
-    *open_sessions* have not ended, *waiting_turns* wait for what their users do next, *unread_bytes* of the files were not
-    read yet; *accepted*, *duplicates* and *bad_lines* are counted since the watch was started.
+    *open_sessions* have not ended, *waiting_turns* wait for the next messages of their users, *unread_bytes* of the files were not
+    read yet. *accepted*, *duplicates* and *bad_lines* are counted since the start of the watch.
     """
 
     open_sessions: int
@@ -44,11 +44,11 @@ class Snapshot:
 
 
 class Console:
-    """Writes how a watch stands, and what is wrong with its lines, to stderr."""
+    """Writes the state of a watch, and the faults of its lines, to stderr."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._shown: Snapshot | None = None
+        self._last_shown: Snapshot | None = None
         self._next = 0.0
         self.bad = 0
 
@@ -58,21 +58,21 @@ class Console:
         self._stream.flush()
 
     def report(self, error: DataError, line: Line) -> None:
-        """Say what is wrong with a line that is left out."""
+        """Report the fault of a line that is left out."""
         self.bad += 1
-        if self.bad > SHOWN:
+        if self.bad > MAX_BAD_LINES:
             return
         for problem in error.problems:
             self.say(f"{line.problem(problem)}; the line is left out")
-        if self.bad == SHOWN:
+        if self.bad == MAX_BAD_LINES:
             self.say("further bad lines are counted, and not shown")
 
     def show(self, look: Callable[[], Snapshot]) -> None:
-        """Write how things stand, now and then, where something has changed."""
+        """Write the state if it has changed, at intervals."""
         now = time.monotonic()
         if now < self._next:
             return
         self._next, snapshot = now + EVERY_SECONDS, look()
-        if snapshot != self._shown:
-            self._shown = snapshot
+        if snapshot != self._last_shown:
+            self._last_shown = snapshot
             self.say(str(snapshot))

@@ -27,9 +27,9 @@ Identity = tuple[int, int]
 
 
 class Tail:
-    """A file that is read line by line as it grows. It stays the same file under another name, or under none.
+    """A file that is read line by line as it grows. It stays the same file under another name, or without a name.
 
-    *gone_since* is when its name was found to be another file's, or nobody's; *changed* says that it was read since that
+    *gone_since* is the time when its name belonged to another file or to none. *changed* is True if it was read since *changed*
     was set to false.
     """
 
@@ -68,23 +68,23 @@ class Tail:
         yield from self._lines.cut(data)
         self._note_head()
 
-    def end(self, *, whole: bool) -> Iterator[Line]:
-        """Yield the last line where it lacks its line end: only if it is *whole*, or whatever it is."""
-        line = self._lines.last() if whole else self._lines.finish()
+    def end(self, *, only_complete: bool) -> Iterator[Line]:
+        """Yield the last line without a line end. With *only_complete*, only if it is a complete object."""
+        line = self._lines.last() if only_complete else self._lines.finish()
         if line is not None:
             self.changed = True
             yield line
 
     def size(self) -> int:
-        """How many bytes the file has; what was read already where its name is gone meanwhile."""
+        """Return the size of the file in bytes; the size that was read if its name is gone."""
         if self._file is not None:
             return os.fstat(self._file).st_size
         try:
             status = self.path.stat()
         except FileNotFoundError:
             return self._lines.offset
-        same = (status.st_dev, status.st_ino) == self.identity
-        return status.st_size if same else self._lines.offset
+        is_same_file = (status.st_dev, status.st_ino) == self.identity
+        return status.st_size if is_same_file else self._lines.offset
 
     @property
     def unread(self) -> int:
@@ -93,11 +93,11 @@ class Tail:
 
     @property
     def is_open(self) -> bool:
-        """Whether the file is held open."""
+        """True if the file is open."""
         return self._file is not None
 
     def position(self) -> Position:
-        """How far the file was read."""
+        """Return the position of the reading."""
         lines = self._lines
         return {
             "path": str(self.path),
@@ -110,9 +110,9 @@ class Tail:
         }
 
     def continues(self, position: Position) -> bool:
-        """Whether *position* is one in this file, going by its first bytes."""
-        known = _digest(self._at(0, position["head_bytes"]))
-        return bool(self.size() >= position["offset"] and known == position["head"])
+        """Return True if *position* is a position in this file, by its first bytes."""
+        head = _digest(self._at(0, position["head_bytes"]))
+        return bool(self.size() >= position["offset"] and head == position["head"])
 
     def seek(self, position: Position) -> None:
         """Go on from *position*."""
@@ -121,13 +121,13 @@ class Tail:
         self._head, self._head_bytes = position["head"], position["head_bytes"]
 
     def close(self) -> None:
-        """Let the file go; it is opened again when it has grown."""
+        """Close the file; it is opened again when it has grown."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
     def _at(self, offset: int, count: int) -> bytes:
-        """The bytes from *offset* on, at most *count*."""
+        """Return the bytes from *offset* on, at most *count*."""
         if self._file is None:
             self._file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         os.lseek(self._file, offset, os.SEEK_SET)  # os.pread is not everywhere
@@ -141,9 +141,9 @@ class Tail:
         return _digest(self._at(0, self._head_bytes))
 
     def _note_head(self) -> None:
-        wanted = min(HEAD, self._lines.offset)
-        if wanted != self._head_bytes:
-            self._head, self._head_bytes = _digest(self._at(0, wanted)), wanted
+        size_ = min(HEAD, self._lines.offset)
+        if size_ != self._head_bytes:
+            self._head, self._head_bytes = _digest(self._at(0, size_)), size_
 
 
 def _digest(data: bytes) -> str:

@@ -15,8 +15,8 @@ from .lines import Line
 from .names import Names
 
 _CONTEXT = "context"
-_ENDED = "session.ended"
-_APART = (_ENDED, *FEEDBACK)
+_SESSION_END = "session.ended"
+_LATE_TYPES = (_SESSION_END, *FEEDBACK)
 """Events that a conversation's messages do not make."""
 
 
@@ -32,36 +32,36 @@ class Transcripts:
 
     @property
     def totals(self) -> Totals:
-        """The counts of what this process has read."""
+        """The counts of the records that this process has read."""
         return self._reader.totals
 
     def events(self, line: Line) -> Sequence[TraceEvent] | None:
-        """What the line adds to what is known, which is nothing where it was there before; None for a blank line.
+        """Return the events that the line adds to its conversation, which may be none; None for a blank line.
 
-        :raises DataError: (without a place) when it is no conversation, or changes what was taken before.
+        :raises DataError: (without a place) if it is no conversation, or changes earlier events.
         """
         record = line.record()
         if record is None:
             return None
         id = self._layout.session_id(line.number, record)
-        found = self._reader.session(id, record)
-        if isinstance(found, Failure):
-            raise DataError(Problem(f"conversation {id!r} is not judged: {found.message}", path="error"))
-        told = [event for event in found.log if event.type not in _APART]
+        session = self._reader.session(id, record)
+        if isinstance(session, Failure):
+            raise DataError(Problem(f"conversation {id!r} is not judged: {session.message}", path="error"))
+        new_events = [event for event in session.log if event.type not in _LATE_TYPES]
         before = self._log(id)
-        known = [event for event in before if event.type not in _APART]
-        for new, old in zip(told, known, strict=False):
+        old_events = [event for event in before if event.type not in _LATE_TYPES]
+        for new, old in zip(new_events, old_events, strict=False):
             if new != old:
                 raise DataError(self._changed(id, old))
-        fresh, ended = told[len(known) :], _ended(found.log[-1], found.context)
-        last = next((event for event in reversed(before) if event.type == _ENDED), None)
-        stale = len(told) < len(known)  # an earlier state of it, read again
-        return fresh if stale or ended == last else [*fresh, ended]
+        fresh, end_event = new_events[len(old_events) :], _end_event(session.log[-1], session.context)
+        last = next((event for event in reversed(before) if event.type == _SESSION_END), None)
+        stale = len(new_events) < len(old_events)  # an earlier state of it, read again
+        return fresh if stale or end_event == last else [*fresh, end_event]
 
     def _name_call(self, turn_id: str, call_id: str) -> str:
         holder = self._names.holder("tool_cycle", call_id)
-        own = holder is None or turn_id.startswith(f"{holder}/")
-        return call_id if own else f"{turn_id}/{call_id}"
+        is_own = holder is None or turn_id.startswith(f"{holder}/")
+        return call_id if is_own else f"{turn_id}/{call_id}"
 
     def _changed(self, id: str, old: TraceEvent) -> Problem:
         where = "its first messages" if old.turn_id is None else f"turn {old.turn_id!r}"
@@ -71,11 +71,11 @@ class Transcripts:
         return Problem(what, path="id", value=id)
 
 
-def context_of(ended: TraceEvent) -> Mapping[str, object]:
-    """What else the record of a conversation has, which the event of its end brings along."""
-    context = ended.extra.get(_CONTEXT)
+def context_of(end_event: TraceEvent) -> Mapping[str, object]:
+    """Return the other fields of a conversation's record, which are in the event of its end."""
+    context = end_event.extra.get(_CONTEXT)
     return context if isinstance(context, Mapping) else {}
 
 
-def _ended(event: TraceEvent, context: Mapping[str, object]) -> TraceEvent:
+def _end_event(event: TraceEvent, context: Mapping[str, object]) -> TraceEvent:
     return attrs.evolve(event, extra={_CONTEXT: context}) if context else event

@@ -1,4 +1,4 @@
-"""A session while it is watched, and what is decided of it."""
+"""The state of a watched session, and the decisions about it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ BUS, FEEDBACK_ARRIVED = "bus", "feedback_arrived"
 
 @attrs.frozen
 class Decision:
-    """That a subject is to be judged now, and by what *trigger*.
+    """The decision to judge a subject now, with its *trigger*.
 
-    A tool cycle is due by itself, as ``call``. A turn that is due for the first time comes with those of its calls that were
-    not judged, because they have not ended. All of them are due, as ``tool_cycle`` with the *id* of their turn, before the
-    turn is judged again, where some of it came after it was judged.
+    A tool cycle is due by itself, as ``call``. A turn that is due for the first time comes with its calls that were
+    not judged because they have not ended. If events arrived after a turn was judged, all its calls are due, as ``tool_cycle`` with the *id* of their turn,
+    before the turn is judged again.
     """
 
     kind: str
@@ -31,21 +31,21 @@ class Decision:
 
 @attrs.define(eq=False)
 class Watched:
-    """A session in memory: what is known of it, what of it was judged, and what is to be judged again.
+    """A session in memory: its events, its judged subjects, and the subjects to judge again.
 
-    *progress* is when it last went on, *arrived* when its last event came, *ended* when its end did, and *check* when it has
-    to be looked at. *ended_calls* are the tool calls that are to be judged, *known* says of those that were how many calls
-    their turn had then. *waiting* are the completed turns that were not judged yet; *late* are judged ones that had a tool call or
-    the end of one since; *due* is by what trigger it will itself be judged; *open* counts its subjects that are being judged.
+    *progress* is the time of its last progress, *arrived* of its last event, *end_time* of its end, and *check* of the next
+    check. *ended_calls* are the tool calls to judge; *judged_counts* maps each judged call to the number of calls that
+    its turn had then. *waiting* are the completed turns that were not judged yet. *late* are judged turns with a later tool call or
+    end of a call. *due* is the trigger by which the session will be judged; *open* counts its subjects that are being judged.
     """
 
     assembly: Assembly
     calls: Calls = attrs.field(factory=Calls)
     ended_calls: dict[str, None] = attrs.field(factory=dict)
-    known: dict[str, int] = attrs.field(factory=dict)
+    judged_counts: dict[str, int] = attrs.field(factory=dict)
     progress: float = 0.0
     arrived: float = 0.0
-    ended: float | None = None
+    end_time: float | None = None
     check: float | None = None
     seen: set[bytes] = attrs.field(factory=set)
     waiting: dict[str, None] = attrs.field(factory=dict)
@@ -58,9 +58,9 @@ class Watched:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing of it waits to be judged, or is being judged."""
+        """True if no subject of it waits or is being judged."""
         waits = self.waiting or self.again or self.ended_calls or self.open
-        return not (waits or (self.due and self.ended is not None))
+        return not (waits or (self.due and self.end_time is not None))
 
     def note_call(self, event: TraceEvent) -> None:
         """Take a tool call or the end of one, which makes it due once it has ended; that of a judged turn waits for feedback."""
@@ -73,12 +73,12 @@ class Watched:
             self.ended_calls[id] = None
 
     def learn(self, turn_id: str) -> None:
-        """Judge again, at the end of a turn, the calls of which it has said more."""
-        self.ended_calls |= dict.fromkeys(self.calls.learned(turn_id, self.known))
+        """Judge those calls again, at the end of a turn, that have new events."""
+        self.ended_calls |= dict.fromkeys(self.calls.learned(turn_id, self.judged_counts))
 
     def take_call(self, id: str) -> Subject:
-        """The tool cycle of the call *id*, which is judged now."""
+        """Return the tool cycle of the call *id*, which is judged now."""
         self.ended_calls.pop(id, None)
-        self.known[id] = self.calls.count(id)
+        self.judged_counts[id] = self.calls.count(id)
         session, calls = Session(self.assembly.id, (), (), self.assembly.context, self.assembly.log), self.calls
         return cycle_subject(session, calls.turn(id), calls.events(id, self.assembly.ends), calls.place(id))

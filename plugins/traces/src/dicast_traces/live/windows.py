@@ -1,4 +1,4 @@
-"""Which subjects are due: a state machine over trace events. It is told the time, and reads and writes nothing."""
+"""The state machine over trace events that decides which subjects are due. The caller passes the time; it reads and writes nothing."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ HOUR = 3600.0
 ContextOf = Callable[[TraceEvent], Mapping[str, object]]
 
 
-def no_context(ended: TraceEvent) -> Mapping[str, object]:
-    """Nothing: a trace has no more than its events."""
+def no_context(end_event: TraceEvent) -> Mapping[str, object]:
+    """Return no context: a trace has only its events."""
     return {}
 
 
 class Archive(Protocol):
-    """What is known of sessions that are not in memory."""
+    """The events of sessions that are not in memory."""
 
     def events(self, session_id: str) -> Iterable[tuple[TraceEvent, float]]:
-        """The events of a session with the times at which they arrived, in their order; none of an unknown one."""
+        """Return the events of a session with their times of arrival, in their order; no events for an unknown session."""
         ...
 
 
 class Windows:
-    """The sessions that go on. Times are seconds since the epoch.
+    """The running sessions. Times are seconds since the epoch.
 
-    :param kinds: what is judged.
-    :param lookahead: how long a turn waits.
-    :param context: gives the context of a session's subjects, from the event that ended it.
-    :param backfilling: whether what is added is old, so that hours do not count yet: more of it is to come.
+    :param kinds: the kinds of subjects to judge.
+    :param lookahead: the time that a turn waits.
+    :param context: returns the context of a session's subjects, from the event that ended it.
+    :param backfilling: true while old events are added: hours do not count yet, because more events follow.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class Windows:
         self._forgot = False
 
     def add(self, event: TraceEvent, now: float, own_time: float | None = None, *, trusted: bool = False) -> bool:
-        """Take an event that arrived at *now*; False for one that is known already.
+        """Take an event that arrived at *now*, and return False for a known event.
 
-        *own_time* is its own, where that counts; a *trusted* one is known to contradict nothing.
+        *own_time* is its own time, if it counts. A *trusted* event is known to contradict nothing.
 
-        :raises DataError: (without a place) when it contradicts what is known.
+        :raises DataError: (without a place) if it contradicts earlier events.
         """
         session = self._session(str(event.session_id))
         digest = identity(event)
@@ -89,26 +89,26 @@ class Windows:
         return True
 
     def log(self, session_id: str) -> Sequence[TraceEvent]:
-        """All that has happened in a session."""
+        """Return all events of a session."""
         return self._session(session_id).assembly.log
 
     def due(self, now: float) -> list[Decision]:
-        """What is to be judged now, each turn before its session; :meth:`take` has to follow for each of them."""
+        """Return the decisions for now, each turn before its session. :meth:`take` must follow for each of them."""
         return [decision for id in self._stirred(now) for decision in self._look_at(id, now)]
 
     def take(self, decision: Decision) -> list[Subject]:
-        """The subjects that *decision* is about, as they are now, finest first."""
+        """Return the subjects of *decision* in their present state, finest first."""
         session = self._session(decision.session_id)
         match decision.kind:
             case "session":
-                found = self._session_subjects(session)
+                due_subjects = self._session_subjects(session)
             case "call":
-                found = [session.take_call(decision.id)]
+                due_subjects = [session.take_call(decision.id)]
             case _:
-                found = self._turn_subjects(session, decision)
-        session.open += len(found)
+                due_subjects = self._turn_subjects(session, decision)
+        session.open += len(due_subjects)
         self._touched[decision.session_id] = None
-        return found
+        return due_subjects
 
     def settle(self, session_id: str) -> None:
         """Note that one of the session's subjects was judged."""
@@ -118,27 +118,27 @@ class Windows:
             self._touched[session_id] = None
 
     def caught_up(self) -> None:
-        """Let hours count from now on: all that is old was added."""
+        """Count hours from now on: all old events were added."""
         self.backfilling = False
         self._touched |= dict.fromkeys(self._sessions)
 
     def close(self, now: float) -> list[Decision]:
-        """What is left to be judged where nothing can follow any more: every turn that was completed, and every session."""
+        """Return the remaining decisions at the end of the input: every completed turn, and every session."""
         for id in (*self._asleep, *self._sessions):
             session = self._session(id)
-            session.ended = now - GRACE if session.ended is None else min(session.ended, now - GRACE)
+            session.end_time = now - GRACE if session.end_time is None else min(session.end_time, now - GRACE)
             session.due = session.due or (None if session.is_judged else BUS)
             self._touched[id] = None
         return self.due(now)
 
     def sweep(self, now: float) -> None:
-        """Let sessions leave memory whose time has come, and decide nothing: for when decisions of before are told again."""
+        """Remove sessions from memory whose time has come, without decisions; for the replay of earlier decisions."""
         for id in self._stirred(now):
             if id in self._sessions:
                 self._schedule(self._sessions[id], now)
 
     def deadline(self) -> float | None:
-        """When :meth:`due` has to be asked next, if no event comes."""
+        """Return the time of the next call of :meth:`due`, if no event comes."""
         if self._touched:
             return 0.0
         return self._timers[0][0] if self._timers else None
@@ -151,15 +151,15 @@ class Windows:
     @property
     def going_on(self) -> int:
         """How many sessions have not ended, in memory or not."""
-        return len(self._asleep) + sum(session.ended is None for session in self._sessions.values())
+        return len(self._asleep) + sum(session.end_time is None for session in self._sessions.values())
 
     @property
     def waiting(self) -> int:
-        """How many completed turns wait for what their users do next."""
+        """The number of completed turns that wait for the next messages of their users."""
         return sum(len(session.waiting) for session in self._sessions.values())
 
     def _session(self, id: str) -> Watched:
-        """The session *id*, which may be new, or no longer in memory."""
+        """Return the session *id*, which may be new, or no longer in memory."""
         session = self._sessions.get(id)
         if session is None:
             session = self._sessions[id] = Watched(Assembly(id))
@@ -177,9 +177,9 @@ class Windows:
             session.judged |= session.waiting.keys()
             session.waiting.clear()
             for id in session.ended_calls:
-                session.known[id] = session.calls.count(id)
+                session.judged_counts[id] = session.calls.count(id)
             session.ended_calls.clear()
-        session.is_judged = session.ended is not None
+        session.is_judged = session.end_time is not None
         session.again, session.due = {}, None
 
     def _refuse(self, session: Watched, event: TraceEvent) -> None:
@@ -196,7 +196,7 @@ class Windows:
             raise DataError(Problem(what, path=path, value=name[1]))
 
     def _name(self, event: TraceEvent) -> tuple[str, str] | None:
-        """The kind and the id of the subject that *event* makes, if it does."""
+        """Return the kind and the id of the subject that *event* makes, or None."""
         if event.type == "turn.completed" and "turn" in self._kinds:
             return "turn", str(event.turn_id)
         if event.type == "tool.called" and "tool_cycle" in self._kinds:
@@ -214,7 +214,7 @@ class Windows:
             case "tool.called" | "tool.completed" | "tool.failed" if "tool_cycle" in self._kinds:
                 session.note_call(event)
             case "session.ended":
-                session.ended, session.due = now, session.due or BUS
+                session.end_time, session.due = now, session.due or BUS
                 session.assembly.context = self._context(event)
             case "feedback.explicit" | "feedback.implicit":
                 about = turn_of(event)
@@ -223,48 +223,48 @@ class Windows:
                 session.due = session.due or (FEEDBACK_ARRIVED if session.is_judged else None)
 
     def _stirred(self, now: float) -> Iterable[str]:
-        """The sessions that something has happened to since, or whose time has come."""
+        """Return the sessions with new events, and the sessions whose time has come."""
         while self._timers and self._timers[0][0] <= now:
             self._touched[heapq.heappop(self._timers)[1]] = None
         stirred, self._touched = self._touched, {}
         return stirred
 
     def _look_at(self, id: str, now: float) -> list[Decision]:
-        """What of one session is due; let it leave memory, or say when it is to be looked at again."""
+        """Return the decisions about one session; without a decision, remove it from memory or set its next check."""
         session = self._sessions.get(id)
         if session is None:
             return []
-        closed = session.ended is not None and now >= session.ended + GRACE
+        closed = session.end_time is not None and now >= session.end_time + GRACE
         late = self._hours_passed(session, now)
         messages = self._lookahead.messages
         turns = [turn for turn in session.waiting if closed or late or session.assembly.later(turn) >= messages]
-        found = [Decision("call", id, call, BUS) for call in session.ended_calls]
-        found += [Decision("turn", id, turn, BUS) for turn in turns]
+        decisions = [Decision("call", id, call, BUS) for call in session.ended_calls]
+        decisions += [Decision("turn", id, turn, BUS) for turn in turns]
         for turn in session.again:
             kinds = ("tool_cycle", "turn") if turn in session.late else ("turn",)
-            found += [Decision(kind, id, turn, FEEDBACK_ARRIVED) for kind in kinds]
+            decisions += [Decision(kind, id, turn, FEEDBACK_ARRIVED) for kind in kinds]
         if closed and session.due:
-            found.append(Decision("session", id, id, session.due))
-        if not found:
+            decisions.append(Decision("session", id, id, session.due))
+        if not decisions:
             self._schedule(session, now)
-        return found
+        return decisions
 
     def _hours_passed(self, session: Watched, now: float) -> bool:
         return not self.backfilling and now >= session.progress + self._lookahead.hours * HOUR
 
     def _schedule(self, session: Watched, now: float) -> None:
-        """Say when the session is to be looked at again, or let it leave memory."""
-        id, ended = session.assembly.id, session.ended
+        """Set the next check of the session, or remove it from memory."""
+        id, end_time_ = session.assembly.id, session.end_time
         if session.is_settled:
-            leaves = session.arrived + (IDLE if ended is None else LINGER)
+            leaves = session.arrived + (IDLE if end_time_ is None else LINGER)
             if now >= leaves:
                 self._forget(session)
                 return
             times = [leaves]
         else:
             times = [] if self.backfilling or not session.waiting else [session.progress + self._lookahead.hours * HOUR]
-            if ended is not None and (session.waiting or session.due):
-                times.append(ended + GRACE)
+            if end_time_ is not None and (session.waiting or session.due):
+                times.append(end_time_ + GRACE)
         soonest = min(times, default=None)
         if soonest is not None and (session.check is None or session.check <= now or soonest < session.check):
             session.check = soonest
@@ -274,23 +274,27 @@ class Windows:
         id = session.assembly.id
         del self._sessions[id]
         self._forgot = True
-        if session.ended is None:
+        if session.end_time is None:
             self._asleep[id] = None
 
     def _turn_subjects(self, session: Watched, decision: Decision) -> list[Subject]:
         turn_id, assembly = decision.id, session.assembly
         calls = session.calls.of_turn(turn_id) if "tool_cycle" in self._kinds else []
         if decision.kind == "turn":
-            again = set(session.calls.learned(turn_id, session.known))
-            calls = [id for id in calls if id in again or id not in session.known] if decision.trigger == BUS else []
+            again = set(session.calls.learned(turn_id, session.judged_counts))
+            calls = (
+                [id for id in calls if id in again or id not in session.judged_counts]
+                if decision.trigger == BUS
+                else []
+            )
         session.waiting.pop(turn_id, None)
         session.again.pop(turn_id, None)
         session.late.discard(turn_id)
         session.judged.add(turn_id)
         cycles = [session.take_call(id) for id in calls]
         kinds: tuple[Kind, ...] = ("turn",) if decision.kind == "turn" and "turn" in self._kinds else ()
-        told = Session(assembly.id, (), (), assembly.context, assembly.log)
-        return [*cycles, *turn_subjects(told, assembly.turn(turn_id), kinds, assembly.ends)]
+        earlier = Session(assembly.id, (), (), assembly.context, assembly.log)
+        return [*cycles, *turn_subjects(earlier, assembly.turn(turn_id), kinds, assembly.ends)]
 
     def _session_subjects(self, session: Watched) -> list[Subject]:
         session.due, session.is_judged = None, True
