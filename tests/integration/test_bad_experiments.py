@@ -70,8 +70,8 @@ def test_name_that_one_row_lacks_costs_that_row_alone(shop, model):
 @pytest.mark.parametrize(
     ("template", "said"),
     [
-        ("{{ input.__class__ }}", "the attribute '__class__' is out of reach"),
-        ("{{ ().__class__.__mro__ }}", "is out of reach"),
+        ("{{ input.__class__ }}", "the attribute '__class__' is not accessible"),
+        ("{{ ().__class__.__mro__ }}", "is not accessible"),
         ("{{ id | attr('__class__') }}", "No filter named 'attr'"),
         ("{% include 'data.jsonl' %}", "it cannot include"),
         ("{% if %}", "line 1"),

@@ -18,7 +18,7 @@ import pytest
 
 from .conftest import DICAST, Repository, have_ended
 
-EDITED = "the scope has changes that are not committed"
+EDITED = "the scope has uncommitted changes"
 """A loop says so that starts after the user has edited the scope."""
 
 PROPOSES = (

@@ -1,4 +1,4 @@
-"""Rows put to a model: what is asked, what becomes of the replies, and what they cost."""
+"""Requests to the model, the results of its replies, and their costs."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def without_time(response):
 
 def test_the_reply_is_the_output_and_what_the_model_reports_its_metrics():
     reply = Reply("4", "qwen", usage=Usage(12, 3), cost=Cost("0.25"), metrics={"score": 0.5, "seed": 1})
-    made = produce(Chat(FakeChatModel(reply), user="{{ input }}"))
-    assert isinstance(made, Answered)
-    assert made.output == "4"
-    assert (made.id, made.input, made.session_id) == ("q1", "2 + 2?", "s1")
-    assert without_time(made.responses["default"]) == {
+    row = produce(Chat(FakeChatModel(reply), user="{{ input }}"))
+    assert isinstance(row, Answered)
+    assert row.output == "4"
+    assert (row.id, row.input, row.session_id) == ("q1", "2 + 2?", "s1")
+    assert without_time(row.responses["default"]) == {
         "content": "4",
         "metrics": {
             "prompt_tokens": 12,
@@ -63,14 +63,14 @@ def test_the_reply_is_the_output_and_what_the_model_reports_its_metrics():
 
 def test_criteria_are_asked_one_after_the_other_and_missing_templates_are_the_tasks():
     model = FakeChatModel(["yes", "no"])
-    made = produce(Chat(model, system="Be brief.", criteria=CRITERIA))
-    assert [asked.label for asked in model.asked] == ["clarity", "depth"]
-    assert [[message.content for message in asked.messages] for asked in model.asked] == [
+    row = produce(Chat(model, system="Be brief.", criteria=CRITERIA))
+    assert [request.label for request in model.asked] == ["clarity", "depth"]
+    assert [[message.content for message in request.messages] for request in model.asked] == [
         ["Be brief.", "Clear? 2 + 2?"],
         ["Be deep.", "Deep? 2 + 2?"],
     ]
-    assert {name: response["content"] for name, response in made.responses.items()} == {"clarity": "yes", "depth": "no"}
-    assert made.output == "yes"
+    assert {name: response["content"] for name, response in row.responses.items()} == {"clarity": "yes", "depth": "no"}
+    assert row.output == "yes"
 
 
 def test_the_options_of_a_reply_are_asked_for():
@@ -81,18 +81,18 @@ def test_the_options_of_a_reply_are_asked_for():
 
 
 def test_what_is_not_known_is_absent():
-    made = produce(Chat(FakeChatModel(Reply("x", stop_reason=None, cost=Cost.unknown())), user="x"))
-    assert without_time(made.responses["default"])["metrics"] == {}
-    made = produce(Chat(FakeChatModel(Reply("x", cost=Cost(7, "msat"))), user="x"))
-    assert made.responses["default"]["metrics"]["cost_msat"] == 7.0
-    assert "cost" not in made.responses["default"]["metrics"]
+    row = produce(Chat(FakeChatModel(Reply("x", stop_reason=None, cost=Cost.unknown())), user="x"))
+    assert without_time(row.responses["default"])["metrics"] == {}
+    row = produce(Chat(FakeChatModel(Reply("x", cost=Cost(7, "msat"))), user="x"))
+    assert row.responses["default"]["metrics"]["cost_msat"] == 7.0
+    assert "cost" not in row.responses["default"]["metrics"]
 
 
 def test_an_empty_reply_is_asked_for_again_and_all_tries_are_counted():
     empty = Reply(" \n", "m", usage=Usage(10, 1), cost=Cost("0.10"))
     model = FakeChatModel([empty, Reply("4", "m", usage=Usage(10, 2), cost=Cost("0.20"))])
     response = produce(Chat(model, user="x")).responses["default"]
-    assert [asked.attempt for asked in model.asked] == [0, 1]
+    assert [request.attempt for request in model.asked] == [0, 1]
     assert response["retry"] == {
         "attempts": 2,
         "max_attempts": 2,
@@ -114,16 +114,16 @@ def test_a_model_that_says_nothing_fails_the_row():
 
 
 def test_a_reply_that_was_cut_is_an_output_and_says_so():
-    made = produce(Chat(FakeChatModel(Reply("4 because", stop_reason="max_tokens")), user="x"))
-    assert made.output == "4 because"
-    assert made.responses["default"]["metrics"]["stop_reason"] == "max_tokens"
+    row = produce(Chat(FakeChatModel(Reply("4 because", stop_reason="max_tokens")), user="x"))
+    assert row.output == "4 because"
+    assert row.responses["default"]["metrics"]["stop_reason"] == "max_tokens"
 
 
 @pytest.mark.parametrize(("text", "expected"), [("I will not.", "I will not."), ("", "refused")])
 def test_a_refusal_is_an_output_when_it_has_words(text, expected):
     model = FakeChatModel(Reply(text, stop_reason="refusal"))
-    made = produce(Chat(model, user="x"))
-    assert expected == (made.kind if isinstance(made, Failure) else made.output)
+    row = produce(Chat(model, user="x"))
+    assert expected == (row.kind if isinstance(row, Failure) else row.output)
     assert len(model.asked) == 1
 
 
@@ -136,7 +136,7 @@ def test_a_failure_of_the_model_is_the_rows_and_is_not_asked_for_again():
 
 
 def tried(*errors, most=4, answered=True):
-    """How a model tried that failed by *errors*, and then had an answer."""
+    """Return the retry record of a model that failed with *errors* and then answered."""
     history = [{"attempt": number, "error": error} for number, error in enumerate(errors, 1)]
     return {"attempts": len(errors) + answered, "max_attempts": most, "history": history}
 
@@ -160,12 +160,12 @@ REFUSED = Failure("judge_call_failed", "400", retry=tried("400", answered=False)
     ids=["passing", "after an empty one", "before an empty one", "empty for ever", "down", "empty and down", "refused"],
 )
 def test_the_models_own_tries_are_counted_with_the_tasks(answers, attempts, most, errors):
-    made = produce(Chat(FakeChatModel(answers), user="x", retries=2))
-    retry = made.retry if isinstance(made, Failure) else made.responses["default"]["retry"]
+    row = produce(Chat(FakeChatModel(answers), user="x", retries=2))
+    retry = row.retry if isinstance(row, Failure) else row.responses["default"]["retry"]
     history = retry["history"]
     assert (retry["attempts"], retry["max_attempts"]) == (attempts, most)
-    assert [one["error"] for one in history] == errors
-    assert [one["attempt"] for one in history] == [*range(1, len(errors) + 1)]
+    assert [attempt["error"] for attempt in history] == errors
+    assert [attempt["attempt"] for attempt in history] == [*range(1, len(errors) + 1)]
 
 
 def test_a_row_that_lacks_a_name_is_not_asked_about():
@@ -202,7 +202,7 @@ def live(tmp_path):
 def test_a_run_makes_records_in_the_documents_shape(chat_server, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ask.j2").write_text("How clear is {{ input }} ({{ category }})?\n")
-    chat_server.answer = lambda asked: json.dumps({"score": 0.72 if "clear" in asked.prompt else 0.65})
+    chat_server.answer = lambda request: json.dumps({"score": 0.72 if "clear" in request.prompt else 0.65})
     done = run_pipeline(
         f"""
 name: shape
@@ -314,6 +314,6 @@ aggregates: [stats/cost_summary]
     assert float(done.document["cost"]["usd"]) == pytest.approx(total)
     assert done.document["aggregates"]["stats/cost_summary"]["cost"]["total"] == pytest.approx(total)
     assert sum(event.payload["tokens"] for event in done.of("spend.settled")) == sum(
-        one["total_tokens"] for one in reported
+        reported_metrics["total_tokens"] for reported_metrics in reported
     )
     assert (done.document["scored"], done.exit_code) == (1, 0)

@@ -1,4 +1,4 @@
-"""What a template may do, and what is said of one that is wrong."""
+"""Limits of templates, and messages about wrong ones."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ ROW = Subject(
 )
 
 
-def asked(template, subject=ROW):
-    """The message that *template* makes, or the Failure."""
+def rendered(template, subject=ROW):
+    """Return the message that *template* renders, or the Failure."""
     model = FakeChatModel("yes")
     answer = Chat(model, user=template).produce(subject)
     if isinstance(answer, Failure):
@@ -67,17 +67,17 @@ def refused(tmp_path, **options):
     ],
 )
 def test_a_template_knows_the_rows_columns_and_writes_json(template, expected):
-    assert asked(template) == expected
+    assert rendered(template) == expected
 
 
 def test_the_subjects_own_values_come_before_columns_of_their_names():
     row = Subject("row", "q1", input="mine", context={"input": "column", "context": "column", "reference": "column"})
-    assert asked("{{ input }} {{ context }} {{ reference }}", row) == "mine column column"
+    assert rendered("{{ input }} {{ context }} {{ reference }}", row) == "mine column column"
 
 
 @pytest.mark.parametrize("template", ["{{ inptu }}", "{% if inptu %}{% endif %}", "{{ [inptu, 1] | join }}"])
 def test_a_name_that_the_row_does_not_have_fails_it_with_the_nearest(template):
-    failure = asked(template)
+    failure = rendered(template)
     assert failure.kind == "missing_input"
     assert failure.message == (
         "template user: the row has no 'inptu', did you mean 'input'? it has category, context, id, input, meta, strict"
@@ -88,11 +88,11 @@ def test_a_name_that_the_row_does_not_have_fails_it_with_the_nearest(template):
     "template", ["{{ reference }}", "{{ hint }}", "{{ session_id }}", "{{ output }}", "{{ input.x }}"]
 )
 def test_what_is_null_or_absent_is_missing_input(template):
-    assert asked(template).kind == "missing_input"
+    assert rendered(template).kind == "missing_input"
 
 
 def test_a_null_inside_a_value_is_not_printed_as_a_word():
-    failure = asked("{{ meta.level }}")
+    failure = rendered("{{ meta.level }}")
     assert failure.kind == "missing_input"
     assert "null" in failure.message
 
@@ -112,7 +112,7 @@ def test_a_null_inside_a_value_is_not_printed_as_a_word():
     ],
 )
 def test_tricks_fail_the_row_and_reach_nothing(template):
-    failure = asked(template)
+    failure = rendered(template)
     assert failure.kind in ("crashed", "missing_input")
     assert failure.message.startswith("template user: ")
 
@@ -172,26 +172,26 @@ def test_tricks_fail_the_row_and_reach_nothing(template):
 )
 def test_no_template_takes_for_ever(template):
     began = time.process_time()
-    assert asked(template).kind == "crashed"
+    assert rendered(template).kind == "crashed"
     assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(
-    ("template", "said"),
+    ("template", "message"),
     [
         ("a\n{% if %}", "the template user, line 2: Expected an expression"),
         ("{{ input", "the template user, line 1: unexpected end of template"),
-        ("{{ input.__class__ }}", "the attribute '__class__' is out of reach"),
+        ("{{ input.__class__ }}", "the attribute '__class__' is not accessible"),
         ("\n\n{{ input | attr('__class__') }}", "the template user, line 3: No filter named 'attr'"),
         ("{{ input | nosuch }}", "No filter named 'nosuch'"),
-        ("{% include 'secrets' %}", "it cannot include, import or extend another"),
-        ("{% from 'x' import y %}", "it cannot include, import or extend another"),
-        ("{% extends 'x' %}", "it cannot include, import or extend another"),
+        ("{% include 'secrets' %}", "a template cannot include, import or extend another template"),
+        ("{% from 'x' import y %}", "a template cannot include, import or extend another template"),
+        ("{% extends 'x' %}", "a template cannot include, import or extend another template"),
         (" \n", "the template user is blank"),
     ],
 )
-def test_what_is_wrong_with_a_template_is_said_when_the_pipeline_is_built(tmp_path, template, said):
-    assert said in refused(tmp_path, user=template)
+def test_what_is_wrong_with_a_template_is_said_when_the_pipeline_is_built(tmp_path, template, message):
+    assert message in refused(tmp_path, user=template)
 
 
 def test_a_template_file_is_named_in_what_is_wrong_with_it(tmp_path):
@@ -203,13 +203,13 @@ def test_a_template_file_is_named_in_what_is_wrong_with_it(tmp_path):
 
 
 def test_every_faulty_criterion_is_told_at_its_place(tmp_path):
-    said = refused(tmp_path, user="x", criteria={"a": {"user": "{{"}, "b": {"system": "{%"}, "c": {"usr": "x"}})
+    message = refused(tmp_path, user="x", criteria={"a": {"user": "{{"}, "b": {"system": "{%"}, "c": {"usr": "x"}})
     for place in ("criteria.a.user", "criteria.b.system", "did you mean 'user'?"):
-        assert place in said
+        assert place in message
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({}, "needs the option 'user'"),
         ({"criteria": {"a": {"user": "x"}, "b": {}}}, "no template 'user' for b"),
@@ -221,21 +221,21 @@ def test_every_faulty_criterion_is_told_at_its_place(tmp_path):
         ({"user": 3}, "expected str or mapping {file}"),
     ],
 )
-def test_wrong_options_are_refused_when_the_pipeline_is_built(tmp_path, options, said):
-    assert said in refused(tmp_path, **options)
+def test_wrong_options_are_refused_when_the_pipeline_is_built(tmp_path, options, message):
+    assert message in refused(tmp_path, **options)
 
 
 @given(st.text().filter(str.strip))
 def test_a_text_of_the_row_is_never_taken_for_a_template(text):
     row = Subject("row", "q1", input=text)
-    assert asked("{{ input }}", row) == text
+    assert rendered("{{ input }}", row) == text
 
 
 @given(st.recursive(st.text(max_size=3) | st.sampled_from(["{{ input }}", "{% for x in input %}", "{% endfor %}", "{{ x.__class__ }}", "{% set a = input %}", "{{ a }}", "|list", "{#", "#}", "{% if a %}", "{% endif %}"]), lambda parts: st.lists(parts, max_size=6).map("".join)))  # fmt: skip
 def test_any_text_as_a_template_is_refused_fails_or_asks(template):
     row = Subject("row", "q1", input=[1, {"a": "b"}])
     try:
-        answer = asked(template, row)
+        answer = rendered(template, row)
     except ConfigError:
         return
     assert isinstance(answer, str | Failure)

@@ -1,4 +1,4 @@
-"""An OTLP receiver on loopback: what it is sent it decodes with the protocol's own classes."""
+"""OTLP receiver on loopback that decodes requests with the protocol's own classes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 @attrs.define
 class Receiver:
-    """What has arrived. *answers* are statuses for the next requests; after them 200. *rejected* is told with each 200.
+    """Receiver of requests. *answers* are statuses for the next requests, then 200. *rejected* is reported with each 200.
 
     A request is answered after *seconds*.
     """
@@ -45,9 +45,12 @@ class Receiver:
         return span
 
     @staticmethod
-    def told(carrier) -> dict[str, object]:
-        """The attributes of a span, an event or a resource."""
-        return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in carrier.attributes}
+    def attributes(carrier) -> dict[str, object]:
+        """Return the attributes of a span, an event or a resource."""
+        return {
+            attribute.key: getattr(attribute.value, attribute.value.WhichOneof("value"))
+            for attribute in carrier.attributes
+        }
 
     def take(self, handler: BaseHTTPRequestHandler) -> None:
         body = handler.rfile.read(int(handler.headers["Content-Length"]))

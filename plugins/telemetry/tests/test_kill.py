@@ -1,4 +1,4 @@
-"""A process is killed while it sends; the one that takes its run up makes the trace whole."""
+"""A process is killed while it sends; the resumed run completes the trace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = 6_000
 
 @pytest.fixture
 def start(tmp_path, receiver):
-    """Start ``dicast run`` over many rows as a process of its own."""
+    """Start ``dicast run`` over many rows in its own process."""
     rows = "".join(json.dumps({"id": f"r{number}", "output": "Ankara"}) + "\n" for number in range(ROWS))
     (tmp_path / "rows.jsonl").write_text(rows)
     (tmp_path / "run.yaml").write_text(
@@ -52,19 +52,19 @@ def finish(process) -> tuple[int, dict]:
 
 
 def sent(receiver) -> Counter[object]:
-    """How often the span of each subject has arrived."""
-    return Counter(receiver.told(span).get("dicast.subject.id", span.name) for span in receiver.spans())
+    """Return how often the span of each subject has arrived."""
+    return Counter(receiver.attributes(span).get("dicast.subject.id", span.name) for span in receiver.spans())
 
 
 def assert_whole(receiver, document):
-    """A receiver keyed by trace and span has each span once, and those of one key are equal but for the run's."""
+    """Check that a receiver keyed by trace and span has each span once, and that spans of one key are equal, except the run's."""
     spans = {(span.trace_id, span.span_id): span for span in receiver.spans()}
-    found = Counter(receiver.told(span).get("dicast.subject.id", span.name) for span in spans.values())
-    assert found == Counter([*(f"r{number}" for number in range(ROWS)), "dicast run"])
+    counts = Counter(receiver.attributes(span).get("dicast.subject.id", span.name) for span in spans.values())
+    assert counts == Counter([*(f"r{number}" for number in range(ROWS)), "dicast run"])
     assert all(spans[span.trace_id, span.span_id] == span for span in receiver.spans() if span.name == "row")
     assert len({span.trace_id for span in spans.values()}) == 1
     [run] = [span for span in spans.values() if span.name == "dicast run"]
-    assert receiver.told(run)["dicast.subjects"] == receiver.told(run)["dicast.scored"] == ROWS
+    assert receiver.attributes(run)["dicast.subjects"] == receiver.attributes(run)["dicast.scored"] == ROWS
     assert document["sinks"]["telemetry/otel"] == {"written": ROWS + 1, "lost": 0}
 
 

@@ -29,21 +29,23 @@ def test_a_line_is_the_type_and_a_json_object(caplog):
     assert Log().write([event("eval.completed", VERDICT, "q1")]) == 1
     [record] = caplog.records
     assert (record.name, record.levelname) == ("dicast", "INFO")
-    type_, _, told = record.getMessage().partition(" ")
+    type_, _, text = record.getMessage().partition(" ")
     assert type_ == "eval.completed"
-    assert json.loads(told) == record.dicast == {
+    assert json.loads(text) == record.dicast == {
         "time": "2026-01-02T03:04:05.678Z", "run_id": "r1", "subject_kind": "row", "subject_id": "q1",
         "eval_id": "E1", "judge": "metrics", "score": 0.5, "fingerprint": "f1",
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("level", "own", "failures"), [("debug", "DEBUG", "WARNING"), ("error", "ERROR", "ERROR")])
-def test_failures_are_warnings_at_least(caplog, level, own, failures):
+@pytest.mark.parametrize(
+    ("level", "configured_level", "failures"), [("debug", "DEBUG", "WARNING"), ("error", "ERROR", "ERROR")]
+)
+def test_failures_are_warnings_at_least(caplog, level, configured_level, failures):
     caplog.set_level("DEBUG", "dicast")
     Log(level).write(
         [event("run.started", {"name": "x"}), event("eval.failed", {"judge": "m", "failure_mode": "timeout"}, "q")]
     )
-    assert [record.levelname for record in caplog.records] == [own, failures]
+    assert [record.levelname for record in caplog.records] == [configured_level, failures]
 
 
 def test_no_text_is_logged(caplog):

@@ -28,7 +28,7 @@ def event(type, payload, id=None, number=1, session=None) -> Event:
 
 
 STARTED = event("run.started", {"fingerprints": {"data": "d1g", "task": "t1k"}, "security_level": "official"})
-ENDED = event("run.completed", {"subjects": 2, "scored": 1, "score": {"mean": 0.5}, "cost": {"usd": Decimal("0.10"), "msat": 0},
+COMPLETED = event("run.completed", {"subjects": 2, "scored": 1, "score": {"mean": 0.5}, "cost": {"usd": Decimal("0.10"), "msat": 0},
                                 "gate": {"passed": True}}, number=9)  # fmt: skip
 VERDICT = {
     "eval_id": "E1", "judge": "metrics", "score": 0.75, "confidence": 0.9, "judge_kind": "llm", "judge_model": "qwen3-8b",
@@ -66,18 +66,20 @@ def send(receiver, *batches, run=None, **options) -> list[int]:
 
 @pytest.fixture(autouse=True)
 def run_context(monkeypatch):
-    """A context needs no folder here."""
-    made = RunContext
-    monkeypatch.setitem(globals(), "RunContext", lambda run_id, name, **more: made(run_id, name, None, **more))
+    """Create contexts without a folder."""
+    original = RunContext
+    monkeypatch.setitem(
+        globals(), "RunContext", lambda run_id, name, **options: original(run_id, name, None, **options)
+    )
 
 
 def results(receiver, span) -> dict[str, dict[str, object]]:
-    found = [receiver.told(one) for one in span.events if one.name == RESULT]
-    return {str(one["gen_ai.evaluation.name"]): one for one in found}
+    attributes_of_events = [receiver.attributes(attributes) for attributes in span.events if attributes.name == RESULT]
+    return {str(attributes["gen_ai.evaluation.name"]): attributes for attributes in attributes_of_events}
 
 
 def test_a_run_is_a_trace_with_a_span_a_subject_below_it(receiver):
-    assert send(receiver, [STARTED, *SUBJECT], [*FAILED, ENDED]) == [0, 3, 0]
+    assert send(receiver, [STARTED, *SUBJECT], [*FAILED, COMPLETED]) == [0, 3, 0]
     first, second, run = receiver.spans()
     assert run.name == "dicast run"
     assert run.parent_span_id == b""
@@ -90,10 +92,10 @@ def test_a_run_is_a_trace_with_a_span_a_subject_below_it(receiver):
 
 
 def test_a_verdict_is_an_evaluation_result_with_its_provenance(receiver):
-    send(receiver, [STARTED, *SUBJECT, ENDED])
+    send(receiver, [STARTED, *SUBJECT, COMPLETED])
     span = receiver.span("row")
-    found = results(receiver, span)
-    assert found["metrics"] == {
+    results_by_name = results(receiver, span)
+    assert results_by_name["metrics"] == {
         "gen_ai.evaluation.name": "metrics",
         "gen_ai.evaluation.score.value": 0.75,
         "dicast.eval.id": "E1",
@@ -110,24 +112,24 @@ def test_a_verdict_is_an_evaluation_result_with_its_provenance(receiver):
         "dicast.cost.usd": "0.0001",
         "dicast.pricing_version": "2026-01",
     }
-    assert found["proxy/format"]["gen_ai.evaluation.score.value"] == 1.0
-    assert found["proxy/format"]["dicast.tier"] == "proxy"
-    attributes = receiver.told(span)
+    assert results_by_name["proxy/format"]["gen_ai.evaluation.score.value"] == 1.0
+    assert results_by_name["proxy/format"]["dicast.tier"] == "proxy"
+    attributes = receiver.attributes(span)
     assert attributes["dicast.subject.id"] == "q1"
     assert attributes["session.id"] == "s1"
     assert attributes["gen_ai.usage.input_tokens"] == 7
 
 
 def test_scores_read_out_of_a_record_are_results_too_with_their_flag(receiver):
-    send(receiver, [STARTED, *SUBJECT, ENDED])
-    found = results(receiver, receiver.span("row"))
-    assert found["tone"]["gen_ai.evaluation.score.value"] == 0.25
-    assert found["tone"]["gen_ai.evaluation.score.label"] == "fail"
-    assert "gen_ai.evaluation.score.value" not in found["none"]
+    send(receiver, [STARTED, *SUBJECT, COMPLETED])
+    results_by_name = results(receiver, receiver.span("row"))
+    assert results_by_name["tone"]["gen_ai.evaluation.score.value"] == 0.25
+    assert results_by_name["tone"]["gen_ai.evaluation.score.label"] == "fail"
+    assert "gen_ai.evaluation.score.value" not in results_by_name["none"]
 
 
 def test_a_failure_is_an_error_and_no_score(receiver):
-    send(receiver, [STARTED, *FAILED, ENDED])
+    send(receiver, [STARTED, *FAILED, COMPLETED])
     span = receiver.span("row")
     assert (span.status.code, span.status.message) == (2, "timeout")
     assert results(receiver, span)["metrics"] == {
@@ -138,32 +140,36 @@ def test_a_failure_is_an_error_and_no_score(receiver):
 
 
 def test_the_run_says_what_it_came_to_and_by_what_it_may_be_compared(receiver):
-    found = event(
+    aggregate_event = event(
         "aggregate.completed", {"label": "stats", "name": "stats/score_stats", "result": {"mean": 0.5}}, number=8
     )
-    send(receiver, [STARTED, *SUBJECT, found, ENDED])
+    send(receiver, [STARTED, *SUBJECT, aggregate_event, COMPLETED])
     run = receiver.span("dicast run")
-    told = receiver.told(run)
-    assert told["dicast.fingerprint.data"] == "d1g"
-    assert (told["dicast.subjects"], told["dicast.score.mean"], told["dicast.cost.usd"]) == (2, 0.5, "0.10")
-    assert told["dicast.gate.passed"] is True
+    attributes = receiver.attributes(run)
+    assert attributes["dicast.fingerprint.data"] == "d1g"
+    assert (attributes["dicast.subjects"], attributes["dicast.score.mean"], attributes["dicast.cost.usd"]) == (
+        2,
+        0.5,
+        "0.10",
+    )
+    assert attributes["dicast.gate.passed"] is True
     [aggregate] = run.events
     assert aggregate.name == "dicast.aggregate"
-    assert json.loads(receiver.told(aggregate)["dicast.aggregate.result"]) == {"mean": 0.5}
+    assert json.loads(receiver.attributes(aggregate)["dicast.aggregate.result"]) == {"mean": 0.5}
 
 
 def test_the_run_says_to_which_suite_it_belongs_where_it_belongs_to_one(receiver):
     for suite in ({"id": "suite1", "experiments": ["plain", "strict"]}, None):
-        send(receiver, [event("run.started", {**STARTED.payload, "suite": suite}), ENDED])
-    assert [receiver.told(span).get("dicast.suite.id") for span in receiver.spans()] == ["suite1", None]
+        send(receiver, [event("run.started", {**STARTED.payload, "suite": suite}), COMPLETED])
+    assert [receiver.attributes(span).get("dicast.suite.id") for span in receiver.spans()] == ["suite1", None]
 
 
 def test_the_security_level_is_on_every_span_and_on_the_resource(receiver):
-    send(receiver, [STARTED, *SUBJECT, ENDED])
-    assert [receiver.told(span)["dicast.security_level"] for span in receiver.spans()] == ["official", "official"]
+    send(receiver, [STARTED, *SUBJECT, COMPLETED])
+    assert [receiver.attributes(span)["dicast.security_level"] for span in receiver.spans()] == ["official", "official"]
     [group] = receiver.requests[0].resource_spans
-    assert receiver.told(group.resource)["dicast.security_level"] == "official"
-    assert receiver.told(group.resource)["service.name"] == "dicast"
+    assert receiver.attributes(group.resource)["dicast.security_level"] == "official"
+    assert receiver.attributes(group.resource)["service.name"] == "dicast"
 
 
 def test_a_run_that_a_fault_stopped_is_an_error_and_one_that_somebody_stopped_is_none(receiver):
@@ -171,26 +177,26 @@ def test_a_run_that_a_fault_stopped_is_an_error_and_one_that_somebody_stopped_is
         send(receiver, [STARTED, event("run.stopped", {"reason": reason, "cost": {}, "gate": {}}, number=5 + number)])
     *faults, early = receiver.spans()
     assert ([span.status.code for span in faults], early.status.code) == ([2, 2], 0)
-    assert receiver.told(early)["dicast.stopped.reason"] == "early_stop"
+    assert receiver.attributes(early)["dicast.stopped.reason"] == "early_stop"
 
 
 def test_an_early_stop_is_told_of_a_run_that_has_completed(receiver):
     reason = {"reason": "early_stop", "stopped": {"reason": "early_stop"}}
-    send(receiver, [STARTED, event("run.completed", {**ENDED.payload, **reason}, number=9)])
+    send(receiver, [STARTED, event("run.completed", {**COMPLETED.payload, **reason}, number=9)])
     [span] = receiver.spans()
-    assert (span.status.code, receiver.told(span)["dicast.stopped.reason"]) == (0, "early_stop")
+    assert (span.status.code, receiver.attributes(span)["dicast.stopped.reason"]) == (0, "early_stop")
 
 
 def test_no_text_is_sent_unless_it_is_asked_for(receiver):
-    send(receiver, [STARTED, *SUBJECT, *FAILED, ENDED])
+    send(receiver, [STARTED, *SUBJECT, *FAILED, COMPLETED])
     sent = b"".join(request.SerializeToString() for request in receiver.requests)
     assert not [text for text in SECRETS if text.encode() in sent]
     receiver.requests.clear()
-    send(receiver, [STARTED, *SUBJECT, *FAILED, ENDED], content=True)
+    send(receiver, [STARTED, *SUBJECT, *FAILED, COMPLETED], content=True)
     sent = b"".join(request.SerializeToString() for request in receiver.requests)
     assert [text for text in SECRETS if text.encode() in sent] == SECRETS
-    span = next(one for one in receiver.spans() if receiver.told(one).get("dicast.subject.id") == "q1")
-    [message] = json.loads(receiver.told(span)["gen_ai.input.messages"])
+    span = next(span_ for span_ in receiver.spans() if receiver.attributes(span_).get("dicast.subject.id") == "q1")
+    [message] = json.loads(receiver.attributes(span)["gen_ai.input.messages"])
     assert message == {"role": "user", "parts": [{"type": "text", "content": "the input's words"}]}
     assert results(receiver, span)["metrics"]["gen_ai.evaluation.explanation"] == "the reply's words"
 
@@ -205,7 +211,7 @@ def test_headers_are_sent_and_nothing_is_read_from_the_environment(receiver, mon
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    send(receiver, [STARTED, ENDED], headers={"Authorization": Secret("Bearer abc")})
+    send(receiver, [STARTED, COMPLETED], headers={"Authorization": Secret("Bearer abc")})
     assert receiver.headers[0]["authorization"] == "Bearer abc"
     assert receiver.headers[0]["content-type"] == "application/x-protobuf"
     assert "x-leak" not in receiver.headers[0]
@@ -217,7 +223,7 @@ def test_a_batch_that_failed_is_sent_once_when_told_again(receiver):
 
     async def go() -> int:
         async with Otel(receiver.url).open(RunContext(RUN, "nightly")) as live:
-            batch = [STARTED, *SUBJECT, ENDED]
+            batch = [STARTED, *SUBJECT, COMPLETED]
             with pytest.raises(Exception, match="503"):
                 await live.write(batch)
             return await live.write(batch)
@@ -228,11 +234,11 @@ def test_a_batch_that_failed_is_sent_once_when_told_again(receiver):
 
 def test_what_was_sent_of_a_batch_is_not_sent_again(receiver):
     receiver.answers = [200, 429]
-    many = [made for number in range(700) for made in (event("eval.completed", VERDICT, f"q{number}", 3),)]
+    events = [event_ for number in range(700) for event_ in (event("eval.completed", VERDICT, f"q{number}", 3),)]
 
     async def go() -> int:
         async with Otel(receiver.url).open(RunContext(RUN, "nightly")) as live:
-            batch = [STARTED, *many, ENDED]
+            batch = [STARTED, *events, COMPLETED]
             with pytest.raises(Exception, match="429"):
                 await live.write(batch)
             return await live.write(batch)
@@ -248,23 +254,23 @@ def test_a_lost_batch_does_not_come_back_with_the_next(receiver):
         async with Otel(receiver.url).open(RunContext(RUN, "nightly")) as live:
             with pytest.raises(Exception, match="500"):
                 await live.write([STARTED, *SUBJECT, *FAILED])
-            return await live.write([ENDED])
+            return await live.write([COMPLETED])
 
     assert asyncio.run(go()) == 2
-    assert [receiver.told(span).get("dicast.subject.id") for span in receiver.spans()] == ["q2", None]
+    assert [receiver.attributes(span).get("dicast.subject.id") for span in receiver.spans()] == ["q2", None]
 
 
 def test_a_redirect_is_not_followed(receiver):
     receiver.answers = [307]
     with pytest.raises(Exception, match="307"):
-        send(receiver, [STARTED, ENDED])
+        send(receiver, [STARTED, COMPLETED])
     assert receiver.requests == []
 
 
 def test_spans_that_the_collector_refuses_are_said(receiver):
     receiver.rejected = 2
     with pytest.raises(Exception, match="refused 2 spans: 'too many'"):
-        send(receiver, [STARTED, *SUBJECT, ENDED])
+        send(receiver, [STARTED, *SUBJECT, COMPLETED])
 
 
 def test_an_answer_that_is_too_long_counts_as_not_taken(receiver):
@@ -273,7 +279,7 @@ def test_an_answer_that_is_too_long_counts_as_not_taken(receiver):
         Exception,
         match=r"answered with a reply that cannot be read: the reply has more than 10,000 bytes \(max_reply_bytes\)",
     ):
-        send(receiver, [STARTED, ENDED], max_reply_bytes=10_000)
+        send(receiver, [STARTED, COMPLETED], max_reply_bytes=10_000)
     assert receiver.headers[0]["accept-encoding"] == "identity"
 
 
@@ -282,7 +288,7 @@ def test_a_header_that_the_collector_repeats_is_in_no_message(receiver, status):
     receiver.answers, receiver.rejected, receiver.told_too = [status], 1, "bad sk-12345678 here"
     receiver.body = None if status == 200 else b"bad sk-12345678 here"
     with pytest.raises(Exception, match=r"bad \*\*\* here"):
-        send(receiver, [STARTED, ENDED], headers={"Authorization": Secret("Bearer sk-12345678")})
+        send(receiver, [STARTED, COMPLETED], headers={"Authorization": Secret("Bearer sk-12345678")})
 
 
 def test_a_collector_that_does_not_answer_is_not_waited_for_each_time(receiver):
@@ -291,11 +297,11 @@ def test_a_collector_that_does_not_answer_is_not_waited_for_each_time(receiver):
     async def go() -> float:
         async with Otel(receiver.url, timeout=1.1).open(RunContext(RUN, "nightly")) as live:
             with pytest.raises(Exception, match="could not be reached"):
-                await live.write([STARTED, *SUBJECT, ENDED])
+                await live.write([STARTED, *SUBJECT, COMPLETED])
             began = time.monotonic()
             for _ in range(3):
                 with pytest.raises(Exception, match="not asked again"):
-                    await live.write([STARTED, *SUBJECT, ENDED])
+                    await live.write([STARTED, *SUBJECT, COMPLETED])
             return time.monotonic() - began
 
     assert asyncio.run(go()) < 3
@@ -307,26 +313,26 @@ def stopped(lost=0, number=6) -> Event:
 
 
 def taken_up(*stops) -> RunContext:
-    """The context of a run that is taken up after these stops."""
-    return RunContext(RUN, "nightly", resumed=True, read=lambda query: iter([Entry(1, one, "", "") for one in stops]))
+    """Return the context of a run that is resumed after these stops."""
+    return RunContext(RUN, "nightly", resumed=True, read=lambda query: iter([Entry(1, stop, "", "") for stop in stops]))
 
 
 def judged(*ids) -> list[Event]:
-    """Subjects that are read, and then end in that order."""
+    """Return events of subjects that are read, and then end in the same order."""
     read = [event("subject.read", {}, id, 10 + number) for number, id in enumerate(ids)]
     return read + [event("eval.completed", VERDICT, id, 40 + number) for number, id in enumerate(ids)]
 
 
 def subjects(receiver) -> list[object]:
-    return [receiver.told(span).get("dicast.subject.id", span.name) for span in receiver.spans()]
+    return [receiver.attributes(span).get("dicast.subject.id", span.name) for span in receiver.spans()]
 
 
 def test_what_is_told_again_is_sent_again_as_it_was(receiver):
-    events = [STARTED, *judged("a", "b", "c"), ENDED]
+    events = [STARTED, *judged("a", "b", "c"), COMPLETED]
     send(receiver, events[:5])
     assert subjects(receiver) == []
     send(receiver, events, run=taken_up())
-    send(receiver, *([one] for one in events), run=taken_up())
+    send(receiver, *([event_] for event_ in events), run=taken_up())
     assert subjects(receiver) == ["a", "b", "c", "dicast run"] * 2
     sent = receiver.spans()
     assert sent[:4] == sent[4:]
@@ -341,15 +347,15 @@ def test_what_came_before_an_orderly_stop_is_sent_again_only_where_a_sink_had_lo
         assert subjects(receiver) == ["a", "b", "dicast run"]  # c has not ended
         receiver.requests.clear()
         # That b was told with the stop itself, nobody has written down.
-        send(receiver, [STARTED, *first[:5], second, first[5], ENDED], run=taken_up(second))
+        send(receiver, [STARTED, *first[:5], second, first[5], COMPLETED], run=taken_up(second))
         assert subjects(receiver) == [*again, "dicast run"]
 
 
 def test_of_two_stops_the_newest_that_lost_nothing_counts(receiver):
     stops = stopped(0, 6), stopped(0, 7), stopped(3, 8)
     parts = [judged(f"{name}1", f"{name}2") for name in "abcd"]
-    told = [STARTED, *parts[0], stops[0], *parts[1], stops[1], *parts[2], stops[2], *parts[3], ENDED]
-    send(receiver, told, run=taken_up(*stops))
+    events = [STARTED, *parts[0], stops[0], *parts[1], stops[1], *parts[2], stops[2], *parts[3], COMPLETED]
+    send(receiver, events, run=taken_up(*stops))
     assert subjects(receiver) == ["b2", "c1", "c2", "d1", "d2", "dicast run"]
 
 
@@ -359,21 +365,23 @@ def test_a_subject_that_is_judged_again_has_the_span_it_had_and_what_stands_is_n
     send(receiver, [STARTED, read, *opened, end, event("eval.completed", VERDICT, "q3", 6)])
     again = [read, end, event("eval.completed", VERDICT, "q2", 7)]
     ends = [event("eval.completed", VERDICT, id, 8) for id in ("q3", "q4")]
-    send(receiver, [STARTED, *opened], *([one] for one in again), [*ends, ENDED], run=taken_up())
+    send(receiver, [STARTED, *opened], *([event_] for event_ in again), [*ends, COMPLETED], run=taken_up())
     assert subjects(receiver) == ["q2", "q3", "q4", "q2", "dicast run"]
-    first, *more = [span for span in receiver.spans() if receiver.told(span).get("dicast.subject.id") == "q2"]
-    assert [span.span_id for span in more] == [first.span_id]
-    assert (first.status.code, more[0].status.code) == (2, 0)
-    assert [len(span.events) for span in (first, more[0])] == [1, 3]
+    first, *later_spans = [
+        span for span in receiver.spans() if receiver.attributes(span).get("dicast.subject.id") == "q2"
+    ]
+    assert [span.span_id for span in later_spans] == [first.span_id]
+    assert (first.status.code, later_spans[0].status.code) == (2, 0)
+    assert [len(span.events) for span in (first, later_spans[0])] == [1, 3]
 
 
 def test_a_subject_that_comes_again_has_a_span_each_time_however_it_is_told(receiver):
     read = [event("subject.read", {}, "t1", number) for number in (2, 5)]
     other = event("subject.read", {}, "t2", 4)
     ends = [event("eval.completed", VERDICT, id, number) for id, number in (("t1", 3), ("t2", 6), ("t1", 7))]
-    events = [STARTED, read[0], ends[0], other, read[1], *ends[1:], ENDED]
+    events = [STARTED, read[0], ends[0], other, read[1], *ends[1:], COMPLETED]
     send(receiver, events)
-    send(receiver, *([one] for one in events))
+    send(receiver, *([event_] for event_ in events))
     assert subjects(receiver) == ["t1", "t2", "t1", "dicast run"] * 2
     ids = [span.span_id for span in receiver.spans()]
     assert ids[:4] == ids[4:]
@@ -424,7 +432,9 @@ def test_a_whole_run_arrives(receiver):
     scores = {verdict.subject_id: verdict.score for verdict in done.verdicts}
     spans = [span for span in receiver.spans() if span.name == "row"]
     sent = {
-        receiver.told(span)["dicast.subject.id"]: results(receiver, span)["metrics"]["gen_ai.evaluation.score.value"]
+        receiver.attributes(span)["dicast.subject.id"]: results(receiver, span)["metrics"][
+            "gen_ai.evaluation.score.value"
+        ]
         for span in spans
     }
     assert sent == scores
@@ -442,12 +452,14 @@ VALUES = (
 
 
 @given(st.dictionaries(st.text(), VALUES))
-def test_every_value_can_be_sent(told):
+def test_every_value_can_be_sent(payload_value):
     span = Span()
-    describe(span, told)
+    describe(span, payload_value)
     assert Span.FromString(span.SerializeToString()) == span
-    left_out = [value for value in told.values() if value is None or (isinstance(value, float) and not isfinite(value))]
-    assert len(span.attributes) + len(left_out) == len(told)
+    left_out = [
+        value for value in payload_value.values() if value is None or (isinstance(value, float) and not isfinite(value))
+    ]
+    assert len(span.attributes) + len(left_out) == len(payload_value)
 
 
 EXPERIMENT = """
@@ -468,16 +480,16 @@ def test_an_experiment_arrives_as_its_ledger_has_it(receiver):
     )
     assert done.document["sinks"]["telemetry/otel"] == {"written": 6, "lost": 0}
     sent = {
-        receiver.told(span)["dicast.subject.id"]: {
-            name: one["gen_ai.evaluation.score.value"] for name, one in results(receiver, span).items()
+        receiver.attributes(span)["dicast.subject.id"]: {
+            name: record["gen_ai.evaluation.score.value"] for name, record in results(receiver, span).items()
         }
         for span in receiver.spans()
         if span.name == "row"
     }
-    assert sent == {one.subject_id: one.payload["metrics"]["scores"] for one in done.of("record.completed")}
+    assert sent == {record.subject_id: record.payload["metrics"]["scores"] for record in done.of("record.completed")}
     [aggregate] = receiver.span("dicast run").events
-    found = json.loads(receiver.told(aggregate)["dicast.aggregate.result"])
-    assert found == done.document["aggregates"]["stats/score_stats"]
+    result = json.loads(receiver.attributes(aggregate)["dicast.aggregate.result"])
+    assert result == done.document["aggregates"]["stats/score_stats"]
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, 30.0, 60.0])

@@ -123,7 +123,7 @@ class Workspace:
             return self._checkout(self.folder / name, commit, links)
         except OSError as error:
             place = error.filename or self.folder
-            raise ConfigError(f"cannot create a checkout:  {place}: {error.strerror or error}") from error
+            raise ConfigError(f"cannot create a checkout: {place}: {error.strerror or error}") from error
 
     def _checkout(self, place: Path, commit: str, links: Mapping[str, Path]) -> Checkout:
         work = place / (self.git.root.name or "root")

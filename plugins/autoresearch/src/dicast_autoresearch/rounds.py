@@ -119,7 +119,7 @@ class Rounds:
             commit = pending.entry["commit"]
             if all(experiment.commit != commit for experiment in self.log().experiments):
                 self._entries.append(Experiment(**pending.entry))
-            message = f"the change of an interrupted round was already kept:  {commit[:7]}"
+            message = f"the change of an interrupted round was already kept: {commit[:7]}"
         else:
             message = "an interrupted round is undone" + self._rescue(folder, pending.base)
         remove(folder)

@@ -1,4 +1,4 @@
-"""Tasks that put rows to a language model."""
+"""Tasks that send rows to a language model."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from .chat import Chat
 
 @hookimpl
 def dicast_tasks() -> list[type]:
-    """Offer what this plugin has."""
+    """Offer ``prompt/chat``."""
     return [Chat]

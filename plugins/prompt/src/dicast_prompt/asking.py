@@ -1,4 +1,4 @@
-"""Asking the model, criterion after criterion, and again after an empty reply."""
+"""Requests to the model, one criterion after the other, with retries of empty replies."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from dicast import (
 
 from .bounds import Unrenderable
 from .criterion import Criterion
-from .media import Asked, MediaOptions, Printing
+from .media import MediaOptions, MediaRequest, Printing
 from .template import Template
 
 _LEAST = ChatRequest((Message("user", "?"),))
-"""What costs nothing only where nothing does."""
+"""A request that is free only with a free model."""
 
 
 class PromptOptions(MediaOptions, Protocol):
-    """The options of ``prompt/chat``."""
+    """Options of ``prompt/chat``."""
 
     @property
     def model(self) -> ChatModel: ...  # noqa: D102
@@ -51,7 +51,7 @@ class PromptOptions(MediaOptions, Protocol):
 
 @attrs.frozen
 class Prompt:
-    """What is asked for one criterion."""
+    """Compiled templates of one criterion."""
 
     criterion: str
     system: Template | None
@@ -59,11 +59,11 @@ class Prompt:
 
     @classmethod
     def of(cls, criterion: str, texts: Criterion, place: str) -> Prompt:
-        """Compile *texts*, which stand at *place*."""
+        """Compile *texts*; errors name their *place*."""
         system = None if texts.system is None else Template.of(texts.system, f"template {place}system")
         return cls(criterion, system, Template.of(texts.user or "", f"template {place}user"))
 
-    def request(self, names: Mapping[str, object], options: PromptOptions) -> Asked:
+    def request(self, names: Mapping[str, object], options: PromptOptions) -> MediaRequest:
         """Return the request about a row that has *names*.
 
         :raises Unrenderable: if the templates cannot be rendered, or media that they print cannot be sent.
@@ -78,12 +78,12 @@ class Prompt:
             label=self.criterion,
             needs_media=options.media == "show" and any(message.media for message in messages),
         )
-        return Asked(request, printing.marked)
+        return MediaRequest(request, printing.marked)
 
 
 @attrs.frozen
 class Asker:
-    """Answers rows by asking the model of *options*."""
+    """Live task that answers rows with the model of *options*."""
 
     default_timeout = 600.0
 
@@ -97,7 +97,7 @@ class Asker:
         return cls(options, [Prompt.of(name, texts, places[name]) for name, texts in options.prompts().items()])
 
     def produce(self, subject: Subject) -> Failure | Awaitable[Answered | Failure]:
-        """Render the prompts, under the kernel's timer; what is awaited asks."""
+        """Render the prompts under the kernel's timer, and return an awaitable that asks the model."""
         try:
             requests = self._requests(subject)
         except Unrenderable as error:
@@ -105,7 +105,7 @@ class Asker:
         return self._answer(subject, requests)
 
     def estimate(self, subject: Subject) -> Cost:
-        """What the calls may cost at most, with all retries; nothing for a row that cannot be asked about."""
+        """Return the highest cost of the calls, with all retries; zero for a row whose prompt cannot be rendered."""
         model = self.options.model
         if estimate(model, _LEAST).is_zero:
             return Cost.zero()
@@ -113,38 +113,42 @@ class Asker:
             requests = self._requests(subject)
         except Unrenderable:
             return Cost.zero()  # no call is made
-        return sum([estimate(model, each.request) for each in requests] * (self.options.retries + 1), Cost.zero())
+        return sum(
+            [estimate(model, question.request) for question in requests] * (self.options.retries + 1), Cost.zero()
+        )
 
-    def _requests(self, subject: Subject) -> list[Asked]:
+    def _requests(self, subject: Subject) -> list[MediaRequest]:
         names = names_of(subject)
         return [prompt.request(names, self.options) for prompt in self.prompts]
 
-    async def _answer(self, subject: Subject, requests: Sequence[Asked]) -> Answered | Failure:
+    async def _answer(self, subject: Subject, requests: Sequence[MediaRequest]) -> Answered | Failure:
         responses, cost = {}, Cost.zero()
-        for asked in requests:
-            request = asked.request
+        for question in requests:
+            request = question.request
             tries = Tries(self.options.retries + 1)
             answer = await tries.ask(self.options.model, request)
             cost += tries.cost
             if isinstance(answer, Failure):
                 criterion = f"criterion {request.label}: " if self.options.criteria else ""
-                return attrs.evolve(answer, message=f"{criterion}{answer.message}", cost=cost, retry=tries.told())
-            responses[request.label] = tries.response(answer, asked.hidden(answer))
+                return attrs.evolve(
+                    answer, message=f"{criterion}{answer.message}", cost=cost, retry=tries.retry_record()
+                )
+            responses[request.label] = tries.response(answer, question.hidden(answer))
         return Answered.of(subject, responses)
 
 
 @attrs.define
 class Tries:
-    """The tries of one request, and what they came to together.
+    """Attempts at one request, and their sums.
 
-    The model is asked *most* times at most, and may try several times by itself when it is *asked*, as far as it says at most
-    *each* times. Of all these tries *made* were made; *left* are those that there could have been besides.
+    The model is called at most *most* times; *calls* counts the calls. In each call it may make up to *attempts_per_call* attempts.
+    *attempts* counts all attempts so far; *left* counts further attempts that were possible.
     """
 
     most: int
-    asked: int = 0
-    each: int = 1
-    made: int = 0
+    calls: int = 0
+    attempts_per_call: int = 1
+    attempts: int = 0
     left: int = 0
     cost: Cost = Cost.zero()
     usage: Usage | None = attrs.field(factory=lambda: Usage(0, 0))
@@ -152,59 +156,63 @@ class Tries:
     history: list[Mapping[str, object]] = attrs.field(factory=list)
 
     async def ask(self, model: ChatModel, request: ChatRequest) -> Reply | Failure:
-        """Ask until there is a reply that is not empty; a Failure of the model ends it at once."""
+        """Call the model until its reply is not empty. A Failure of the model ends it at once."""
         while True:
-            answer = await self._once(model, attrs.evolve(request, attempt=self.asked) if self.asked else request)
+            answer = await self._once(model, attrs.evolve(request, attempt=self.calls) if self.calls else request)
             fault = _fault(answer)
             self._note(answer, fault)
             if fault is None or isinstance(answer, Failure):
                 return answer
-            if fault.kind == "refused" or self.asked == self.most:
+            if fault.kind == "refused" or self.calls == self.most:
                 return fault
 
-    def told(self) -> Mapping[str, object] | None:
-        """How it was tried, where not the first try was the answer."""
+    def retry_record(self) -> Mapping[str, object] | None:
+        """Return the record of the attempts; None if the first one succeeded."""
         if not self.history:
             return None
-        return {"attempts": self.made, "max_attempts": self.made + self.left, "history": self.history}
+        return {"attempts": self.attempts, "max_attempts": self.attempts + self.left, "history": self.history}
 
     def response(self, reply: Reply, hidden: Mapping[str, int]) -> Mapping[str, Any]:
-        """Return the response that *reply* is in a record; *hidden* has the number of media that the model did not read."""
-        retry = self.told()
+        """Return the record's response for *reply*; *hidden* has the number of media that the model did not read."""
+        retry = self.retry_record()
         metrics = {
             **self._figures(),
-            **_said(reply),
+            **_reply_fields(reply),
             **reply.metrics,
             **({"hidden_media": hidden} if hidden else {}),
             "latency_seconds": round(self.seconds, 6),
         }
-        found = {"content": reply.text, "metrics": metrics}
-        return found if retry is None else {**found, "retry": retry}
+        response = {"content": reply.text, "metrics": metrics}
+        return response if retry is None else {**response, "retry": retry}
 
     async def _once(self, model: ChatModel, request: ChatRequest) -> Reply | Failure:
         began = time.monotonic()
         answer = await maybe_await(model.complete(request))
         self.seconds += _seconds(answer, time.monotonic() - began)
-        self.asked += 1
+        self.calls += 1
         self.cost += answer.cost
         usage = answer.usage if isinstance(answer, Reply) else None
         self.usage = usage and self.usage and _sum(self.usage, usage)
         return answer
 
     def _note(self, answer: Reply | Failure, fault: Failure | None) -> None:
-        """Number the model's own tries on from those before; *fault* is why the last one is no output, if it is none."""
-        own = answer.retry or {"attempts": 1, "max_attempts": 1, "history": ()}
-        told = answer.retry is not None and isinstance(answer, Failure)
-        self.history += [{**tried, "attempt": self.made + tried["attempt"]} for tried in own["history"]]
-        self.made += own["attempts"]
-        if fault is not None and not told:
-            self.history.append({"attempt": self.made, "error": fault.message})
-        self.each = max(self.each, own["max_attempts"])
-        # After a fault that the model has retried it is not asked again, and after an empty reply it does not retry.
-        again = 0 if told else (self.most - self.asked) * self.each
-        self.left = again + (own["max_attempts"] - own["attempts"] if told else 0)
-        if fault is None:  # as many as there would have been, had the last fault come again and again
-            self.left = own["max_attempts"] - own["attempts"] if own["history"] else self.most - self.asked
+        """Record the attempts of one call, numbered after the earlier ones. *fault* is the reason why the last one is no output, if any."""
+        model_retry = answer.retry or {"attempts": 1, "max_attempts": 1, "history": ()}
+        is_model_failure = answer.retry is not None and isinstance(answer, Failure)
+        self.history += [{**tried, "attempt": self.attempts + tried["attempt"]} for tried in model_retry["history"]]
+        self.attempts += model_retry["attempts"]
+        if fault is not None and not is_model_failure:
+            self.history.append({"attempt": self.attempts, "error": fault.message})
+        self.attempts_per_call = max(self.attempts_per_call, model_retry["max_attempts"])
+        # After a fault retried by the model there is no further call, and after an empty reply the model does not retry.
+        again = 0 if is_model_failure else (self.most - self.calls) * self.attempts_per_call
+        self.left = again + (model_retry["max_attempts"] - model_retry["attempts"] if is_model_failure else 0)
+        if fault is None:  # as if the last fault had repeated
+            self.left = (
+                model_retry["max_attempts"] - model_retry["attempts"]
+                if model_retry["history"]
+                else self.most - self.calls
+            )
 
     def _figures(self) -> dict[str, object]:
         figures: dict[str, object] = {}
@@ -217,9 +225,9 @@ class Tries:
 
 
 def names_of(subject: Subject) -> Mapping[str, object]:
-    """The names that templates know for the row *subject*; what is null has none."""
-    found = {name: value for name, value in columns(subject).items() if value is not None}
-    return {"context": subject.context, **found}
+    """Return the names for templates of the row *subject*; null values are left out."""
+    names = {name: value for name, value in columns(subject).items() if value is not None}
+    return {"context": subject.context, **names}
 
 
 def _fault(answer: Reply | Failure) -> Failure | None:
@@ -235,20 +243,22 @@ def _fault(answer: Reply | Failure) -> Failure | None:
         return Failure("refused", f"the model or its filter refused to answer (finish reason {word!r:.40})")
     if answer.text.strip():
         return None
-    more = "; raise max_output_tokens" if reason == "max_tokens" else ""
-    return Failure("judge_output_invalid", f"the model's reply is empty (stop reason {answer.stop_reason!r:.40}){more}")
+    advice = "; raise max_output_tokens" if reason == "max_tokens" else ""
+    return Failure(
+        "judge_output_invalid", f"the model's reply is empty (stop reason {answer.stop_reason!r:.40}){advice}"
+    )
 
 
 def _seconds(answer: Reply | Failure, measured: float) -> float:
-    """How long an answer took: what it says itself, for one that was kept comes at once."""
-    said = answer.metrics.get("latency_seconds") if isinstance(answer, Reply) else None
-    return float(said) if isinstance(said, int | float) else measured
+    """Return the time of an answer: its own figure if it has one, as a cached reply comes at once, else the *measured* time."""
+    seconds = answer.metrics.get("latency_seconds") if isinstance(answer, Reply) else None
+    return float(seconds) if isinstance(seconds, int | float) else measured
 
 
-def _said(reply: Reply) -> dict[str, object]:
-    said = {"model": reply.model, "stop_reason": reply.stop_reason, "finish_reason": reply.finish_reason}
-    return {name: value for name, value in said.items() if value is not None}
+def _reply_fields(reply: Reply) -> dict[str, object]:
+    fields = {"model": reply.model, "stop_reason": reply.stop_reason, "finish_reason": reply.finish_reason}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(one.input_tokens + other.input_tokens, one.output_tokens + other.output_tokens)
+def _sum(first: Usage, second: Usage) -> Usage:
+    return Usage(first.input_tokens + second.input_tokens, first.output_tokens + second.output_tokens)

@@ -1,4 +1,4 @@
-"""How much a rendering may do and make, and how long what it is about to make would be."""
+"""Limits of a rendering: its work, the size of its values, and the expected length of a value before it is computed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 import attrs
 
 MOST_STEPS = 1_000_000
-"""How many rounds of loops and calls one rendering may take: about half a second of work."""
+"""Most rounds of loops and calls in one rendering: about half a second of work."""
 
 MOST_CHARS = 10_000_000
-"""How long a rendered template may become, and any value that it makes on the way."""
+"""Greatest length of a rendered template, and of each value that it computes."""
 
 MOST_MADE = 100_000_000
-"""How much one rendering may make altogether, in characters; an item of a list counts as thirty, by the time it takes."""
+"""Most characters that one rendering may produce in total; an item of a list counts as thirty, by its time."""
 
 WIDEST = 10_000
-"""The largest width that a template may ask for."""
+"""Largest width in a template."""
 
 _ITEM = 30
 _PERCENT_WIDTHS = re.compile(r"[)%][-+ #0]*([0-9]*)(?:\.([0-9]+))?")
@@ -36,16 +36,16 @@ class Unrenderable(Exception):
 
 @attrs.define
 class Steps:
-    """What a rendering may still do. *chars* is what its template prints at most between two steps, beside values."""
+    """Remaining limits of a rendering. *chars* is the most that its template prints between two steps, without values."""
 
     chars: int = 0
     left: int = MOST_STEPS
-    made: int = 0
+    characters: int = 0
 
     def take(self) -> None:
-        """Take a round of a loop, or a call.
+        """Count a round of a loop, or a call.
 
-        :raises Unrenderable: when there are none left.
+        :raises Unrenderable: when the limit is reached.
         """
         self.left -= 1
         if self.left < 0:
@@ -53,61 +53,61 @@ class Steps:
         self.spend(self.chars)
 
     def spend(self, chars: int) -> None:
-        """Take so many of the characters that the rendering may make.
+        """Count *chars* characters of the rendering.
 
-        :raises Unrenderable: when there are not so many left.
+        :raises Unrenderable: when the limit is reached.
         """
-        self.made += chars
-        if self.made > MOST_MADE:
-            raise Unrenderable(f"it makes more than {MOST_MADE:,} characters on the way")
+        self.characters += chars
+        if self.characters > MOST_MADE:
+            raise Unrenderable(f"it produces more than {MOST_MADE:,} characters in total")
 
     def make(self, length: int) -> None:
-        """Make room for one value, before there is one.
+        """Count one value of *length* before it is computed.
 
         :raises Unrenderable: when it would be too long.
         """
         if length > MOST_CHARS:
-            raise Unrenderable(f"it makes something longer than {MOST_CHARS:,} characters or items")
+            raise Unrenderable(f"it produces a value longer than {MOST_CHARS:,} characters or items")
         self.spend(length)
 
     def weigh(self, value: object) -> int:
-        """Spend what *value* amounts to, and return that; what stands in it twice counts twice, as it does when it is printed.
+        """Count the size of *value*, and return it. A part that occurs twice counts twice, as in print.
 
-        :raises Unrenderable: when it is too much.
+        :raises Unrenderable: when it is too large.
         """
         if isinstance(value, str):
             self.make(len(value))
             return len(value)
-        before, waiting = self.made, [value]
+        before, waiting = self.characters, [value]
         while waiting:
-            one = waiting.pop()
-            if isinstance(one, str):
-                self.make(len(one))
-            elif isinstance(one, dict | list | tuple):
-                self.make(len(one))
-                self.spend(_ITEM * (len(one) + 1))
-                waiting += one
-                if isinstance(one, dict):
-                    waiting += one.values()
-            elif isinstance(one, int):
-                self.spend(one.bit_length() // 3 + 1)
-        return self.made - before
+            part = waiting.pop()
+            if isinstance(part, str):
+                self.make(len(part))
+            elif isinstance(part, dict | list | tuple):
+                self.make(len(part))
+                self.spend(_ITEM * (len(part) + 1))
+                waiting += part
+                if isinstance(part, dict):
+                    waiting += part.values()
+            elif isinstance(part, int):
+                self.spend(part.bit_length() // 3 + 1)
+        return self.characters - before
 
 
 def joined_length(parts: Iterable[str], glue: str) -> int:
-    """How long *parts* with *glue* between them are."""
+    """Return the length of *parts* joined by *glue*."""
     return sum(len(part) + len(glue) for part in parts)
 
 
 def replaced_length(text: str, old: str, new: str) -> int:
-    """How long *text* is, at most, with *new* in the place of each *old*."""
+    """Return the greatest length of *text* with *new* in place of each *old*."""
     return len(text) + text.count(old) * len(new)
 
 
 def format_length(text: str, most: int) -> int:
-    """How long ``text.format(…)`` is, at most, where each value is up to *most* long.
+    """Return the greatest length of ``text.format(…)`` with values of up to *most* characters.
 
-    :raises Unrenderable: for a width that is not written in *text*.
+    :raises Unrenderable: for a width that is not a number in *text*.
     """
     length = len(text)
     for _, name, spec, _ in Formatter().parse(text):
@@ -119,9 +119,9 @@ def format_length(text: str, most: int) -> int:
 
 
 def percent_length(text: str, most: int) -> int:
-    """How long ``text % …`` is, at most, where each value is up to *most* long.
+    """Return the greatest length of ``text % …`` with values of up to *most* characters.
 
-    :raises Unrenderable: for a width that is not written in *text*.
+    :raises Unrenderable: for a width that is not a number in *text*.
     """
     plain = text.replace("%%", "")
     if _PERCENT_STARS.search(plain):
@@ -130,17 +130,17 @@ def percent_length(text: str, most: int) -> int:
 
 
 def _widths(numbers: Iterable[str]) -> int:
-    """The sum of *numbers*; of one with many digits the first are enough."""
+    """Return the sum of *numbers*; a long number is cut to its first digits."""
     return sum(int(number[:12]) for number in numbers if number)
 
 
-def method_length(owner: str, name: str, given: tuple[Any, ...], options: Mapping[str, Any], steps: Steps) -> int:
-    """How long the method *name* makes *owner*, at most, or how long it takes in thousands of comparisons."""
-    texts = [one for one in (*given, *options.values()) if isinstance(one, str)]
+def method_length(owner: str, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any], steps: Steps) -> int:
+    """Return the greatest length of the result of *owner*'s method *name*, or its work in thousands of comparisons."""
+    texts = [argument for argument in (*arguments, *options.values()) if isinstance(argument, str)]
     if name == "join":
-        return joined_length((part for part in given[0] if isinstance(part, str)), owner)
+        return joined_length((part for part in arguments[0] if isinstance(part, str)), owner)
     if name == "replace" and len(texts) > 1:
         return replaced_length(owner, texts[0], texts[1])
     if name == "format":
-        return format_length(owner, sum(map(steps.weigh, (*given, *options.values()))))
+        return format_length(owner, sum(map(steps.weigh, (*arguments, *options.values()))))
     return len(owner) + sum(map(len, texts)) * len(owner) // 1000

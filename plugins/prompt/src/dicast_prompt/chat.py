@@ -32,35 +32,35 @@ def _check_criteria(
 
 @attrs.frozen
 class Chat:
-    """Asks a chat model about each row: one question, or one for each criterion.
+    """Ask a chat model about each row: one question, or one for each criterion.
 
-    The prompts are Jinja2 templates, inline or as ``{file: PATH}``. They know the row's columns: ``id``, ``input``, ``output``,
-    ``reference`` and ``session_id`` where the row has them, the other columns by their names, and all of these in ``context``, too.
-    A name that the row does not have fails the row; write ``{{ hint | default('none') }}`` for one that may be absent. What is
-    printed and is neither text nor number is written as JSON. Templates are sandboxed: no attributes that begin with ``_``, no other
-    templates or files, no powers, 1,000,000 rounds of loops and calls and 10,000,000 characters at most.
+    The prompts are Jinja2 templates, inline or as ``{file: PATH}``. Their names are the row's columns: ``id``, ``input``, ``output``,
+    ``reference`` and ``session_id`` if the row has them, the other columns by their names, and ``context`` with all of these.
+    A name that the row does not have fails the row; write ``{{ hint | default('none') }}`` for an optional name. Printed
+    values other than texts and numbers are written as JSON. Templates are sandboxed: no attributes that start with ``_``, no other
+    templates or files, no powers, at most 1,000,000 rounds of loops and calls and 10,000,000 characters.
 
-    The reply becomes the output that is judged, with criteria the first one's. A reply that the token limit cut (``metrics.stop_reason``
-    is ``max_tokens``) is an output, and the run's warnings count it, as they count a refusal that the model wrote. A reply that is empty
-    or cut by a content filter is no output: the row is ``refused``. Another empty reply is asked for again, and then fails the row. What goes wrong on the way is the chat
-    model's to retry, and ``retry`` counts its tries, too. ``responses.CRITERION.metrics`` has ``prompt_tokens``,
-    ``completion_tokens``, ``total_tokens``, ``cost`` (usd; ``cost_msat`` in msat) where they are known, and ``latency_seconds``,
-    each for all tries together, then ``model``, ``stop_reason``, ``finish_reason`` (the endpoint's word for it), and whatever else the model reports.
+    The reply becomes the judged output; with criteria, the first criterion's reply does. A reply cut by the token limit (``metrics.stop_reason``
+    is ``max_tokens``) is an output, and so is a refusal written by the model; the run's warnings count both. A refusal without text, or a text cut
+    by a content filter, fails the row as ``refused``. Another empty reply is asked for again, and then fails the row. The chat model retries its
+    own errors, and ``retry`` includes its attempts. ``responses.CRITERION.metrics`` has ``prompt_tokens``,
+    ``completion_tokens``, ``total_tokens``, ``cost`` (usd; ``cost_msat`` in msat) if they are known, and ``latency_seconds``,
+    each for all attempts together, then ``model``, ``stop_reason``, ``finish_reason`` (the endpoint's word for it), and further figures of the model.
 
     :param model: the chat model.
     :param system: the system message's template; no such message by default.
     :param user: the user message's template.
-    :param criteria: templates by criterion, ``{NAME: {system, user}}``; a missing one is the task's own. They are asked one after
+    :param criteria: templates by criterion, ``{NAME: {system, user}}``; a missing template is the task's own. They are asked one after
         the other, in their order.
     :param temperature: 0 by default; ``null`` leaves it to the model's own options.
-    :param max_output_tokens: how long a reply may be.
+    :param max_output_tokens: the longest reply in tokens.
     :param retries: how often the model is asked again after an empty reply, 0 to 10.
     :param media: ``auto`` sends an image, a sound or a file that a template prints to a model that reads it, and a marker such as
-        ``[image/png, 48 kB]`` to any other, which ``metrics.hidden_media`` counts; ``show`` fails the row instead; ``mark`` always sends
+        ``[image/png, 48 kB]`` to any other model, which ``metrics.hidden_media`` counts; ``show`` fails the row instead; ``mark`` always sends
         markers.
-    :param urls: the addresses of media that the model's endpoint may fetch: none (``mark``), any (``allow``), or those of a list of hosts.
-    :param security_level: a text that every record carries, such as ``official``.
-    :param determinism_level: likewise, such as ``high``.
+    :param urls: the addresses of media that the model's endpoint may fetch: none (``mark``), any (``allow``), or a list of hosts.
+    :param security_level: a text in every record, such as ``official``.
+    :param determinism_level: a text in every record, such as ``high``.
     """
 
     name = "chat"
@@ -87,17 +87,18 @@ class Chat:
             )
 
     def prompts(self) -> Mapping[str, Criterion]:
-        """The texts of the templates by criterion, those of the task among them."""
+        """Return the texts of the templates by criterion, with the task's own for missing ones."""
         if not self.criteria:
             return {ONLY: Criterion(self.system, self.user)}
         return {
-            name: Criterion(own.system or self.system, own.user or self.user) for name, own in self.criteria.items()
+            name: Criterion(texts.system or self.system, texts.user or self.user)
+            for name, texts in self.criteria.items()
         }
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Task]:
-        """Compile the templates, once a run."""
-        # Jinja2 takes a while to import, and only tasks need it.
+        """Compile the templates, once per run."""
+        # Importing Jinja2 is slow, and only tasks need it.
         from .asking import Asker
 
         yield Asker.of(self)

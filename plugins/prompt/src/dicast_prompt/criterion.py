@@ -1,4 +1,4 @@
-"""The templates of a criterion as options: inline, or in a file."""
+"""Templates of a criterion as options: inline, or in a file."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from dicast.toolkit.files import read_text
 
 @attrs.frozen
 class TemplateFile:
-    """A template in a *file* of its own."""
+    """A template in its own *file*."""
 
     file: InputPath
 
 
-def _text(given: str | TemplateFile | None) -> str | None:
-    """The template's text: what a file holds belongs to the component, so that a changed file is another one."""
-    if not isinstance(given, TemplateFile):
-        return given
+def _text(source: str | TemplateFile | None) -> str | None:
+    """Return the template's text. A file's content belongs to the component, so that a changed file changes its fingerprint."""
+    if not isinstance(source, TemplateFile):
+        return source
     try:
-        text = read_text(given.file, encoding="utf-8-sig")
+        text = read_text(source.file, encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{given.file.name} is not UTF-8 at byte {error.start}; save the file as UTF-8") from error
+        raise ConfigError(f"{source.file.name} is not UTF-8 at byte {error.start}; save the file as UTF-8") from error
     except OSError as error:
-        raise ConfigError(f"cannot read {given.file.name}: {error.strerror or error}") from error
-    _check(text, given.file.name)
+        raise ConfigError(f"cannot read {source.file.name}: {error.strerror or error}") from error
+    _check(text, source.file.name)
     return text
 
 
@@ -37,7 +37,7 @@ def _check_template(owner: object, attribute: attrs.Attribute[str | None], text:
 def _check(text: str, place: str) -> None:
     if not text.strip():
         raise ConfigError(f"{place} is blank; leave it out, or say what is to be asked")
-    # Jinja2 takes a while to import, and only tasks need it.
+    # Importing Jinja2 is slow, and only tasks need it.
     from .template import Template
 
     Template.of(text, place)
@@ -53,7 +53,7 @@ def template() -> str | None:
 
 @attrs.frozen
 class Criterion:
-    """The templates of one criterion; a missing one is the task's."""
+    """Templates of one criterion; a missing template is the task's."""
 
     system: str | None = template()
     user: str | None = template()

@@ -1,4 +1,4 @@
-"""Those of Jinja2's filters that make more than they are given, as they are in the sandbox."""
+"""Sandboxed versions of Jinja2's filters that enlarge their input."""
 
 from __future__ import annotations
 
@@ -18,54 +18,58 @@ Filter = Callable[..., Any]
 Length = Callable[..., int]
 
 STEPS = "\0steps"
-"""The name under which :class:`Steps` stand; no template can spell it."""
+"""Name of :class:`Steps` in a context; no template can write it."""
 
 REFUSED = ("attr", "pprint", "urlize", "xmlattr")
-"""Filters that there are not: they reach attributes, or make and take more than can be told before."""
+"""Removed filters: they reach attributes, or their size and work cannot be computed in advance."""
 
 
 def bounded(filters: Mapping[str, Filter]) -> dict[str, Filter]:
-    """Those of *filters* that need it, each with what it may make."""
-    found = {name: _bounded(name, filters[name], length) for name, length in _LENGTHS.items()}
-    return found | {"join": _join, "sum": _sum, "tojson": _tojson}
+    """Return the *filters* that need a limit, each with its limit."""
+    bounded_filters = {name: _bounded(name, filters[name], length) for name, length in _LENGTHS.items()}
+    return bounded_filters | {"join": _join, "sum": _sum, "tojson": _tojson}
 
 
-def _bounded(name: str, given: Filter, length: Length) -> Filter:
-    """The filter *given*, which makes something at most as long as *length* says of its arguments."""
-    passed = getattr(given, "jinja_pass_arg", None)  # which of the environment, the context and neither it wants first
+def _bounded(name: str, filter: Filter, length: Length) -> Filter:
+    """Return *filter* with a limit: *length* computes the greatest length of its result from its arguments."""
+    passed = getattr(filter, "jinja_pass_arg", None)  # the first argument: environment, context, or neither
 
     @jinja2.pass_context
-    @wraps(given)
+    @wraps(filter)
     def narrow(context: Any, value: Any, *rest: Any, **options: Any) -> Any:
         every = (*rest, *options.values())
-        if name in _OF_WIDTHS and any(isinstance(one, int) and one > WIDEST for one in every):
+        if name in _OF_WIDTHS and any(isinstance(argument, int) and argument > WIDEST for argument in every):
             raise Unrenderable(f"the filters {', '.join(_OF_WIDTHS)} take numbers up to {WIDEST:,}")
         text = value if isinstance(value, str | list | tuple | Undefined) else str(value)
         context.parent[STEPS].make(0 if isinstance(text, Undefined) else length(context.parent[STEPS], text, *every))
         first = {"context": context, "eval_context": context.eval_ctx, "environment": context.environment}
-        return given(*([first[passed.name]] if passed else []), value, *rest, **options)
+        return filter(*([first[passed.name]] if passed else []), value, *rest, **options)
 
     return narrow
 
 
 def _wide(_steps: Steps, value: Any, *every: Any) -> int:
-    """As wide, or as many, as it is told."""
-    return len(value) + sum(one for one in every if isinstance(one, int))
+    """Return the value's length plus all widths and counts in the arguments."""
+    return len(value) + sum(argument for argument in every if isinstance(argument, int))
 
 
 def _indent(_steps: Steps, value: Any, *every: Any) -> int:
-    widths = [len(one) if isinstance(one, str) else one for one in every if isinstance(one, str | int)] or [4]
+    widths = [
+        len(argument) if isinstance(argument, str) else argument
+        for argument in every
+        if isinstance(argument, str | int)
+    ] or [4]
     return len(value) + (value.count("\n") + 1) * max(widths) if isinstance(value, str) else 0
 
 
 def _pieces(_steps: Steps, value: Any, *every: Any) -> int:
-    """A text that may stand behind each of the value's characters."""
-    return len(value) * (1 + max((len(one) for one in every if isinstance(one, str)), default=0))
+    """Return the length with the longest argument after each character of the value."""
+    return len(value) * (1 + max((len(argument) for argument in every if isinstance(argument, str)), default=0))
 
 
-def _beside(_steps: Steps, value: Any, *every: Any) -> int:
-    """A text that may stand beside the value, or is looked up for each of its characters."""
-    texts = sum(len(one) for one in every if isinstance(one, str))
+def _around(_steps: Steps, value: Any, *every: Any) -> int:
+    """Return the length with all texts next to the value, plus the work of searching them."""
+    texts = sum(len(argument) for argument in every if isinstance(argument, str))
     return len(value) + texts + texts * len(value) // 1000
 
 
@@ -79,7 +83,7 @@ def _format(steps: Steps, value: Any, *every: Any) -> int:
 
 _LENGTHS: Mapping[str, Length] = {
     **dict.fromkeys(("batch", "center", "round", "slice"), _wide),
-    **dict.fromkeys(("trim", "truncate"), _beside),
+    **dict.fromkeys(("trim", "truncate"), _around),
     "format": _format,
     "indent": _indent,
     "replace": _replace,
@@ -89,7 +93,7 @@ _LENGTHS: Mapping[str, Length] = {
 
 @jinja2.pass_context
 def _join(context: Any, value: Iterable[Any], d: str = "", attribute: str | int | None = None) -> str:
-    """The values as texts, with *d* between them."""
+    """Return the values as texts, with *d* between them."""
     if attribute is not None:
         value = context.environment.call_filter("map", value, [], {"attribute": attribute}, context)
     parts = []
@@ -97,7 +101,7 @@ def _join(context: Any, value: Iterable[Any], d: str = "", attribute: str | int 
     for part in map(str, value):
         left -= len(part) + len(d)
         if left < 0:
-            break  # what follows does not make it shorter
+            break  # the rest does not make it shorter
         parts.append(part)
     context.parent[STEPS].make(joined_length(parts, str(d)) if left >= 0 else MOST_CHARS + 1)
     return str(d).join(parts)
@@ -105,7 +109,7 @@ def _join(context: Any, value: Iterable[Any], d: str = "", attribute: str | int 
 
 @jinja2.pass_context
 def _sum(context: Any, iterable: Iterable[Any], attribute: str | int | None = None, start: float = 0) -> Any:
-    """The sum of numbers; one of lists would copy them over and over."""
+    """Return the sum of numbers. A sum of lists is refused, as it would copy them repeatedly."""
     if not isinstance(start, int | float):
         raise Unrenderable("the filter sum adds numbers, and start is one")
     if attribute is not None:
@@ -114,7 +118,7 @@ def _sum(context: Any, iterable: Iterable[Any], attribute: str | int | None = No
 
 
 def _tojson(value: Any, indent: int | None = None) -> str:
-    """Plain JSON: Jinja2's own filter writes ``<`` and the like as HTML wants them."""
+    """Return plain JSON; Jinja2's own filter escapes ``<`` and others for HTML."""
     if isinstance(value, Undefined):
-        return str(value)  # which is an error
+        return str(value)  # raises an error
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None).decode()

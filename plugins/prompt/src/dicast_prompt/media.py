@@ -1,4 +1,4 @@
-"""Images, sounds and files that templates print."""
+"""Images, sounds and files printed by templates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIMPLE = frozenset((str, int, float, bool))
 
 
 class MediaOptions(Protocol):
-    """The options of ``prompt/chat`` that decide which media are sent."""
+    """Options of ``prompt/chat`` that decide which media are sent."""
 
     @property
     def media(self) -> MediaMode: ...  # noqa: D102
@@ -33,7 +33,7 @@ class MediaOptions(Protocol):
 
 
 @attrs.frozen
-class Asked:
+class MediaRequest:
     """A request, and the number of media by kind that are markers in it."""
 
     request: ChatRequest
@@ -47,7 +47,7 @@ class Asked:
 
 @attrs.frozen
 class Printing:
-    """Renders templates for a row: *names* has the row's values, with the places of *gallery* for its media.
+    """Renderer of templates for a row: *names* has the row's values, with the places of *gallery* for its media.
 
     *marked* counts by kind the media whose markers were printed.
     """

@@ -1,4 +1,4 @@
-"""Jinja2 for prompts: sandboxed, without a loader, strict about names, and bounded in what it makes."""
+"""Jinja2 for prompts: sandboxed, without a loader, strict about names, and with limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .filters import REFUSED, STEPS, bounded
 _COUNTED = "\0counted"
 _WEIGHED = "\0weighed"
 _MOST_BITS = 10_000
-"""How long a whole number may be: printing one takes the square of that."""
+"""Longest integer in bits: the time of printing grows with its square."""
 
 _UNBOUNDED = frozenset(
     (
@@ -25,23 +25,23 @@ _UNBOUNDED = frozenset(
         *("rjust", "to_bytes", "translate", "zfill"),
     )
 )
-"""Methods of texts and numbers whose results are as long as they are told."""
+"""Methods of texts and numbers whose arguments set the length of the result."""
 
-_MADE = (nodes.Concat, nodes.List, nodes.Tuple, nodes.Dict, nodes.Filter)
+_COMPOSED = (nodes.Concat, nodes.List, nodes.Tuple, nodes.Dict, nodes.Filter)
 
 
 def sandbox() -> jinja2.Environment:
-    """An environment for templates that nobody has to trust."""
-    made = _Sandbox(undefined=jinja2.StrictUndefined, finalize=_printed, keep_trailing_newline=True)
-    made.filters |= {**bounded(made.filters), _COUNTED: _counted, _WEIGHED: _weighed}
+    """Return an environment for untrusted templates."""
+    environment = _Sandbox(undefined=jinja2.StrictUndefined, finalize=_printed, keep_trailing_newline=True)
+    environment.filters |= {**bounded(environment.filters), _COUNTED: _counted, _WEIGHED: _weighed}
     for name in REFUSED:
-        del made.filters[name]
-    del made.globals["lipsum"]
-    return made
+        del environment.filters[name]
+    del environment.globals["lipsum"]
+    return environment
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Counts the rounds of loops, calls, and what is made: without limits a template may take for ever, inside of the sandbox too."""
+    """Environment that counts rounds of loops, calls, and the size of values. Without limits a sandboxed template may run forever."""
 
     intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%", "**"))
 
@@ -61,7 +61,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             if method.__name__ == "join" and args:
                 args = (list(args[0]), *args[1:])
             steps.make(method_length(owner, method.__name__, args, options, steps))
-        steps.weigh([args, options])  # a macro has them as its varargs
+        steps.weigh([args, options])  # a macro gets them as varargs
         result = super().call(context, obj, *args, **options)
         steps.weigh(result)
         return result
@@ -70,11 +70,11 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if operator == "**":
             raise Unrenderable("a template has no powers (**)")
         steps = context.parent[STEPS]
-        for one, other in ((left, right), (right, left)):
-            if isinstance(one, int) and one.bit_length() > _MOST_BITS:
+        for operand, factor in ((left, right), (right, left)):
+            if isinstance(operand, int) and operand.bit_length() > _MOST_BITS:
                 raise Unrenderable(f"it calculates with a number of more than {_MOST_BITS:,} bits")
-            if operator == "*" and isinstance(one, str | list | tuple) and isinstance(other, int):
-                steps.make(len(one) * other)
+            if operator == "*" and isinstance(operand, str | list | tuple) and isinstance(factor, int):
+                steps.make(len(operand) * factor)
         if operator == "+" and isinstance(left, str | list | tuple) and isinstance(right, type(left)):
             steps.make(len(left) + len(right))
         if operator == "%" and isinstance(left, str):
@@ -85,7 +85,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return result
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """A key of an object comes before a method of its name: ``{{ input.items }}``."""
+        """Return a key of an object before a method of its name: ``{{ input.items }}``."""
         return obj[attribute] if isinstance(obj, dict) and attribute in obj else super().getattr(obj, attribute)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
@@ -95,7 +95,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 def _weigh(node: nodes.Node) -> None:
-    """Let what is printed, and whatever *node* and those below it put together, be weighed."""
+    """Add a weighing filter to printed values and to composed values in *node* and below."""
     for name, value in node.iter_fields():
         for place, child in enumerate(value if isinstance(value, list) else [value]):
             if not isinstance(child, nodes.Node):
@@ -111,10 +111,10 @@ def _weigh(node: nodes.Node) -> None:
 
 def _makes(parent: nodes.Node, name: str, child: nodes.Node) -> bool:
     if name == "filter" or getattr(child, "ctx", "load") != "load":
-        return False  # the filter of a block, which has the block's text; what is assigned to
+        return False  # the filter of a block, which has the block's text, or a target of an assignment
     if isinstance(parent, nodes.Output):
         return not isinstance(child, nodes.TemplateData | nodes.Const)
-    return isinstance(child, _MADE) or (isinstance(child, nodes.Getitem) and isinstance(child.arg, nodes.Slice))
+    return isinstance(child, _COMPOSED) or (isinstance(child, nodes.Getitem) and isinstance(child.arg, nodes.Slice))
 
 
 def _through(name: str, node: nodes.Node) -> nodes.Filter:
@@ -123,7 +123,7 @@ def _through(name: str, node: nodes.Node) -> nodes.Filter:
 
 @jinja2.pass_context
 def _counted(context: Any, items: Iterable[Any]) -> Iterator[Any]:
-    """The items of a loop, each of which is a step."""
+    """Yield the items of a loop and count each as a step."""
     steps = context.parent[STEPS]
     for item in items:
         steps.take()
@@ -137,14 +137,14 @@ def _weighed(context: Any, value: Any) -> Any:
 
 
 def _printed(value: Any) -> Any:
-    """What ``{{ value }}`` writes: texts and numbers as they are, other values as JSON; null and methods not at all."""
+    """Return *value* as ``{{ value }}`` prints it: texts and numbers unchanged, other values as JSON. Null and methods are refused."""
     if isinstance(value, str | Undefined):
         return value
     if value is None:
         raise Unrenderable(
-            "it prints a value that is null; write {{ value or 'none' }} for one that may be", "missing_input"
+            "it prints a value that is null; write {{ value or 'none' }} for a value that may be null", "missing_input"
         )
     if callable(value):
         name = getattr(value, "__name__", type(value).__name__)
-        raise Unrenderable(f"it prints the method {name} itself; write {name}() for what it gives")
+        raise Unrenderable(f"it prints the method {name} itself; write {name}() for its result")
     return orjson.dumps(value).decode() if isinstance(value, bool | dict | list | tuple) else value

@@ -1,4 +1,4 @@
-"""One template: compiled, and rendered for rows."""
+"""Template: compiled once, and rendered for rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNDEFINED = re.compile(r"'(.*)' is undefined")
 
 @attrs.frozen
 class Template:
-    """A compiled template; *place* is how a user finds it."""
+    """A compiled template; *place* names it in messages."""
 
     place: str
     _compiled: jinja2.Template
@@ -31,7 +31,7 @@ class Template:
     def of(cls, text: str, place: str) -> Template:
         """Compile *text*.
 
-        :raises ConfigError: naming the line of what is wrong.
+        :raises ConfigError: naming the line of the problem.
         """
         environment = sandbox()
         try:
@@ -43,9 +43,9 @@ class Template:
             raise ConfigError(f"{place}: the template is nested too deep") from error
 
     def render(self, names: Mapping[str, object]) -> str:
-        """The text for a row that has *names*.
+        """Return the text for a row that has *names*.
 
-        :raises Unrenderable: saying why there is none.
+        :raises Unrenderable: with the reason.
         """
         parts, length = [], 0
         try:
@@ -60,31 +60,29 @@ class Template:
             raise Unrenderable(f"{self.place}: {_lacking(str(error), names)}", "missing_input") from error
         except SecurityError as error:
             raise Unrenderable(f"{self.place}: {error}") from error
-        except Exception as error:  # the border to the template, whose expressions may raise anything
+        except Exception as error:  # boundary: expressions of a template may raise anything
             raise Unrenderable(f"{self.place}: {type(error).__name__}: {error}") from error
         return "".join(parts)
 
 
 def _lacking(message: str, names: Mapping[str, object]) -> str:
-    """*message*, and for a name that the row does not have also the nearest and all that it has."""
-    found = _UNDEFINED.fullmatch(message)
-    if found is None:
+    """Return *message*; for a missing name, add the nearest name and all names of the row."""
+    match = _UNDEFINED.fullmatch(message)
+    if match is None:
         return message
-    near = nearest(found[1], names)
+    near = nearest(match[1], names)
     hint = f", did you mean {near!r}?" if near else ";"
-    return f"the row has no {found[1]!r}{hint} it has {', '.join(sorted(names))}"
+    return f"the row has no {match[1]!r}{hint} it has {', '.join(sorted(names))}"
 
 
 def _check(tree: nodes.Template) -> None:
-    """Refuse what is never right, whatever the row.
+    """Refuse constructs that are wrong for any row.
 
     :raises jinja2.TemplateSyntaxError: naming the line.
     """
     for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
-        raise jinja2.TemplateSyntaxError(
-            "a template stands alone: it cannot include, import or extend another", node.lineno
-        )
-    for found in tree.find_all(nodes.Getattr):
-        if found.attr.startswith("_"):
-            message = f"the attribute {found.attr!r} is out of reach; a key of that name is written x['{found.attr}']"
-            raise jinja2.TemplateSyntaxError(message, found.lineno)
+        raise jinja2.TemplateSyntaxError("a template cannot include, import or extend another template", node.lineno)
+    for attribute in tree.find_all(nodes.Getattr):
+        if attribute.attr.startswith("_"):
+            message = f"the attribute {attribute.attr!r} is not accessible; write a key with this name as x['{attribute.attr}']"
+            raise jinja2.TemplateSyntaxError(message, attribute.lineno)

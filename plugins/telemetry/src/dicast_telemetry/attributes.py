@@ -1,4 +1,4 @@
-"""Values as OTLP has them."""
+"""Values in OTLP's types."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
-def describe(carrier: Resource | Span | Span.Event, told: Mapping[str, object]) -> None:
-    """Give *carrier* the attributes *told*, in place, for a copy takes longer; what is None, or no finite number, is left out."""
+def describe(carrier: Resource | Span | Span.Event, attributes: Mapping[str, object]) -> None:
+    """Set *attributes* on *carrier* in place, which is faster than a copy. None and numbers that are not finite are left out."""
     add = carrier.attributes.add
-    for key, value in told.items():
+    for key, value in attributes.items():
         if value is not None and not (isinstance(value, float) and not isfinite(value)):
             _set(add(key=as_text(key)).value, value)
 
 
-def _set(told: AnyValue, value: object) -> None:
+def _set(target: AnyValue, value: object) -> None:
     if isinstance(value, str):
-        told.string_value = as_text(value)
+        target.string_value = as_text(value)
     elif isinstance(value, bool):
-        told.bool_value = value
+        target.bool_value = value
     elif isinstance(value, int) and value in _INT64:
-        told.int_value = value
+        target.int_value = value
     elif isinstance(value, float):
-        told.double_value = value
+        target.double_value = value
     elif isinstance(value, Decimal | int):
-        told.string_value = format(value, "f") if isinstance(value, Decimal) else str(value)
+        target.string_value = format(value, "f") if isinstance(value, Decimal) else str(value)
     else:
-        told.string_value = as_text(value)
+        target.string_value = as_text(value)
 
 
 def as_text(value: object) -> str:
-    """A text as it is, anything else as JSON; without lone surrogates, which UTF-8 does not have."""
+    """Return a text unchanged, and other values as JSON, without lone surrogates, which UTF-8 lacks."""
     text = value if isinstance(value, str) else json.dumps(value, default=_plain, ensure_ascii=False)
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 

@@ -1,4 +1,4 @@
-"""Sending spans to a collector."""
+"""Transport of spans to a collector."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 from .spans import Spans
 
 SPANS = 512
-"""Spans in one request, at most."""
+"""Most spans in one request."""
 
-AT_ONCE = 4
-"""Requests under way at the same time, at most: a run waits for its collector before it begins with further subjects."""
+PARALLEL_REQUESTS = 4
+"""Most parallel requests. A run waits for its collector before it starts further subjects."""
 
 SLOW_SECONDS = 1.0
-"""A request that failed only after as long is not made again for a while: a run does not wait for a dead collector each time."""
+"""After a failure that took at least this long, requests pause, so that a run does not wait for a dead collector each time."""
 
 REST_SECONDS = 30.0
 _COMPLAINT_CHARS = 300
@@ -40,12 +40,12 @@ _PROTOBUF = "application/x-protobuf"
 
 
 class CollectorError(DicastError):
-    """The collector did not take what it was sent."""
+    """The collector did not accept a request."""
 
 
 @attrs.define
 class Collector:
-    """The one address that spans are sent to. *rejected* counts those that it took no part of, with its *complaint*."""
+    """Client of the collector's address. *rejected* counts spans refused in accepted requests, with the last *complaint*."""
 
     endpoint: str
     _client: Client
@@ -58,8 +58,8 @@ class Collector:
     async def connected(
         cls, endpoint: str, headers: Mapping[str, str], seconds: float, most: int
     ) -> AsyncIterator[Self]:
-        """The collector at *endpoint*; a request may take *seconds*, and its answer have *most* bytes."""
-        from dicast.toolkit.endpoint.client import connect  # httpx and aiohttp take a while to import
+        """Yield the collector at *endpoint*. A request may take *seconds*, and its answer may have *most* bytes."""
+        from dicast.toolkit.endpoint.client import connect  # importing httpx and aiohttp is slow
 
         address = Address(endpoint, option="endpoint")
         limits = ClientLimits(timeout=seconds, max_reply_bytes=most)
@@ -69,7 +69,7 @@ class Collector:
     async def send(self, request: ExportTraceServiceRequest) -> None:
         """Send *request*.
 
-        :raises CollectorError: when it was not taken.
+        :raises CollectorError: when it was not accepted.
         """
         began = time.monotonic()
         if began < self._resting:
@@ -107,7 +107,7 @@ class Collector:
 
 
 class Feed:
-    """Takes a run's events, a batch at a time, and sends the spans that they finish."""
+    """Live sink that turns batches of a run's events into spans and sends them."""
 
     def __init__(self, collector: Collector, spans: Spans) -> None:
         self._collector = collector
@@ -117,17 +117,17 @@ class Feed:
         self._sent = 0
 
     async def write(self, events: Sequence[Event]) -> int:
-        """Send what *events* finish, and return the number of spans. Told the same events again, it sends the rest.
+        """Send the spans that *events* finish, and return their number. Called again with the same events, it sends the rest.
 
-        :raises CollectorError: when the collector did not take them.
+        :raises CollectorError: when the collector did not accept them.
         """
         batch = events[0].id, events[-1].id
-        if batch != self._batch:  # what is still waiting was counted as lost
+        if batch != self._batch:  # spans of the previous batch were counted as lost
             spans = self._spans.add(events)
             self._batch, self._sent = batch, 0
             self._waiting = [spans[start : start + SPANS] for start in range(0, len(spans), SPANS)]
         while self._waiting:
-            parts = self._waiting[:AT_ONCE]
+            parts = self._waiting[:PARALLEL_REQUESTS]
             errors = await asyncio.gather(*map(self._send, parts), return_exceptions=True)
             if error := next((error for error in errors if error is not None), None):
                 raise error
@@ -139,9 +139,9 @@ class Feed:
         self._sent += len(part)
 
     async def close(self) -> int:
-        """Nothing is left to send; says what the collector has refused.
+        """Report refused spans; nothing is left to send.
 
-        :raises CollectorError: when it refused spans of requests that it took.
+        :raises CollectorError: when the collector refused spans of accepted requests.
         """
         collector = self._collector
         if collector.rejected:

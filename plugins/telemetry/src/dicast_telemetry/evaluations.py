@@ -1,4 +1,4 @@
-"""Evaluation results as the GenAI semantic conventions have them: events ``gen_ai.evaluation.result``."""
+"""Evaluation results in the GenAI semantic conventions: events ``gen_ai.evaluation.result``."""
 
 from __future__ import annotations
 
@@ -31,45 +31,45 @@ _PROVENANCE = {
 
 @attrs.frozen
 class Evaluation:
-    """An event of a span: its *name*, and what is *told* with it."""
+    """An event of a span: its *name* and its *attributes*."""
 
     name: str
-    told: Mapping[str, object]
+    attributes: Mapping[str, object]
 
 
 def evaluations(event: Event, *, content: bool) -> Iterator[Evaluation]:
-    """The results that *event* has: a verdict with its metrics' scores, a failure, or the scores in a record."""
+    """Yield the results in *event*: a verdict with its metrics' scores, a failure, or the scores in a record."""
     payload: Mapping[str, Any] = event.payload
     if event.type == "eval.completed":
         yield _verdict(payload, content=content)
         yield from (_score(score, payload, content=content) for score in payload.get("scores", ()))
     elif event.type == "eval.failed":
-        told = {"gen_ai.evaluation.name": payload.get("judge"), "error.type": payload.get("failure_mode")}
-        more = {"dicast.error.message": _cut(payload.get("error_message"))} if content else {}
-        yield Evaluation(RESULT, {**told, **_provenance(payload), **more})
+        attributes = {"gen_ai.evaluation.name": payload.get("judge"), "error.type": payload.get("failure_mode")}
+        extra = {"dicast.error.message": _cut(payload.get("error_message"))} if content else {}
+        yield Evaluation(RESULT, {**attributes, **_provenance(payload), **extra})
     elif event.type == "record.completed":
         yield from _extracted(payload)
 
 
 def scored(record: Mapping[str, Any]) -> dict[str, object]:
-    """What models report with their replies, added up over the responses of *record*."""
+    """Return the sums of the figures that models report, over the responses of *record*."""
     responses = list(record.get("responses", {}).values()) or [record.get("response") or {}]
     reported = [response.get("metrics") or {} for response in responses]
-    told = {
-        f"gen_ai.usage.{kind}_tokens": [_number(one.get(name)) for one in reported]
+    figures = {
+        f"gen_ai.usage.{kind}_tokens": [_number(metrics.get(name)) for metrics in reported]
         for kind, name in (("input", "prompt_tokens"), ("output", "completion_tokens"))
     }
-    return {name: sum(found) for name, found in told.items() if None not in found}  # type: ignore[arg-type]  # no None
+    return {name: sum(sums) for name, sums in figures.items() if None not in sums}  # type: ignore[arg-type]  # no None
 
 
 def _verdict(payload: Mapping[str, Any], *, content: bool) -> Evaluation:
-    told = {"gen_ai.evaluation.name": payload.get("judge"), **_value(payload, "score")}
+    attributes = {"gen_ai.evaluation.name": payload.get("judge"), **_value(payload, "score")}
     why = (payload.get("signals") or {}).get("rationale_redacted") if content else None
-    return Evaluation(RESULT, {**told, "gen_ai.evaluation.explanation": _cut(why), **_provenance(payload)})
+    return Evaluation(RESULT, {**attributes, "gen_ai.evaluation.explanation": _cut(why), **_provenance(payload)})
 
 
 def _value(scored: Mapping[str, Any], name: str) -> dict[str, object]:
-    """Return the score in *scored*, or its value on a scale of its own, which is marked."""
+    """Return the score in *scored*, or its marked value on a raw scale."""
     score, raw = scored.get(name), scored.get("raw")
     marked = {"dicast.scale": "raw"} if score is None and raw is not None else {}
     return {"gen_ai.evaluation.score.value": raw if marked else score, **marked}
@@ -80,7 +80,7 @@ def _provenance(payload: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _score(score: Mapping[str, Any], verdict: Mapping[str, Any], *, content: bool) -> Evaluation:
-    told = {
+    attributes = {
         "gen_ai.evaluation.name": score.get("metric"),
         **_value(score, "value"),
         "gen_ai.evaluation.explanation": _cut(score.get("details") or None) if content else None,
@@ -91,7 +91,7 @@ def _score(score: Mapping[str, Any], verdict: Mapping[str, Any], *, content: boo
         "dicast.rollout": score.get("rollout"),
         "dicast.fingerprint": verdict.get("fingerprint"),
     }
-    return Evaluation(RESULT, told)
+    return Evaluation(RESULT, attributes)
 
 
 def _extracted(record: Mapping[str, Any]) -> Iterator[Evaluation]:
@@ -101,8 +101,8 @@ def _extracted(record: Mapping[str, Any]) -> Iterator[Evaluation]:
     )
     for criterion, value in scores.items():
         label = {True: "pass", False: "fail"}.get(flags[criterion]) if isinstance(flags.get(criterion), bool) else None
-        told = {"gen_ai.evaluation.name": criterion, "gen_ai.evaluation.score.value": _number(value)}
-        yield Evaluation(RESULT, {**told, "gen_ai.evaluation.score.label": label, "dicast.extracted": True})
+        attributes = {"gen_ai.evaluation.name": criterion, "gen_ai.evaluation.score.value": _number(value)}
+        yield Evaluation(RESULT, {**attributes, "gen_ai.evaluation.score.label": label, "dicast.extracted": True})
 
 
 def _number(value: object) -> float | int | None:

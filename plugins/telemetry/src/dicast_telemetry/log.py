@@ -1,4 +1,4 @@
-"""The sink of log lines."""
+"""Sink of log lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WANTS = (
     "run.stopped",
 )
 _WARNINGS = ("record.failed", "eval.failed", "budget.throttled", "spend.lost", "run.stopped")
-_SHOWN = {
+_LOGGED_KEYS = {
     "run.started": ("name", "task", "metrics", "judges", "limit", "security_level", "determinism_level"),
     "record.completed": ("metrics", "retry", "security_level"),
     "record.failed": ("failure_mode", "timestamp", "retry"),
@@ -37,16 +37,16 @@ _SHOWN = {
     "run.completed": ("subjects", "scored", "failed", "skipped", "failures", "score", "cost", "spend_lost", "gate"),
     "run.stopped": ("reason", "subjects", "scored", "failed", "skipped", "failures", "score", "cost", "spend_lost", "gate"),
 }  # fmt: skip
-"""What is shown of an event's payload; of other types all of it. No text of a subject, a reply or a failure is among it."""
+"""Logged keys of payloads by type; other types are logged in full. No text of a subject, a reply or a failure is logged."""
 
 
 @attrs.frozen
 class Log:
-    """One line for what happens in a run, through Python's ``logging``, to the logger ``dicast``.
+    """One line per event of a run, through Python's ``logging``, to the logger ``dicast``.
 
     A line is the event's type and a JSON object: ``eval.completed {"run_id": …, "subject_id": …, "judge": …, "score": …}``. The record's
-    attribute ``dicast`` is the same object, for handlers that write fields. Failures, throttled budgets, lost money and stopped runs are
-    at level ``warning`` at least. Texts of subjects, replies and failures are not logged. Where nobody has set up
+    attribute ``dicast`` is the same object, for handlers that write fields. Failures, throttled budgets, lost money and stopped runs have
+    at least the level ``warning``. Texts of subjects, replies and failures are not logged. Without
     a handler for ``dicast`` or for all loggers, as on the command line, the lines go to stderr.
 
     :param level: the level of the lines: ``debug``, ``info``, ``warning`` or ``error``.
@@ -59,7 +59,7 @@ class Log:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Log]:
-        """Make sure that the lines go somewhere."""
+        """Add a handler for stderr if there is none."""
         logger = _logger()
         if logger.hasHandlers():
             yield self
@@ -75,30 +75,30 @@ class Log:
             logger.setLevel(before)
 
     def write(self, events: Sequence[Event]) -> int:
-        """Log *events*, and return how many there were."""
-        logger, own = _logger(), logging.getLevelNamesMapping()[self.level.upper()]
+        """Log *events*, and return their number."""
+        logger, configured = _logger(), logging.getLevelNamesMapping()[self.level.upper()]
         for event in events:
-            level = max(own, logging.WARNING) if event.type in _WARNINGS else own
+            level = max(configured, logging.WARNING) if event.type in _WARNINGS else configured
             if logger.isEnabledFor(level):
-                told = _told(event)
-                logger.log(level, "%s %s", event.type, as_text(told), extra={"dicast": told})
+                fields = _fields(event)
+                logger.log(level, "%s %s", event.type, as_text(fields), extra={"dicast": fields})
         return len(events)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, as nothing is open."""
 
 
 def _logger() -> logging.Logger:
     return logging.getLogger("dicast")
 
 
-def _told(event: Event) -> dict[str, object]:
+def _fields(event: Event) -> dict[str, object]:
     subject = {name: value for name in ("session_id", "subject_kind", "subject_id") if (value := getattr(event, name))}
     payload: Mapping[str, Any] = event.payload
-    shown = payload.keys() if event.type not in _SHOWN else _SHOWN[event.type]
+    names = payload.keys() if event.type not in _LOGGED_KEYS else _LOGGED_KEYS[event.type]
     return {
         "time": event.time,
         "run_id": event.run_id,
         **subject,
-        **{key: payload[key] for key in shown if key in payload},
+        **{key: payload[key] for key in names if key in payload},
     }

@@ -1,4 +1,4 @@
-"""The sink of spans: OTLP over HTTP."""
+"""Sink of spans: OTLP over HTTP."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def _check_headers(
 class Otel:
     """A run as a trace: a span for the run, one for each subject below it, and an event for each evaluation result.
 
-    Sent as OTLP over HTTP (protobuf) to *endpoint* and nowhere else: no environment variable, ``OTEL_*`` or another, is read. An
+    Spans are sent as OTLP over HTTP (protobuf) to *endpoint* and nowhere else. No environment variable is read, such as ``OTEL_*``. An
     evaluation result is an event ``gen_ai.evaluation.result``, as the GenAI semantic conventions name it, with its provenance.
-    Texts of subjects, of replies and of failures are not sent unless *content* says so. A collector that cannot be reached stops
-    nothing: what it did not take is counted as lost, and the run's exit code is 4. A run that is taken up sends its spans again, with
-    the ids that they had, but for those before an orderly stop that lost nothing.
+    Texts of subjects, replies and failures are sent only with *content*. An unreachable collector does not stop
+    the run: spans that it did not accept count as lost, and the run's exit code is 4. A resumed run sends its spans again with
+    the same ids, except spans before an orderly stop that lost nothing.
 
-    :param endpoint: the collector's whole address, which as a rule ends in ``/v1/traces``.
+    :param endpoint: the collector's full address, which usually ends in ``/v1/traces``.
     :param headers: sent with each request, such as ``{authorization: "Bearer ${OTLP_TOKEN}"}``; the values stay secret.
-    :param timeout: seconds that one request may take.
-    :param max_reply_bytes: how long the collector's answer may be, decoded; one that is longer counts as not taken.
+    :param timeout: time limit of one request in seconds.
+    :param max_reply_bytes: the longest answer of the collector in bytes, decoded; a longer answer counts as not accepted.
     :param service_name: the resource's ``service.name``.
     :param content: also send inputs, outputs, explanations and messages of failures, each cut to 8,192 characters.
     """
@@ -78,7 +78,7 @@ class Otel:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Feed]:
-        """Make ready to send; what is told again has the ids that it had."""
+        """Yield the live sink. Repeated events get the same ids."""
         stops = run.read(Query(run_id=run.run_id, types=("run.stopped",))) if run.resumed else ()
         spans = Spans(
             run.run_id,

@@ -1,4 +1,4 @@
-"""What a run's events are as spans."""
+"""Spans from a run's events."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ WANTS = (
 )
 _CHARS = 8192
 _FAULTS = ("refused_by_provider", "endpoint_unreachable", "unsupported_by_model", "ledger_failed")
-"""Reasons why a run stopped that make it a failed one; the others are somebody's wish."""
+"""Reasons of a stop that count as failures; other reasons are requests of a user."""
 
 Key = tuple[str | None, str | None]
 
 
 class Spans:
-    """Makes spans of the events of one run; holds those that are not finished.
+    """Builder of the spans of one run; it holds the events of unfinished spans.
 
-    A run that is taken up tells everything again. Of its earlier *stops*, what came before the newest at which no sink had lost
-    anything is at the collector: of that no span is made again.
+    A resumed run replays all events. Events before its newest earlier stop in *stops* at which no sink had lost anything are already at the
+    collector, and no span is built from them again.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class Spans:
         self._level: Mapping[str, object] = {}
         self._run: list[Event] = []
         self._subjects: dict[Key, list[Event]] = {}
-        own = {"service.name": service_name, "service.version": version("dicast-kernel")}
-        self._resource = {**own, "dicast.run.id": run_id, "dicast.run.name": name}
+        service = {"service.name": service_name, "service.version": version("dicast-kernel")}
+        self._resource = {**service, "dicast.run.id": run_id, "dicast.run.name": name}
         self._stops = {stop.id for stop in stops}
         self._received = next((stop.id for stop in reversed(stops) if _lost_nothing(stop)), None)
 
     def add(self, events: Sequence[Event]) -> list[Span]:
-        """Take *events*; the spans that are finished with them, which does not depend on how many are told at once."""
+        """Add *events*, and return the spans that they finish. The result does not depend on the size of batches."""
         spans: list[Span] = []
         for event in events:
             if event.subject_id is not None:
@@ -66,13 +66,13 @@ class Spans:
             elif event.id in self._stops:
                 self._received = None if event.id == self._received else self._received
             elif event.type in ("run.completed", "run.stopped"):
-                spans += [*self._finished(self._whole(event)), self._run_span(event)]
+                spans += [*self._finished(self._left_at_end(event)), self._run_span(event)]
             else:
                 self._begin(event)
         return spans
 
     def request(self, spans: Sequence[Span]) -> ExportTraceServiceRequest:
-        """*spans* as a collector takes them."""
+        """Return a request with *spans*."""
         scope = InstrumentationScope(name="dicast", version=str(self._resource["service.version"]))
         group = ResourceSpans()
         describe(group.resource, {**self._resource, **self._level})
@@ -81,7 +81,7 @@ class Spans:
 
     def _note(self, event: Event) -> list[Span]:
         key = event.subject_kind, event.subject_id
-        before = [key] if key in self._subjects else []  # read anew, as a live source has it
+        before = [key] if key in self._subjects else []  # read again by a live source
         if event.type in ENDS:
             before = self._before(key, event)
         spans = self._finished(before)
@@ -89,15 +89,15 @@ class Spans:
         return spans
 
     def _before(self, key: Key, end: Event) -> list[Key]:
-        """What is finished with the first *end* of a subject: what was read before it, for subjects end in this order.
+        """Return the subjects that the first *end* of a subject finishes: all read before it, since subjects end in order.
 
-        A subject that is judged again is told late, after others that were read later and have not ended.
+        A subject that is judged again ends late, after other subjects that were read later and have not ended.
         """
         read = self._subjects.get(key, [end])[0].id
         return [other for other in takewhile(key.__ne__, self._subjects) if self._subjects[other][0].id <= read]
 
-    def _whole(self, last: Event) -> list[Key]:
-        """What is finished with the run; what a stopped one has not judged yet is left to the process that takes it up."""
+    def _left_at_end(self, last: Event) -> list[Key]:
+        """Return the subjects that the end of the run finishes. Unjudged subjects of a stopped run are left to the resumed run."""
         over = last.type == "run.completed"
         return [key for key, events in self._subjects.items() if over or events[-1].type in ENDS]
 
@@ -116,66 +116,66 @@ class Spans:
         first = events[0]
         span = self._span(str(kind), _digest(self._run_id, str(kind), str(subject_id), first.id)[:8], events)
         span.parent_span_id = self._root
-        told: dict[str, object] = {"dicast.subject.kind": kind, "dicast.subject.id": subject_id}
-        told |= {"session.id": first.session_id, **self._level}
+        attributes: dict[str, object] = {"dicast.subject.kind": kind, "dicast.subject.id": subject_id}
+        attributes |= {"session.id": first.session_id, **self._level}
         for event in events:
-            told |= self._told(event)
+            attributes |= self._attributes(event)
             for evaluation in evaluations(event, content=self._content):
                 _add_event(span, event, evaluation)
         newest = {event.payload.get("judge"): event for event in events if event.type in ENDS}
-        for event in newest.values():  # a failure that was retried with success is none
+        for event in newest.values():  # a failure retried with success does not count
             if event.type.endswith(".failed"):
                 span.status.code = Status.STATUS_CODE_ERROR
                 span.status.message = str(event.payload.get("failure_mode"))
-        describe(span, told)
+        describe(span, attributes)
         return span
 
-    def _told(self, event: Event) -> dict[str, object]:
+    def _attributes(self, event: Event) -> dict[str, object]:
         payload: Mapping[str, Any] = event.payload
         if event.type == "subject.read":
             return self._contents(payload.get("content") or {}, "input", "output") if self._content else {}
         if event.type == "record.completed":
-            shown = self._contents({"output": (payload.get("response") or {}).get("content")}, "output")
-            return scored(payload) | (shown if self._content else {})
+            texts = self._contents({"output": (payload.get("response") or {}).get("content")}, "output")
+            return scored(payload) | (texts if self._content else {})
         if event.type == "record.failed" and self._content:
             return {"dicast.error.message": _cut(payload.get("error"))}
         return {}
 
     @staticmethod
     def _contents(content: Mapping[str, Any], *names: str) -> dict[str, object]:
-        """The texts of *content* as the conventions have them: the messages of a conversation."""
-        shown: dict[str, object] = {}
+        """Return the texts of *content* in the conventions' form: messages of a conversation."""
+        messages: dict[str, object] = {}
         for name in names:
             if (value := content.get(name)) is not None:
                 role = "user" if name == "input" else "assistant"
                 part = {"type": "text", "content": _cut(value)}
-                shown[f"gen_ai.{name}.messages"] = as_text([{"role": role, "parts": [part]}])
-        return shown
+                messages[f"gen_ai.{name}.messages"] = as_text([{"role": role, "parts": [part]}])
+        return messages
 
     def _run_span(self, last: Event) -> Span:
         events = [*self._run, last]
         span = self._span("dicast run", self._root, events)
         payload: Mapping[str, Any] = last.payload
         started: Mapping[str, Any] = next((event.payload for event in events if event.type == "run.started"), {})
-        told: dict[str, object] = {"dicast.run.id": self._run_id, "dicast.run.name": self._name, **self._level}
-        told["dicast.suite.id"] = (started.get("suite") or {}).get("id")
-        told |= {f"dicast.fingerprint.{name}": value for name, value in started.get("fingerprints", {}).items()}
-        told |= {
+        attributes: dict[str, object] = {"dicast.run.id": self._run_id, "dicast.run.name": self._name, **self._level}
+        attributes["dicast.suite.id"] = (started.get("suite") or {}).get("id")
+        attributes |= {f"dicast.fingerprint.{name}": value for name, value in started.get("fingerprints", {}).items()}
+        attributes |= {
             f"dicast.{name}": payload.get(name) for name in ("subjects", "scored", "failed", "skipped", "coverage")
         }
-        told |= {
+        attributes |= {
             f"dicast.score.{name}": (payload.get("score") or {}).get(name) for name in ("mean", "ci_low", "ci_high")
         }
-        told |= {
+        attributes |= {
             f"dicast.cost.{unit}": amount for unit, amount in payload.get("cost", {}).items() if unit in ("usd", "msat")
         }
-        told["dicast.gate.passed"] = (payload.get("gate") or {}).get("passed")
-        if payload.get("reason") is not None:  # an early stop is an end like any other, and has one
-            told["dicast.stopped.reason"] = payload["reason"]
+        attributes["dicast.gate.passed"] = (payload.get("gate") or {}).get("passed")
+        if payload.get("reason") is not None:  # an early stop is a normal end with a reason
+            attributes["dicast.stopped.reason"] = payload["reason"]
             if payload.get("reason") in _FAULTS:
                 span.status.code = Status.STATUS_CODE_ERROR
                 span.status.message = str(payload["reason"])
-        describe(span, told)
+        describe(span, attributes)
         self._add_findings(span, events)
         return span
 
@@ -185,8 +185,10 @@ class Spans:
             if event.type in ("aggregate.completed", "comparison.completed"):
                 payload: Mapping[str, Any] = event.payload
                 kind = event.type.partition(".")[0]
-                told = {f"dicast.{kind}.{name}": payload.get(name) for name in ("label", "name", "baseline", "result")}
-                _add_event(span, event, Evaluation(f"dicast.{kind}", told))
+                attributes = {
+                    f"dicast.{kind}.{name}": payload.get(name) for name in ("label", "name", "baseline", "result")
+                }
+                _add_event(span, event, Evaluation(f"dicast.{kind}", attributes))
 
     def _span(self, name: str, span_id: bytes, events: Sequence[Event]) -> Span:
         return Span(
@@ -199,8 +201,8 @@ class Spans:
         )
 
 
-def _add_event(span: Span, event: Event, found: Evaluation) -> None:
-    describe(span.events.add(name=found.name, time_unix_nano=_nanoseconds(event.time)), found.told)
+def _add_event(span: Span, event: Event, evaluation: Evaluation) -> None:
+    describe(span.events.add(name=evaluation.name, time_unix_nano=_nanoseconds(event.time)), evaluation.attributes)
 
 
 def _lost_nothing(stop: Event) -> bool:
@@ -210,7 +212,7 @@ def _lost_nothing(stop: Event) -> bool:
 
 
 def _digest(*parts: str) -> bytes:
-    """Ids that a resumed run has again, and no other run."""
+    """Return an id that is the same in a resumed run, and in no other run."""
     return sha256("\n".join(parts).encode("utf-8", "surrogatepass")).digest()
 
 
