@@ -13,7 +13,7 @@ from trust_project import Project
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A folder of its own, in which the test runs."""
+    """Project in a temporary folder, in which the test runs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DICAST_LEDGER", raising=False)
     return Project(tmp_path)
@@ -21,6 +21,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 @pytest.fixture
 def judged(project: Project, judged_once: Path) -> Project:
-    """A copy of what the module has judged once: ``judged_once`` is the folder."""
+    """Copy of the project that the module has judged once, in the folder ``judged_once``."""
     shutil.copytree(judged_once, project.folder, dirs_exist_ok=True)
     return project

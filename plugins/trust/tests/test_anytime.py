@@ -13,8 +13,8 @@ from dicast.testing import run_pipeline
 
 
 @attrs.frozen
-class Told:
-    """Gives the number that the output is; fails where it is none."""
+class NumberMetric:
+    """Metric that returns the number in the output; fails without a number."""
 
     tier = "truth"
 
@@ -24,14 +24,14 @@ class Told:
 
 @pytest.fixture
 def rows(tmp_path, monkeypatch):
-    """Writes a file of rows with these outputs, and sessions, into the current directory."""
+    """Write a file of rows with these outputs, and sessions, into the current directory."""
     monkeypatch.chdir(tmp_path)
 
     def rows(outputs, sessions=None, name="rows.jsonl"):
         sessions = sessions or [None] * len(outputs)
         lines = [
-            {"id": f"r{at}", "output": str(one), "session_id": of}
-            for at, (one, of) in enumerate(zip(outputs, sessions, strict=True))
+            {"id": f"r{at}", "output": str(output), "session_id": session}
+            for at, (output, session) in enumerate(zip(outputs, sessions, strict=True))
         ]
         (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
 
@@ -40,14 +40,16 @@ def rows(tmp_path, monkeypatch):
 
 PIPELINE = """
 source: {rows/jsonl: {path: rows.jsonl, shuffle: 5}}
-metrics: [told: {on_failure: fail}]
+metrics: [number: {on_failure: fail}]
 executor: {dicast/async: {concurrency: 1}}
 """
 
 
-def judged(text, stop="{at: 0.6}", more=""):
-    text = text.replace("- told", "").replace("[told: {on_failure: fail}]", "[told]")
-    return run_pipeline(f"{text}\nearly_stop: [{{trust/anytime: {stop}}}]\n{more}", components={"told": Told()})
+def judged(text, stop="{at: 0.6}", extra=""):
+    text = text.replace("- number", "").replace("[number: {on_failure: fail}]", "[number]")
+    return run_pipeline(
+        f"{text}\nearly_stop: [{{trust/anytime: {stop}}}]\n{extra}", components={"number": NumberMetric()}
+    )
 
 
 def coins(count, rate, seed=1):
@@ -128,38 +130,38 @@ def test_a_session_is_one_observation(rows):
 def test_pairs_are_made_with_the_baseline(rows):
     rows([0] * 50)
     ledger = "ledger: {ledger/sqlite: {path: ledger.db}}\nname: pair\n"
-    plain = PIPELINE.replace("[told: {on_failure: fail}]", "[told]") + ledger
-    run_pipeline(plain, components={"told": Told()})
+    plain = PIPELINE.replace("[number: {on_failure: fail}]", "[number]") + ledger
+    run_pipeline(plain, components={"number": NumberMetric()})
     rows([1] * 50)
     stop = "early_stop: [{trust/anytime: {paired: true, at: 0.2}}]\nbaseline: {run: last, compare: [stats/paired]}\n"
-    done = run_pipeline(plain + stop, components={"told": Told()}).document
+    done = run_pipeline(plain + stop, components={"number": NumberMetric()}).document
     assert (done["stopped"]["decision"], done["stopped"]["at"]) == ("above", 0.2)
 
 
 def test_the_interval_of_a_difference_is_none_of_the_mean(rows):
     rows([0] * 60)
     ledger = "ledger: {ledger/sqlite: {path: ledger.db}}\nname: pair\n"
-    plain = PIPELINE.replace("[told: {on_failure: fail}]", "[told]") + ledger
-    run_pipeline(plain, components={"told": Told()})
+    plain = PIPELINE.replace("[number: {on_failure: fail}]", "[number]") + ledger
+    run_pipeline(plain, components={"number": NumberMetric()})
     rows([1, 1, 0] * 20)
     stop = "early_stop: [{trust/anytime: {paired: true}}]\nbaseline: {run: last, compare: [stats/paired]}\n"
-    done = run_pipeline(plain + stop, components={"told": Told()}).document
+    done = run_pipeline(plain + stop, components={"number": NumberMetric()}).document
     assert done["stopped"]["decision"] == "above"
     assert done["score"]["ci_method"].startswith("normal")
-    assert [one["kind"] for one in done["warnings"]] == ["stopped_early"]
+    assert [warning["kind"] for warning in done["warnings"]] == ["stopped_early"]
 
 
 def test_after_a_stop_the_metric_that_was_watched_has_no_other_interval_and_the_score_is_warned_of(rows):
     rows(coins(2000, 0.75))
-    text = PIPELINE.replace("[told: {on_failure: fail}]", "[told, proxy/format]")
-    stop = "early_stop: [{trust/anytime: {at: 0.6, on: told}}]"
-    done = run_pipeline(f"{text}\n{stop}\n", components={"told": Told()}).document
-    assert (done["stopped"]["on"], done["stopped"]["decision"]) == ("told", "above")
-    assert done["metrics"]["told"]["passes"]["ci_low"] is done["metrics"]["told"]["passes"]["ci_method"] is None
+    text = PIPELINE.replace("[number: {on_failure: fail}]", "[number, proxy/format]")
+    stop = "early_stop: [{trust/anytime: {at: 0.6, on: number}}]"
+    done = run_pipeline(f"{text}\n{stop}\n", components={"number": NumberMetric()}).document
+    assert (done["stopped"]["on"], done["stopped"]["decision"]) == ("number", "above")
+    assert done["metrics"]["number"]["passes"]["ci_low"] is done["metrics"]["number"]["passes"]["ci_method"] is None
     assert done["metrics"]["proxy/format"]["passes"]["ci_low"] is not None
     (warning,) = done["warnings"]
     assert (warning["kind"], warning["label"]) == ("stopped_early", "metrics")
-    assert "told" in warning["message"]
+    assert "number" in warning["message"]
 
 
 def test_the_gate_goes_by_the_decision(rows):
@@ -181,7 +183,7 @@ def test_the_gate_goes_by_the_decision(rows):
     ("gate", "wrong"),
     [
         ("{on: metrics, min_pass_rate: 0.6, bound: anytime}", "bound: anytime is about min_score and max_score"),
-        ("{on: told, min_score: 0.6, bound: anytime}", r"needs an early stop .*trust/anytime: \{on: told, at: …\}"),
+        ("{on: number, min_score: 0.6, bound: anytime}", r"needs an early stop .*trust/anytime: \{on: number, at: …\}"),
     ],
 )
 def test_a_gate_that_no_stop_makes_an_interval_for_is_refused(rows, gate, wrong):
@@ -193,15 +195,15 @@ def test_a_gate_that_no_stop_makes_an_interval_for_is_refused(rows, gate, wrong)
 def test_after_a_stop_no_interval_for_a_fixed_number_is_shown_or_gated_on(rows):
     rows(coins(2000, 0.75))
     gate = "gate: [{on: metrics, min_score: 0.6, bound: interval}, {on: metrics, min_pass_rate: 0.6, bound: interval}]"
-    found = judged(PIPELINE, "{at: 0.6}", gate)
-    stopped, score = found.document["stopped"], found.document["score"]
+    result = judged(PIPELINE, "{at: 0.6}", gate)
+    stopped, score = result.document["stopped"], result.document["score"]
     assert (score["ci_low"], score["ci_high"]) == (stopped["low"], stopped["high"])
     assert score["passes"]["ci_low"] is score["passes"]["ci_high"] is score["passes"]["ci_method"] is None
-    clauses = {one["rule"]: one for one in found.document["gate"]["clauses"]}
+    clauses = {clause["rule"]: clause for clause in result.document["gate"]["clauses"]}
     assert (clauses["min_score"]["low"], clauses["min_score"]["high"]) == (stopped["low"], stopped["high"])
     assert clauses["min_pass_rate"]["passed"] is None
-    assert found.exit_code == 3
-    assert any("has no interval, because the run stopped" in reason for reason in found.document["gate"]["reasons"])
+    assert result.exit_code == 3
+    assert any("has no interval, because the run stopped" in reason for reason in result.document["gate"]["reasons"])
 
 
 @pytest.mark.parametrize(("gate", "at"), [("min_score: 0.6", 0.6), ("max_score: 0.7", 0.7)])
@@ -215,7 +217,7 @@ def test_without_a_line_of_its_own_it_goes_by_the_gates(rows, gate, at):
 def test_the_gate_of_another_label_is_no_line(rows):
     rows([1])
     with pytest.raises(ConfigError, match="a gate on metrics with min_score"):
-        judged(PIPELINE, "{}", "gate: {on: told, min_score: 0.6}")
+        judged(PIPELINE, "{}", "gate: {on: number, min_score: 0.6}")
 
 
 def test_another_plugin_reaches_the_test_by_its_name():
@@ -230,8 +232,8 @@ def test_another_plugin_reaches_the_test_by_its_name():
 
 def test_a_label_that_the_pipeline_does_not_have_is_refused(rows):
     rows([1, 1])
-    with pytest.raises(ConfigError, match=r"'tolt' is none .*did you mean 'told'\? \(early_stop\[0\]\.on\)"):
-        judged(PIPELINE, "{at: 0.6, on: tolt}")
+    with pytest.raises(ConfigError, match=r"'numbr' is none .*did you mean 'number'\? \(early_stop\[0\]\.on\)"):
+        judged(PIPELINE, "{at: 0.6, on: numbr}")
 
 
 def test_a_criterion_that_no_record_has_is_warned_of(rows, caplog):

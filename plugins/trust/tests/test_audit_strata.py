@@ -1,4 +1,4 @@
-"""Audits of groups at rates of their own: in proportion to what the score leaves of the truth in each."""
+"""Audits of groups with different rates, in proportion to the residual deviation of the truth in each group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GROUPS, RATES = np.array(["easy", "hard"]), {"easy": 0.1, "hard": 0.5}
 
 
 def population(rng, n, *, binary=False, sessions=0):
-    """Scores, truths, who passes, groups and sessions: in the group ``hard`` a score says little."""
+    """Return scores, truths, passes, groups and sessions; in the group ``hard`` the score is a weak predictor."""
     group = GROUPS[(rng.random(n) < 0.4).astype(int)]
     skill, noise = rng.random(n), np.where(group == "hard", 0.35, 0.03)
     truth = (rng.random(n) < skill).astype(float) if binary else np.clip(skill + rng.normal(0, 0.05, n), 0, 1)
@@ -34,59 +34,59 @@ def population(rng, n, *, binary=False, sessions=0):
     return np.where(passed, truth, proxy), truth, passed, group, session
 
 
-def told(score, truth, passed, audited, group, session):
+def run_subjects(score, truth, passed, audited, group, session):
     rows = zip(score, truth, passed, audited, group, session, strict=True)
     return [
         {
-            "session_id": of,
+            "session_id": session_id,
             "stratum": "" if ok else str(part),
             "state": "passed" if ok else "audited" if seen else "held",
             "score": float(value),
-            "truths": {METRICS: float(known)} if ok or seen else {},
+            "truths": {METRICS: float(y)} if ok or seen else {},
             "costs": [],
         }
-        for value, known, ok, seen, part, of in rows
+        for value, y, ok, seen, part, session_id in rows
     ]
 
 
 def corrected(subjects, rates=None):
     live = Corrected([METRICS], 0.2, RATES if rates is None else rates)
     live.add(subjects)
-    found = live.finish({METRICS: sum(one["score"] for one in subjects) / len(subjects)})
-    return found["corrected"][METRICS], found["reasons"].get(METRICS), found["audit"]
+    result = live.finish({METRICS: sum(subject["score"] for subject in subjects) / len(subjects)})
+    return result["corrected"][METRICS], result["reasons"].get(METRICS), result["audit"]
 
 
 def draw(rng, passed, group, rates=RATES):
-    return ~passed & (rng.random(len(passed)) < np.array([rates[str(one)] for one in group]))
+    return ~passed & (rng.random(len(passed)) < np.array([rates[str(name)] for name in group]))
 
 
 def by_hand(score, truth, passed, audited, group, session):
-    """The general formula in each group, over arrays; the pseudo-scores of all are put together."""
-    n, mean, pseudo, own, known, terms = len(score), 0.0, np.where(passed, truth, 0.0), 0.0, 0.0, 0.0
+    """Compute the general formula in each group, over arrays; the pseudo-scores of all groups are combined."""
+    n, mean, pseudo, added, sampled, terms = len(score), 0.0, np.where(passed, truth, 0.0), 0.0, 0.0, 0.0
     mean = passed.mean() * truth[passed].mean()
     for name in GROUPS:
-        held = ~passed & (group == name)
-        seen, w, m = audited & held, held.mean(), (audited & held).sum()
+        members = ~passed & (group == name)
+        seen, w, m = audited & members, members.mean(), (audited & members).sum()
         f, y = score[seen], truth[seen]
         slope = float(np.clip(np.cov(y, f)[0, 1] / np.var(f, ddof=1), 0, 1)) if m >= 10 else 0.0
         d = y - slope * f
         squares, degrees = ((d - d.mean()) ** 2).sum(), m - 1 - (slope > 0)
-        mean += w * (slope * score[held].mean() + d.mean())
+        mean += w * (slope * score[members].mean() + d.mean())
         part = w**2 * squares / degrees / m
-        own, known, terms = own + part, known + w**2 * squares / m**2, terms + part**2 / degrees
-        off = seen * (truth - slope * score - d.mean()) * (held.sum() / m)
-        pseudo = np.where(held, slope * score + d.mean() + off, pseudo)
+        added, sampled, terms = added + part, sampled + w**2 * squares / m**2, terms + part**2 / degrees
+        off = seen * (truth - slope * score - d.mean()) * (members.sum() / m)
+        pseudo = np.where(members, slope * score + d.mean() + off, pseudo)
     if session[0] is None:
-        others = pseudo.var(ddof=1) / n - known
-        variance = others + own
-        degrees = variance**2 / (others**2 / (n - 1) + terms)
+        rest = pseudo.var(ddof=1) / n - sampled
+        variance = rest + added
+        degrees = variance**2 / (rest**2 / (n - 1) + terms)
     else:
         sums = defaultdict(float)
         for of, value in zip(session, pseudo - mean, strict=True):
             sums[of] += value
         count, audits = len(sums), len({of for of, seen in zip(session, audited, strict=True) if seen})
-        variance = count / (count - 1) * sum(one**2 for one in sums.values()) / n**2
-        degrees = variance**2 / ((variance - own) ** 2 / (count - 1) + own**2 / (audits - 1))
+        variance = count / (count - 1) * sum(total**2 for total in sums.values()) / n**2
+        degrees = variance**2 / ((variance - added) ** 2 / (count - 1) + added**2 / (audits - 1))
     half = stats.t.ppf(0.975, degrees) * math.sqrt(variance)
     return mean, max(0, mean - half), min(1, mean + half)
 
@@ -97,50 +97,50 @@ def test_each_group_has_its_own_slope_and_shift(seed, sessions):
     rng = np.random.default_rng(seed)
     score, truth, passed, group, session = population(rng, 500, sessions=sessions)
     audited = draw(rng, passed, group)
-    found, _, _ = corrected(told(score, truth, passed, audited, group, session))
-    wanted = by_hand(score, truth, passed, audited, group, session)
-    assert (found["mean"], found["ci_low"], found["ci_high"]) == pytest.approx(wanted, abs=1e-9)
-    assert {name: one["rate"] for name, one in found["strata"].items()} == RATES
-    assert sum(one["n_audited"] for one in found["strata"].values()) == found["n_audited"] == audited.sum()
+    estimate, _, _ = corrected(run_subjects(score, truth, passed, audited, group, session))
+    expected = by_hand(score, truth, passed, audited, group, session)
+    assert (estimate["mean"], estimate["ci_low"], estimate["ci_high"]) == pytest.approx(expected, abs=1e-9)
+    assert {name: part["rate"] for name, part in estimate["strata"].items()} == RATES
+    assert sum(part["n_audited"] for part in estimate["strata"].values()) == estimate["n_audited"] == audited.sum()
 
 
 def test_one_group_is_as_without_groups():
     rng = np.random.default_rng(9)
     score, truth, passed, group, session = population(rng, 300)
     audited = ~passed & (rng.random(300) < 0.3)
-    subjects = told(score, truth, passed, audited, np.full(300, "all"), session)
-    one, _, _ = corrected(subjects, {"all": 0.3})
+    subjects = run_subjects(score, truth, passed, audited, np.full(300, "all"), session)
+    grouped, _, _ = corrected(subjects, {"all": 0.3})
     live = Corrected([METRICS], 0.3)
     live.add([{**subject, "stratum": ""} for subject in subjects])
     other = live.finish({METRICS: score.mean()})["corrected"][METRICS]
     method = other.pop("method")
-    assert one["method"] == method
-    assert {key: one[key] for key in other} == pytest.approx(other, rel=1e-12)
+    assert grouped["method"] == method
+    assert {key: grouped[key] for key in other} == pytest.approx(other, rel=1e-12)
 
 
 def test_a_group_without_enough_audits_has_no_mean_and_is_named():
     rng = np.random.default_rng(1)
     score, truth, passed, group, session = population(rng, 300)
     audited = draw(rng, passed, group) & (group == "hard")
-    found, reason, _ = corrected(told(score, truth, passed, audited, group, session))
-    assert found is None
+    estimate, reason, _ = corrected(run_subjects(score, truth, passed, audited, group, session))
+    assert estimate is None
     assert reason["reason"] == "too_few_audits"
     assert "'easy'" in reason["message"]
 
 
 def widths(rng, runs, rates, *, binary, n=600):
-    """How often the interval has the true mean in it, the mean width, and the mean number of audits."""
+    """Return the coverage of the interval, its mean width, and the mean number of audits."""
     _, truth, *_ = population(np.random.default_rng(0), 400_000, binary=binary)
     hits, wide, audits = 0, [], []
     for _ in range(runs):
-        score, known, passed, group, session = population(rng, n, binary=binary)
+        score, truths, passed, group, session = population(rng, n, binary=binary)
         audited = draw(rng, passed, group, rates)
-        found, _, _ = corrected(told(score, known, passed, audited, group, session), rates)
-        if found is None:
+        estimate, _, _ = corrected(run_subjects(score, truths, passed, audited, group, session), rates)
+        if estimate is None:
             continue
-        hits += found["ci_low"] <= truth.mean() <= found["ci_high"]
-        wide.append(found["ci_high"] - found["ci_low"])
-        audits.append(found["n_audited"])
+        hits += estimate["ci_low"] <= truth.mean() <= estimate["ci_high"]
+        wide.append(estimate["ci_high"] - estimate["ci_low"])
+        audits.append(estimate["n_audited"])
     return hits / len(wide), np.mean(wide), np.mean(audits)
 
 
@@ -154,8 +154,8 @@ def test_groups_at_rates_of_their_own_are_covered(binary):
 @pytest.mark.slow
 def test_rates_in_proportion_to_tau_give_a_narrower_interval_for_as_many_audits():
     _, narrow, few = widths(np.random.default_rng(32), 300, {"easy": 0.1, "hard": 0.38}, binary=False)
-    _, wide, many = widths(np.random.default_rng(32), 300, {"easy": 0.2, "hard": 0.2}, binary=False)
-    assert few <= 1.15 * many
+    _, wide, even_audits = widths(np.random.default_rng(32), 300, {"easy": 0.2, "hard": 0.2}, binary=False)
+    assert few <= 1.15 * even_audits
     assert narrow < wide
 
 
@@ -206,51 +206,53 @@ class Truth:
 
 @pytest.fixture
 def audited(tmp_path, monkeypatch):
-    """Runs 600 rows in two topics and audits those that the proxy held back."""
+    """Return a function that runs 600 rows in two topics and audits rows that the proxy held back."""
     monkeypatch.chdir(tmp_path)
     score, truth, passed, group, _ = population(np.random.default_rng(7), 600)
     rows = zip(score, truth, passed, group, strict=True)
     (tmp_path / "rows.jsonl").write_text(
         "\n".join(
-            json.dumps({"id": str(n), "output": f"{0.9 if ok else min(one, 0.49):.3f} {two:.3f}", "topic": str(of)})
-            for n, (one, two, ok, of) in enumerate(rows)
+            json.dumps(
+                {"id": str(n), "output": f"{0.9 if ok else min(value, 0.49):.3f} {truth_value:.3f}", "topic": str(of)}
+            )
+            for n, (value, truth_value, ok, of) in enumerate(rows)
         )
     )
 
-    def run(audit, more=""):
-        text = f"source: {{rows/jsonl: {{path: rows.jsonl}}}}\nmetrics: [half, truth]\nscoring: {{audit: {audit}}}\nbudget: {{session: 100 usd, day: 100 usd}}\n{more}"
+    def run(audit, extra=""):
+        text = f"source: {{rows/jsonl: {{path: rows.jsonl}}}}\nmetrics: [half, truth]\nscoring: {{audit: {audit}}}\nbudget: {{session: 100 usd, day: 100 usd}}\n{extra}"
         return run_pipeline(text, components={"half": Half(), "truth": Truth()})
 
     return run
 
 
-def rates_of(found):
-    """The propensities of the audited, by topic."""
+def rates_of(result):
+    """Return the propensities of audited subjects, by topic."""
     with open("rows.jsonl") as file:
         topics = {row["id"]: row["topic"] for row in map(json.loads, file)}
-    known = defaultdict(set)
-    for verdict in found.verdicts:
+    propensities = defaultdict(set)
+    for verdict in result.verdicts:
         if verdict.truth_reason == "audit":
-            known[topics[verdict.subject_id]].add(verdict.propensity)
-    return dict(known)
+            propensities[topics[verdict.subject_id]].add(verdict.propensity)
+    return dict(propensities)
 
 
 def test_a_run_audits_each_group_at_its_rate(audited):
-    found = audited("{rate: 0.1, seed: 1, strata: {by: topic, rates: {hard: 0.6}}}")
-    assert rates_of(found) == {"easy": {0.1}, "hard": {0.6}}
-    strata = found.document["score"]["corrected"]["strata"]
-    assert {name: one["rate"] for name, one in strata.items()} == {"easy": 0.1, "hard": 0.6}
-    for one in strata.values():
-        assert one["n_audited"] / one["held_back"] == pytest.approx(one["rate"], abs=0.12)
-    known = found.document["score"]["audit"]["strata"]
-    assert known["hard"]["tau2"] > known["easy"]["tau2"]
+    result = audited("{rate: 0.1, seed: 1, strata: {by: topic, rates: {hard: 0.6}}}")
+    assert rates_of(result) == {"easy": {0.1}, "hard": {0.6}}
+    strata = result.document["score"]["corrected"]["strata"]
+    assert {name: part["rate"] for name, part in strata.items()} == {"easy": 0.1, "hard": 0.6}
+    for part in strata.values():
+        assert part["n_audited"] / part["held_back"] == pytest.approx(part["rate"], abs=0.12)
+    audit = result.document["score"]["audit"]["strata"]
+    assert audit["hard"]["tau2"] > audit["easy"]["tau2"]
 
 
 def test_auto_takes_rates_in_proportion_to_tau(audited):
     ledger = "ledger: {ledger/sqlite: {path: ledger.db}}\n"
     pilot = audited("{rate: 0.4, seed: 1, strata: {by: topic}}", ledger).document["score"]["audit"]["strata"]
     auto = audited("{rate: auto, seed: 1, strata: {by: topic}}", ledger)
-    rates = {name: one["rate"] for name, one in auto.document["score"]["corrected"]["strata"].items()}
+    rates = {name: part["rate"] for name, part in auto.document["score"]["corrected"]["strata"].items()}
     least = 10 / (600 * pilot["easy"]["share_held"])  # ten audits of each group at least
     assert rates == {"easy": max(least, pilot["easy"]["best_rate"]), "hard": pilot["hard"]["best_rate"]}
     assert pilot["easy"]["best_rate"] / pilot["hard"]["best_rate"] == pytest.approx(
@@ -278,7 +280,7 @@ def test_wrong_groups_are_refused(audited, strata, wrong):
 def test_a_group_that_nobody_held_back_is_in_is_warned_of(caplog):
     rng = np.random.default_rng(1)
     score, truth, passed, group, session = population(rng, 300)
-    subjects = told(score, truth, passed, draw(rng, passed, group), group, session)
+    subjects = run_subjects(score, truth, passed, draw(rng, passed, group), group, session)
     corrected(subjects)
     assert caplog.text == ""
     corrected(subjects, {**RATES, "refunds": 0.5})

@@ -1,4 +1,4 @@
-"""Bad input, case by case: exit code 2 before anything is asked, with a message that names what is wrong, or a result that says what it cannot tell."""
+"""Bad input, case by case: exit code 2 before a judge is asked, with a message that names the fault, or a result that states its limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def events(project):
 
 
 def refused(project, *arguments):
-    """The message of a command that is refused; it has asked and recorded nothing."""
+    """Return the message of a refused command, which has asked no judge and recorded nothing."""
     before = events(project)
     message = project.refused(*arguments)
     assert events(project) == before
@@ -63,14 +63,14 @@ def test_scores_outside_0_and_1(judged, command, score):
 
 
 def test_one_class_only(judged):
-    """Labels of one class calibrate, as they show errors; a card is not decided by them, and kappa is null."""
+    """Labels of one class can calibrate, because they show errors. They do not decide a card, and kappa is null."""
     judged.lines("ones.jsonl", [{"subject_id": row.id, "score": 1} for row in ROWS])
     card = judged.document("doctor", "pipeline.yaml", "--gold", "ones.jsonl", "--no-ask")
     (judge,) = card["judges"]
     assert (judge["can_gate"], judge["kappa"]["low"]) == (None, None)
     assert "labels of both classes are needed" in judge["undefined"]["kappa"]
-    found = judged.document("calibrate", "pipeline.yaml", "--gold", "ones.jsonl", code=3)
-    assert found["stages"][0]["threshold"] is None
+    document = judged.document("calibrate", "pipeline.yaml", "--gold", "ones.jsonl", code=3)
+    assert document["stages"][0]["threshold"] is None
 
 
 def test_a_model_of_signals_learns_nothing_of_one_class(project):
@@ -94,7 +94,7 @@ def test_fewer_than_the_least_n(judged):
 
 
 def changed(**stage):
-    """The cascade with a calibration, and another first stage."""
+    """Return the cascade with a calibration, and another first stage."""
     pipeline = cascade(calibration="calibration.json")
     first = pipeline["judges"][0]["hybrid/cascade"]["stages"][0]["llm/judge"]
     first.update(stage)
@@ -108,7 +108,7 @@ def another_judge():
 
 
 @pytest.mark.parametrize(
-    ("pipeline", "said"),
+    ("pipeline", "expected"),
     [
         (another_judge(), "it was llm/judge, and is llm/jury"),
         (changed(criteria=["another look"]), "criteria was"),
@@ -118,21 +118,21 @@ def another_judge():
     ],
     ids=["judge", "prompt", "system prompt", "rubric", "model"],
 )
-def test_a_calibration_of_another_judge(judged, pipeline, said):
+def test_a_calibration_of_another_judge(judged, pipeline, expected):
     judged.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
     (judged.folder / "others.jsonl").write_text((judged.folder / "replies.jsonl").read_text())
     judged.pipeline(pipeline)
     message = refused(judged, "run", "pipeline.yaml")
     assert "is not the calibrated judge" in message
-    assert said in message
+    assert expected in message
 
 
 def test_a_file_edited_by_hand(judged):
     judged.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
     path = judged.folder / "calibration.json"
-    found = json.loads(path.read_text())
-    found["stages"][0]["threshold"] = 0.0
-    path.write_text(json.dumps(found))
+    document = json.loads(path.read_text())
+    document["stages"][0]["threshold"] = 0.0
+    path.write_text(json.dumps(document))
     judged.pipeline(cascade(calibration="calibration.json"))
     assert "digest" in refused(judged, "run", "pipeline.yaml")
 
@@ -142,8 +142,8 @@ def test_sessions_of_one_subject_are_as_none(judged):
     judged.lines(
         "alone.jsonl", [{"subject_id": row.id, "score": row.gold, "session_id": f"s-{row.id}"} for row in ROWS]
     )
-    found = judged.document("calibrate", "pipeline.yaml", "--gold", "alone.jsonl")["stages"][0]
-    assert (found["method"], found["sessions"], found["ladder"]) == ("exact", None, before["ladder"])
+    stage = judged.document("calibrate", "pipeline.yaml", "--gold", "alone.jsonl")["stages"][0]
+    assert (stage["method"], stage["sessions"], stage["ladder"]) == ("exact", None, before["ladder"])
 
 
 def test_constant_confidences(project):
@@ -173,7 +173,7 @@ def test_all_verdicts_failed(judged):
 
 
 def test_a_run_without_a_known_n(project):
-    """What is still to come has neither a random order nor a number: nothing can be decided of it at any time, and no rate gives a width."""
+    """A live source has neither a random order nor a known size: no stop can decide, and no rate gives a width."""
     (project.folder / "trace.jsonl").write_text("")
     pipeline = {"source": {"traces/events": {"path": "trace.jsonl"}}, "judges": ["heuristic/turn"]}
     project.pipeline(pipeline | {"early_stop": [{"trust/anytime": {"at": 0.5}}]})
@@ -187,7 +187,7 @@ def test_a_run_without_a_known_n(project):
     metrics = {"proxy": [{"proxy/length": {"min": 3}}], "truth": [{"check/contains": {"value": "x"}}]}
     audit = {"audit": {"rate": {"auto": {"width": 0.02}}}}
     project.pipeline({"source": pipeline["source"], "metrics": metrics, "scoring": audit})
-    assert "how many subjects there are is not known" in project.refused("watch", "pipeline.yaml", "--once")
+    assert "the number of subjects is unknown" in project.refused("watch", "pipeline.yaml", "--once")
 
 
 @pytest.mark.parametrize(("option", "value"), [("--target", "1"), ("--target", "nan"), ("--alpha", "0")])
@@ -230,8 +230,8 @@ def test_a_card_says_which_labels_it_has_no_verdict_for(judged):
     gold(judged, {"subject_id": "r600", "score": 1}, {"subject_id": "s1", "subject_kind": "session", "score": 1})
     (judge,) = judged.document("doctor", "pipeline.yaml", "--gold", "bad.jsonl", "--no-ask")["judges"]
     assert (judge["labels"]["n"], judge["labels"]["without_verdict"], judge["labels"]["example"]) == (60, 1, "r600")
-    told = " ".join(judged.call("doctor", "pipeline.yaml", "--gold", "bad.jsonl", "--no-ask").stdout.split())
-    assert "not counted: 1 label of subjects without a verdict, such as 'r600'" in told
+    text = " ".join(judged.call("doctor", "pipeline.yaml", "--gold", "bad.jsonl", "--no-ask").stdout.split())
+    assert "not counted: 1 label of subjects without a verdict, such as 'r600'" in text
 
 
 def test_labels_that_differ_name_no_labeller_where_none_is_known(judged):
@@ -260,14 +260,14 @@ def test_what_a_command_reads_is_not_written_over(judged, arguments, name):
 
 
 def test_labels_of_one_session_ask_for_labels_of_others(project):
-    project.write([Row(row.id, row.cheap, row.dear, row.gold, "s") for row in rows_of(160, wrong=lambda _: 0.05)])
+    project.write([Row(row.id, row.cheap, row.expensive, row.gold, "s") for row in rows_of(160, wrong=lambda _: 0.05)])
     project.run()
-    found = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--signals", "confidence", code=3)
-    (stage,) = found["stages"]
+    document = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--signals", "confidence", code=3)
+    (stage,) = document["stages"]
     assert [reason.partition(":")[0] for reason in stage["reasons"]] == ["one_session", "few_sessions"]
     assert "each of a different session" in stage["needed"]["words"]
-    found = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--signals", "model", code=3)
-    assert "no other part remains to learn from" in found["stages"][0]["reasons"][0]
+    document = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--signals", "model", code=3)
+    assert "no other part remains to learn from" in document["stages"][0]["reasons"][0]
 
 
 @pytest.mark.parametrize("ask", ["--ask", "--no-ask"])
@@ -275,6 +275,6 @@ def test_recorded_replies_that_repeat_themselves_reach_no_bar(judged, ask):
     judged.run()
     (judge,) = judged.document("doctor", "pipeline.yaml", "--gold", "gold.jsonl", ask)["judges"]
     assert (judge["self_consistency"]["value"], judge["self_consistency"]["n"]) == (1.0, 50)
-    (bar,) = [one for one in judge["bars"] if one["rule"] == "min_consistency"]
+    (bar,) = [entry for entry in judge["bars"] if entry["rule"] == "min_consistency"]
     assert (bar["value"], bar["passed"]) == (None, None)
     assert "a recording or a cache" in judge["undefined"]["self_consistency"]

@@ -1,4 +1,4 @@
-"""The test that may be looked at at any time, against a plain re-implementation and by simulation."""
+"""The test that is valid at any time, against a plain re-implementation and by simulation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GRID = [step / 1000 for step in range(1001)]
 
 
 class Plain:
-    """One side's capital against one mean, in products of numbers as written in the paper."""
+    """Capital of one side against one mean, as products of numbers as in the paper."""
 
     def __init__(self, mean: float, total: int | None) -> None:
         self.mean, self.total, self.seen, self.sum = mean, total, 0, 0.0
@@ -56,8 +56,8 @@ SCORES = st.lists(st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1), st.non
 
 
 @given(SCORES, st.floats(0.05, 0.95), st.sampled_from([0.05, 0.2]), st.sampled_from([None, 0, 7]))
-def test_decides_where_the_plain_products_do(scores, at, alpha, more):
-    total = None if more is None else len(scores) + more
+def test_decides_where_the_plain_products_do(scores, at, alpha, rest):
+    total = None if rest is None else len(scores) + rest
     test = BettingTest(at, alpha=alpha, total=total)
     for score in scores:
         test.observe(score)
@@ -65,13 +65,13 @@ def test_decides_where_the_plain_products_do(scores, at, alpha, more):
 
 
 @given(SCORES, st.floats(0.05, 0.95), st.sampled_from([None, 3]))
-def test_many_at_once_are_as_one_by_one(scores, at, more):
-    total = None if more is None else len(scores) + more
-    one, many = BettingTest(at, total=total), BettingTest(at, total=total)
+def test_many_at_once_are_as_one_by_one(scores, at, rest):
+    total = None if rest is None else len(scores) + rest
+    single, batch = BettingTest(at, total=total), BettingTest(at, total=total)
     for score in scores:
-        one.observe(score)
-    many.observe_all(scores)
-    assert one.document() == many.document()
+        single.observe(score)
+    batch.observe_all(scores)
+    assert single.document() == batch.document()
 
 
 @pytest.mark.parametrize("total", [None, 6000])
@@ -109,7 +109,7 @@ def test_the_interval_is_what_neither_side_rejects_on_the_grid(total):
 
 
 def test_evidence_is_exact_by_fractions():
-    """The decision comes with the row where the mean of exact products passes 1/alpha, not one off by rounding."""
+    """The decision comes with the row at which the mean of exact products passes 1/alpha, without an offset by rounding."""
     at, alpha, scores = (
         Fraction(6, 10),
         Fraction(1, 20),
@@ -148,12 +148,12 @@ def test_a_file_decides_at_once_where_the_rest_cannot_change_it():
 
 
 def test_a_missing_score_counts_against_either_decision():
-    known, missing = BettingTest(0.5), BettingTest(0.5)
+    complete, missing = BettingTest(0.5), BettingTest(0.5)
     for _ in range(30):
-        known.observe(1.0)
+        complete.observe(1.0)
         missing.observe(1.0)
         missing.observe(None)
-    assert known.decision == "above"
+    assert complete.decision == "above"
     assert missing.decision is None
     low, high = missing.interval()
     assert low < 0.5 < high
@@ -207,10 +207,10 @@ def test_a_test_that_is_none_is_refused(options):
 
 
 def wrong_decisions(values, at, total=None):
-    """How many rows of *values* are decided ``above`` and how many ``below``."""
+    """Return how many rows of *values* are decided ``above`` and how many ``below``."""
     tests = [BettingTest(at, total=total) for _ in values]
-    found = [test.observe_all(row) for test, row in zip(tests, values, strict=True)]
-    return found.count("above"), found.count("below")
+    decisions = [test.observe_all(row) for test, row in zip(tests, values, strict=True)]
+    return decisions.count("above"), decisions.count("below")
 
 
 @pytest.mark.slow

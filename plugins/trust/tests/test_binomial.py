@@ -69,7 +69,7 @@ def test_sessions_bound_of_60_turns_without_an_error():
 
 
 def by_loops(errors, sessions, alpha):
-    """Korn and Graubard, written down again with loops."""
+    """Compute the bound of Korn and Graubard again, with loops."""
     n, names = len(errors), sorted(set(sessions))
     groups, k = len(names), sum(errors)
     p = k / n
@@ -119,7 +119,7 @@ def test_evidence_is_1_on_average_where_the_rate_is_what_it_bets_against(n, rate
 
 
 def test_evidence_does_not_underflow():
-    found = ln_below(np.array([500, 5_000, 9_999]), np.array([1_000, 10_000, 10_000]), 0.1)
-    assert np.isfinite(found).all()
+    evidence = ln_below(np.array([500, 5_000, 9_999]), np.array([1_000, 10_000, 10_000]), 0.1)
+    assert np.isfinite(evidence).all()
     series = [sum(math.prod((1002 + j) / (502 + j) * 0.1 for j in range(stop)) for stop in range(200))]
-    assert found[0] == pytest.approx(math.log(0.9 / 501 * series[0]), abs=1e-9)
+    assert evidence[0] == pytest.approx(math.log(0.9 / 501 * series[0]), abs=1e-9)

@@ -1,4 +1,4 @@
-"""``dicast calibrate`` on a cascade of recorded judges, and the cascade that goes by what it wrote."""
+"""``dicast calibrate`` on a cascade of recorded judges, and the cascade that uses the calibration."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dicast.testing import FakeChatModel, run_pipeline
 
 
 def good_above(line, *, below=0.4):
-    """A judge that is nearly always right where its confidence reaches *line*."""
+    """Return the error rate of a judge that is nearly always right if its confidence reaches *line*."""
     return lambda confidence: 0.02 if confidence >= line else below
 
 
 @pytest.fixture(scope="module")
 def judged_once(tmp_path_factory):
-    """A project with 200 rows, all judged by both stages."""
+    """Project with 200 rows, all judged by both stages."""
     return judge(tmp_path_factory.mktemp("judged"), rows_of(200, wrong=good_above(0.8)))
 
 
@@ -32,29 +32,29 @@ def calibrate(project, *options, code=0):
 
 
 def by_hand(rows, *, risk=0.1, alpha=0.1):
-    """The fixed sequence written down again: threshold, kept and errors."""
+    """Compute the fixed sequence again: threshold, kept labels and errors."""
     ladder = sorted({row.cheap[1] for row in rows}, reverse=True)
-    found, begun = None, False
+    last, is_tested = None, False
     for threshold in ladder:
-        kept = [row for row in rows if row.cheap[1] >= threshold]
-        errors = sum((row.cheap[0] >= 0.5) != (row.gold >= 0.5) for row in kept)
-        begun = begun or len(kept) >= max(22, -(-3 * len(rows) // 10))
-        if not begun:
+        kept_rows = [row for row in rows if row.cheap[1] >= threshold]
+        errors = sum((row.cheap[0] >= 0.5) != (row.gold >= 0.5) for row in kept_rows)
+        is_tested = is_tested or len(kept_rows) >= max(22, -(-3 * len(rows) // 10))
+        if not is_tested:
             continue
-        if stats.binom.cdf(errors, len(kept), risk) > alpha:
+        if stats.binom.cdf(errors, len(kept_rows), risk) > alpha:
             break
-        found = threshold, len(kept), errors
-    return found
+        last = threshold, len(kept_rows), errors
+    return last
 
 
 def test_threshold_is_where_the_exact_test_stops(judged):
     rows = rows_of(200, wrong=good_above(0.8))
     stage = calibrate(judged, "--signals", "confidence")["stages"][0]
-    threshold, kept, errors = by_hand(rows)
-    assert (stage["threshold"], stage["kept"]["labels"], stage["errors"]) == (threshold, kept, errors)
-    assert stage["kept"]["share"] == kept / 200
-    assert stage["agreement"] == 1 - errors / kept
-    assert stage["upper"] == pytest.approx(stats.beta.ppf(0.9, errors + 1, kept - errors), abs=1e-12)
+    threshold, count, errors = by_hand(rows)
+    assert (stage["threshold"], stage["kept"]["labels"], stage["errors"]) == (threshold, count, errors)
+    assert stage["kept"]["share"] == count / 200
+    assert stage["agreement"] == 1 - errors / count
+    assert stage["upper"] == pytest.approx(stats.beta.ppf(0.9, errors + 1, count - errors), abs=1e-12)
     assert (stage["label"], stage["signal"], stage["method"], stage["n"]) == (
         "both.stages[0]",
         "confidence",
@@ -65,25 +65,25 @@ def test_threshold_is_where_the_exact_test_stops(judged):
 
 
 def test_document_says_what_it_rests_on_and_what_it_guarantees(judged):
-    found = calibrate(judged, "--out", "out/c.json")
-    assert json.loads((judged.folder / "out" / "c.json").read_text()) == found
-    assert found["gold"] == {"n": 200, "digest": sha256((judged.folder / "gold.jsonl").read_bytes()).hexdigest()}
-    assert (found["population"]["n"], len(found["population"]["runs"])) == (200, 1)
-    assert found["guarantee"] == "holds for subjects drawn as these labels were"
-    rest = {key: value for key, value in found.items() if key != "digest"}
-    assert found["digest"] == sha256(orjson.dumps(rest, option=orjson.OPT_SORT_KEYS)).hexdigest()
-    assert found["cascade"]["last_stage"]["value"] == 1.0
-    escalated = 1 - found["stages"][0]["kept"]["share"]
-    assert found["cascade"]["escalation_rate"] == pytest.approx(escalated)
-    assert found["cascade"]["asked"] == pytest.approx({"both.stages[0]": 1.0, "both.stages[1]": escalated})
+    document = calibrate(judged, "--out", "out/c.json")
+    assert json.loads((judged.folder / "out" / "c.json").read_text()) == document
+    assert document["gold"] == {"n": 200, "digest": sha256((judged.folder / "gold.jsonl").read_bytes()).hexdigest()}
+    assert (document["population"]["n"], len(document["population"]["runs"])) == (200, 1)
+    assert document["guarantee"] == "holds for subjects drawn as these labels were"
+    rest = {key: value for key, value in document.items() if key != "digest"}
+    assert document["digest"] == sha256(orjson.dumps(rest, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    assert document["cascade"]["last_stage"]["value"] == 1.0
+    escalated = 1 - document["stages"][0]["kept"]["share"]
+    assert document["cascade"]["escalation_rate"] == pytest.approx(escalated)
+    assert document["cascade"]["asked"] == pytest.approx({"both.stages[0]": 1.0, "both.stages[1]": escalated})
 
 
 def test_summary_fits_80_columns_and_names_the_population(judged):
-    found = judged.call("calibrate", "pipeline.yaml", "--gold", "gold.jsonl").stdout
-    assert "This holds for subjects drawn as these labels were." in found
-    assert "keep verdicts with confidence >= 0.8" in found
-    assert "cost nothing; the cascade asks both.stages[1] about" in " ".join(found.split())
-    assert max(map(len, found.splitlines())) <= 100
+    text = judged.call("calibrate", "pipeline.yaml", "--gold", "gold.jsonl").stdout
+    assert "This holds for subjects drawn as these labels were." in text
+    assert "keep verdicts with confidence >= 0.8" in text
+    assert "cost nothing; the cascade asks both.stages[1] about" in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 100
 
 
 def test_no_threshold_is_exit_3_with_a_range_of_labels(project):
@@ -118,23 +118,23 @@ def test_sessions_with_several_labels_take_the_clustered_bound(project):
     project.run()
     stage = calibrate(project)["stages"][0]
     assert (stage["method"], stage["sessions"]) == ("korn-graubard", 30)
-    kept, errors = stage["kept"]["labels"], stage["errors"]
-    assert stage["upper"] >= stats.beta.ppf(0.9, errors + 1, kept - errors)
+    count, errors = stage["kept"]["labels"], stage["errors"]
+    assert stage["upper"] >= stats.beta.ppf(0.9, errors + 1, count - errors)
 
 
-def test_few_sessions_are_told(project):
+def test_few_sessions_are_reported(project):
     project.write(rows_of(120, wrong=lambda _: 0, sessions=6))
     project.run()
     assert any(reason.startswith("few_sessions") for reason in calibrate(project)["stages"][0]["reasons"])
 
 
-@pytest.mark.parametrize(("sessions", "told"), [(21, True), (22, False)])
-def test_sessions_too_few_if_their_subjects_were_alike_are_told(project, sessions, told):
-    """At a target of .9 and alpha .1 it takes 22 labels without an error, and so 22 sessions whose subjects are all alike."""
+@pytest.mark.parametrize(("sessions", "is_reported"), [(21, True), (22, False)])
+def test_sessions_too_few_if_their_subjects_were_equal_are_reported(project, sessions, is_reported):
+    """A target of .9 at alpha .1 needs 22 labels without an error, so 22 sessions if all subjects of a session are equal."""
     project.write(rows_of(132, wrong=lambda _: 0, sessions=sessions))
     project.run()
     reasons = calibrate(project)["stages"][0]["reasons"]
-    assert [reason.partition(":")[0] for reason in reasons] == (["alike_sessions"] if told else [])
+    assert [reason.partition(":")[0] for reason in reasons] == (["alike_sessions"] if is_reported else [])
 
 
 def test_sessions_of_very_different_sizes_are_told(project):
@@ -177,17 +177,19 @@ def test_sequential_needs_more_evidence(judged):
 def test_a_sequential_test_says_that_it_needs_more_labels(project):
     project.write(rows_of(60, wrong=lambda _: 0.05))
     project.run()
-    fixed, running = (calibrate(project, *more, code=3)["stages"][0]["needed"] for more in ((), ("--sequential",)))
+    fixed, running = (
+        calibrate(project, *options, code=3)["stages"][0]["needed"] for options in ((), ("--sequential",))
+    )
     assert running["low"] > 1.3 * fixed["low"]
 
 
 def test_model_of_signals_is_cross_fitted_and_fixed_by_the_seed(judged):
-    found = calibrate(judged, "--signals", "model", "--seed", "3")
-    stage = found["stages"][0]
+    document = calibrate(judged, "--signals", "model", "--seed", "3")
+    stage = document["stages"][0]
     assert (stage["signal"], stage["method"]) == ("model", "cross-fitted")
     assert stage["model"]["features"][0] == "confidence"
     assert len(stage["ladder"]) <= 40
-    assert calibrate(judged, "--signals", "model", "--seed", "3") == found
+    assert calibrate(judged, "--signals", "model", "--seed", "3") == document
 
 
 def test_feature_that_no_verdict_has_is_refused(judged):
@@ -205,9 +207,11 @@ def test_three_stages_share_the_alpha_and_the_labels(project):
     project.pipeline(pipeline)
     project.run()
     first, second = calibrate(project, "--signals", "confidence")["stages"]
-    kept = first["kept"]["labels"]
-    assert first["upper"] == pytest.approx(stats.beta.ppf(0.95, first["errors"] + 1, kept - first["errors"]), abs=1e-12)
-    assert second["n"] == 300 - kept
+    count = first["kept"]["labels"]
+    assert first["upper"] == pytest.approx(
+        stats.beta.ppf(0.95, first["errors"] + 1, count - first["errors"]), abs=1e-12
+    )
+    assert second["n"] == 300 - count
     assert second["kept"]["share"] == pytest.approx(1 - first["kept"]["share"])
 
 
@@ -347,9 +351,9 @@ def test_labels_of_confident_subjects_alone_are_not_drawn_from_the_ledger(projec
     project.write(rows)
     project.run()
     project.gold(rows[:60])
-    found = project.call("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
-    assert found.exit_code == 3
-    assert "labels_not_drawn_from_ledger" in found.stdout
+    result = project.call("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
+    assert result.exit_code == 3
+    assert "labels_not_drawn_from_ledger" in result.stdout
     stage = calibrate(project, code=3)["stages"][0]
     assert (stage["threshold"], reason_names(stage)) == (None, ["labels_not_drawn_from_ledger"])
     assert stage["labels_against_ledger"] == {"greatest_difference": 0.5, "p_value": 0.0001}
@@ -378,7 +382,7 @@ ledger: {ledger/sqlite: {path: ledger.db}}
 
 @pytest.fixture
 def pairs(project):
-    """Forty pairs of which people prefer the first output; of ten the judge calls a tie."""
+    """Forty pairs; people prefer the first output of each, and the judge reports ten ties."""
     lines = [
         {"id": f"p{n}", "input": "?", "output": f"out-{n}.", "reference": f"ref-{n}.", "people": n % 2}
         for n in range(40)
@@ -394,9 +398,9 @@ def pairs(project):
         number = int(re.search(r"out-(\d+)\.", text)[1])
         first = re.search(r"(out|ref)-\d+\.", text)[1]
         winner = "out" if number % 2 else "ref"
-        said = "tie" if number >= 30 else "first" if first == winner else "second"
+        winner_name = "tie" if number >= 30 else "first" if first == winner else "second"
         seal = re.search(r"^seal: (\S+)$", text, re.MULTILINE)[1]
-        return Reply(json.dumps({"seal": seal, "winner": said, "confidence": 0.9, "rationale": "r"}), model="m")
+        return Reply(json.dumps({"seal": seal, "winner": winner_name, "confidence": 0.9, "rationale": "r"}), model="m")
 
     run_pipeline(yaml.safe_dump(recording), components={"model": FakeChatModel(reply)})
     (project.folder / "pipeline.yaml").write_text(PAIRS)
@@ -405,9 +409,9 @@ def pairs(project):
 
 
 def test_a_pairwise_judge_is_calibrated_by_winners(pairs):
-    """A tie is on the side of a pass at .5: by `pass` half of these ten ties would agree with the labels."""
-    found = calibrate(pairs, code=3)
-    assert (found["agree"], found["stages"][0]["ladder"][0]["errors"]) == ("winner", 10)
+    """A tie passes at .5: under ``pass``, half of these ten ties would agree with the labels."""
+    document = calibrate(pairs, code=3)
+    assert (document["agree"], document["stages"][0]["ladder"][0]["errors"]) == ("winner", 10)
     chosen = calibrate(pairs, "--agree", "pass", code=3)
     assert (chosen["agree"], chosen["stages"][0]["ladder"][0]["errors"]) == ("pass", 5)
 
@@ -444,9 +448,9 @@ def test_failed_verdicts_name_their_cause(project, budget, cause):
     project.gold(rows)
     (project.folder / "pipeline.yaml").write_text(FAILING.replace("BUDGET", budget))
     project.call("run", "pipeline.yaml")
-    found = project.call("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
-    assert found.exit_code == 3, found.output
-    assert cause in found.stdout, found.stdout
+    result = project.call("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
+    assert result.exit_code == 3, result.output
+    assert cause in result.stdout, result.stdout
 
 
 def test_missing_verdicts_are_asked_for_and_only_these(project):
@@ -456,10 +460,10 @@ def test_missing_verdicts_are_asked_for_and_only_these(project):
     project.document("run", "pipeline.yaml", "--limit", "30")
     message = refused(project)
     assert "--judge-missing" in message
-    found = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--judge-missing")
+    document = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--judge-missing")
     assert project.document("runs", "--ledger", "ledger.db")["runs"][0]["kind"] == "tool"
-    assert found["population"]["n"] == 60
-    assert found["cascade"]["last_stage"]["value"] == 1.0
+    assert document["population"]["n"] == 60
+    assert document["cascade"]["last_stage"]["value"] == 1.0
 
 
 TALKS = """
@@ -471,9 +475,9 @@ ledger: {ledger/sqlite: {path: ledger.db}}
 
 @pytest.fixture
 def talks(project):
-    """Thirty conversations of two turns each, with a label of each."""
-    said = [("user", "Hi?"), ("assistant", "Yes, on Monday."), ("user", "Thanks"), ("assistant", "You are welcome.")]
-    messages = [{"role": role, "content": text} for role, text in said]
+    """Thirty conversations of two turns each, each with a label."""
+    turns = [("user", "Hi?"), ("assistant", "Yes, on Monday."), ("user", "Thanks"), ("assistant", "You are welcome.")]
+    messages = [{"role": role, "content": text} for role, text in turns]
     project.lines("talks.jsonl", [{"id": f"c{number}", "messages": messages} for number in range(30)])
     project.lines("gold.jsonl", [{"subject_id": f"c{number}", "score": 1} for number in range(30)])
     (project.folder / "pipeline.yaml").write_text(TALKS)
@@ -481,42 +485,44 @@ def talks(project):
 
 
 def test_a_missing_session_is_judged_by_its_turns(talks):
-    whole = {one["subject_id"]: one["score"] for one in talks_judged(talks)}
+    scores = {verdict["subject_id"]: verdict["score"] for verdict in talks_judged(talks)}
     (talks.folder / "ledger.db").unlink()
     arguments = ("--gold", "gold.jsonl", "--judge", "heuristic/session", "--judge-missing")
     talks.call("calibrate", "pipeline.yaml", *arguments)
-    assert {one["subject_id"]: one["score"] for one in talks.verdicts() if one["subject_kind"] == "session"} == whole
+    assert {
+        verdict["subject_id"]: verdict["score"] for verdict in talks.verdicts() if verdict["subject_kind"] == "session"
+    } == scores
 
 
 def talks_judged(talks):
     talks.run()
-    return [one for one in talks.verdicts() if one["subject_kind"] == "session"]
+    return [verdict for verdict in talks.verdicts() if verdict["subject_kind"] == "session"]
 
 
 def test_a_judge_of_another_kind_than_the_labels_is_named(talks):
     talks.run()
-    for more in ((), ("--judge-missing",)):
-        message = refused(talks, *more)
+    for options in ((), ("--judge-missing",)):
+        message = refused(talks, *options)
         assert (
             "heuristic/turn judges subjects of the kind turn, and the labels are about other kinds (session)" in message
         )
         assert "--judge" in message
 
 
-def test_judges_without_a_cascade_are_taken_from_cheap_to_dear(project):
+def test_judges_without_a_cascade_are_taken_from_cheap_to_expensive(project):
     rows = rows_of(100, wrong=lambda confidence: 0 if confidence >= 0.8 else 0.4)
     project.write(rows)
     pipeline = cascade()
-    cheap, dear = pipeline["judges"][0]["hybrid/cascade"]["stages"]
-    cheap["llm/judge"]["as"], dear["llm/judge"]["as"] = "cheap", "dear"
-    pipeline["judges"] = [cheap, dear]
+    cheap, expensive = pipeline["judges"][0]["hybrid/cascade"]["stages"]
+    cheap["llm/judge"]["as"], expensive["llm/judge"]["as"] = "cheap", "expensive"
+    pipeline["judges"] = [cheap, expensive]
     project.pipeline(pipeline)
     project.run()
-    found = calibrate(project)
-    assert [stage["label"] for stage in found["stages"]] == ["cheap"]
-    assert found["cascade"]["last_stage"]["value"] == 1.0
-    alone = calibrate(project, "--judge", "dear")
+    document = calibrate(project)
+    assert [stage["label"] for stage in document["stages"]] == ["cheap"]
+    assert document["cascade"]["last_stage"]["value"] == 1.0
+    alone = calibrate(project, "--judge", "expensive")
     assert alone["cascade"] is None
-    assert alone["stages"][0]["label"] == "dear"
+    assert alone["stages"][0]["label"] == "expensive"
     project.pipeline(cascade())
-    assert calibrate(project)["stages"][0]["fingerprint"] == found["stages"][0]["fingerprint"]
+    assert calibrate(project)["stages"][0]["fingerprint"] == document["stages"][0]["fingerprint"]

@@ -1,4 +1,4 @@
-"""The cascade that goes by a calibration: what it keeps, what it refuses, and how it is revoked."""
+"""The cascade with a calibration: kept verdicts, refused calibrations, and revocation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def judged_once(tmp_path_factory):
 
 @pytest.fixture
 def calibrated(judged):
-    """A project that is calibrated, and goes by it."""
+    """Calibrated project, whose cascade uses the calibration."""
     judged.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
     judged.pipeline(cascade(calibration="calibration.json"))
     return judged
@@ -26,13 +26,13 @@ def calibrated(judged):
 def test_what_reaches_the_threshold_is_kept_and_says_so(calibrated):
     calibrated.run()
     threshold = json.loads((calibrated.folder / "calibration.json").read_text())["stages"][0]["threshold"]
-    kept = {row.id for row in SURE if row.cheap[1] >= threshold}
+    kept_ids = {row.id for row in SURE if row.cheap[1] >= threshold}
     for verdict in calibrated.verdicts():
-        told = verdict["signals"]["calibration"]
-        assert verdict["calibrated"] is told["kept"] is (verdict["subject_id"] in kept)
-        assert (verdict["judge_kind"] == "hybrid") is (verdict["subject_id"] not in kept)
-        assert told["threshold"] == threshold
-        assert told["reasons"] == ([] if told["kept"] else ["below_threshold"])
+        calibration = verdict["signals"]["calibration"]
+        assert verdict["calibrated"] is calibration["kept"] is (verdict["subject_id"] in kept_ids)
+        assert (verdict["judge_kind"] == "hybrid") is (verdict["subject_id"] not in kept_ids)
+        assert calibration["threshold"] == threshold
+        assert calibration["reasons"] == ([] if calibration["kept"] else ["below_threshold"])
 
 
 def test_null_threshold_always_escalates(project):
@@ -101,12 +101,12 @@ def test_edit_by_hand_is_refused(calibrated):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("{nope", "cannot be read"), ("[]", "not a calibration"), (None, "no calibration at")]
+    ("text", "message"), [("{nope", "cannot be read"), ("[]", "not a calibration"), (None, "no calibration at")]
 )
-def test_file_that_is_no_calibration_is_refused(calibrated, text, said):
+def test_file_that_is_no_calibration_is_refused(calibrated, text, message):
     path = calibrated.folder / "calibration.json"
     path.unlink() if text is None else path.write_text(text)
-    assert said in refused_run(calibrated)
+    assert message in refused_run(calibrated)
 
 
 def test_calibration_and_threshold_together_are_an_error(calibrated):
@@ -121,14 +121,14 @@ def test_audit_without_a_calibration_is_an_error(project):
 
 
 def drifted(rate):
-    """Rows of another time, on which the cheap judge is wrong at *rate* however confident it is; the dear one is still right."""
+    """Return rows of a later time, on which the cheap judge is wrong at *rate* at every confidence; the expensive judge is still right."""
     rows = rows_of(600, wrong=lambda _: rate, seed=9)
-    return [Row(f"n{number}", (row.cheap[0], 1.0), row.dear, row.gold) for number, row in enumerate(rows)]
+    return [Row(f"n{number}", (row.cheap[0], 1.0), row.expensive, row.gold) for number, row in enumerate(rows)]
 
 
 @pytest.fixture
 def shifting(project):
-    """A project whose rows are of two times: the calibration is of the first, the second has shifted."""
+    """Project with rows of two times: the calibration is from the first; in the second the judge has drifted."""
     rows = [*SURE, *drifted(0.5)]
     project.write(rows)
     project.gold(SURE)
@@ -142,7 +142,7 @@ def shifting(project):
     return project
 
 
-def told(project, type_):
+def events_of(project, type_):
     lines = project.call("ledger", "export", "--ledger", "ledger.db").stdout.splitlines()
     return [
         json.loads(event["payload"]) if isinstance(event["payload"], str) else event["payload"]
@@ -153,32 +153,32 @@ def told(project, type_):
 
 def test_audits_revoke_a_calibration_that_holds_no_more_also_for_later_runs(shifting):
     shifting.run()
-    (revoked,) = told(shifting, "calibration.revoked")
+    (revoked,) = events_of(shifting, "calibration.revoked")
     assert revoked["label"] == "both.stages[0]"
     assert revoked["e_value"] >= 10
     assert 0 < revoked["losses"] <= revoked["n"] <= 60
     verdicts = shifting.verdicts()
     audited = [verdict["signals"]["audit"] for verdict in verdicts if "audit" in verdict["signals"]]
-    assert all(one["propensity"] == 0.2 and one["stage"] == 1 for one in audited)
-    assert sum(one["loss"] for one in audited) >= revoked["losses"]
+    assert all(entry["propensity"] == 0.2 and entry["stage"] == 1 for entry in audited)
+    assert sum(entry["loss"] for entry in audited) >= revoked["losses"]
     assert verdicts[-1]["calibrated"] is False
     assert verdicts[-1]["signals"]["calibration"]["reasons"] == ["revoked"]
     shifting.run()
     assert {verdict["calibrated"] for verdict in shifting.verdicts()} == {False}
-    assert len(told(shifting, "calibration.revoked")) == 1
+    assert len(events_of(shifting, "calibration.revoked")) == 1
 
 
 def test_same_subjects_are_audited_once_over_all_runs(shifting):
     shifting.pipeline(cascade(calibration="calibration.json", audit={"rate": 0.02, "seed": 1}))
     shifting.run()
-    first = [one["who"] for one in told(shifting, "calibration.audited")]
+    first = [entry["who"] for entry in events_of(shifting, "calibration.audited")]
     shifting.run()
-    assert [one["who"] for one in told(shifting, "calibration.audited")] == first
+    assert [entry["who"] for entry in events_of(shifting, "calibration.audited")] == first
     assert len(set(first)) == len(first) > 0
 
 
 def test_ledger_with_audits_verifies_and_calibrates_again(shifting):
     shifting.run()
     assert shifting.document("ledger", "verify", "--ledger", "ledger.db")["ok"] is True
-    found = shifting.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--assume-random")
-    assert found["population"]["n"] == 720
+    document = shifting.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--assume-random")
+    assert document["population"]["n"] == 720

@@ -1,4 +1,4 @@
-"""Means that audits correct, against re-implementations that keep everything, and by simulation."""
+"""Means corrected by audits, against re-implementations that store every subject, and by simulation."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from dicast_trust.audits.corrected import Corrected, combined_wilson, wilson
 METRICS = "metrics"
 
 
-def population(rng, n, *, held=0.5, binary=False, sessions=False, noise=0.2):
-    """Scores and truths of subjects, which of them pass, and their sessions."""
+def population(rng, n, *, pass_line=0.5, binary=False, sessions=False, noise=0.2):
+    """Return scores and truths of subjects, whether they pass, and their sessions."""
     skill = rng.random(n)
     truth = (rng.random(n) < skill).astype(float) if binary else np.clip(skill + rng.normal(0, 0.1, n), 0, 1)
     proxy = np.clip(skill + rng.normal(0, noise, n), 0, 1)
-    passed = proxy >= held
+    passed = proxy >= pass_line
     score = np.where(passed, truth, proxy)
     groups = [f"s{at}" for at in rng.integers(0, max(2, n // 3), n)] if sessions else [None] * n
     return score, truth, passed, groups
 
 
-def told(score, truth, passed, audited, groups):
-    """The subjects as a run tells of them."""
+def run_subjects(score, truth, passed, audited, groups):
+    """Return the subjects as a run reports them."""
     return [
         {
             "session_id": group,
             "state": "passed" if ok else "audited" if seen else "held",
             "score": float(value),
-            "truths": {METRICS: float(known)} if ok or seen else {},
+            "truths": {METRICS: float(y)} if ok or seen else {},
             "costs": [],
         }
-        for value, known, ok, seen, group in zip(score, truth, passed, audited, groups, strict=True)
+        for value, y, ok, seen, group in zip(score, truth, passed, audited, groups, strict=True)
     ]
 
 
@@ -51,24 +51,24 @@ def corrected(subjects, rate=0.2):
     live.add(subjects[: len(subjects) // 2])
     live.add(subjects[len(subjects) // 2 :])
     plain = sum(subject["score"] for subject in subjects) / len(subjects)
-    found = live.finish({METRICS: plain})
-    return found["corrected"][METRICS], found["reasons"].get(METRICS)
+    result = live.finish({METRICS: plain})
+    return result["corrected"][METRICS], result["reasons"].get(METRICS)
 
 
 def general(score, truth, passed, audited, groups):
-    """The general formula as it is written, over arrays."""
-    n, m, held = len(score), int(audited.sum()), ~passed
-    w, each = held.mean(), held.sum() / m
+    """Compute the general formula as it is written, over arrays."""
+    n, m, held_back = len(score), int(audited.sum()), ~passed
+    w, weight = held_back.mean(), held_back.sum() / m
     f, y = score[audited], truth[audited]
     slope = float(np.clip(np.cov(y, f)[0, 1] / np.var(f, ddof=1), 0, 1)) if m >= 10 and np.ptp(f) > 0 else 0.0
     d = y - slope * f
-    mean = (1 - w) * (truth[passed].mean() if passed.any() else 0) + w * (slope * score[held].mean() + d.mean())
-    own = w**2 * ((d - d.mean()) ** 2).sum() / (m - 1 - (slope > 0)) / m
-    pseudo = np.where(passed, truth, slope * score + d.mean() + audited * (truth - slope * score - d.mean()) * each)
+    mean = (1 - w) * (truth[passed].mean() if passed.any() else 0) + w * (slope * score[held_back].mean() + d.mean())
+    audit_variance = w**2 * ((d - d.mean()) ** 2).sum() / (m - 1 - (slope > 0)) / m
+    pseudo = np.where(passed, truth, slope * score + d.mean() + audited * (truth - slope * score - d.mean()) * weight)
     if groups[0] is None:
-        others = pseudo.var(ddof=1) / n - w**2 * ((d - d.mean()) ** 2).sum() / m**2
-        variance = others + own
-        degrees = variance**2 / (others**2 / (n - 1) + own**2 / (m - 1 - (slope > 0)))
+        rest = pseudo.var(ddof=1) / n - w**2 * ((d - d.mean()) ** 2).sum() / m**2
+        variance = rest + audit_variance
+        degrees = variance**2 / (rest**2 / (n - 1) + audit_variance**2 / (m - 1 - (slope > 0)))
     else:
         sums = defaultdict(float)
         for group, value in zip(groups, pseudo - pseudo.mean(), strict=True):
@@ -76,10 +76,12 @@ def general(score, truth, passed, audited, groups):
         clusters = len(sums)
         variance = clusters / (clusters - 1) * sum(value**2 for value in sums.values()) / n**2
         with_audit = len({group for group, seen in zip(groups, audited, strict=True) if seen})
-        degrees = variance**2 / ((variance - own) ** 2 / (clusters - 1) + own**2 / (with_audit - 1))
+        degrees = variance**2 / (
+            (variance - audit_variance) ** 2 / (clusters - 1) + audit_variance**2 / (with_audit - 1)
+        )
     half = stats.t.ppf(0.975, degrees) * math.sqrt(variance)
-    weights, known = np.where(passed, 1.0, each)[passed | audited], truth[passed | audited]
-    spread = np.average((known - np.average(known, weights=weights)) ** 2, weights=weights)
+    weights, truths = np.where(passed, 1.0, weight)[passed | audited], truth[passed | audited]
+    spread = np.average((truths - np.average(truths, weights=weights)) ** 2, weights=weights)
     return {
         "mean": mean,
         "ci_low": max(0, mean - half),
@@ -93,14 +95,18 @@ def general(score, truth, passed, audited, groups):
 @pytest.mark.parametrize("seed", range(6))
 def test_the_general_formula(seed, sessions):
     rng = np.random.default_rng(seed)
-    score, truth, passed, groups = population(rng, 300, held=(0.3, 0.5, 1.1)[seed % 3], sessions=sessions)
+    score, truth, passed, groups = population(rng, 300, pass_line=(0.3, 0.5, 1.1)[seed % 3], sessions=sessions)
     audited = ~passed & (rng.random(300) < 0.3)
-    found, _ = corrected(told(score, truth, passed, audited, groups))
-    wanted = general(score, truth, passed, audited, groups)
-    assert {key: found[key] for key in wanted} == pytest.approx(wanted, abs=1e-9)
-    assert (found["method"], found["n_audited"], found["held_back"]) == ("general", audited.sum(), (~passed).sum())
-    assert found["plain_bias"] == pytest.approx(score.mean() - wanted["mean"], abs=1e-9)
-    assert found["plain_bias_low"] == pytest.approx(score.mean() - wanted["ci_high"], abs=1e-9)
+    estimate, _ = corrected(run_subjects(score, truth, passed, audited, groups))
+    expected = general(score, truth, passed, audited, groups)
+    assert {key: estimate[key] for key in expected} == pytest.approx(expected, abs=1e-9)
+    assert (estimate["method"], estimate["n_audited"], estimate["held_back"]) == (
+        "general",
+        audited.sum(),
+        (~passed).sum(),
+    )
+    assert estimate["plain_bias"] == pytest.approx(score.mean() - expected["mean"], abs=1e-9)
+    assert estimate["plain_bias_low"] == pytest.approx(score.mean() - expected["ci_high"], abs=1e-9)
 
 
 def test_lone_subjects_beside_sessions_are_clusters_of_their_own():
@@ -108,10 +114,10 @@ def test_lone_subjects_beside_sessions_are_clusters_of_their_own():
     score, truth, passed, groups = population(rng, 200, sessions=True)
     groups = [group if at % 2 else None for at, group in enumerate(groups)]
     audited = ~passed & (rng.random(200) < 0.4)
-    found, _ = corrected(told(score, truth, passed, audited, groups))
+    estimate, _ = corrected(run_subjects(score, truth, passed, audited, groups))
     named = [group or f"lone{at}" for at, group in enumerate(groups)]
-    wanted = general(score, truth, passed, audited, named)
-    assert {key: found[key] for key in wanted} == pytest.approx(wanted, abs=1e-9)
+    expected = general(score, truth, passed, audited, named)
+    assert {key: estimate[key] for key in expected} == pytest.approx(expected, abs=1e-9)
 
 
 def exact_wilson(rate: Fraction, n: Fraction):
@@ -122,22 +128,22 @@ def exact_wilson(rate: Fraction, n: Fraction):
 
 
 @given(st.integers(0, 40), st.integers(1, 40), st.integers(0, 12), st.integers(5, 12), st.integers(12, 60))
-def test_strata_of_0_and_1(passing, more, right, audits, held):
-    """Every stratum by Wilson in fractions, and the sizes of the strata at random."""
+def test_strata_of_0_and_1(passing, failing, right, audits, held_count):
+    """Each stratum by Wilson in fractions, with random sizes of the strata."""
     right = min(right, audits)
-    n_passed = passing + more
-    scores = [1.0] * passing + [0.0] * more
+    n_passed = passing + failing
+    scores = [1.0] * passing + [0.0] * failing
     subjects = [
         {"session_id": None, "state": "passed", "score": s, "truths": {METRICS: s}, "costs": []} for s in scores
     ]
-    for at in range(held):
-        known = {METRICS: float(at < right)} if at < audits else {}
+    for at in range(held_count):
+        truths = {METRICS: float(at < right)} if at < audits else {}
         subjects.append(
-            {"session_id": None, "state": "audited" if known else "held", "score": 0.25, "truths": known, "costs": []}
+            {"session_id": None, "state": "audited" if truths else "held", "score": 0.25, "truths": truths, "costs": []}
         )
-    found, _ = corrected(subjects)
-    n, rates = n_passed + held, (Fraction(passing, n_passed), Fraction(right, audits))
-    shares = Fraction(n_passed, n), Fraction(held, n)
+    estimate, _ = corrected(subjects)
+    n, rates = n_passed + held_count, (Fraction(passing, n_passed), Fraction(right, audits))
+    shares = Fraction(n_passed, n), Fraction(held_count, n)
     mean = sum(share * rate for share, rate in zip(shares, rates, strict=True))
     ends = [exact_wilson(rate, Fraction(size)) for rate, size in zip(rates, (n_passed, audits), strict=True)]
     sizes = 1.959963984540054**2 * float((rates[0] - rates[1]) ** 2 * shares[0] * shares[1]) / n
@@ -147,9 +153,9 @@ def test_strata_of_0_and_1(passing, more, right, audits, held):
     high = float(mean) + math.sqrt(
         sum((float(s) * (e[1] - float(r))) ** 2 for s, r, e in zip(shares, rates, ends, strict=True)) + sizes
     )
-    assert found["method"] == "stratified-wilson"
-    wanted = {"mean": float(mean), "ci_low": max(0.0, low), "ci_high": min(1.0, high)}
-    assert {key: found[key] for key in wanted} == pytest.approx(wanted, abs=1e-9)
+    assert estimate["method"] == "stratified-wilson"
+    expected = {"mean": float(mean), "ci_low": max(0.0, low), "ci_high": min(1.0, high)}
+    assert {key: estimate[key] for key in expected} == pytest.approx(expected, abs=1e-9)
 
 
 def test_one_stratum_is_wilson_as_statsmodels_has_it():
@@ -161,57 +167,57 @@ def test_one_stratum_is_wilson_as_statsmodels_has_it():
 def test_all_audited_is_the_mean_itself():
     rng = np.random.default_rng(2)
     score, truth, passed, groups = population(rng, 120)
-    found, _ = corrected(told(score, truth, passed, ~passed, groups))
-    assert found["mean"] == pytest.approx(truth.mean(), abs=1e-12)
+    estimate, _ = corrected(run_subjects(score, truth, passed, ~passed, groups))
+    assert estimate["mean"] == pytest.approx(truth.mean(), abs=1e-12)
 
 
 @given(st.integers(0, 1), st.integers(2, 9))
 def test_too_few_audits_give_no_mean_and_say_how_many_subjects_would(binary, audits):
-    held = 40
+    held_count = 40
     passed = [{"session_id": None, "state": "passed", "score": 1.0, "truths": {METRICS: 1.0}, "costs": []}] * 60
-    known = {METRICS: 1.0 if binary else 0.7}
-    seen = [{"session_id": None, "state": "audited", "score": 0.2, "truths": known, "costs": []}] * audits
-    rest = [{"session_id": None, "state": "held", "score": 0.2, "truths": {}, "costs": []}] * (held - audits)
-    found, reason = corrected([*passed, *seen, *rest], rate=0.05)
+    truths = {METRICS: 1.0 if binary else 0.7}
+    seen = [{"session_id": None, "state": "audited", "score": 0.2, "truths": truths, "costs": []}] * audits
+    rest = [{"session_id": None, "state": "held", "score": 0.2, "truths": {}, "costs": []}] * (held_count - audits)
+    estimate, reason = corrected([*passed, *seen, *rest], rate=0.05)
     if binary and audits >= 5:
-        assert found is not None
+        assert estimate is not None
         return
-    assert found is None
+    assert estimate is None
     assert (reason["reason"], reason["subjects"]) == ("too_few_audits", math.ceil(10 / (0.4 * 0.05)))
 
 
 def test_what_the_budget_skipped_leaves_no_mean():
     skipped = {"session_id": None, "state": "skipped", "score": 0.6, "truths": {}, "costs": []}
     passed = {"session_id": None, "state": "passed", "score": 1.0, "truths": {METRICS: 1.0}, "costs": []}
-    found, reason = corrected([passed] * 20 + [skipped])
-    assert (found, reason["reason"]) == (None, "truths_skipped")
+    estimate, reason = corrected([passed] * 20 + [skipped])
+    assert (estimate, reason["reason"]) == (None, "truths_skipped")
 
 
 def test_audits_that_are_all_alike_say_what_they_cannot_see():
     score, passed = np.array([0.2] * 60 + [0.9] * 40), np.array([False] * 60 + [True] * 40)
     audited = np.array([True] * 15 + [False] * 85)
-    found, _ = corrected(told(score, np.where(passed, 0.9, 0.3), passed, audited, [None] * 100))
-    assert found["notes"] == [
+    estimate, _ = corrected(run_subjects(score, np.where(passed, 0.9, 0.3), passed, audited, [None] * 100))
+    assert estimate["notes"] == [
         "audits_alike: the truth differs from the score by the same amount in every audit; up to 20 % of the held back subjects may differ by another amount"
     ]
 
 
-def test_few_sessions_are_told():
+def test_few_sessions_are_reported():
     rng = np.random.default_rng(3)
     score, truth, passed, _ = population(rng, 120)
     audited = ~passed & (rng.random(120) < 0.5)
-    few, _ = corrected(told(score, truth, passed, audited, [f"s{at % 6}" for at in range(120)]))
-    assert few["notes"][0].startswith("few_sessions")
-    many, _ = corrected(told(score, truth, passed, audited, [f"s{at // 2}" for at in range(120)]))
-    assert "notes" not in many
+    few_sessions, _ = corrected(run_subjects(score, truth, passed, audited, [f"s{at % 6}" for at in range(120)]))
+    assert few_sessions["notes"][0].startswith("few_sessions")
+    many_sessions, _ = corrected(run_subjects(score, truth, passed, audited, [f"s{at // 2}" for at in range(120)]))
+    assert "notes" not in many_sessions
 
 
 def test_a_score_that_does_not_vary_has_no_slope():
     rng = np.random.default_rng(4)
     truth, passed = rng.random(100), np.arange(100) < 50
     score = np.where(passed, truth, 0.1 + 0.2)
-    found, _ = corrected(told(score, truth, passed, ~passed & (np.arange(100) % 2 == 0), [None] * 100))
-    assert found["lambda"] == 0.0
+    estimate, _ = corrected(run_subjects(score, truth, passed, ~passed & (np.arange(100) % 2 == 0), [None] * 100))
+    assert estimate["lambda"] == 0.0
 
 
 @settings(deadline=None)
@@ -220,25 +226,27 @@ def test_the_order_of_subjects_makes_no_difference(seed, binary, sessions):
     rng = np.random.default_rng(seed)
     score, truth, passed, groups = population(rng, 80, binary=binary, sessions=sessions)
     audited = ~passed & (rng.random(80) < 0.5)
-    subjects = told(score, truth, passed, audited, groups)
-    one, other = corrected(subjects)[0], corrected(subjects[::-1])[0]
-    assert (one is None) == (other is None)
-    if one is not None:
-        assert one["method"] == other["method"]
-        assert one["mean"] == pytest.approx(other["mean"], abs=1e-9)
-        assert (one["ci_low"], one["ci_high"]) == pytest.approx((other["ci_low"], other["ci_high"]), abs=1e-9)
+    subjects = run_subjects(score, truth, passed, audited, groups)
+    forward, backward = corrected(subjects)[0], corrected(subjects[::-1])[0]
+    assert (forward is None) == (backward is None)
+    if forward is not None:
+        assert forward["method"] == backward["method"]
+        assert forward["mean"] == pytest.approx(backward["mean"], abs=1e-9)
+        assert (forward["ci_low"], forward["ci_high"]) == pytest.approx(
+            (backward["ci_low"], backward["ci_high"]), abs=1e-9
+        )
 
 
 def covered(runs, n, *, binary, seed):
-    """How often the corrected interval has the true mean of the population in it, and how often the plain gate's has."""
+    """Return the coverage of the population mean by the corrected interval, and by the interval of the plain gate."""
     rng, hits, plain = np.random.default_rng(seed), 0, 0
-    _, truth, _, _ = population(rng, 200_000, binary=binary, held=0.6)
+    _, truth, _, _ = population(rng, 200_000, binary=binary, pass_line=0.6)
     for _ in range(runs):
-        score, known, passed, groups = population(rng, n, binary=binary, held=0.6)
+        score, truths, passed, groups = population(rng, n, binary=binary, pass_line=0.6)
         audited = np.zeros(n, dtype=bool)
         audited[rng.choice(np.flatnonzero(~passed), 12, replace=False)] = True
-        found, _ = corrected(told(score, known, passed, audited, groups))
-        hits += found["ci_low"] <= truth.mean() <= found["ci_high"]
+        estimate, _ = corrected(run_subjects(score, truths, passed, audited, groups))
+        hits += estimate["ci_low"] <= truth.mean() <= estimate["ci_high"]
         half = 1.96 * score.std(ddof=1) / math.sqrt(n)
         plain += abs(score.mean() - truth.mean()) <= half
     return hits / runs, plain / runs
@@ -254,20 +262,20 @@ def test_the_corrected_interval_covers_the_mean_where_the_plain_one_does_not(bin
 
 
 def hits(draw, truth, runs=400, seed=1):
-    """How often the corrected interval has *truth* in it, where there is one."""
-    rng, inside, known = np.random.default_rng(seed), 0, 0
+    """Return how often the corrected interval contains *truth*, among runs with an interval."""
+    rng, inside, count = np.random.default_rng(seed), 0, 0
     for _ in range(runs):
         score, known_truth, passed, audited, groups = draw(rng)
-        found, _ = corrected(told(score, known_truth, passed, audited, groups))
-        if found is not None:
-            known += 1
-            inside += found["ci_low"] - 1e-12 <= truth <= found["ci_high"] + 1e-12
-    return inside / known
+        estimate, _ = corrected(run_subjects(score, known_truth, passed, audited, groups))
+        if estimate is not None:
+            count += 1
+            inside += estimate["ci_low"] - 1e-12 <= truth <= estimate["ci_high"] + 1e-12
+    return inside / count
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("n", "passing", "failing", "held", "rate"),
+    ("n", "passing", "failing", "share_held", "rate"),
     [
         (100, 0.99, 0.01, 0.5, 0.2),  # nearly one class in each stratum, ten audits
         (100, 1.0, 0.0, 0.5, 0.2),
@@ -277,13 +285,13 @@ def hits(draw, truth, runs=400, seed=1):
         (500, 0.9, 0.5, 0.5, 0.99),  # nearly all audited
     ],
 )
-def test_extreme_rates_are_covered(n, passing, failing, held, rate):
+def test_extreme_rates_are_covered(n, passing, failing, share_held, rate):
     def draw(rng):
-        passed = rng.random(n) >= held
+        passed = rng.random(n) >= share_held
         truth = (rng.random(n) < np.where(passed, passing, failing)).astype(float)
         return np.where(passed, truth, 0.3), truth, passed, ~passed & (rng.random(n) < rate), [None] * n
 
-    assert hits(draw, (1 - held) * passing + held * failing) >= 0.92
+    assert hits(draw, (1 - share_held) * passing + share_held * failing) >= 0.92
 
 
 @pytest.mark.slow
@@ -293,16 +301,16 @@ def test_extreme_rates_are_covered(n, passing, failing, held, rate):
 def test_sessions_that_hang_together_are_covered(sessions, size, share, rate):
     def draw(rng):
         of = np.repeat(np.arange(sessions), size)
-        shared, own = (
+        shared, individual = (
             rng.normal(0, 0.15 * math.sqrt(share), sessions)[of],
             rng.normal(0, 0.15 * math.sqrt(1 - share), len(of)),
         )
-        truth = 0.5 + shared + own
+        truth = 0.5 + shared + individual
         truth = np.clip(truth, 0, 1)
         proxy = np.clip(truth + rng.normal(-0.1, 0.1, len(of)), 0, 1)
         passed = proxy >= 0.5
         audited = ~passed & (rng.random(len(of)) < rate)
-        return np.where(passed, truth, proxy), truth, passed, audited, [f"s{one}" for one in of]
+        return np.where(passed, truth, proxy), truth, passed, audited, [f"s{number}" for number in of]
 
     assert 0.92 <= hits(draw, 0.5) <= 0.98
 
@@ -312,7 +320,7 @@ def test_sessions_that_hang_together_are_covered(sessions, size, share, rate):
 
 @attrs.frozen
 class Half:
-    """A proxy that says what the first number of the output is."""
+    """Proxy that returns the first number of the output."""
 
     tier = "proxy"
     name = "half"
@@ -323,7 +331,7 @@ class Half:
 
 @attrs.frozen
 class Truth:
-    """A truth metric that says what the second number of the output is, and costs something."""
+    """Truth metric that returns the second number of the output, at a cost."""
 
     tier = "truth"
     name = "truth"
@@ -344,7 +352,7 @@ BUDGET = "budget: {session: 100 usd, day: 100 usd}\n"
 
 @pytest.fixture
 def audited(tmp_path, monkeypatch):
-    """Runs 400 rows of a proxy and a truth, and audits those that the proxy held back."""
+    """Return a function that runs 400 rows with a proxy and a truth, and audits rows that the proxy held back."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(7)
     score, truth, _, _ = population(rng, 400, noise=0.3)
@@ -354,8 +362,8 @@ def audited(tmp_path, monkeypatch):
     ]
     (tmp_path / "rows.jsonl").write_text("\n".join(lines))
 
-    def run(scoring="{audit: {rate: 0.3, seed: 1}}", more="", name="run"):
-        text = f"name: {name}\nsource: {{rows/jsonl: {{path: rows.jsonl}}}}\nmetrics: [half, truth]\nscoring: {scoring}\n{BUDGET}{more}"
+    def run(scoring="{audit: {rate: 0.3, seed: 1}}", extra="", name="run"):
+        text = f"name: {name}\nsource: {{rows/jsonl: {{path: rows.jsonl}}}}\nmetrics: [half, truth]\nscoring: {scoring}\n{BUDGET}{extra}"
         return run_pipeline(text, components={"half": Half(), "truth": Truth()})
 
     return run
@@ -370,19 +378,19 @@ def test_a_run_corrects_its_mean_and_that_of_its_truth_metric(audited):
     done = audited().document
     pairs = truths()
     combined = np.mean([(p + t) / 2 for p, t in pairs])
-    found = done["score"]["corrected"]
-    assert found["ci_low"] <= combined <= found["ci_high"]
-    assert abs(found["mean"] - combined) < abs(done["score"]["mean"] - combined)
+    estimate = done["score"]["corrected"]
+    assert estimate["ci_low"] <= combined <= estimate["ci_high"]
+    assert abs(estimate["mean"] - combined) < abs(done["score"]["mean"] - combined)
     of_truth = done["metrics"]["truth"]["corrected"]
     assert of_truth["ci_low"] <= np.mean([t for _, t in pairs]) <= of_truth["ci_high"]
     assert "corrected" not in done["metrics"]["half"]
-    assert (found["held_back"], found["n_audited"]) == (done["score"]["by_tier"]["proxy"], of_truth["n_audited"])
+    assert (estimate["held_back"], estimate["n_audited"]) == (done["score"]["by_tier"]["proxy"], of_truth["n_audited"])
 
 
 def test_what_an_audit_would_have_scored_is_what_a_run_without_a_gate_scores(audited):
-    whole = {verdict.subject_id: verdict.score for verdict in audited("{threshold: 0}").verdicts}
+    scores = {verdict.subject_id: verdict.score for verdict in audited("{threshold: 0}").verdicts}
     done = audited("{audit: {rate: 1, seed: 1}}")
-    assert done.document["score"]["corrected"]["mean"] == pytest.approx(np.mean(list(whole.values())), abs=1e-9)
+    assert done.document["score"]["corrected"]["mean"] == pytest.approx(np.mean(list(scores.values())), abs=1e-9)
     only = audited("{audit: {rate: 1}, combine: truth}")
     assert only.document["score"]["corrected"]["mean"] == pytest.approx(np.mean([t for _, t in truths()]), abs=1e-9)
 
@@ -395,12 +403,16 @@ def test_without_audits_the_document_is_as_it_was(audited):
 
 def test_the_gate_may_go_by_the_corrected_mean(audited):
     gate = "gate: {on: metrics, min_score: %s, corrected: true, bound: %s}"
-    done = audited(more=gate % (0.1, "interval"))
-    found, clause = done.document["score"]["corrected"], done.document["gate"]["clauses"][1]
-    assert (clause["value"], clause["low"], clause["high"]) == (found["mean"], found["ci_low"], found["ci_high"])
+    done = audited(extra=gate % (0.1, "interval"))
+    estimate, clause = done.document["score"]["corrected"], done.document["gate"]["clauses"][1]
+    assert (clause["value"], clause["low"], clause["high"]) == (
+        estimate["mean"],
+        estimate["ci_low"],
+        estimate["ci_high"],
+    )
     assert done.exit_code == 0
-    assert audited(more=gate % (0.99, "interval")).exit_code == 1
-    assert audited(more=gate % (round(found["mean"], 3), "interval")).exit_code == 3
+    assert audited(extra=gate % (0.99, "interval")).exit_code == 1
+    assert audited(extra=gate % (round(estimate["mean"], 3), "interval")).exit_code == 3
     few = audited("{audit: {rate: 0.001}}", gate % (0.1, "point"))
     assert few.exit_code == 3
     assert "held back subjects were audited" in few.document["gate"]["reasons"][0]
@@ -438,24 +450,28 @@ def test_what_no_audit_corrects_is_refused(audited, scoring, gate, wrong):
 def test_what_judging_everything_would_have_cost(audited):
     done = audited().document
     assert float(done["cost"]["if_all_judged"]) == pytest.approx(400 * 0.01)
-    known = done["score"]["audit"]
-    held, rate, spread, tau2 = known["share_held"], 0.3, known["variance"], known["tau2"]
-    ratio = (spread + held * tau2 * (1 / rate - 1)) * ((1 - held) * 0.01 + held * rate * 0.01) / (spread * 0.01)
+    audit = done["score"]["audit"]
+    share_held, rate, spread, tau2 = audit["share_held"], 0.3, audit["variance"], audit["tau2"]
+    ratio = (
+        (spread + share_held * tau2 * (1 / rate - 1))
+        * ((1 - share_held) * 0.01 + share_held * rate * 0.01)
+        / (spread * 0.01)
+    )
     assert done["cost"]["ratio_at_equal_width"] == pytest.approx(ratio)
-    best = math.sqrt(tau2 * (1 - held) * 0.01 / ((spread - held * tau2) * 0.01))
-    assert known["best_rate"] == pytest.approx(min(1, max(0.01, best)))
+    best = math.sqrt(tau2 * (1 - share_held) * 0.01 / ((spread - share_held * tau2) * 0.01))
+    assert audit["best_rate"] == pytest.approx(min(1, max(0.01, best)))
 
 
 def test_the_rate_is_taken_from_the_newest_run_with_audits(audited):
     ledger = "ledger: {ledger/sqlite: {path: ledger.db}}\n"
-    with pytest.raises(Exception, match="no run of these metrics with audits to go by"):
+    with pytest.raises(Exception, match="the ledger has no audited run of these metrics"):
         audited("{audit: {rate: auto}}", ledger)
-    pilot = audited(more=ledger).document["score"]["audit"]
-    found = audited("{audit: {rate: auto}}", ledger).document["score"]["audit"]
-    assert found["rate"] == pilot["best_rate"]
+    pilot = audited(extra=ledger).document["score"]["audit"]
+    audit = audited("{audit: {rate: auto}}", ledger).document["score"]["audit"]
+    assert audit["rate"] == pilot["best_rate"]
     wide = audited("{audit: {rate: {auto: {width: 0.05}}}}", ledger).document["score"]["audit"]["rate"]
-    known = found  # the newest run before it
-    left = 400 * (0.05 / 1.959963984540054) ** 2 - (known["variance"] - known["share_held"] * known["tau2"])
-    assert wide == pytest.approx(known["share_held"] * known["tau2"] / left)
+    newest = audit  # the newest run before it
+    left = 400 * (0.05 / 1.959963984540054) ** 2 - (newest["variance"] - newest["share_held"] * newest["tau2"])
+    assert wide == pytest.approx(newest["share_held"] * newest["tau2"] / left)
     with pytest.raises(Exception, match=r"[\d,]+ or more are needed"):
         audited("{audit: {rate: {auto: {width: 0.001}}}}", ledger)

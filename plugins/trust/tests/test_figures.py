@@ -1,4 +1,4 @@
-"""The figures that a calibration and its audits have to reach, by simulation with fixed seeds and on recorded judges."""
+"""Figures that a calibration and its audits have to reach, by simulation with fixed seeds and on recorded judges."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ outside = [
 
 
 def violations(signals, wrong, n, *, times=1000, seed=0):
-    """In which share of calibrations, from *n* labels drawn with replacement, what is kept of the whole population is wrong too often."""
+    """Return the share of calibrations, from *n* labels drawn with replacement, whose kept verdicts are wrong too often in the population."""
     random, at = np.random.default_rng(seed), thresholds(signals)
-    bad = found = 0
+    bad = with_threshold = 0
     for _ in range(times):
         drawn = random.integers(0, len(signals), n)
         labeled = LabeledSignals(signals[drawn], wrong[drawn], np.arange(n))
         threshold = climb(labeled, at, RungTest(RISK, ALPHA)).threshold
         if threshold is not None:
-            found += 1
+            with_threshold += 1
             bad += wrong[signals >= threshold].mean() > RISK
-    return bad / times, found / times
+    return bad / times, with_threshold / times
 
 
 @pytest.mark.slow
@@ -50,9 +50,9 @@ def test_thresholds_are_wrong_in_at_most_alpha_of_1000_calibrations(slope):
     random = np.random.default_rng(1)
     signals = np.round(random.random(5_000), 2)
     wrong = (random.random(5_000) < 0.1 + slope * (0.7 - signals).clip(-0.2, 0.5) * 0.4).astype(int)
-    share, found = violations(signals, wrong, 200)
+    share, with_threshold = violations(signals, wrong, 200)
     assert share <= 0.12
-    assert found > 0 or slope == 0.2
+    assert with_threshold > 0 or slope == 0.2
 
 
 def test_thresholds_are_wrong_in_at_most_alpha_where_every_rung_is_at_the_boundary():
@@ -63,7 +63,7 @@ def test_thresholds_are_wrong_in_at_most_alpha_where_every_rung_is_at_the_bounda
 
 
 def clustered_violations(sizes, share, times=600):
-    """In which share of calibrations a rung passes whose errors are above the risk, with sessions that have error rates of their own."""
+    """Return the share of calibrations in which a rung with errors above the risk passes, with a different error rate in each session."""
     random, bad = np.random.default_rng(11), 0
     spread = (1 - share) / share
     for _ in range(times):
@@ -89,26 +89,28 @@ def test_thresholds_of_a_cross_fitted_model_are_wrong_in_at_most_alpha():
     for draw in range(200):
         drawn = random.integers(0, size, n)
         agrees = 1.0 - wrong[drawn]
-        folds = np.array([fold(draw, str(one)) for one in drawn])
-        own = cross_fitted(x[drawn], agrees, folds, ("a", "b", "c"))
+        folds = np.array([fold(draw, str(index)) for index in drawn])
+        fold_scores = cross_fitted(x[drawn], agrees, folds, ("a", "b", "c"))
         everyone = scores(fit(x[drawn], agrees, ("a", "b", "c")), x)
         threshold = climb(
-            LabeledSignals(own, wrong[drawn], np.arange(n)), thresholds(everyone, QUANTILES), RungTest(RISK, ALPHA)
+            LabeledSignals(fold_scores, wrong[drawn], np.arange(n)),
+            thresholds(everyone, QUANTILES),
+            RungTest(RISK, ALPHA),
         ).threshold
         bad += threshold is not None and wrong[everyone >= threshold].mean() > RISK
     assert bad / 200 <= 0.12
 
 
 def evidence(losses, risk, most):
-    """The evidence after each of *most* audits, of many streams at once: a row a stream."""
-    found = np.ones_like(losses, dtype=float)
+    """Return the evidence after each of *most* audits, of many streams at once, one row a stream."""
+    factors = np.ones_like(losses, dtype=float)
     n = np.arange(1, most + 1)
     for j, begin in enumerate(range(0, most, 25)):
         share = 6 / (math.pi**2 * (j + 1) ** 2)
         since = losses[:, begin:].cumsum(1)
         bet = np.exp(np.minimum(ln_above(since, np.broadcast_to(n[: most - begin], since.shape), risk), 700))
-        found[:, begin:] += share * (bet - 1)
-    return found
+        factors[:, begin:] += share * (bet - 1)
+    return factors
 
 
 def test_shifted_stream_is_revoked_within_60_audits_at_the_median():
@@ -129,7 +131,7 @@ def test_stream_at_the_boundary_is_revoked_in_at_most_alpha_within_1000_audits()
 @pytest.mark.slow
 def test_labels_that_are_needed_are_those_with_which_calibrations_succeed():
     shares, errors, test = np.array([0.4, 0.3, 0.3]), np.array([0.03, 0.06, 0.2]), RungTest(RISK, ALPHA)
-    found = least_n(shares, errors, test, 22, np.random.default_rng(6))
+    least = least_n(shares, errors, test, 22, np.random.default_rng(6))
     random, needed = np.random.default_rng(7), None
     for n in range(22, 600, 4):
         passed = 0
@@ -146,11 +148,11 @@ def test_labels_that_are_needed_are_those_with_which_calibrations_succeed():
         if passed >= 160:
             needed = n
             break
-    assert needed / 1.5 <= found <= needed * 1.5
+    assert needed / 1.5 <= least <= needed * 1.5
 
 
 def population(n):
-    """A stage with *n* verdicts, all labeled."""
+    """Return a stage with *n* verdicts, all labeled."""
     random = np.random.default_rng(8)
     sure, right = random.random(n), random.random(n)
     stage, labels = Stage("judge", None), {}
@@ -165,10 +167,10 @@ def population(n):
 def test_10000_labels_are_calibrated_within_2_seconds():
     stage, labels = population(10_000)
     began = time.process_time()
-    found = Calibration.of_labels(labels, [stage], Rules(signals="confidence", assume_random=True))
+    calibration = Calibration.of_labels(labels, [stage], Rules(signals="confidence", assume_random=True))
     assert time.process_time() - began <= 2
-    assert found.steps[0].climb.threshold is not None
-    assert len(found.steps[0].climb.rungs) == 50
+    assert calibration.steps[0].climb.threshold is not None
+    assert len(calibration.steps[0].climb.rungs) == 50
 
 
 # Recorded judges: LLMBar Natural
@@ -180,16 +182,16 @@ def pairs():
 
 
 def votes(model):
-    """Of each pair, the share of all prompts and orders that vote for output 1, and whether people prefer it."""
+    """Return for each pair the share of all prompts and orders that vote for output 1, and whether people prefer it."""
     shares, gold = [], []
     for pair in pairs():
-        said = [
-            one["winner"]
+        ballots = [
+            vote["winner"]
             for name, orders in pair["judgments"].items()
             if name.split("/")[0] == model
-            for one in orders.values()
+            for vote in orders.values()
         ]
-        shares.append(np.mean([{"1": 1.0, "2": 0.0}.get(one, 0.5) for one in said]))
+        shares.append(np.mean([{"1": 1.0, "2": 0.0}.get(vote, 0.5) for vote in ballots]))
         gold.append(float(pair["label"] == 1))
     return np.array(shares), np.array(gold)
 
@@ -198,10 +200,10 @@ class TestLLMBar:
     pytestmark = outside
 
     @pytest.mark.parametrize(
-        ("model", "threshold", "kept", "errors", "upper"),
+        ("model", "threshold", "kept_share", "errors", "upper"),
         [("PaLM2", 1.0, 44, 1, 0.08555), ("ChatGPT", None, None, None, None), ("GPT-4", 0.5, 100, 4, None)],
     )
-    def test_recorded_votes_are_calibrated_as_published(self, model, threshold, kept, errors, upper):
+    def test_recorded_votes_are_calibrated_as_published(self, model, threshold, kept_share, errors, upper):
         shares, gold = votes(model)
         stage, labels = Stage("jury", None), {}
         for number, (share, label) in enumerate(zip(shares, gold, strict=True)):
@@ -210,11 +212,11 @@ class TestLLMBar:
                 *key, None, "run", float(share), float(max(share, 1 - share)), None, None, None, {}
             )
             labels[key] = GoldLabel(key[1], float(label), "row")
-        found = Calibration.of_labels(labels, [stage], Rules()).steps[0].climb
-        assert found.threshold == threshold
-        if found.chosen is not None:
-            assert (found.chosen.n, found.chosen.errors) == (kept, errors)
-            assert upper is None or found.chosen.upper == pytest.approx(upper, abs=5e-6)
+        step = Calibration.of_labels(labels, [stage], Rules()).steps[0].climb
+        assert step.threshold == threshold
+        if step.chosen is not None:
+            assert (step.chosen.n, step.chosen.errors) == (kept_share, errors)
+            assert upper is None or step.chosen.upper == pytest.approx(upper, abs=5e-6)
 
     @pytest.mark.parametrize("model", ["PaLM2", "ChatGPT", "GPT-4"])
     def test_recorded_judges_keep_to_the_target(self, model):

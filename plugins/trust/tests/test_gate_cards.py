@@ -1,4 +1,4 @@
-"""A gate that requires a judge card: only one that vouches for this judge lets its scores decide."""
+"""A gate that requires a judge card: only a card that vouches for this judge lets its scores decide."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from dicast_trust.cards.identity import card_digest, label_fingerprint
 SUBJECTS = [Subject("row", str(n), "q", "a") for n in range(4)]
 
 
-def run(path, more="", label="helpful"):
-    text = f"judges: [{{one: {{as: {label}}}}}]\ngate: {{on: {label}, min_score: 0.5, require_card: {path}{more}}}"
+def run(path, extra="", label="helpful"):
+    text = f"judges: [{{one: {{as: {label}}}}}]\ngate: {{on: {label}, min_score: 0.5, require_card: {path}{extra}}}"
     return run_pipeline(text, subjects=SUBJECTS, components={"one": FakeJudge(Judgment(0.9))})
 
 
 def fingerprint(path):
-    """That of the judge in these tests."""
+    """Return the fingerprint of the judge in these tests."""
     (started,) = run(path / "none.json").of("run.started")
-    found = label_fingerprint(started.payload["fingerprints"], "helpful")
-    assert found
-    return found
+    digest = label_fingerprint(started.payload["fingerprints"], "helpful")
+    assert digest
+    return digest
 
 
 def written(path, *, can_gate=True, **judge):
@@ -48,14 +48,14 @@ def written(path, *, can_gate=True, **judge):
             "reason": "flips are not known",
         },
     ]
-    one = {"label": "helpful", "fingerprint": fingerprint(path), "models": {}, "can_gate": can_gate, "bars": bars}
-    document = {"judges": [one | judge]}
+    entry = {"label": "helpful", "fingerprint": fingerprint(path), "models": {}, "can_gate": can_gate, "bars": bars}
+    document = {"judges": [entry | judge]}
     (path / "card.json").write_text(json.dumps(document | {"digest": card_digest(document)}))
     return path / "card.json"
 
 
 def clause(done):
-    return next(one for one in done.document["gate"]["clauses"] if one["rule"] == "require_card")
+    return next(entry for entry in done.document["gate"]["clauses"] if entry["rule"] == "require_card")
 
 
 def test_a_good_card_of_this_judge_lets_the_gate_pass(tmp_path):

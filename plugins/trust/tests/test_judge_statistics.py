@@ -1,4 +1,4 @@
-"""The arithmetic of a judge card, against statsmodels, krippendorff, scipy and formulas written out once more."""
+"""Arithmetic of a judge card, against statsmodels, krippendorff, scipy and formulas written out again."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ def table(pairs):
 @settings(max_examples=100, deadline=None)
 @given(votes)
 def test_kappa_and_alpha_are_those_of_other_libraries(pairs):
-    found, one, other = table(pairs), *([int(vote) for vote in side] for side in zip(*pairs, strict=True))
-    if len({*one, *other}) < 2:
-        assert math.isnan(kappa(found))
-        assert math.isnan(alpha(found))
+    counts, first, second = table(pairs), *([int(vote) for vote in side] for side in zip(*pairs, strict=True))
+    if len({*first, *second}) < 2:
+        assert math.isnan(kappa(counts))
+        assert math.isnan(alpha(counts))
         return
-    theirs = krippendorff.alpha([one, other], level_of_measurement="nominal", value_domain=[0, 1])
-    assert float(alpha(found)) == pytest.approx(theirs, **CLOSE)
-    if not (len(set(one)) == 1 and set(one) == set(other)):
-        assert float(kappa(found)) == pytest.approx(cohens_kappa(found.reshape(2, 2)).kappa, **CLOSE)
+    theirs = krippendorff.alpha([first, second], level_of_measurement="nominal", value_domain=[0, 1])
+    assert float(alpha(counts)) == pytest.approx(theirs, **CLOSE)
+    if not (len(set(first)) == 1 and set(first) == set(second)):
+        assert float(kappa(counts)) == pytest.approx(cohens_kappa(counts.reshape(2, 2)).kappa, **CLOSE)
 
 
 @settings(max_examples=100, deadline=None)
 @given(votes)
 def test_ac1_is_gwets(pairs):
     n = len(pairs)
-    agreed = sum(one == other for one, other in pairs) / n
-    share = sum(one + other for one, other in pairs) / (2 * n)
+    agreed = sum(first == second for first, second in pairs) / n
+    share = sum(first + second for first, second in pairs) / (2 * n)
     chance = 2 * share * (1 - share)
     assert float(ac1(table(pairs))) == pytest.approx((agreed - chance) / (1 - chance), **CLOSE)
 
@@ -92,24 +92,24 @@ def test_balanced_accuracy_has_movers_interval(a, b, c, d):
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=2, max_size=50))
 def test_auc_is_the_mann_whitney_statistic(pairs):
     scores, gold = [float(score) for score, _ in pairs], [good for _, good in pairs]
-    found, ends = auc(scores, gold)
+    value, ends = auc(scores, gold)
     ours, theirs = (
         [s for s, g in zip(scores, gold, strict=True) if g],
         [s for s, g in zip(scores, gold, strict=True) if not g],
     )
     if not ours or not theirs:
-        assert found is None
+        assert value is None
         return
-    assert found == pytest.approx(stats.mannwhitneyu(ours, theirs).statistic / len(ours) / len(theirs), **CLOSE)
-    assert ends is None or 0 <= ends[0] <= found <= ends[1] <= 1
+    assert value == pytest.approx(stats.mannwhitneyu(ours, theirs).statistic / len(ours) / len(theirs), **CLOSE)
+    assert ends is None or 0 <= ends[0] <= value <= ends[1] <= 1
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 30), st.integers(1, 30), st.integers(0, 30), st.integers(1, 30))
-def test_differences_of_shares_have_newcombes_interval(k, more, m, rest):
-    found = newcombe((k, k + more), (m, m + rest))
-    theirs = confint_proportions_2indep(k, k + more, m, m + rest, method="newcomb", compare="diff")
-    assert found[1] == pytest.approx(theirs, rel=1e-6, abs=1e-9)
+def test_differences_of_shares_have_newcombes_interval(k, misses, m, rest):
+    result = newcombe((k, k + misses), (m, m + rest))
+    theirs = confint_proportions_2indep(k, k + misses, m, m + rest, method="newcomb", compare="diff")
+    assert result[1] == pytest.approx(theirs, rel=1e-6, abs=1e-9)
 
 
 @settings(max_examples=40, deadline=None)
@@ -119,25 +119,25 @@ def test_logit_with_clustered_errors_is_that_of_statsmodels(seed, pairs):
     design = np.column_stack([np.ones(2 * pairs), rng.choice([-1.0, 1.0], 2 * pairs), rng.normal(size=2 * pairs)])
     outcomes = (rng.random(2 * pairs) < 1 / (1 + np.exp(-design @ [0.3, 0.8, 0.4]))).astype(float)
     clusters = np.repeat(np.arange(pairs), 2)
-    found = logit(design, outcomes, clusters.tolist())
-    if found is None:
+    fit = logit(design, outcomes, clusters.tolist())
+    if fit is None:
         return
     theirs = sm.Logit(outcomes, design).fit(
         disp=0, maxiter=200, tol=1e-12, cov_type="cluster", cov_kwds={"groups": clusters}
     )
-    assert found.coefficients == pytest.approx(theirs.params, rel=1e-6, abs=1e-8)
-    assert found.errors == pytest.approx(theirs.bse, rel=1e-6, abs=1e-8)
+    assert fit.coefficients == pytest.approx(theirs.params, rel=1e-6, abs=1e-8)
+    assert fit.errors == pytest.approx(theirs.bse, rel=1e-6, abs=1e-8)
 
 
 def test_least_squares_with_clustered_errors_are_those_of_statsmodels():
     rng = np.random.default_rng(4)
     design, clusters = np.column_stack([np.ones(90), rng.normal(size=(90, 2))]), np.repeat(np.arange(30), 3)
     outcomes = design @ [0.2, 0.5, -0.1] + rng.normal(size=90) + np.repeat(rng.normal(size=30), 3)
-    found = linear(design, outcomes, clusters.tolist())
+    fit = linear(design, outcomes, clusters.tolist())
     theirs = sm.OLS(outcomes, design).fit(cov_type="cluster", cov_kwds={"groups": clusters})
-    assert found.coefficients == pytest.approx(theirs.params, **CLOSE)
-    assert found.errors == pytest.approx(theirs.bse, **CLOSE)
-    assert p_value(found.z(1)) == pytest.approx(theirs.pvalues[1], rel=1e-6)
+    assert fit.coefficients == pytest.approx(theirs.params, **CLOSE)
+    assert fit.errors == pytest.approx(theirs.bse, **CLOSE)
+    assert p_value(fit.z(1)) == pytest.approx(theirs.pvalues[1], rel=1e-6)
 
 
 def test_what_tells_outcomes_apart_without_an_error_has_no_fit():
@@ -150,24 +150,24 @@ def test_calibration_has_the_figures_of_its_definitions():
     rng = np.random.default_rng(5)
     chances = rng.uniform(0.05, 0.95, 2_000)
     outcomes = (rng.random(2_000) < chances).astype(float)
-    found, reasons = calibration(chances, outcomes)
+    figures, reasons = calibration(chances, outcomes)
     assert not reasons
     theirs = sm.Logit(outcomes, sm.add_constant(np.log(chances / (1 - chances)))).fit(disp=0)
-    assert (found["intercept"], found["slope"]) == pytest.approx(tuple(theirs.params), rel=1e-6)
-    assert found["brier"] == pytest.approx(((chances - outcomes) ** 2).mean())
-    assert found["skill"] == pytest.approx(1 - found["brier"] / outcomes.var())
+    assert (figures["intercept"], figures["slope"]) == pytest.approx(tuple(theirs.params), rel=1e-6)
+    assert figures["brier"] == pytest.approx(((chances - outcomes) ** 2).mean())
+    assert figures["skill"] == pytest.approx(1 - figures["brier"] / outcomes.var())
     parts = np.array_split(np.argsort(chances), 10)
     ece = sum(abs(chances[part].sum() - outcomes[part].sum()) for part in parts) / 2_000
-    assert found["ece"] == pytest.approx(ece)
-    assert 0.01 < found["ece"] < found["ece_calibrated"] < 0.06
+    assert figures["ece"] == pytest.approx(ece)
+    assert 0.01 < figures["ece"] < figures["ece_calibrated"] < 0.06
     sure, _ = calibration(np.clip(chances * 1.6 - 0.3, 0.02, 0.98), outcomes)
     assert sure["ece"] > sure["ece_calibrated"]
     assert sure["slope"] < 0.9
 
 
 def test_one_class_has_neither_skill_nor_slope():
-    found, reasons = calibration(np.linspace(0.1, 0.9, 30), np.ones(30))
-    assert (found["skill"], found["slope"], found["intercept"]) == (None, None, None)
+    figures, reasons = calibration(np.linspace(0.1, 0.9, 30), np.ones(30))
+    assert (figures["skill"], figures["slope"], figures["intercept"]) == (None, None, None)
     assert set(reasons) == {"skill", "slope"}
 
 

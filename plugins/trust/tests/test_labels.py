@@ -1,4 +1,4 @@
-"""``dicast label`` and ``dicast labels``: labels at a terminal, in and out of a ledger, and what labellers agree on."""
+"""``dicast label`` and ``dicast labels``: labels at a terminal, import and export, and agreement between labelers."""
 
 from __future__ import annotations
 
@@ -25,45 +25,50 @@ from dicast_trust.labels.choosing import Judged
 SUBJECTS = [Judged(Subject("row", f"r{number}", "?", "!"), "run") for number in range(4)]
 
 
-def asked(keys, *, lines=(), enough=lambda _: None):
-    """What a person labels who presses *keys*, and what was shown."""
-    said, pressed, typed = [], iter(keys), iter(lines)
+def answers(keys, *, lines=(), enough=lambda _: None):
+    """Return the labels of a person who presses *keys*, and the printed lines."""
+    output, pressed, typed = [], iter(keys), iter(lines)
     prompt = Prompt(
-        "ada", lambda one: iter([one.subject.id]), lambda: next(pressed), lambda _: next(typed), said.append, enough
+        "ada",
+        lambda judged: iter([judged.subject.id]),
+        lambda: next(pressed),
+        lambda _: next(typed),
+        output.append,
+        enough,
     )
-    return [(one.subject.id, label.score) for one, label in prompt.labels(SUBJECTS)], said
+    return [(judged.subject.id, label.score) for judged, label in prompt.labels(SUBJECTS)], output
 
 
 def test_keys_are_scores():
-    assert asked("ynt1")[0] == [("r0", 1.0), ("r1", 0.0), ("r2", 0.5), ("r3", 1.0)]
+    assert answers("ynt1")[0] == [("r0", 1.0), ("r1", 0.0), ("r2", 0.5), ("r3", 1.0)]
 
 
 def test_score_can_be_typed_and_a_wrong_one_is_asked_again():
-    labels, said = asked("==sq", lines=["7", "0.25"])
+    labels, output = answers("==sq", lines=["7", "0.25"])
     assert labels == [("r0", 0.25)]
-    assert "'7' is not a number from 0 to 1" in said
+    assert "'7' is not a number from 0 to 1" in output
 
 
 def test_skipped_subjects_have_no_label():
-    assert asked("ysyq")[0] == [("r0", 1.0), ("r2", 1.0)]
+    assert answers("ysyq")[0] == [("r0", 1.0), ("r2", 1.0)]
 
 
 def test_undo_asks_about_the_last_one_again():
-    assert asked("yuny" + "q")[0] == [("r0", 0.0), ("r1", 1.0)]
+    assert answers("yuny" + "q")[0] == [("r0", 0.0), ("r1", 1.0)]
 
 
 @pytest.mark.parametrize("end", ["q", "\x03", "\x04"])
 def test_end_keeps_what_was_labelled(end):
-    assert asked("yn" + end)[0] == [("r0", 1.0), ("r1", 0.0)]
+    assert answers("yn" + end)[0] == [("r0", 1.0), ("r1", 0.0)]
 
 
 def test_other_keys_show_what_the_keys_are():
-    assert any("u: undo: ask about the previous subject again" in line for line in asked("xq")[1])
+    assert any("u: undo: ask about the previous subject again" in line for line in answers("xq")[1])
 
 
 def test_asking_ends_where_it_is_enough():
-    labels, said = asked("yyyy", enough=lambda given: "enough" if len(given) == 2 else None)
-    assert (len(labels), said[-1]) == (2, "enough")
+    labels, output = answers("yyyy", enough=lambda labels_so_far: "enough" if len(labels_so_far) == 2 else None)
+    assert (len(labels), output[-1]) == (2, "enough")
 
 
 @pytest.fixture(scope="module")
@@ -81,42 +86,42 @@ def test_ledger_or_run_that_is_not_there_is_refused(project):
 
 
 def at_a_terminal(*arguments, keys, folder):
-    """Call the command line at a pseudo-terminal, press a key each time that one is asked for, and return what was printed."""
+    """Call the command line at a pseudo-terminal, press a key at each prompt, and return the printed text."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "dicast", *map(str, arguments)]
     environ = {**os.environ, "TERM": "dumb", "COLUMNS": "80"}
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=environ) as process:
         os.close(theirs)
-        shown, left, until = "", list(keys), time.monotonic() + 30
+        screen, left, until = "", list(keys), time.monotonic() + 30
         while time.monotonic() < until:
             if select.select([ours], [], [], 0.1)[0]:
                 try:
-                    shown += os.read(ours, 65536).decode(errors="replace")
+                    screen += os.read(ours, 65536).decode(errors="replace")
                 except OSError:
                     break
             elif process.poll() is not None:
                 break
-            if process.poll() is None and left and shown.count("q quit") > len(keys) - len(left):
+            if process.poll() is None and left and screen.count("q quit") > len(keys) - len(left):
                 time.sleep(0.2)  # what is typed before the terminal gives single keys is thrown away
                 os.write(ours, left.pop(0).encode())
         if process.poll() is None and time.monotonic() >= until:
             process.kill()
     os.close(ours)
-    return shown, process.returncode
+    return screen, process.returncode
 
 
 def test_person_at_a_terminal_is_shown_the_evidence_and_no_verdict(judged):
-    shown, code = at_a_terminal(
+    screen, code = at_a_terminal(
         "label", "pipeline.yaml", "--random", "3", "--labeller", "ada", keys="ynt", folder=judged.folder
     )
-    assert code == 0, shown
-    assert "answer-r" in shown
-    assert "confidence" not in shown
-    assert "3 of 40 subjects that pipeline.yaml has judged" in shown
-    assert "3 of 3 subjects labeled by ada" in shown
-    human = [one for one in judged.verdicts() if one["judge"] == "human"]
-    assert sorted(one["score"] for one in human) == [0.0, 0.5, 1.0]
-    assert {(one["judge_kind"], one["basis"], one["signals"]["labeller"]) for one in human} == {
+    assert code == 0, screen
+    assert "answer-r" in screen
+    assert "confidence" not in screen
+    assert "3 of 40 subjects that pipeline.yaml has judged" in screen
+    assert "3 of 3 subjects labeled by ada" in screen
+    human = [verdict for verdict in judged.verdicts() if verdict["judge"] == "human"]
+    assert sorted(verdict["score"] for verdict in human) == [0.0, 0.5, 1.0]
+    assert {(verdict["judge_kind"], verdict["basis"], verdict["signals"]["labeller"]) for verdict in human} == {
         ("human", "human", "ada")
     }
     lines = judged.call("labels", "export", "--ledger", "ledger.db").stdout.splitlines()
@@ -145,8 +150,8 @@ def test_export_and_import_are_the_same_labels(judged, tmp_path):
     assert [(row["subject_id"], float(row["score"]), row["labeller"]) for row in rows] == [
         (row.id, row.gold, "ada") for row in rows_of(40, wrong=lambda _: 0)
     ]
-    found = judged.document("calibrate", "pipeline.yaml", "--gold", "out.csv")
-    assert found["gold"]["n"] == 40
+    document = judged.document("calibrate", "pipeline.yaml", "--gold", "out.csv")
+    assert document["gold"]["n"] == 40
 
 
 def test_an_export_never_takes_the_place_of_a_pipeline_that_the_ledger_names(judged):
@@ -168,12 +173,12 @@ def test_labels_of_subjects_that_were_not_read_are_refused_by_line(judged):
 def test_labels_that_differ_are_refused_until_somebody_decides(judged):
     rows = rows_of(40, wrong=lambda _: 0)
     imported(judged, rows, "--labeller", "ada")
-    flipped = [Row(row.id, row.cheap, row.dear, 1 - row.gold if row.id == "r0" else row.gold) for row in rows]
+    flipped = [Row(row.id, row.cheap, row.expensive, 1 - row.gold if row.id == "r0" else row.gold) for row in rows]
     imported(judged, flipped, "--labeller", "bob")
     assert "two labels that differ" in judged.refused("calibrate", "pipeline.yaml", "--gold", "ledger")
-    found = judged.document("labels", "agreement", "--ledger", "ledger.db")
-    assert [one["subject_id"] for one in found["differ"]] == ["r0"]
-    assert (found["labellers"], found["pairs"][0]["n"], found["pairs"][0]["agree"]) == (
+    document = judged.document("labels", "agreement", "--ledger", "ledger.db")
+    assert [entry["subject_id"] for entry in document["differ"]] == ["r0"]
+    assert (document["labellers"], document["pairs"][0]["n"], document["pairs"][0]["agree"]) == (
         {"ada": 40, "bob": 40},
         40,
         39 / 40,
@@ -190,10 +195,10 @@ def test_label_without_an_output_meets_labels_of_the_outputs_of_its_subject(judg
     digest = judged.document("show", "r0", "--ledger", "ledger.db")["subject"]["output_digest"]
     judged.lines("bo.jsonl", [{"subject_id": "r0", "score": 1 - rows[0].gold, "output_digest": digest}])
     judged.document("labels", "import", "bo.jsonl", "--labeller", "bo", "--ledger", "ledger.db")
-    found = judged.document("labels", "agreement", "--ledger", "ledger.db")
-    assert found["labellers"] == {"ada": 40, "bo": 1}
-    assert [(one["n"], one["agree"]) for one in found["pairs"]] == [(1, 0.0)]
-    assert [one["labels"] for one in found["differ"]] == [{"ada": rows[0].gold, "bo": 1 - rows[0].gold}]
+    document = judged.document("labels", "agreement", "--ledger", "ledger.db")
+    assert document["labellers"] == {"ada": 40, "bo": 1}
+    assert [(entry["n"], entry["agree"]) for entry in document["pairs"]] == [(1, 0.0)]
+    assert [entry["labels"] for entry in document["differ"]] == [{"ada": rows[0].gold, "bo": 1 - rows[0].gold}]
     assert (
         judged.refused("calibrate", "pipeline.yaml", "--gold", "ledger").rstrip().endswith("dicast labels adjudicate")
     )
@@ -207,16 +212,16 @@ def test_label_without_an_output_meets_labels_of_the_outputs_of_its_subject(judg
 
 def test_label_of_an_output_counts_before_its_labellers_label_of_the_subject():
     plain, named = GoldLabel("r0", 1.0, "row", "ada"), GoldLabel("r0", 0.0, "row", "ada", output_digest="d")
-    found = LabelerAgreement.of([plain, named, GoldLabel("r0", 0.0, "row", "bo", output_digest="d")])
-    assert (found.differing(), found.document()["pairs"][0]["agree"]) == ({}, 1.0)
+    agreement = LabelerAgreement.of([plain, named, GoldLabel("r0", 0.0, "row", "bo", output_digest="d")])
+    assert (agreement.differing(), agreement.document()["pairs"][0]["agree"]) == ({}, 1.0)
 
 
 @pytest.mark.slow
 def test_labels_that_were_not_drawn_at_random_do_not_calibrate(judged):
-    shown, code = at_a_terminal(
+    screen, code = at_a_terminal(
         "label", "pipeline.yaml", "--stratified", "--labeller", "ada", keys="yyq", folder=judged.folder
     )
-    assert code == 0, shown
+    assert code == 0, screen
     assert "drawn at random" in judged.refused("calibrate", "pipeline.yaml", "--gold", "ledger")
     for name in ("out.jsonl", "out.csv"):  # in CSV the cells of weights are empty, and drawn alone says it
         judged.call("labels", "export", "--out", name, "--ledger", "ledger.db")
@@ -228,9 +233,9 @@ def test_labelling_goes_on_until_the_judge_is_calibrated(project):
     project.write([Row(f"r{number}", (1.0, 0.9), (1.0, 0.9), 1.0) for number in range(30)])
     project.run()
     options = ("--until-calibrated", "--target", "0.6", "--alpha", "0.4", "--labeller", "ada")
-    shown, code = at_a_terminal("label", "pipeline.yaml", *options, keys=("y" * 4 + "n") * 6, folder=project.folder)
-    assert code == 0, shown
-    (line,) = [line for line in shown.splitlines() if line.startswith("calibrated after")]
+    screen, code = at_a_terminal("label", "pipeline.yaml", *options, keys=("y" * 4 + "n") * 6, folder=project.folder)
+    assert code == 0, screen
+    (line,) = [line for line in screen.splitlines() if line.startswith("calibrated after")]
     assert "both.stages[0] >= 0.9" in line
     assert 5 <= int(line.split()[2]) < 30  # after labels of both classes
 
@@ -241,7 +246,7 @@ LABELS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.booleans())
 @given(LABELS)
 def test_alpha_is_krippendorffs(labels):
     newest = {(who, subject): score for who, subject, score in labels}
-    found = LabelerAgreement.of(
+    agreement = LabelerAgreement.of(
         [GoldLabel(f"r{subject}", float(score), "row", f"l{who}") for (who, subject), score in newest.items()]
     )
     table = [
@@ -251,14 +256,14 @@ def test_alpha_is_krippendorffs(labels):
     counts = [sum((who, subject) in newest for who in range(3)) for subject in range(10)]
     values = {score for (who, subject), score in newest.items() if counts[subject] > 1}
     if len(values) < 2:
-        assert found.alpha() is None
+        assert agreement.alpha() is None
     else:
         expected = krippendorff.alpha(reliability_data=table, level_of_measurement="nominal")
-        assert found.alpha() == pytest.approx(expected, abs=1e-9)
+        assert agreement.alpha() == pytest.approx(expected, abs=1e-9)
 
 
 def test_labels_keep_how_they_were_drawn_on_their_way_in(judged):
-    """Labels of hard cases stay labels of hard cases, also where a weight is all that says so."""
+    """Labels of hard cases stay labels of hard cases, also if only a weight marks them."""
     rows = [{"subject_id": f"r{number}", "score": 1} for number in range(40)]
     for name, also in (("hard", {"drawn": "disagreements"}), ("weighted", {"weight": 2})):
         judged.lines(f"{name}.jsonl", [row | also for row in rows])

@@ -1,4 +1,4 @@
-"""``dicast calibrate --metric``: the score from which a pass of a metric agrees with people."""
+"""``dicast calibrate --metric``: the score above which a pass of a metric agrees with people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PIPELINE = {
 
 @pytest.fixture
 def labeled(project):
-    """Write and run 200 rows with known similarities; label each as good where *is_good* of its similarity holds."""
+    """Write and run 200 rows with known similarities; label each as good if *is_good* of its similarity holds."""
 
     def write(is_good, pipeline=PIPELINE):
         numbers = random.Random(3).choices(range(101), k=200)
@@ -39,12 +39,12 @@ def test_the_threshold_is_the_lowest_score_whose_passes_keep_the_target(project,
     scores = labeled(lambda number: number >= 70)
     document = project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--metric", "similar")
     (stage,) = document["stages"]
-    kept = [score for score in scores.values() if score >= stage["threshold"]]
-    wrong = sum(score < 0.7 for score in kept)
+    kept_scores = [score for score in scores.values() if score >= stage["threshold"]]
+    wrong = sum(score < 0.7 for score in kept_scores)
     assert document["metric"] == "similar"
     assert (stage["signal"], stage["of"]["component"]) == ("score", "diff/similarity")
     assert 0.6 < stage["threshold"] <= 0.72
-    assert (stage["errors"], stage["kept"]["labels"]) == (wrong, len(kept))
+    assert (stage["errors"], stage["kept"]["labels"]) == (wrong, len(kept_scores))
     assert stage["upper"] <= 0.1
     assert json.loads((project.folder / "calibration.json").read_text()) == document
 

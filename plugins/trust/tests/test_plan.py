@@ -1,4 +1,4 @@
-"""What a run is going to take, said before it is bought."""
+"""Forecast of a run before it is started."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from dicast_trust.statistics.moments import Moments
 
 
 def moments(xs, ys=None):
-    found = Moments()
+    result = Moments()
     for x, y in zip(xs, ys or [0.0] * len(xs), strict=True):
-        found.add(x, y)
-    return found
+        result.add(x, y)
+    return result
 
 
 COSTS = st.lists(st.floats(0.001, 10), min_size=5, max_size=40)
@@ -43,11 +43,11 @@ COSTS = st.lists(st.floats(0.001, 10), min_size=5, max_size=40)
 
 @given(COSTS, st.integers(1, 100_000), st.sampled_from([0.8, 0.9, 0.95]))
 def test_the_cost_of_the_rest_by_the_mean(costs, rest, level):
-    found, m = from_rows(moments(costs), rest, level), len(costs)
+    forecast, m = from_rows(moments(costs), rest, level), len(costs)
     mean, spread = np.mean(costs), np.std(costs, ddof=1)
     q = stats.t.ppf((1 + level) / 2, m - 1) * spread / mean * math.sqrt(1 / m + 1 / rest)
-    wanted = (rest * mean * math.exp(-q), rest * mean, rest * mean * math.exp(q))
-    assert (found.low, found.mid, found.high) == pytest.approx(wanted, rel=1e-9)
+    expected = (rest * mean * math.exp(-q), rest * mean, rest * mean * math.exp(q))
+    assert (forecast.low, forecast.mid, forecast.high) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -55,29 +55,31 @@ def test_the_cost_of_the_rest_by_the_size_of_rows(seed):
     rng = np.random.default_rng(seed)
     paid, rest = rng.uniform(100, 5000, 30), rng.uniform(100, 9000, 400)
     costs = 0.01 + 0.0002 * paid + rng.normal(0, 0.05, 30)
-    found = from_size(moments(paid.tolist(), costs.tolist()), moments(rest.tolist()), 0.9)
+    forecast = from_size(moments(paid.tolist(), costs.tolist()), moments(rest.tolist()), 0.9)
     line = stats.linregress(paid, costs)
     error = math.sqrt(((costs - line.intercept - line.slope * paid) ** 2).sum() / 28)
     mid = 400 * (line.intercept + line.slope * rest.mean())
-    apart = 1 / 30 + (rest.mean() - paid.mean()) ** 2 / ((paid - paid.mean()) ** 2).sum() + 1 / 400
-    q = stats.t.ppf(0.95, 28) * error * math.sqrt(apart) / (mid / 400)
-    assert (found.low, found.mid, found.high) == pytest.approx((mid * math.exp(-q), mid, mid * math.exp(q)), rel=1e-9)
+    leverage = 1 / 30 + (rest.mean() - paid.mean()) ** 2 / ((paid - paid.mean()) ** 2).sum() + 1 / 400
+    q = stats.t.ppf(0.95, 28) * error * math.sqrt(leverage) / (mid / 400)
+    assert (forecast.low, forecast.mid, forecast.high) == pytest.approx(
+        (mid * math.exp(-q), mid, mid * math.exp(q)), rel=1e-9
+    )
     assert from_size(moments(paid.tolist(), rng.permutation(costs).tolist()), moments(rest.tolist()), 0.9) is None
     assert from_size(moments(paid.tolist()[:9], costs.tolist()[:9]), moments(rest.tolist()), 0.9) is None
 
 
 def test_what_is_settled_is_the_least_and_the_projection_the_most():
-    found = from_rows(moments([1.0, 2.0, 3.0, 4.0, 5.0]), 10, 0.9)
-    assert found.within(15.0, None).low > 15
-    assert found.within(15.0, 20.0).high == found.within(15.0, 20.0).mid == 35.0
+    forecast = from_rows(moments([1.0, 2.0, 3.0, 4.0, 5.0]), 10, 0.9)
+    assert forecast.within(15.0, None).low > 15
+    assert forecast.within(15.0, 20.0).high == forecast.within(15.0, 20.0).mid == 35.0
 
 
 @given(st.floats(0.01, 0.5), st.floats(0.005, 0.5), st.floats(1, 4))
-def test_the_width_and_the_subjects_it_takes_belong_together(spread, wanted, effect):
-    n = subjects_for_width(spread, wanted, effect)
-    assert n == max(1, math.ceil(effect * (2 * 1.959963984540054 * spread / wanted) ** 2))
-    assert width(spread, n, effect) <= wanted * (1 + 1e-9)
-    assert n == 1 or width(spread, n - 1, effect) > wanted * (1 - 1e-9)
+def test_the_width_and_the_subjects_it_takes_belong_together(spread, target, effect):
+    n = subjects_for_width(spread, target, effect)
+    assert n == max(1, math.ceil(effect * (2 * 1.959963984540054 * spread / target) ** 2))
+    assert width(spread, n, effect) <= target * (1 + 1e-9)
+    assert n == 1 or width(spread, n - 1, effect) > target * (1 - 1e-9)
 
 
 def test_the_high_width_and_the_power_are_the_textbooks():
@@ -96,13 +98,13 @@ def test_the_high_width_and_the_power_are_the_textbooks():
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [20, 40])
 def test_the_range_holds_the_cost_of_cascades_in_86_to_94_percent(rows):
-    """A quarter of rows is escalated to a stage of log-normal cost, ten times as dear. With a seed; ``benchmarks/plan.py`` has more."""
+    """A quarter of rows is escalated to a stage of log-normal cost, ten times as expensive. With a seed; ``benchmarks/plan.py`` has more."""
     rng, inside, runs = np.random.default_rng(5), 0, 1500
     for _ in range(runs):
         costs = 0.001 * rng.lognormal(0, 0.3, 1000)
         costs += (rng.random(1000) < 0.25) * 0.01 * rng.lognormal(0, 0.4, 1000)
-        found = from_rows(moments(costs[:rows].tolist()), 1000 - rows, 0.9)
-        inside += found.low <= costs[rows:].sum() <= found.high
+        forecast = from_rows(moments(costs[:rows].tolist()), 1000 - rows, 0.9)
+        inside += forecast.low <= costs[rows:].sum() <= forecast.high
     assert 0.86 <= inside / runs <= 0.94
 
 
@@ -111,7 +113,7 @@ def test_the_range_holds_the_cost_of_cascades_in_86_to_94_percent(rows):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A pipeline file, and its rows."""
+    """Pipeline file with its rows."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
     lines = [
@@ -138,8 +140,8 @@ def planned(*arguments):
 
 
 def test_without_a_pilot_the_plan_is_what_calls_may_cost_at_most(project):
-    found = planned("p.yaml")
-    assert found["cost"]["usd"] == {
+    forecast = planned("p.yaml")
+    assert forecast["cost"]["usd"] == {
         "low": "0",
         "mid": None,
         "high": "0",
@@ -149,35 +151,35 @@ def test_without_a_pilot_the_plan_is_what_calls_may_cost_at_most(project):
         "s": None,
         "from": "bound",
     }
-    assert found["rows"] == {"seen": 0, "left": 200}
-    assert found["width"] is None
-    assert "0 rows have a score" in found["reasons"]["width"]
+    assert forecast["rows"] == {"seen": 0, "left": 200}
+    assert forecast["width"] is None
+    assert "0 rows have a score" in forecast["reasons"]["width"]
 
 
 def test_a_pilot_is_bought_and_the_run_goes_on_from_it(project):
-    found = planned("p.yaml", "--pilot", "20")
-    assert (found["rows"], found["resume"]) == ({"seen": 20, "left": 180}, True)
-    assert found["width"]["subjects"] == 200
+    forecast = planned("p.yaml", "--pilot", "20")
+    assert (forecast["rows"], forecast["resume"]) == ({"seen": 20, "left": 180}, True)
+    assert forecast["width"]["subjects"] == 200
     done = dicast.prospect(project / "p.yaml")
     assert done.read(lambda ledger: sum(1 for entry in ledger.read(dicast.Query(types=("subject.read",))))) == 20
-    run = cli("run", "p.yaml", "--resume", found["run_id"], "--json")
+    run = cli("run", "p.yaml", "--resume", forecast["run_id"], "--json")
     document = json.loads(run)
-    assert (document["subjects"], document["run_id"]) == (200, found["run_id"])
+    assert (document["subjects"], document["run_id"]) == (200, forecast["run_id"])
     assert document["plan"]["subjects"] == {"planned": 200, "judged": 200}
-    assert document["plan"]["width"]["planned"] == found["width"]["width"]
+    assert document["plan"]["width"]["planned"] == forecast["width"]["width"]
     ids = done.read(lambda ledger: [e.event.subject_id for e in ledger.read(dicast.Query(types=("eval.completed",)))])
     assert sorted(ids, key=int) == [str(at) for at in range(200)]  # in random order, and none twice
-    assert "plan: interval width" in cli("show", found["run_id"], "--ledger", "ledger.db")
+    assert "plan: interval width" in cli("show", forecast["run_id"], "--ledger", "ledger.db")
 
 
 def test_a_plan_goes_by_the_scores_of_the_earlier_run(project):
     dicast.run(project / "p.yaml")
-    found = planned("p.yaml", "--solve", "n", "--width", "0.05")
+    forecast = planned("p.yaml", "--solve", "n", "--width", "0.05")
     scores = [verdict.score for verdict in dicast.run(project / "p.yaml").verdicts]
     spread = np.std(scores, ddof=1)
-    assert (found["rows"], found["resume"]) == ({"seen": 200, "left": 200}, False)
-    assert found["width"]["width"] == pytest.approx(2 * 1.959963984540054 * spread / math.sqrt(200))
-    assert found["solve"]["subjects"] == max(1, math.ceil((2 * 1.959963984540054 * spread / 0.05) ** 2))
+    assert (forecast["rows"], forecast["resume"]) == ({"seen": 200, "left": 200}, False)
+    assert forecast["width"]["width"] == pytest.approx(2 * 1.959963984540054 * spread / math.sqrt(200))
+    assert forecast["solve"]["subjects"] == max(1, math.ceil((2 * 1.959963984540054 * spread / 0.05) ** 2))
 
 
 def test_another_pipeline_is_no_earlier_run(project):
@@ -202,18 +204,18 @@ def test_what_makes_no_plan_is_refused_and_buys_nothing(project, arguments, wron
 
 
 def test_a_small_pilot_says_that_its_range_is_too_narrow(project):
-    found = planned("p.yaml", "--pilot", "6")
-    assert any("too narrow" in one for one in found["words"])
+    forecast = planned("p.yaml", "--pilot", "6")
+    assert any("too narrow" in note for note in forecast["words"])
 
 
 def simulated(rates, n, target, alpha, random):
-    """In which share of calibrations of *n* labels the first rung with enough of them passes, by the exact test."""
+    """Return the share of calibrations of *n* labels in which the first rung with enough labels passes the exact test."""
     shares, errors = np.array(rates).T
     least = max(math.ceil(math.log(alpha) / math.log(target)), math.ceil(0.3 * n))
     counts = random.multinomial(n, shares, 2000)
-    kept, wrong = counts.cumsum(1), random.binomial(counts, errors).cumsum(1)
-    passes = stats.binom.cdf(wrong, kept, 1 - target) <= alpha
-    rows = zip(kept >= least, passes, strict=True)
+    counts_above, wrong = counts.cumsum(1), random.binomial(counts, errors).cumsum(1)
+    passes = stats.binom.cdf(wrong, counts_above, 1 - target) <= alpha
+    rows = zip(counts_above >= least, passes, strict=True)
     return np.mean([any(enough) and passed[enough.argmax()] for enough, passed in rows])
 
 
@@ -228,11 +230,11 @@ def simulated(rates, n, target, alpha, random):
 )
 def test_labels_for_given_rates_are_those_of_a_simulation(rates, target, alpha):
     random, text = np.random.default_rng(3), ",".join(f"{share}:{error}" for share, error in rates)
-    found = labels_document(text, target, alpha)
+    document = labels_document(text, target, alpha)
     least = math.ceil(math.log(alpha) / math.log(target))
     needed = next(n for n in range(least, 6000, 3) if simulated(rates, n, target, alpha, random) >= 0.8)
-    assert (found["least"], found["target"], found["alpha"]) == (least, target, alpha)
-    assert needed / 1.5 <= found["labels"] <= needed * 1.5
+    assert (document["least"], document["target"], document["alpha"]) == (least, target, alpha)
+    assert needed / 1.5 <= document["labels"] <= needed * 1.5
 
 
 def test_rates_at_which_no_number_of_labels_will_do():
@@ -241,9 +243,9 @@ def test_rates_at_which_no_number_of_labels_will_do():
 
 @pytest.mark.parametrize(("option", "value"), [("--rates", "1:0.1"), ("--target", "0.8"), ("--alpha", "0.2")])
 def test_options_of_a_plan_for_labels_say_nothing_without_it(option, value):
-    found = CliRunner().invoke(plan, ["pipeline.yaml", option, value])
-    assert found.exit_code == 2
-    assert f"{option} needs --labels" in found.stderr
+    result = CliRunner().invoke(plan, ["pipeline.yaml", option, value])
+    assert result.exit_code == 2
+    assert f"{option} needs --labels" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Labels against the ledger: whether labeled subjects were drawn with equal chances, and thresholds of few labels."""
+"""Labels compared with the ledger: the test of equal chances, and thresholds of few labels."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def names(n):
 
 
 def brute_force(signals, is_labeled, rungs, times, seed):
-    """Permute which subjects are labeled, one permutation after the other."""
+    """Permute the labels over the subjects, one permutation after the other."""
     random = np.random.default_rng(seed)
 
     def difference(labeled):
         shares = [((signals[labeled] >= at).mean(), (signals >= at).mean()) for at in rungs]
-        return max(abs(one - other) for one, other in shares)
+        return max(abs(labeled_share - all_share) for labeled_share, all_share in shares)
 
     observed = difference(is_labeled)
     drawn = [difference(random.permutation(is_labeled)) for _ in range(times)]
-    return observed, (1 + sum(one >= observed - 1e-12 for one in drawn)) / (1 + times)
+    return observed, (1 + sum(value >= observed - 1e-12 for value in drawn)) / (1 + times)
 
 
 @settings(max_examples=15, deadline=None)
@@ -37,10 +37,10 @@ def test_p_value_is_that_of_permutations_one_by_one(seed, labels, shift):
     signals = random.choice(LEVELS, 150)
     chances = np.exp(3 * shift * signals)
     is_labeled = np.isin(np.arange(150), random.choice(150, labels, replace=False, p=chances / chances.sum()))
-    found = label_difference(signals, is_labeled, LEVELS, names(150), seed)
+    difference = label_difference(signals, is_labeled, LEVELS, names(150), seed)
     greatest, p_value = brute_force(signals, is_labeled, LEVELS, 400, seed)
-    assert found.greatest == pytest.approx(greatest)
-    assert abs(found.p_value - p_value) <= 4.5 * np.sqrt(p_value * (1 - p_value) / 400) + 0.01
+    assert difference.greatest == pytest.approx(greatest)
+    assert abs(difference.p_value - p_value) <= 4.5 * np.sqrt(p_value * (1 - p_value) / 400) + 0.01
 
 
 def rejections(groups, draw, times=200):
@@ -48,8 +48,8 @@ def rejections(groups, draw, times=200):
     random, count = np.random.default_rng(3), 0
     for seed in range(times):
         signals, is_labeled = draw(random)
-        found = label_difference(signals, is_labeled, LEVELS, groups, seed)
-        count += found is not None and found.is_significant
+        difference = label_difference(signals, is_labeled, LEVELS, groups, seed)
+        count += difference is not None and difference.is_significant
     return count / times
 
 
@@ -69,7 +69,7 @@ def test_random_sessions_are_refused_in_1_percent_of_draws():
         labeled = random.choice(60, 20, replace=False)
         return random.choice(LEVELS, 60)[sessions], np.isin(sessions, labeled)
 
-    assert rejections([f"s{one}" for one in sessions], draw, 100) <= 0.05
+    assert rejections([f"s{number}" for number in sessions], draw, 100) <= 0.05
 
 
 def test_all_subjects_labeled_need_no_test():
@@ -78,18 +78,18 @@ def test_all_subjects_labeled_need_no_test():
 
 def test_p_value_has_the_floor_of_its_permutations():
     signals = np.repeat([0.9, 0.5], 100)
-    found = label_difference(signals, signals > 0.8, [0.9, 0.5], names(200), 0)
-    assert (found.greatest, found.p_value) == (0.5, 1 / (1 + PERMUTATIONS))
+    difference = label_difference(signals, signals > 0.8, [0.9, 0.5], names(200), 0)
+    assert (difference.greatest, difference.p_value) == (0.5, 1 / (1 + PERMUTATIONS))
 
 
 def wrong_share(signals, rates, labels, random):
-    """Return the error rate of the subjects kept by a calibration of so many labels; None without a threshold."""
+    """Return the error rate of the subjects kept by a calibration of *labels* labels; None without a threshold."""
     drawn = random.choice(len(signals), labels, replace=False)
     errors = (random.random(len(signals)) < rates).astype(int)
-    found = climb(
+    result = climb(
         LabeledSignals(signals[drawn], errors[drawn], np.arange(labels)), thresholds(signals), RungTest(0.1, 0.1)
     ).threshold
-    return None if found is None else rates[signals >= found].mean()
+    return None if result is None else rates[signals >= result].mean()
 
 
 @pytest.mark.parametrize("labels", [25, 40, 80])
@@ -99,8 +99,8 @@ def test_thresholds_of_few_labels_are_wrong_in_at_most_alpha(labels, tail):
     random = np.random.default_rng(labels)
     signals = np.concatenate([random.uniform(0.7, 1, 2_000), random.uniform(0.0, 0.7, int(2_000 * tail))])
     rates = np.where(signals >= 0.7, 0.08 + 0.1 * (1 - signals), 0.5)
-    found = [wrong_share(signals, rates, labels, random) for _ in range(400)]
-    assert np.mean([one is not None and one > 0.1 for one in found]) <= 0.14
+    shares = [wrong_share(signals, rates, labels, random) for _ in range(400)]
+    assert np.mean([share is not None and share > 0.1 for share in shares]) <= 0.14
 
 
 def test_threshold_is_a_signal_of_a_labeled_subject():
@@ -109,5 +109,5 @@ def test_threshold_is_a_signal_of_a_labeled_subject():
     for _ in range(50):
         drawn = random.choice(3_000, 30, replace=False)
         labeled = LabeledSignals(signals[drawn], np.zeros(30, int), np.arange(30))
-        found = climb(labeled, thresholds(signals), RungTest(0.1, 0.1))
-        assert found.threshold == labeled.signals[labeled.signals >= found.chosen.threshold].min()
+        result = climb(labeled, thresholds(signals), RungTest(0.1, 0.1))
+        assert result.threshold == labeled.signals[labeled.signals >= result.chosen.threshold].min()

@@ -1,4 +1,4 @@
-"""What a run's summary says of verdicts that a calibration has kept."""
+"""Summary of a run with verdicts kept by a calibration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def test_summary_tells_calibrated_models_from_others(project):
     project.run()
     project.document("calibrate", "pipeline.yaml", "--gold", "gold.jsonl")
     project.pipeline(cascade(calibration="calibration.json"))
-    shown = " ".join(project.call("run", "pipeline.yaml").stdout.split())
-    kept = sum(verdict["calibrated"] for verdict in project.verdicts())
-    assert f"calibrated model: {kept}, uncalibrated model: {120 - kept}" in shown
-    assert project.run()["score"]["calibrated"] == kept
+    text = " ".join(project.call("run", "pipeline.yaml").stdout.split())
+    count = sum(verdict["calibrated"] for verdict in project.verdicts())
+    assert f"calibrated model: {count}, uncalibrated model: {120 - count}" in text
+    assert project.run()["score"]["calibrated"] == count

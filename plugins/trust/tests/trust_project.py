@@ -1,4 +1,4 @@
-"""A project of its own for each test: rows, a cascade of two recorded judges, a ledger, and the command line."""
+"""Project for a test: rows, a cascade of two recorded judges, a ledger, and the command line."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from click.testing import CliRunner, Result
 from dicast import ChatRequest, Reply
 from dicast.testing import FakeChatModel, run_pipeline
 
-CHEAP, DEAR = "a quick look", "a long look"
-Said = tuple[float, float]
+CHEAP, EXPENSIVE = "a quick look", "a long look"
+Opinion = tuple[float, float]
 """A score and a confidence."""
 
 
 @attrs.frozen
 class Row:
-    """A row with what each judge says of it, and its label."""
+    """Row with the opinion of each judge, and its label."""
 
     id: str
-    cheap: Said
-    dear: Said
+    cheap: Opinion
+    expensive: Opinion
     gold: float
     session: str | None = None
 
 
 def cascade(**options: Any) -> dict[str, Any]:
-    """A pipeline whose cascade asks a cheap judge and a dear one, of which the replies are recorded."""
-    stages = [{"llm/judge": {"model": "grader", "criteria": [text]}} for text in (CHEAP, DEAR)]
+    """Return a pipeline whose cascade asks a cheap and an expensive judge, with recorded replies."""
+    stages = [{"llm/judge": {"model": "grader", "criteria": [text]}} for text in (CHEAP, EXPENSIVE)]
     return {
         "name": "cascade",
         "define": {"grader": {"replay/chat": {"path": "replies.jsonl"}}},
@@ -47,18 +47,18 @@ def cascade(**options: Any) -> dict[str, Any]:
 
 
 def replies(rows: Sequence[Row], model: str = "m-1") -> Callable[[ChatRequest], Reply]:
-    """What the judges reply about *rows*."""
+    """Return the function that answers for the judges about *rows*."""
     by_id = {row.id: row for row in rows}
 
     def reply(request: ChatRequest) -> Reply:
-        asked = "\n".join(str(message.content) for message in request.messages)
-        found = re.search(r"answer-(\S+)", request.messages[-1].content)
+        prompt = "\n".join(str(message.content) for message in request.messages)
+        match = re.search(r"answer-(\S+)", request.messages[-1].content)
         seal = re.search(r"^seal: (\S+)$", request.messages[-1].content, re.MULTILINE)
-        assert found
+        assert match
         assert seal
-        score, confidence = by_id[found[1]].cheap if CHEAP in asked else by_id[found[1]].dear
-        said = {"seal": seal[1], "score": score, "confidence": confidence, "rationale": "because"}
-        return Reply(json.dumps(said), model=model)
+        score, confidence = by_id[match[1]].cheap if CHEAP in prompt else by_id[match[1]].expensive
+        answer = {"seal": seal[1], "score": score, "confidence": confidence, "rationale": "because"}
+        return Reply(json.dumps(answer), model=model)
 
     return reply
 
@@ -71,7 +71,7 @@ class Project:
     runner: CliRunner = attrs.field(factory=CliRunner)
 
     def write(self, rows: Sequence[Row], pipeline: Mapping[str, Any] | None = None, model: str = "m-1") -> None:
-        """Write the rows, the labels, the pipeline, and what its judges reply, all asked."""
+        """Write the rows, the labels, the pipeline, and the recorded replies of both judges on every row."""
         lines = [
             {"id": row.id, "input": "?", "output": f"answer-{row.id}"}
             | ({"session_id": row.session} if row.session else {})
@@ -98,32 +98,32 @@ class Project:
         (self.folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
 
     def call(self, *arguments: object, input: str | None = None) -> Result:
-        """Call the command line as its users do."""
+        """Call the command line as a user does."""
         (installed,) = entry_points(group="console_scripts", name="dicast")
         return self.runner.invoke(_command(installed.load()), [str(argument) for argument in arguments], input=input)
 
     def run(self, name: str = "pipeline.yaml") -> dict[str, Any]:
-        """The document of a run."""
+        """Run the pipeline and return the document of the run."""
         return self.document("run", name)
 
     def document(self, *arguments: object, code: int = 0) -> dict[str, Any]:
-        """The document that a command prints."""
-        found = self.call(*arguments, "--json")
-        assert found.exit_code == code, found.output
-        loaded: dict[str, Any] = json.loads(found.stdout)
+        """Return the document that a command prints."""
+        result = self.call(*arguments, "--json")
+        assert result.exit_code == code, result.output
+        loaded: dict[str, Any] = json.loads(result.stdout)
         return loaded
 
     def refused(self, *arguments: object) -> str:
-        """The message of a command that is refused."""
-        found = self.call(*arguments)
-        assert found.exit_code == 2, found.output
-        return found.stderr
+        """Return the message of a refused command."""
+        result = self.call(*arguments)
+        assert result.exit_code == 2, result.output
+        return result.stderr
 
     def verdicts(self, run: str | None = None) -> list[dict[str, Any]]:
         """Return the verdicts of a run, by default of the newest of any kind."""
         run = run or self.document("runs", "--ledger", "ledger.db")["runs"][0]["run_id"]
-        found: list[dict[str, Any]] = self.document("verdicts", "--run", run, "--ledger", "ledger.db")["verdicts"]
-        return found
+        rows: list[dict[str, Any]] = self.document("verdicts", "--run", run, "--ledger", "ledger.db")["verdicts"]
+        return rows
 
 
 def judge(folder: Path, rows: Sequence[Row]) -> Path:
@@ -150,7 +150,10 @@ def _command(main: Any) -> Any:
 
 
 def rows_of(n: int, *, wrong: Callable[[float], float], seed: int = 0, sessions: int = 0) -> list[Row]:
-    """*n* rows: the cheap judge's confidence is one of 0.5, 0.6 … 1.0, and it is wrong as often as *wrong* says; the dear one is right."""
+    """Return *n* rows.
+
+    The cheap judge's confidence is one of 0.5, 0.6 … 1.0, and its error rate at a confidence is *wrong* of it; the expensive judge is always right.
+    """
     draw = random.Random(seed)
     rows = []
     for number in range(n):
