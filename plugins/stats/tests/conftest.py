@@ -14,7 +14,7 @@ CONTEXT = RunContext("01KDZ3W5Z0000000000000TEST", "test", Path())
 
 @pytest.fixture(scope="session")
 def aggregated():
-    """What an aggregate makes of records."""
+    """Return a function that runs an aggregate over records."""
 
     def aggregated(component: Any, records: Iterable[Record]) -> Mapping[str, Any]:
         async def work() -> Mapping[str, Any]:
@@ -30,7 +30,7 @@ def aggregated():
 
 @pytest.fixture(scope="session")
 def observed():
-    """What an early stop says of each record."""
+    """Return a function that runs an early stop over records, and returns its answer to each."""
 
     def observed(component: Any, records: Iterable[Record]) -> list[Mapping[str, Any] | None]:
         async def work() -> list[Mapping[str, Any] | None]:
@@ -44,7 +44,7 @@ def observed():
 
 @pytest.fixture(scope="session")
 def results():
-    """A run with columns of scores, and of flags, by criterion; subjects are numbered unless *ids* names them."""
+    """Return a function that makes a run with columns of scores, and of flags, by criterion; *ids* names the subjects, else numbers do."""
 
     def results(
         scores: Mapping[str, Sequence[object]],

@@ -1,4 +1,4 @@
-"""Statistics that look into a row's columns, of runs whose records verdicts alone make."""
+"""Statistics on the columns of rows, for runs whose records consist of verdicts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rows(good):
 
 @pytest.fixture
 def judged(tmp_path):
-    """Runs a pipeline of one metric over rows, whose other columns it does not name."""
+    """Return a function that runs a pipeline of one metric over rows with further columns."""
 
     def judged(name, good, **sections):
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows(good))))
@@ -48,9 +48,9 @@ def judged(tmp_path):
 
 def test_a_leaderboard_is_made_of_the_systems_that_rows_name(judged):
     run = judged("games", 3, aggregates=[{"stats/leaderboard": {"first": "first", "second": "second"}}])
-    found = run.aggregates["stats/leaderboard"]
-    assert (found["n"], found["without"]) == (24, 0)
-    assert {name: (one["wins"], one["losses"]) for name, one in found["systems"].items()} == {
+    document = run.aggregates["stats/leaderboard"]
+    assert (document["n"], document["without"]) == (24, 0)
+    assert {name: (system["wins"], system["losses"]) for name, system in document["systems"].items()} == {
         "warm": (16, 0),
         "brief": (8, 8),
         "plain": (0, 16),
@@ -70,7 +70,7 @@ def test_two_runs_are_compared_by_category_and_with_referees(judged):
     ]
     run = judged("after", 4, baseline={"run": "before", "compare": compare})
     categories = run.comparison["stats/category_effects"]["categories"]
-    assert {name: one["n_variant"] for name, one in categories.items()} == {"long": 12, "short": 12}
+    assert {name: category["n_variant"] for name, category in categories.items()} == {"long": 12, "short": 12}
     assert "without" not in run.comparison["stats/category_effects"]
     referees = run.comparison["stats/referee_alignment"]
     assert (referees["baseline"]["n"], referees["variant"]["n"], referees["variant"]["mae"]) == (24, 24, 0.0)
@@ -97,12 +97,12 @@ def test_a_baseline_in_a_file_says_that_it_has_no_columns(judged, tmp_path, monk
     subprocess.run([*save, "--file", "before.json", "--ledger", "ledger.db"], check=True, capture_output=True)
     compare = ["stats/category_effects", {"stats/referee_alignment": {"referee_fields": ["mark"]}}]
     run = judged("after", 4, baseline={"run": "before.json", "compare": compare})
-    said = f"; the rows of baseline {NONE_KEPT}"
+    note = f"; the rows of baseline {NONE_KEPT}"
     assert run.comparison["stats/category_effects"]["reason"] == (
-        f"no category is in both runs: the rows' column 'category' has the category{said}"
+        f"no category is in both runs: the rows' column 'category' has the category{note}"
     )
     referees = run.comparison["stats/referee_alignment"]
-    assert referees["words"] == f"no subject has a score and a referee's mark in both runs{said}"
+    assert referees["words"] == f"no subject has a score and a referee's mark in both runs{note}"
 
 
 def test_a_column_that_no_row_has_is_not_said_to_be_unkept(judged):

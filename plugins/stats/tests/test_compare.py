@@ -1,4 +1,4 @@
-"""``dicast compare`` on runs that were made: by a task, by judging what a file has, and told by a file of records."""
+"""``dicast compare`` on runs of a task, on runs that judge files, and on a file of records."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ print(json.dumps({"responses": {name: {"content": json.dumps({"score": score})} 
 """
 
 
-def pipeline(name, style, **more):
+def pipeline(name, style, **options):
     return {
         "name": name,
         "source": {"rows/jsonl": {"path": "rows.jsonl"}},
         "task": {"task/command": {"command": [sys.executable, "answer.py", style]}},
         "extractors": [{"score_extractor/scores": {"threshold": 0.5}}],
-        **more,
+        **options,
     }
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A folder whose ledger has a run of each style, and one over files."""
+def run_folder(tmp_path_factory):
+    """Return a folder whose ledger has a run of each style, and one over files."""
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("runs")
         patch.chdir(folder)
@@ -56,8 +56,8 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def ask(made, monkeypatch):
-    monkeypatch.chdir(made)
+def ask(run_folder, monkeypatch):
+    monkeypatch.chdir(run_folder)
 
     def ask(*arguments):
         return CliRunner(catch_exceptions=False).invoke(compare, arguments, catch_exceptions=False).output
@@ -70,51 +70,51 @@ def document(ask, *arguments):
 
 
 def test_runs_that_differ_in_the_task_alone_are_compared(ask):
-    found = document(ask, "plain", "warm")
-    assert (found["comparable"], found["differs"]) == (True, ["task"])
+    result = document(ask, "plain", "warm")
+    assert (result["comparable"], result["differs"]) == (True, ["task"])
     names = ["stats/paired", "stats/significance", "stats/cliffs_delta", "stats/score_delta"]
-    assert list(found["comparisons"]) == names
-    assert found["comparisons"]["stats/score_delta"]["criteria"] == pytest.approx({"clear": 0.2, "kind": 0.1})
-    paired = found["comparisons"]["stats/paired"]["criteria"]["clear"]
+    assert list(result["comparisons"]) == names
+    assert result["comparisons"]["stats/score_delta"]["criteria"] == pytest.approx({"clear": 0.2, "kind": 0.1})
+    paired = result["comparisons"]["stats/paired"]["criteria"]["clear"]
     assert (paired["n_pairs"], paired["passes_gained"], paired["passes_lost"]) == (5, 1, 0)
 
 
-def test_the_comparison_of_a_run_with_its_baseline_is_the_same(ask, made):
-    found = document(ask, "plain", "warm", "--compare", "stats/paired")["comparisons"]
+def test_the_comparison_of_a_run_with_its_baseline_is_the_same(ask, run_folder):
+    comparisons = document(ask, "plain", "warm", "--compare", "stats/paired")["comparisons"]
     run = dicast.run(pipeline("warm", "warm", baseline={"run": "plain", "compare": ["stats/paired"]}))
-    assert run.comparison == found
+    assert run.comparison == comparisons
 
 
 def test_each_criterion_has_its_sentence_in_the_text(ask):
-    text, found = (
+    text, result = (
         ask("plain", "warm", "--compare", "paired"),
         document(ask, "plain", "warm")["comparisons"]["stats/paired"],
     )
     for criterion in ("clear", "kind"):
-        assert text.splitlines().count(f"{criterion}: {found['criteria'][criterion]['words']}") == 1
-    assert text.splitlines()[-2:] == found["sentences"]
-    assert found["words"] == ". ".join(found["sentences"])
+        assert text.splitlines().count(f"{criterion}: {result['criteria'][criterion]['words']}") == 1
+    assert text.splitlines()[-2:] == result["sentences"]
+    assert result["words"] == ". ".join(result["sentences"])
 
 
 def test_a_sentence_stands_once_where_one_criterion_is_all(results):
-    one, other = results({"a": [0.1, 0.2, 0.3]}), results({"a": [0.4, 0.6, 0.7]})
-    found = Pair(one, other).document(["stats/paired"])
-    text = [line for line in lines(one, other, found) if isinstance(line, str)]
-    assert [line for line in text if "better" in line] == [found["words"]]
+    first, second = results({"a": [0.1, 0.2, 0.3]}), results({"a": [0.4, 0.6, 0.7]})
+    result = Pair(first, second).document(["stats/paired"])
+    text = [line for line in lines(first, second, result) if isinstance(line, str)]
+    assert [line for line in text if "better" in line] == [result["words"]]
 
 
 def test_a_scale_that_does_not_fit_is_told_and_can_be_named(ask):
     for name, options in (("flips", "pass_at, fail_at and major"), ("practical", "success_threshold and threshold")):
-        told = document(ask, "plain", "warm", "--compare", name)["comparisons"][f"stats/{name}"]["criteria"]
+        criteria = document(ask, "plain", "warm", "--compare", name)["comparisons"][f"stats/{name}"]["criteria"]
         end = f"; all scores are from 0 to 1, which is another scale: set the options {options}"
-        assert told["kind"]["words"].endswith(end)
-        assert "all scores" not in told["clear"]["words"]  # of which some are above 1
-    given = json.dumps({"flips": {"pass_at": 0.5, "fail_at": 0.49}})
-    found = document(ask, "plain", "warm", "--compare", given, "--compare", "paired")["comparisons"]
-    assert list(found) == ["stats/flips", "stats/paired"]
+        assert criteria["kind"]["words"].endswith(end)
+        assert "all scores" not in criteria["clear"]["words"]  # of which some are above 1
+    choice = json.dumps({"flips": {"pass_at": 0.5, "fail_at": 0.49}})
+    comparisons = document(ask, "plain", "warm", "--compare", choice, "--compare", "paired")["comparisons"]
+    assert list(comparisons) == ["stats/flips", "stats/paired"]
     assert (
-        found["stats/flips"]["criteria"]["clear"]["fail_to_pass"]
-        == found["stats/paired"]["criteria"]["clear"]["passes_gained"]
+        comparisons["stats/flips"]["criteria"]["clear"]["fail_to_pass"]
+        == comparisons["stats/paired"]["criteria"]["clear"]["passes_gained"]
         == 1
     )
     few = document(ask, "plain", "warm", "--compare", '{"stats/paired": {"min_samples": 9}}')["comparisons"][
@@ -124,14 +124,14 @@ def test_a_scale_that_does_not_fit_is_told_and_can_be_named(ask):
 
 
 def test_referees_can_be_asked_for(ask):
-    found = document(ask, "plain", "warm", "--compare", '{"referee_alignment": {"referee_fields": ["input"]}}')
-    assert found["comparisons"]["stats/referee_alignment"]["n"] == 5
+    result = document(ask, "plain", "warm", "--compare", '{"referee_alignment": {"referee_fields": ["input"]}}')
+    assert result["comparisons"]["stats/referee_alignment"]["n"] == 5
     with pytest.raises(ConfigError, match=r"stats/referee_alignment needs options: --compare '\{.*referee_fields"):
         ask("plain", "warm", "--compare", "referee_alignment")
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("choice", "message"),
     [
         ('{"flips": {"pass_att": 0.5}}', "pass_at"),
         ('{"flips": {"pass_at": 1}}', "fail_at is 2; it has to be below pass_at, 1"),
@@ -141,13 +141,13 @@ def test_referees_can_be_asked_for(ask):
         ('{"flips": {}, "bayes": {}}', "not a JSON object of one comparison"),
     ],
 )
-def test_wrong_options_of_a_comparison_are_refused(ask, given, said):
-    with pytest.raises(RequestError, match=re.escape(said)):
-        ask("plain", "warm", "--compare", given)
+def test_wrong_options_of_a_comparison_are_refused(ask, choice, message):
+    with pytest.raises(RequestError, match=re.escape(message)):
+        ask("plain", "warm", "--compare", choice)
 
 
 def test_flips_are_listed_by_label(ask):
-    found = document(ask, "plain", "warm", "--compare", "paired")["flips"]
+    flips = document(ask, "plain", "warm", "--compare", "paired")["flips"]
     clear = {
         "subject_kind": "row",
         "subject_id": "1",
@@ -157,9 +157,9 @@ def test_flips_are_listed_by_label(ask):
         "score_a": 0.375,
         "score_b": 0.625,
     }
-    assert found == [clear]
+    assert flips == [clear]
     other = document(ask, "warm", "plain")["flips"]
-    assert [(one["subject_id"], one["a"], one["b"]) for one in other] == [("1", True, False)]
+    assert [(entry["subject_id"], entry["a"], entry["b"]) for entry in other] == [("1", True, False)]
 
 
 def test_runs_that_differ_in_more_are_refused_unless_told(ask):
@@ -167,8 +167,8 @@ def test_runs_that_differ_in_more_are_refused_unless_told(ask):
         ConfigError, match=r"more than the task: extractors\[score_extractor/scores\]; --allow-incomparable"
     ):
         ask("plain", "other")
-    found = document(ask, "plain", "other", "--allow-incomparable")
-    assert (found["comparable"], found["differs"]) == (False, ["extractors[score_extractor/scores]", "task"])
+    result = document(ask, "plain", "other", "--allow-incomparable")
+    assert (result["comparable"], result["differs"]) == (False, ["extractors[score_extractor/scores]", "task"])
     assert "NOT COMPARABLE; they differ in extractors[score_extractor/scores], task" in ask(
         "plain", "other", "--allow-incomparable"
     )
@@ -177,8 +177,8 @@ def test_runs_that_differ_in_more_are_refused_unless_told(ask):
 def test_a_file_of_records_does_not_say_how_it_was_made(ask):
     with pytest.raises(ConfigError, match="a file of records has no fingerprints"):
         ask("plain.jsonl", "warm")
-    found = document(ask, "plain.jsonl", "warm", "--allow-incomparable")
-    assert found["comparisons"] == document(ask, "plain", "warm")["comparisons"]
+    result = document(ask, "plain.jsonl", "warm", "--allow-incomparable")
+    assert result["comparisons"] == document(ask, "plain", "warm")["comparisons"]
 
 
 @pytest.mark.parametrize("arguments", [("plain", "worm"), ("plain", "warm", "--compare", "piared")])
@@ -201,43 +201,43 @@ def test_the_text_has_n_intervals_and_effect_sizes_beside_every_p(ask):
 
 
 def test_a_comparison_ends_in_a_sentence_with_an_interval_for_each_label(ask):
-    """Five pairs, of which one does not differ."""
+    """Five pairs; one of them does not differ."""
     words = ["clear: better: +0.20, 95 % 0.06 to 0.34", "kind: better: +0.10, 95 % 0.03 to 0.17"]
     assert ask("plain", "warm").splitlines()[-2:] == words
     assert document(ask, "plain", "warm")["sentences"] == words
     worse = ask("warm", "plain", "--compare", "score_delta").splitlines()[-2:]
     assert worse == ["clear: worse: -0.20, 95 % -0.34 to -0.06", "kind: worse: -0.10, 95 % -0.17 to -0.03"]
-    same = ask("plain.jsonl", "plain", "--allow-incomparable").splitlines()[-2:]
-    assert same == ["clear: no difference: all 5 pairs agree", "kind: no difference: all 5 pairs agree"]
+    file_lines = ask("plain.jsonl", "plain", "--allow-incomparable").splitlines()[-2:]
+    assert file_lines == ["clear: no difference: all 5 pairs agree", "kind: no difference: all 5 pairs agree"]
 
 
-def test_a_run_prints_of_its_baseline_what_compare_prints(ask, made):
-    """The tables line by line, and the same sentence at the end, also when the run is shown later."""
+def test_a_run_prints_of_its_baseline_what_compare_prints(ask, run_folder):
+    """The tables line by line, and the same sentence at the end, also if the run is shown later."""
     run = dicast.run(
         pipeline("warm", "warm", baseline={"run": "plain", "compare": ["stats/paired", "stats/score_delta"]})
     )
     show = [sys.executable, "-m", "dicast", "show", str(run.run_id)]
-    shown = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+    stdout = subprocess.run(show, capture_output=True, text=True, check=True).stdout
     compared = ask("plain", run.run_id, "--compare", "paired", "--compare", "score_delta")
     tables = [
         line for line in compared[compared.index("stats/paired") :].split("clear: 1 pass")[0].splitlines() if line
     ]
-    lines = [line for line in shown.splitlines() if line]
+    lines = [line for line in stdout.splitlines() if line]
     first, sentences = lines.index(tables[0]), compared.splitlines()[-2:]
     assert lines[first : first + len(tables) + 2] == [*tables, *sentences]
     assert run.comparison["stats/paired"]["sentences"] == sentences
     counts = [line for line in compared.splitlines() if " of 5" in line]
     assert lines[first + len(tables) + 2 :][:2] == counts
-    assert [one["words"] for one in run.baseline["passes"].values()] == counts
+    assert [entry["words"] for entry in run.baseline["passes"].values()] == counts
 
 
 def test_without_flags_a_score_from_one_half_on_passes(results):
-    one, other = results({"a": [0.4, 0.5, None, 0.9]}), results({"a": [0.5, 0.49, 1, 0.6]})
-    pairs = pair_passes(one, other)
-    found = [(flip["subject_id"], flip["a"], flip["b"], flip["label"]) for flip in list_flips(pairs, one, other)]
-    assert found == [("0", False, True, "a"), ("1", True, False, "a")]
+    first, second = results({"a": [0.4, 0.5, None, 0.9]}), results({"a": [0.5, 0.49, 1, 0.6]})
+    pairs = pair_passes(first, second)
+    flips = [(flip["subject_id"], flip["a"], flip["b"], flip["label"]) for flip in list_flips(pairs, first, second)]
+    assert flips == [("0", False, True, "a"), ("1", True, False, "a")]
     assert pairs.counts("a").known == 3
-    assert pass_counts(one, Results("r", "n", lambda: iter(()))) == {}
+    assert pass_counts(first, Results("r", "n", lambda: iter(()))) == {}
 
 
 records = st.dictionaries(
@@ -250,47 +250,47 @@ records = st.dictionaries(
 
 
 def answers(records):
-    """Who passes by label: by flags; or by an only score, from one half on, where no flag of the run names the label. And those labels."""
+    """Return the passes by label, and the labels: by flags, or by an only score from one half on if no flag of the run names the label."""
     flagged = {name for _, flags in records.values() for name, flag in flags.items() if flag is not None}
-    found, assumed = {}, set()
+    flags_by_subject, assumed = {}, set()
     for subject, (scores, flags) in records.items():
-        known = {name: flag for name, flag in flags.items() if flag is not None}
-        found |= {(subject, name): flag for name, flag in known.items()}
-        if not known and len(scores) == 1 and None not in scores.values():
+        known_flags = {name: flag for name, flag in flags.items() if flag is not None}
+        flags_by_subject |= {(subject, name): flag for name, flag in known_flags.items()}
+        if not known_flags and len(scores) == 1 and None not in scores.values():
             ((name, score),) = scores.items()
-            found[subject, name] = None if name in flagged else score >= 0.5
+            flags_by_subject[subject, name] = None if name in flagged else score >= 0.5
             assumed |= {name} - flagged
-    return found, assumed
+    return flags_by_subject, assumed
 
 
 @given(records, records)
-def test_flips_are_those_that_looking_at_each_subject_finds(one, other):
+def test_flips_are_those_that_looking_at_each_subject_finds(first, second):
     def run(records):
         rows = {
             name: {"metrics": {"scores": scores, "score_flags": flags}} for name, (scores, flags) in records.items()
         }
         return Results("r", "n", lambda: iter(rows.items()))
 
-    pairs = pair_passes(run(one), run(other))
-    found = list_flips(pairs, run(one), run(other))
-    told = {(flip["subject_id"], flip["label"]): (flip["a"], flip["score_a"], flip["score_b"]) for flip in found}
-    expected, ((before, ours), (after, theirs)) = {}, (answers(one), answers(other))
+    pairs = pair_passes(run(first), run(second))
+    flips = list_flips(pairs, run(first), run(second))
+    listed = {(flip["subject_id"], flip["label"]): (flip["a"], flip["score_a"], flip["score_b"]) for flip in flips}
+    expected, ((before, ours), (after, theirs)) = {}, (answers(first), answers(second))
     for subject, name in before.keys() & after.keys():
         was, now = before[subject, name], after[subject, name]
         if None not in (was, now) and was is not now and name not in ours ^ theirs:
-            expected[subject, name] = (was, one[subject][0].get(name), other[subject][0].get(name))
-    assert (told, len(found)) == (expected, len(expected))
+            expected[subject, name] = (was, first[subject][0].get(name), second[subject][0].get(name))
+    assert (listed, len(flips)) == (expected, len(expected))
     for label, counts in pairs.counted().items():
         changed = [was for (_, name), (was, *_) in expected.items() if name == label]
         assert (counts.a, counts.b) == (sum(changed), len(changed) - sum(changed))
         paired = counts.known + counts.open
         assert paired + counts.unpaired_a == len([*pairs.a.subjects(label)])
         assert paired + counts.unpaired_b == len([*pairs.b.subjects(label)])
-    assert [flip["subject_id"] for flip in found] == sorted((flip["subject_id"] for flip in found), key=[*one].index)
+    assert [flip["subject_id"] for flip in flips] == sorted((flip["subject_id"] for flip in flips), key=[*first].index)
 
 
-def test_a_name_whose_runs_scored_nothing_is_told_from_one_that_nobody_has(made, tmp_path, monkeypatch):
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+def test_a_name_whose_runs_scored_nothing_is_told_from_one_that_nobody_has(run_folder, tmp_path, monkeypatch):
+    shutil.copytree(run_folder, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     dicast.run(pipeline("broken", "plain", task={"task/command": {"command": ["false"]}}))
     with pytest.raises(ConfigError, match="no run of 'broken' can be compared by its name: each run scored nothing"):
@@ -311,15 +311,15 @@ def test_the_records_of_a_run_are_read_once_for_all_comparisons_of_scores_and_on
     assert read == ["a", "b", "a", "b"]
 
 
-def test_two_files_of_records_need_no_ledger(ask, made, tmp_path, monkeypatch):
+def test_two_files_of_records_need_no_ledger(ask, run_folder, tmp_path, monkeypatch):
     both = ("plain.jsonl", "copy.jsonl", "--allow-incomparable")
-    (made / "copy.jsonl").write_bytes((made / "plain.jsonl").read_bytes())
-    found = document(ask, *both)
+    (run_folder / "copy.jsonl").write_bytes((run_folder / "plain.jsonl").read_bytes())
+    result = document(ask, *both)
     for name in both[:2]:
-        (tmp_path / name).write_bytes((made / name).read_bytes())
+        (tmp_path / name).write_bytes((run_folder / name).read_bytes())
     monkeypatch.chdir(tmp_path)
     run = CliRunner().invoke
-    assert json.loads(run(compare, [*both, "--json"], catch_exceptions=False).output) == found
+    assert json.loads(run(compare, [*both, "--json"], catch_exceptions=False).output) == result
     with pytest.raises(LedgerRefused, match="no ledger at"):
         run(compare, ["plain.jsonl", "plain"], catch_exceptions=False)
     with pytest.raises(LedgerRefused, match=r"no ledger at gone\.db"):
@@ -331,16 +331,16 @@ def test_two_files_of_records_need_no_ledger(ask, made, tmp_path, monkeypatch):
     assert not (tmp_path / ".dicast").exists()
 
 
-def test_where_no_subject_has_a_score_in_both_runs_it_is_not_said_that_none_has_flipped(ask, made):
+def test_where_no_subject_has_a_score_in_both_runs_it_is_not_said_that_none_has_flipped(ask, run_folder):
     line = '{"subject_id": "SUBJECT", "row": {}, "metrics": {}}\n'
     for name in ("one", "other"):
-        (made / f"{name}.jsonl").write_text("".join(line.replace("SUBJECT", str(number)) for number in range(3)))
+        (run_folder / f"{name}.jsonl").write_text("".join(line.replace("SUBJECT", str(number)) for number in range(3)))
     text = ask("one.jsonl", "other.jsonl", "--allow-incomparable")
     assert "no subject has a flag or a score in both runs" in text
     assert "no subject passes" not in text
 
 
-def test_a_run_is_not_compared_with_itself(ask, made):
+def test_a_run_is_not_compared_with_itself(ask, run_folder):
     with pytest.raises(
         ConfigError, match=r"A and B \('plain'\) are the same run, \S+ \(plain\); give the id of .*\(other\)"
     ):
@@ -350,7 +350,7 @@ def test_a_run_is_not_compared_with_itself(ask, made):
 
 
 def test_a_turn_and_a_session_of_one_id_are_two_subjects(tmp_path, monkeypatch):
-    """Their verdicts stand under two labels; each label has a pair for each of its subjects."""
+    """Their verdicts have two labels; each label has a pair for each of its subjects."""
     monkeypatch.chdir(tmp_path)
     subjects = [Subject(kind, f"s{n}", output="x", context={"n": n}) for n in range(3) for kind in ("turn", "session")]
 
@@ -371,17 +371,17 @@ def test_a_turn_and_a_session_of_one_id_are_two_subjects(tmp_path, monkeypatch):
             }
         )
         run_pipeline(text, subjects=subjects, components={"t": turns(plus=plus), "s": sessions()})
-    found = json.loads(
+    result = json.loads(
         CliRunner()
         .invoke(compare, ["a", "b", "--ledger", "l.db", "--allow-incomparable", "--json"], catch_exceptions=False)
         .output
     )
-    paired = found["comparisons"]["stats/paired"]["criteria"]
-    assert {name: (one["n_pairs"], one["mean_difference"]) for name, one in paired.items()} == {
+    paired = result["comparisons"]["stats/paired"]["criteria"]
+    assert {name: (entry["n_pairs"], entry["mean_difference"]) for name, entry in paired.items()} == {
         "t": (3, 0.25),
         "s": (3, 0),
     }
-    assert [(flip["subject_kind"], flip["subject_id"]) for flip in found["flips"]] == [("turn", "s1")]
+    assert [(flip["subject_kind"], flip["subject_id"]) for flip in result["flips"]] == [("turn", "s1")]
 
 
 def test_each_comparison_says_what_it_is_about_and_of_how_many(ask):
@@ -398,12 +398,12 @@ def test_each_comparison_says_what_it_is_about_and_of_how_many(ask):
         assert heads[:4] == ["n", "A", "n", "B"]
 
 
-def test_options_of_a_comparison_hold_where_it_is_named_a_second_time(ask, made):
+def test_options_of_a_comparison_hold_where_it_is_named_a_second_time(ask, run_folder):
     both, flips_ = (
         ("plain.jsonl", "broken.jsonl", "--allow-incomparable"),
         '{"flips": {"pass_at": 0.9, "fail_at": 0.8}}',
     )
-    (made / "broken.jsonl").write_text((made / "plain.jsonl").read_text())
+    (run_folder / "broken.jsonl").write_text((run_folder / "plain.jsonl").read_text())
     once = document(ask, *both, "--compare", flips_)
     assert document(ask, *both, "--compare", flips_, "--compare", "flips") == once
     assert document(ask, *both, "--compare", "flips") != once
@@ -419,6 +419,6 @@ def test_options_of_a_comparison_hold_where_it_is_named_a_second_time(ask, made)
         (["--compare", '{"flips": []}'], "the options of flips are not an object"),
     ],
 )
-def test_options_that_would_not_hold_are_refused(made, options, wrong):
+def test_options_that_would_not_hold_are_refused(run_folder, options, wrong):
     with pytest.raises(ConfigError, match=wrong):
         CliRunner().invoke(compare, ["plain", "broken", *options], catch_exceptions=False)

@@ -1,4 +1,4 @@
-"""A comparison of values on a scale of their own."""
+"""Comparison of values on a raw scale."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dicast_stats import Paired
 from dicast_stats.compare.command import Pair
 
 
-def run(name, values, **more):
+def run(name, values, **options):
     records = [
         (str(n), {"row": {"id": str(n)}, "metrics": {"scores": {"it": value}}}) for n, value in enumerate(values)
     ]
-    return Results(name, name, lambda: iter(records), {"metrics[it]": "1"}, raw=("it",), **more)
+    return Results(name, name, lambda: iter(records), {"metrics[it]": "1"}, raw=("it",), **options)
 
 
 def test_raw_values_are_compared_on_their_scale_and_say_so():
     before = run("a", [10.0, 20.0, 30.0, 40.0], pass_at={"it": None})
     after = run("b", [15.0, 26.0, 34.0, 47.0], pass_at={"it": None})
-    found = Pair(before, after).document(["stats/paired"])
-    test = found["comparisons"]["stats/paired"]["criteria"]["it"]
+    document = Pair(before, after).document(["stats/paired"])
+    test = document["comparisons"]["stats/paired"]["criteria"]["it"]
     assert (test["scale"], test["mean_difference"]) == ("raw", 5.5)
     assert test["words"].endswith("(raw scale)")
-    assert (found["flips"], found["reasons"]) == (None, ["raw_scale"])
+    assert (document["flips"], document["reasons"]) == (None, ["raw_scale"])
 
 
 def test_no_difference_matters_by_default_on_a_raw_scale():

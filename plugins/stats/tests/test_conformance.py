@@ -1,4 +1,4 @@
-"""The components keep the contract."""
+"""Conformance of the components to the contract."""
 
 from __future__ import annotations
 

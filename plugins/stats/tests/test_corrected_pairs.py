@@ -1,4 +1,4 @@
-"""The difference of two runs as labels of some pairs would have it: ``stats/paired`` with *gold*."""
+"""Difference of two runs corrected by labels of some pairs: ``stats/paired`` with *gold*."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from dicast_stats.pairs.corrected import correct_difference
 
 
 def by_hand(pairs):
-    """The formula once more, in fractions: *pairs* are (truth or None, judged)."""
-    known = [(Fraction(y), Fraction(f)) for y, f in pairs if y is not None]
+    """Return the figures of the formula, in fractions; *pairs* are (truth or None, judged)."""
+    labeled = [(Fraction(y), Fraction(f)) for y, f in pairs if y is not None]
     judged = [Fraction(f) for _, f in pairs]
-    n, m = len(pairs), len(known)
-    mean_y, mean_f = sum(y for y, _ in known) / m, sum(f for _, f in known) / m
-    spread = sum((f - mean_f) ** 2 for _, f in known)
-    slope = sum((y - mean_y) * (f - mean_f) for y, f in known) / spread if spread else Fraction(0)
+    n, m = len(pairs), len(labeled)
+    mean_y, mean_f = sum(y for y, _ in labeled) / m, sum(f for _, f in labeled) / m
+    spread = sum((f - mean_f) ** 2 for _, f in labeled)
+    slope = sum((y - mean_y) * (f - mean_f) for y, f in labeled) / spread if spread else Fraction(0)
     share = min(max(slope, Fraction(0)), Fraction(1))
-    errors = [y - share * f for y, f in known]
+    errors = [y - share * f for y, f in labeled]
     error = sum(errors) / m
-    squares, freedom = sum((one - error) ** 2 for one in errors), m - 1 - (share > 0)
+    squares, freedom = sum((value - error) ** 2 for value in errors), m - 1 - (share > 0)
     pseudo = [share * f + error + (0 if y is None else (Fraction(y) - share * f - error) * n / m) for y, f in pairs]
     middle = sum(pseudo) / n
-    held = squares / freedom / m
-    rest = sum((one - middle) ** 2 for one in pseudo) / (n - 1) / n - squares / m**2
-    df = (rest + held) ** 2 / (rest**2 / (n - 1) + held**2 / freedom)
-    reach = t.ppf(0.975, float(df)) * sqrt(rest + held)
+    labeled_variance = squares / freedom / m
+    rest = sum((value - middle) ** 2 for value in pseudo) / (n - 1) / n - squares / m**2
+    df = (rest + labeled_variance) ** 2 / (rest**2 / (n - 1) + labeled_variance**2 / freedom)
+    reach = t.ppf(0.975, float(df)) * sqrt(rest + labeled_variance)
     mean = share * sum(judged) / n + error
     return float(mean), float(mean) - reach, float(mean) + reach, float(share)
 
@@ -48,11 +48,11 @@ def test_figures_are_those_of_the_formula(pairs, data):
     m = data.draw(st.integers(10, len(pairs)))
     given_pairs = [(y if place < m else None, f) for place, (y, f) in enumerate(pairs)]
     truth = np.array([np.nan if y is None else y for y, _ in given_pairs])
-    found, reasons = correct_difference(truth, np.array([f for _, f in given_pairs]))
+    figures, reasons = correct_difference(truth, np.array([f for _, f in given_pairs]))
     if reasons:
-        assert found["ci_low"] is None
+        assert figures["ci_low"] is None
         return
-    assert (found["mean"], found["ci_low"], found["ci_high"], found["lambda"]) == pytest.approx(
+    assert (figures["mean"], figures["ci_low"], figures["ci_high"], figures["lambda"]) == pytest.approx(
         by_hand(given_pairs), rel=1e-9, abs=1e-12
     )
 
@@ -75,29 +75,29 @@ def test_a_slope_that_is_nothing_but_rounding_takes_no_degree_of_freedom():
     ]
     pairs = [(y / 8, f / 8) for y, f in [*pairs, (0, 0), (0, 0), (-8, 5), (0, 7)]]
     truth, judged = np.array(pairs).T
-    found, _ = correct_difference(truth, judged)
-    assert found["lambda"] == 0
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx(by_hand(pairs)[1:3])
+    figures, _ = correct_difference(truth, judged)
+    assert figures["lambda"] == 0
+    assert (figures["ci_low"], figures["ci_high"]) == pytest.approx(by_hand(pairs)[1:3])
 
 
 def test_fewer_than_ten_labelled_pairs_correct_nothing():
     truth = np.array([0.5] * 9 + [np.nan] * 20)
-    found, reasons = correct_difference(truth, np.linspace(-1, 1, 29))
-    assert (found["mean"], found["n_labelled"]) == (None, 9)
+    figures, reasons = correct_difference(truth, np.linspace(-1, 1, 29))
+    assert (figures["mean"], figures["n_labelled"]) == (None, 9)
     assert "9 labeled pairs of the 10 needed" in reasons["corrected"]
 
 
 @pytest.mark.slow
 def test_a_judge_that_likes_length_is_corrected():
-    """The judge gives the longer arm .2 more; labels of 40 of 400 pairs see that there is no difference."""
+    """The judge gives the longer arm .2 more; labels of 40 of 400 pairs show that there is no difference."""
     rng, covered, plain, rounds = np.random.default_rng(20), 0, 0, 1_000
     for _ in range(rounds):
         truth = rng.normal(0, 0.3, 400)
         judged = 0.6 * truth + 0.2 + rng.normal(0, 0.2, 400)
         labelled = truth.copy()
         labelled[rng.permutation(400)[40:]] = np.nan
-        found, _ = correct_difference(labelled, judged)
-        covered += found["ci_low"] <= 0 <= found["ci_high"]
+        figures, _ = correct_difference(labelled, judged)
+        covered += figures["ci_low"] <= 0 <= figures["ci_high"]
         reach = 1.96 * judged.std() / 20
         plain += abs(judged.mean()) <= reach
     assert 0.925 <= covered / rounds <= 0.975
@@ -105,20 +105,20 @@ def test_a_judge_that_likes_length_is_corrected():
 
 
 def by_session(pairs, sessions):
-    """The interval where pairs share sessions, once more by loops: the sum of squares of what each session's pseudo-scores are off the mean."""
-    known = [place for place, (y, _) in enumerate(pairs) if y is not None]
-    n, m, (mean, *_, share) = len(pairs), len(known), by_hand(pairs)
-    errors = [pairs[place][0] - share * pairs[place][1] for place in known]
+    """Return the interval for pairs that share sessions, by loops: the sum of squares of each session's pseudo-scores less the mean."""
+    labeled = [place for place, (y, _) in enumerate(pairs) if y is not None]
+    n, m, (mean, *_, share) = len(pairs), len(labeled), by_hand(pairs)
+    errors = [pairs[place][0] - share * pairs[place][1] for place in labeled]
     error = sum(errors) / m
     pseudo = [share * f + error + (0 if y is None else (y - share * f - error) * n / m) for y, f in pairs]
     sums = {}
     for value, session in zip(pseudo, sessions, strict=True):
         sums[session] = sums.get(session, 0) + value - mean
-    groups, audited = len(sums), len({sessions[place] for place in known})
-    whole = groups / (groups - 1) * sum(one**2 for one in sums.values()) / n**2
-    held = sum((one - error) ** 2 for one in errors) / (m - 1 - (share > 0)) / m
-    df = whole**2 / ((whole - held) ** 2 / (groups - 1) + held**2 / (audited - 1))
-    reach = t.ppf(0.975, df) * sqrt(whole)
+    groups, audited = len(sums), len({sessions[place] for place in labeled})
+    variance = groups / (groups - 1) * sum(number**2 for number in sums.values()) / n**2
+    labeled_variance = sum((number - error) ** 2 for number in errors) / (m - 1 - (share > 0)) / m
+    df = variance**2 / ((variance - labeled_variance) ** 2 / (groups - 1) + labeled_variance**2 / (audited - 1))
+    reach = t.ppf(0.975, df) * sqrt(variance)
     return mean - reach, mean + reach
 
 
@@ -130,27 +130,27 @@ def test_pairs_of_one_session_widen_the_interval(seed):
     truth = shared + rng.normal(0, 0.1, 80)
     judged = 0.7 * truth + rng.normal(0, 0.1, 80)
     truth[rng.permutation(80)[40:]] = np.nan
-    found, reasons = correct_difference(truth, judged, sessions)
+    figures, reasons = correct_difference(truth, judged, sessions)
     pairs = [(None if np.isnan(y) else y, f) for y, f in zip(truth.tolist(), judged.tolist(), strict=True)]
     assert reasons == {}
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx(by_session(pairs, sessions), rel=1e-9)
+    assert (figures["ci_low"], figures["ci_high"]) == pytest.approx(by_session(pairs, sessions), rel=1e-9)
     alone, _ = correct_difference(truth, judged, list(range(80)))
-    assert (alone["sessions"], found["sessions"]) == (None, 20)
+    assert (alone["sessions"], figures["sessions"]) == (None, 20)
     assert alone == correct_difference(truth, judged)[0]
-    assert found["ci_high"] - found["ci_low"] > 1.3 * (alone["ci_high"] - alone["ci_low"])
+    assert figures["ci_high"] - figures["ci_low"] > 1.3 * (alone["ci_high"] - alone["ci_low"])
 
 
 def test_labelled_pairs_of_one_session_have_no_interval():
     truth = np.array([n / 10 for n in range(12)] + [np.nan] * 28)
-    found, reasons = correct_difference(truth, np.linspace(0, 1, 40), ["a"] * 12 + ["b"] * 28)
-    assert (found["ci_low"], found["ci_high"]) == (None, None)
+    figures, reasons = correct_difference(truth, np.linspace(0, 1, 40), ["a"] * 12 + ["b"] * 28)
+    assert (figures["ci_low"], figures["ci_high"]) == (None, None)
     assert "too_few_sessions" in reasons["ci_low"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("sessions", "labels"), [(100, 80), (40, 60)])
 def test_sessions_that_hang_together_are_covered(sessions, labels):
-    """With a judge that is wrong by session too; the interval without sessions beside it covers less."""
+    """The judge's errors also depend on the session; the interval that ignores sessions covers less."""
     rng, covered, without, rounds = np.random.default_rng(21), 0, 0, 1_000
     names = np.repeat(np.arange(sessions), 5).tolist()
     for _ in range(rounds):
@@ -159,7 +159,8 @@ def test_sessions_that_hang_together_are_covered(sessions, labels):
         labelled = truth.copy()
         labelled[rng.permutation(5 * sessions)[labels:]] = np.nan
         covered += (
-            abs((found := correct_difference(labelled, judged, names)[0])["mean"]) <= found["ci_high"] - found["mean"]
+            abs((figures := correct_difference(labelled, judged, names)[0])["mean"])
+            <= figures["ci_high"] - figures["mean"]
         )
         alone = correct_difference(labelled, judged)[0]
         without += abs(alone["mean"]) <= alone["ci_high"] - alone["mean"]
@@ -168,7 +169,7 @@ def test_sessions_that_hang_together_are_covered(sessions, labels):
 
 
 def test_a_record_names_its_session(tmp_path):
-    def made(name, add):
+    def make_run(name, add):
         records = [
             (str(n), {"row": {"id": str(n), "session_id": f"s{n // 3}"}, "metrics": {"scores": {"a": (n % 7) / 10 + add * (n % 2)}}})
             for n in range(30)
@@ -176,20 +177,20 @@ def test_a_record_names_its_session(tmp_path):
         return Results(f"run-{name}", name, lambda: iter(records))
 
     gold = labels(tmp_path / "gold.jsonl", *both(20))
-    found = Paired(gold=gold).compare(made("old", 0), made("new", 0.1))["criteria"]["a"]["corrected"]
-    assert (found["sessions"], found["n_labelled"]) == (10, 20)
+    figures = Paired(gold=gold).compare(make_run("old", 0), make_run("new", 0.1))["criteria"]["a"]["corrected"]
+    assert (figures["sessions"], figures["n_labelled"]) == (10, 20)
 
 
 def runs(count=30):
     rng = np.random.default_rng(1)
 
-    def made(name, scores):
+    def make_run(name, scores):
         records = [
             (str(n), {"row": {"id": str(n)}, "metrics": {"scores": {"a": score}}}) for n, score in enumerate(scores)
         ]
         return Results(f"run-{name}", name, lambda: iter(records))
 
-    return made("old", rng.random(count)), made("new", rng.random(count))
+    return make_run("old", rng.random(count)), make_run("new", rng.random(count))
 
 
 def labels(path, *rows):
@@ -211,10 +212,10 @@ def test_labels_name_the_arm_or_the_run(tmp_path):
     by_run = Paired(
         gold=labels(tmp_path / "runs.jsonl", *[{k: v for k, v in row.items() if k != "arm"} for row in named])
     )
-    found = by_arm["criteria"]["a"]
-    assert found["corrected"] == by_run.compare(*runs())["criteria"]["a"]["corrected"]
-    assert (found["corrected"]["n_labelled"], found["corrected"]["n_pairs"]) == (12, 30)
-    assert "by 12 labeled pairs" in found["words"]
+    figures = by_arm["criteria"]["a"]
+    assert figures["corrected"] == by_run.compare(*runs())["criteria"]["a"]["corrected"]
+    assert (figures["corrected"]["n_labelled"], figures["corrected"]["n_pairs"]) == (12, 30)
+    assert "by 12 labeled pairs" in figures["words"]
 
 
 def test_labels_of_one_arm_alone_are_refused(tmp_path):
@@ -258,8 +259,8 @@ def test_a_missing_file_of_labels_is_found_before_the_run(tmp_path):
 def test_p_values_are_adjusted_for_the_number_of_criteria(results):
     rng = np.random.default_rng(2)
     columns = [{name: list(rng.random(20)) for name in "abc"} for _ in range(2)]
-    found = Paired().compare(*map(results, columns))["criteria"]
-    least = min(found.values(), key=lambda one: one["p_value"])
+    criteria = Paired().compare(*map(results, columns))["criteria"]
+    least = min(criteria.values(), key=lambda entry: entry["p_value"])
     assert least["adjusted_p_value"] == pytest.approx(min(1, 3 * least["p_value"]))
     alone = Paired(adjustment="none").compare(*map(results, columns))["criteria"]
-    assert all(one["adjusted_p_value"] == one["p_value"] for one in alone.values())
+    assert all(entry["adjusted_p_value"] == entry["p_value"] for entry in alone.values())

@@ -1,4 +1,4 @@
-"""When a run has seen enough."""
+"""Early stops of a run."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from dicast_stats import Plateau, Threshold
 
 def rows(*values, path="score"):
     first, *rest = reversed(path.split("."))
-    found = []
+    records = []
     for value in values:
         metrics = {first: value}
         for name in rest:
             metrics = {name: metrics}
-        found.append({"row": {}, "metrics": metrics})
-    return found
+        records.append({"row": {}, "metrics": metrics})
+    return records
 
 
 def test_the_threshold_fires_at_the_settled_row_and_stays(observed):
     stop = Threshold("outer.inner.value", 15, min_rows=3, label="enough")
-    found = observed(stop, rows(15, 16, 17, 99, 1, None, path="outer.inner.value"))
+    reasons = observed(stop, rows(15, 16, 17, 99, 1, None, path="outer.inner.value"))
     reason = {
         "metric": "outer.inner.value",
         "comparison": "gte",
@@ -35,7 +35,7 @@ def test_the_threshold_fires_at_the_settled_row_and_stays(observed):
         "rows_observed": 3,
         "label": "enough",
     }
-    assert found == [None, None, reason, reason, reason, reason]
+    assert reasons == [None, None, reason, reason, reason, reason]
     assert "label" not in observed(Threshold("score", 0), rows(1))[0]
 
 
@@ -54,16 +54,16 @@ def test_each_comparison_fires_where_it_says(observed, comparison, fires):
 
 
 def test_only_records_with_a_number_count(observed):
-    found = observed(
+    reasons = observed(
         Threshold("scores.a", 0, min_rows=2),
         [{}, {"metrics": {"scores": {"b": 1}}}, *rows(None, "x", [1], {}, "2", True, path="scores.a")],
     )
-    assert [reason and reason["rows_observed"] for reason in found] == [None] * 7 + [2]
+    assert [reason and reason["rows_observed"] for reason in reasons] == [None] * 7 + [2]
 
 
 def test_what_is_not_finite_counts_and_reaches_nothing(observed):
-    found = observed(Threshold("score", 0, min_rows=3), rows(nan, inf, 1))
-    assert [reason and reason["rows_observed"] for reason in found] == [None, None, 3]
+    reasons = observed(Threshold("score", 0, min_rows=3), rows(nan, inf, 1))
+    assert [reason and reason["rows_observed"] for reason in reasons] == [None, None, 3]
 
 
 @pytest.mark.parametrize(
@@ -90,14 +90,14 @@ def test_all_wrong_options_are_told_together():
             "metrics: [proxy/length]\nearly_stop: [{stats/plateau: {metric: '', window: 0, threshold: -1}},"
             " {stats/threshold: {metric: score, threshold: high, min_rows: 0}}]"
         )
-    for said in ("metric is empty", "value for window", "got -1", "'high'", "value for min_rows"):
-        assert said in str(caught.value)
+    for message in ("metric is empty", "value for window", "got -1", "'high'", "value for min_rows"):
+        assert message in str(caught.value)
 
 
 def test_the_plateau_stops_at_the_settled_row(observed):
-    found = observed(Plateau("score", 3, 0.001), rows(0.5, 0.5, 0.5, 0.5, 0.9))
+    reasons = observed(Plateau("score", 3, 0.001), rows(0.5, 0.5, 0.5, 0.5, 0.9))
     reason = {"metric": "score", "window": 3, "threshold": 0.001, "value": 0.5, "rows_observed": 4}
-    assert found == [None, None, None, reason, reason]
+    assert reasons == [None, None, None, reason, reason]
 
 
 def test_growth_up_to_the_threshold_is_none(observed):
@@ -118,21 +118,21 @@ def grown_little(before, now, threshold):
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=40), st.integers(1, 5), st.floats(0, 10))
 def test_a_plateau_is_where_the_best_has_not_grown_for_a_window(observed, values, window, threshold):
-    found = observed(Plateau("score", window, threshold), rows(*values))
+    reasons = observed(Plateau("score", window, threshold), rows(*values))
     best = [max(values[: row + 1]) for row in range(len(values))]
     flat = [row for row in range(window, len(values)) if grown_little(best[row - window], best[row], threshold)]
-    fired = [row for row, reason in enumerate(found) if reason is not None]
+    fired = [row for row, reason in enumerate(reasons) if reason is not None]
     assert fired == (list(range(flat[0], len(values))) if flat else [])
 
 
 @pytest.mark.parametrize(
-    "stop", [Threshold("scores.clairty", 1), Plateau("scores.clairty", 1)], ids=lambda one: one.name
+    "stop", [Threshold("scores.clairty", 1), Plateau("scores.clairty", 1)], ids=lambda component: component.name
 )
 def test_a_metric_that_no_record_has_is_warned_of(observed, caplog, stop):
     observed(stop, [{}, *rows(1, path="scores.clarity")])
     [warning] = caplog.messages
-    told = "could not stop the run: no record has a number at metrics.scores.clairty; there is 'scores.clarity'"
-    assert warning == f"stats/{stop.name} {told}"
+    message = "could not stop the run: no record has a number at metrics.scores.clairty; there is 'scores.clarity'"
+    assert warning == f"stats/{stop.name} {message}"
     caplog.clear()
     observed(stop, [{}, *rows(0.5, path="scores.clairty"), {}])
     observed(stop, [])
@@ -155,7 +155,7 @@ def test_a_run_stops_and_says_why():
 @pytest.mark.parametrize("size", [1e-15, 1.0, 1000.0])
 def test_a_plateau_is_the_same_on_every_scale(observed, size):
     growth = rows(*(size * value for value in (0.5, 0.501, 0.502, 0.503, 0.504)))
-    assert [one is not None for one in observed(Plateau("score", 2, 0.002 * size), growth)] == [
+    assert [reason is not None for reason in observed(Plateau("score", 2, 0.002 * size), growth)] == [
         False,
         False,
         True,

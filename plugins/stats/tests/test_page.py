@@ -1,4 +1,4 @@
-"""The page about statistics shows what its commands print."""
+"""The page about statistics shows the output of its commands."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def test_the_page_shows_what_is_printed(tmp_path, monkeypatch):
     dicast.run(Path("plain.yaml"))
     dicast.run(Path("warm.yaml"))
     printed = CliRunner().invoke(compare, ["plain", "warm"], catch_exceptions=False).output
-    shown, sentence, refusal = (text for language, _, text in blocks if language == "text")
-    assert shown.strip() in printed
+    page_text, sentence, refusal = (text for language, _, text in blocks if language == "text")
+    assert page_text.strip() in printed
     assert sentence.strip() in printed
     stopped = dicast.run(Path("enough.yaml")).stopped
     assert (stopped["reason"], stopped["plugin"]) == ("early_stop", "stats/threshold")
     dicast.run(Path("plain.yaml"), overrides={"name": "strict", "extractors": ["score_extractor/scores"]})
     with pytest.raises(dicast.ConfigError) as refused:
         CliRunner().invoke(compare, ["plain", "strict"], catch_exceptions=False)
-    said = re.sub("01[0-9A-Z]{24}", "01K…", str(refused.value))
-    assert said == " ".join(refusal.split())
+    message = re.sub("01[0-9A-Z]{24}", "01K…", str(refused.value))
+    assert message == " ".join(refusal.split())

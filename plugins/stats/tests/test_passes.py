@@ -1,4 +1,4 @@
-"""Who passes where verdicts made the scores: the ``pass_at`` of each metric and judge says it, as it does in the run's document."""
+"""Passes of scores from verdicts, by the ``pass_at`` of each metric and judge, as in the run's document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORDS = {"a": 2, "b": 4, "c": 6, "d": 8, "e": 9}
 AGGREGATES = ["stats/pass_rate", "stats/score_stats", "stats/recommendation"]
 
 
-def pipeline(name, words, pass_at, **more):
+def pipeline(name, words, pass_at, **options):
     rows = [{"id": id, "output": "x " * count, "session_id": id in "ab" and "one"} for id, count in words.items()]
     lines = [json.dumps({key: value for key, value in row.items() if value}) for row in rows]
     return {
@@ -32,7 +32,7 @@ def pipeline(name, words, pass_at, **more):
         "source": {"rows/jsonl": {"path": f"{name}.jsonl"}},
         "metrics": [{"proxy/length": {"as": "long", "min": 10, "unit": "words", "pass_at": pass_at}}],
         "scoring": {"pass_at": pass_at},
-        **more,
+        **options,
     }, "\n".join(lines)
 
 
@@ -40,35 +40,35 @@ def pipeline(name, words, pass_at, **more):
 def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
-    def run(name, words, pass_at=0.7, **more):
-        made, lines = pipeline(name, words, pass_at, **more)
+    def run(name, words, pass_at=0.7, **options):
+        document, lines = pipeline(name, words, pass_at, **options)
         (tmp_path / f"{name}.jsonl").write_text(lines)
-        return dicast.run(made)
+        return dicast.run(document)
 
     return run
 
 
-def asked(*arguments):
+def run_compare(*arguments):
     return json.loads(CliRunner().invoke(compare, [*arguments, "--json"], catch_exceptions=False).output)
 
 
 def test_a_rate_is_that_of_the_runs_document_to_the_last_digit(run):
     done = run("answers", WORDS, aggregates=AGGREGATES)
-    told, found = done.score["passes"], done.aggregates["stats/pass_rate"]["criteria"]["long"]
+    passes, figures = done.score["passes"], done.aggregates["stats/pass_rate"]["criteria"]["long"]
     assert (
-        (found["passes"], found["n"], found["pass_rate"])
+        (figures["passes"], figures["n"], figures["pass_rate"])
         == (2, 5, 0.4)
-        == (told["passed"], told["n"], done.score["pass_rate"])
+        == (passes["passed"], passes["n"], done.score["pass_rate"])
     )
-    assert (found["ci_low"], found["ci_high"]) == (told["ci_low"], told["ci_high"])
-    assert found["words"].startswith("2 of 5 pass: not known to be at least 80%")
+    assert (figures["ci_low"], figures["ci_high"]) == (passes["ci_low"], passes["ci_high"])
+    assert figures["words"].startswith("2 of 5 pass: not known to be at least 80%")
     stats = done.aggregates["stats/score_stats"]["criteria"]["long"]
     assert (stats["flagged"], stats["passes"], stats["pass_rate"]) == (5, 2, 0.4)
     assert "pass rate 40%" in done.aggregates["stats/recommendation"]["recommendation"]
 
 
 def test_the_missing_of_a_label_are_those_that_the_run_counts(tmp_path, monkeypatch):
-    """A metric that failed, one that the gate kept from judging, a judge that failed, and a subject of which nothing is known at all."""
+    """A metric that failed, a metric that the gate kept from judging, a judge that failed, and a subject without any verdict."""
     monkeypatch.chdir(tmp_path)
     subjects = [
         Subject("row", "right", output="one two", reference="one two", session_id="s"),
@@ -92,18 +92,18 @@ def test_the_missing_of_a_label_are_those_that_the_run_counts(tmp_path, monkeypa
     }
     done = run_pipeline(json.dumps(file), subjects=subjects, components={"s": short()}).document
     rates, stats = (done["aggregates"][f"stats/{name}"]["criteria"] for name in ("pass_rate", "score_stats"))
-    assert {name: (one["n"], one["missing"], one["passes"]) for name, one in rates.items()} == {
+    assert {name: (rate["n"], rate["missing"], rate["passes"]) for name, rate in rates.items()} == {
         "metrics": (5, 2, 1),
         "proxy/format": (5, 2, 2),
         "same": (5, 3, 1),
         "short": (5, 1, 2),
     }
-    for name, one in rates.items():
-        assert (stats[name]["missing"], stats[name]["pass_rate"]) == (one["missing"], one["pass_rate"])
+    for name, rate in rates.items():
+        assert (stats[name]["missing"], stats[name]["pass_rate"]) == (rate["missing"], rate["pass_rate"])
     for metric in ("proxy/format", "same"):
-        passes, one = done["metrics"][metric]["passes"], rates[metric]
+        passes, rate = done["metrics"][metric]["passes"], rates[metric]
         # The aggregate is over all records; the run's rate leaves out the subjects whose judgment failed.
-        assert (passes["passed"], passes["n"] + passes["open"]) == (one["passes"], one["n"])
+        assert (passes["passed"], passes["n"] + passes["open"]) == (rate["passes"], rate["n"])
     gate = {clause["on"]: clause["value"] for clause in done["gate"]["clauses"] if clause["rule"] == "min_pass_rate"}
     assert gate == {"same": 1 / 3, "short": 0.5}
 
@@ -111,17 +111,17 @@ def test_the_missing_of_a_label_are_those_that_the_run_counts(tmp_path, monkeypa
 @pytest.mark.parametrize("passing", [0, 5])
 def test_where_all_pass_or_none_the_interval_ends_there_exactly(run, passing):
     done = run("answers", dict.fromkeys(WORDS, 10 if passing else 1), aggregates=AGGREGATES[:1])
-    told, found = done.score["passes"], done.aggregates["stats/pass_rate"]["criteria"]["long"]
-    assert (found["ci_low"], found["ci_high"]) == (told["ci_low"], told["ci_high"])
-    assert (found["ci_high"] == 1.0) if passing else (found["ci_low"] == 0.0)
+    passes, figures = done.score["passes"], done.aggregates["stats/pass_rate"]["criteria"]["long"]
+    assert (figures["ci_low"], figures["ci_high"]) == (passes["ci_low"], passes["ci_high"])
+    assert (figures["ci_high"] == 1.0) if passing else (figures["ci_low"] == 0.0)
 
 
 def test_scores_without_a_line_pass_or_fail_by_nothing(aggregated):
     records = [{"row": {"id": str(place)}, "metrics": {"scores": {"kind": 0.9}}} for place in range(5)]
-    found = aggregated(PassRate(), records)["criteria"]["kind"]
-    assert (found["n"], found["passes"], found["pass_rate"], found["ci_low"]) == (5, None, None, None)
-    assert found["words"].startswith("not known for 5: there are scores but no flags")
-    assert "threshold" in found["reasons"]["pass_rate"]
+    figures = aggregated(PassRate(), records)["criteria"]["kind"]
+    assert (figures["n"], figures["passes"], figures["pass_rate"], figures["ci_low"]) == (5, None, None, None)
+    assert figures["words"].startswith("not known for 5: there are scores but no flags")
+    assert "threshold" in figures["reasons"]["pass_rate"]
     assert aggregated(PassRate(threshold=0.5), records)["criteria"]["kind"]["pass_rate"] == 1.0
     assert aggregated(ScoreStats(), records)["criteria"]["kind"]["flagged"] == 0
 
@@ -129,13 +129,13 @@ def test_scores_without_a_line_pass_or_fail_by_nothing(aggregated):
 def test_who_flips_is_told_by_the_line_of_each_run(run):
     run("before", WORDS)
     run("after", {**WORDS, "a": 6, "b": 7, "e": 5})
-    found = asked("before", "after", "--allow-incomparable")
-    assert [(one["subject_id"], one["a"], one["b"]) for one in found["flips"]] == [
+    document = run_compare("before", "after", "--allow-incomparable")
+    assert [(flip["subject_id"], flip["a"], flip["b"]) for flip in document["flips"]] == [
         ("b", False, True),
         ("e", True, False),
     ]
-    assert found["passes"]["long"]["known"] == 5
-    paired = found["comparisons"]["stats/paired"]["criteria"]["long"]
+    assert document["passes"]["long"]["known"] == 5
+    paired = document["comparisons"]["stats/paired"]["criteria"]["long"]
     assert (paired["n_pass_pairs"], paired["passes_gained"], paired["passes_lost"], paired["mcnemar_p"]) == (
         5,
         1,
@@ -149,9 +149,9 @@ def test_a_saved_baseline_says_who_passed(run, tmp_path):
     done = subprocess.run([DICAST, "baseline", "save", "main", "--file", "main.json"], cwd=tmp_path, check=False)
     assert done.returncode == 0
     run("after", {**WORDS, "a": 6, "b": 7, "e": 5})
-    found = asked("main.json", "after", "--allow-incomparable")
-    assert [(one["subject_id"], one["a"], one["b"]) for one in found["flips"]] == [
+    document = run_compare("main.json", "after", "--allow-incomparable")
+    assert [(flip["subject_id"], flip["a"], flip["b"]) for flip in document["flips"]] == [
         ("b", False, True),
         ("e", True, False),
     ]
-    assert found["comparisons"]["stats/paired"]["criteria"]["long"]["n_pass_pairs"] == 5
+    assert document["comparisons"]["stats/paired"]["criteria"]["long"]["n_pass_pairs"] == 5

@@ -1,6 +1,6 @@
 """Every figure against another source, on 200 random data sets, to 1e-9.
 
-Where scipy computes it is statsmodels or the published formula in plain Python; where the plugin computes, likewise.
+If the plugin calls scipy, the other source is statsmodels or the published formula in plain Python; if the plugin computes itself, likewise.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def draws(block):
 
 
 def column(draw, least=3, most=60, missing=0.0):
-    """Scores: with many or few different values, on scales of several sizes."""
+    """Return scores with many or few different values, on scales of several sizes."""
     size = draw.choice((1, 1, 5, 100))
     levels = draw.choice((0, 0, 2, 4, 10))
     values = [draw.random() for _ in range(draw.randint(least, most))]
@@ -64,16 +64,16 @@ def differs(values):
 def test_score_stats(aggregated, block):
     for draw in draws(block):
         values, ddof = column(draw, 2, missing=0.2), draw.choice((0, 1))
-        there = [value for value in values if value is not None]
-        if len(there) < 2:
+        known_values = [value for value in values if value is not None]
+        if len(known_values) < 2:
             continue
         records = [{"metrics": {"scores": {"a": value}}} for value in values]
-        found = aggregated(ScoreStats(ddof=ddof), records)["criteria"]["a"]
-        spread = statistics.stdev(there) if ddof else statistics.pstdev(there)
-        assert (found["count"], found["missing"]) == (len(there), len(values) - len(there))
-        assert found["mean"] == close(statistics.fmean(there))
-        assert (found["median"], found["std"]) == (close(statistics.median(there)), close(spread))
-        assert (found["min"], found["max"]) == (min(there), max(there))
+        figures = aggregated(ScoreStats(ddof=ddof), records)["criteria"]["a"]
+        spread = statistics.stdev(known_values) if ddof else statistics.pstdev(known_values)
+        assert (figures["count"], figures["missing"]) == (len(known_values), len(values) - len(known_values))
+        assert figures["mean"] == close(statistics.fmean(known_values))
+        assert (figures["median"], figures["std"]) == (close(statistics.median(known_values)), close(spread))
+        assert (figures["min"], figures["max"]) == (min(known_values), max(known_values))
 
 
 @seeds
@@ -81,8 +81,8 @@ def test_summaries_and_ranking(aggregated, block):
     for draw in draws(block):
         values, threshold = column(draw, 2), draw.random()
         records = [
-            {"metrics": {"score": one}, "response": {"metrics": {"cost": one, "latency_seconds": one}}}
-            for one in values
+            {"metrics": {"score": score}, "response": {"metrics": {"cost": score, "latency_seconds": score}}}
+            for score in values
         ]
         costs = aggregated(CostSummary(), records)["cost"]
         assert (costs["total"], costs["median"]) == (close(fsum(values)), close(statistics.median(values)))
@@ -101,14 +101,14 @@ def test_agreement(aggregated, block):
         truth = column(draw, 5, 25)
         columns = [[t + draw.gauss(0, 0.2) for t in truth] for _ in range(draw.randint(2, 4))]
         missing = draw.choice((0, 0.2))
-        columns = [[None if draw.random() < missing else value for value in one] for one in columns]
+        columns = [[None if draw.random() < missing else value for value in ratings] for ratings in columns]
         rows = [dict(zip("abcd", row, strict=False)) for row in zip(*columns, strict=True)]
-        found = aggregated(Agreement(), [{"metrics": {"scores": row}} for row in rows])
-        assert found["average_correlation"] == close(mean_correlation(columns))
-        assert found["krippendorff_alpha"] == close(alpha(rows))
+        document = aggregated(Agreement(), [{"metrics": {"scores": row}} for row in rows])
+        assert document["average_correlation"] == close(mean_correlation(columns))
+        assert document["krippendorff_alpha"] == close(alpha(rows))
         complete = [list(row.values()) for row in rows if None not in row.values()]
         if len(complete) > 1:
-            assert found["cronbach_alpha"] == close(cronbach(complete))
+            assert document["cronbach_alpha"] == close(cronbach(complete))
 
 
 def mean_correlation(columns):
@@ -123,13 +123,13 @@ def cronbach(rows):
 
 
 def alpha(rows):
-    """One less observed over expected disagreement, each summed pair by pair."""
+    """Return one minus the observed over the expected disagreement, each summed pair by pair."""
     units = [[value for value in row.values() if value is not None] for row in rows]
     units = [unit for unit in units if len(unit) > 1]
     pooled = [value for unit in units for value in unit]
     n = len(pooled)
-    apart = fsum(fsum((x - y) ** 2 for x, y in product(unit, unit)) / (len(unit) - 1) for unit in units) / n
-    return 1 - apart / (fsum((x - y) ** 2 for x, y in product(pooled, pooled)) / (n * (n - 1)))
+    disagreement = fsum(fsum((x - y) ** 2 for x, y in product(unit, unit)) / (len(unit) - 1) for unit in units) / n
+    return 1 - disagreement / (fsum((x - y) ** 2 for x, y in product(pooled, pooled)) / (n * (n - 1)))
 
 
 @seeds
@@ -142,14 +142,14 @@ def test_significance(results, block, equal_var):
         before, after = column(draw), column(draw)
         if not differs(before) or not differs(after):
             continue
-        found = compared(Significance(equal_var=equal_var), results, before, after)
+        figures = compared(Significance(equal_var=equal_var), results, before, after)
         means = CompareMeans(DescrStatsW(after), DescrStatsW(before))
         t, p, df = means.ttest_ind(usevar=usevar)
-        assert (found["t"], found["p_value"], found["df"]) == (close(t), close(p), close(df))
-        assert (found["ci_low"], found["ci_high"]) == tuple(map(close, means.tconfint_diff(usevar=usevar)))
-        assert (found["n_baseline"], found["n_variant"]) == (len(before), len(after))
-        assert found["mean_difference"] == close(statistics.fmean(after) - statistics.fmean(before))
-        assert found["effect_size"] == close(cohens_d(before, after))
+        assert (figures["t"], figures["p_value"], figures["df"]) == (close(t), close(p), close(df))
+        assert (figures["ci_low"], figures["ci_high"]) == tuple(map(close, means.tconfint_diff(usevar=usevar)))
+        assert (figures["n_baseline"], figures["n_variant"]) == (len(before), len(after))
+        assert figures["mean_difference"] == close(statistics.fmean(after) - statistics.fmean(before))
+        assert figures["effect_size"] == close(cohens_d(before, after))
 
 
 def compared(component, results, before, after, **flags):
@@ -201,13 +201,13 @@ def test_score_delta(results, block):
     for draw in draws(block):
         before, after = column(draw), column(draw)
         for metric, figure in (("mean", statistics.fmean), ("median", statistics.median), ("std", statistics.pstdev)):
-            found = compared(ScoreDelta(metric=metric), results, before, after)
-            assert found == close(figure(after) - figure(before))
+            figures = compared(ScoreDelta(metric=metric), results, before, after)
+            assert figures == close(figure(after) - figure(before))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def imported():
-    """The libraries that are asked for the second opinion take seconds to import, which is no test's own."""
+    """Import the libraries of the second opinion; it takes seconds, which no test's own time should include."""
     import statsmodels.stats.descriptivestats
     import statsmodels.stats.weightstats  # noqa: F401
 
@@ -223,22 +223,27 @@ def test_paired(results, block):
         differences = [y - x for x, y in zip(before, after, strict=True) if x is not None]
         if len(differences) < 2 or not differs(differences):
             continue
-        found, sample = compared(Paired(), results, before, after), DescrStatsW(differences)
+        figures, sample = compared(Paired(), results, before, after), DescrStatsW(differences)
         t, p, _ = sample.ttest_mean()
-        assert (found["n_pairs"], found["t"], found["p_value"]) == (len(differences), close(t), close(p))
-        assert (found["ci_low"], found["ci_high"]) == tuple(map(close, sample.tconfint_mean()))
-        assert found["mean_difference"] == close(statistics.fmean(differences))
-        assert found["effect_size"] == close(statistics.fmean(differences) / statistics.stdev(differences))
-        assert found["sign_p"] == close(sign_test(differences)[1])
-        exact = [round(one, 9) for one in differences]  # of equal differences binary floats make unequal ones
-        assert found["wilcoxon_p"] == close(signed_rank(exact))
+        assert (figures["n_pairs"], figures["t"], figures["p_value"]) == (len(differences), close(t), close(p))
+        assert (figures["ci_low"], figures["ci_high"]) == tuple(map(close, sample.tconfint_mean()))
+        assert figures["mean_difference"] == close(statistics.fmean(differences))
+        assert figures["effect_size"] == close(statistics.fmean(differences) / statistics.stdev(differences))
+        assert figures["sign_p"] == close(sign_test(differences)[1])
+        exact = [
+            round(difference, 9) for difference in differences
+        ]  # of equal differences binary floats make unequal ones
+        assert figures["wilcoxon_p"] == close(signed_rank(exact))
 
 
 def signed_rank(differences):
-    """F. Wilcoxon's test (Biometrics Bulletin 1(6), 1945): exact where there are few or no ties, else normal, with ties corrected."""
+    """Return the p of F. Wilcoxon's test (Biometrics Bulletin 1(6), 1945): exact for few or no ties, else normal, with ties corrected."""
     left = [value for value in differences if value]
     size = [abs(value) for value in left]
-    ranks = [(sum(other < one for other in size) + sum(other <= one for other in size) + 1) / 2 for one in size]
+    ranks = [
+        (sum(other < magnitude for other in size) + sum(other <= magnitude for other in size) + 1) / 2
+        for magnitude in size
+    ]
     n, total = len(left), fsum(ranks)
     higher = fsum(rank for rank, value in zip(ranks, left, strict=True) if value > 0)
     least = min(higher, total - higher)
@@ -246,12 +251,12 @@ def signed_rank(differences):
     if (distinct and n <= 50) or len(differences) <= 13:
         sums = {0.0: 1}
         for rank in ranks:
-            more = dict(sums)
+            new_sums = dict(sums)
             for value, ways in sums.items():
-                more[value + rank] = more.get(value + rank, 0) + ways
-            sums = more
+                new_sums[value + rank] = new_sums.get(value + rank, 0) + ways
+            sums = new_sums
         return min(1.0, 2 * sum(ways for value, ways in sums.items() if value <= least + 1e-9) / 2**n)
-    groups = [size.count(one) for one in set(size)]
+    groups = [size.count(magnitude) for magnitude in set(size)]
     variance = n * (n + 1) * (2 * n + 1) / 24 - sum(group**3 - group for group in groups) / 48
     return erfc((total / 2 - least) / sqrt(variance) / sqrt(2))
 
@@ -269,10 +274,10 @@ def test_mcnemar(results, block):
             for x in (True, False)
         ]
         scores = [draw.random() for _ in range(count)]
-        found = compared(Paired(), results, scores, scores, was={"a": was}, now={"a": now})
-        assert found["mcnemar_p"] == close(mcnemar(table, exact=True).pvalue)
-        assert found["mcnemar_p"] == close(binomial(table[0][1], table[1][0]))
-        assert (found["passes_lost"], found["passes_gained"], found["n_pass_pairs"]) == (
+        figures = compared(Paired(), results, scores, scores, was={"a": was}, now={"a": now})
+        assert figures["mcnemar_p"] == close(mcnemar(table, exact=True).pvalue)
+        assert figures["mcnemar_p"] == close(binomial(table[0][1], table[1][0]))
+        assert (figures["passes_lost"], figures["passes_gained"], figures["n_pass_pairs"]) == (
             table[0][1],
             table[1][0],
             count,
@@ -285,17 +290,17 @@ def test_difference_of_pass_rates(results, block):
         count, rate = draw.randint(2, 80), draw.random()
         was = [draw.random() < 0.5 for _ in range(count)]
         now = [flag if draw.random() < rate else draw.random() < 0.7 for flag in was]
-        found = compared(Paired(), results, [0] * count, [0] * count, was={"a": was}, now={"a": now})
-        assert found["pass_rate_difference"] == close((sum(now) - sum(was)) / count)
-        assert (found["pass_rate_ci_low"], found["pass_rate_ci_high"]) == tuple(map(close, newcombe(was, now)))
+        figures = compared(Paired(), results, [0] * count, [0] * count, was={"a": was}, now={"a": now})
+        assert figures["pass_rate_difference"] == close((sum(now) - sum(was)) / count)
+        assert (figures["pass_rate_ci_low"], figures["pass_rate_ci_high"]) == tuple(map(close, newcombe(was, now)))
 
 
 def newcombe(was, now):
-    """Newcombe's method 10, in the letters of his paper: *a* pass both times, *b* the second time alone, *c* the first, *d* never."""
+    """Return the interval of Newcombe's method 10, in the letters of his paper: *a* pass both times, *b* the second time alone, *c* the first, *d* never."""
     from statsmodels.stats.proportion import proportion_confint
 
     pairs, n = list(zip(now, was, strict=True)), len(was)
-    a, b, c, d = (pairs.count(one) for one in ((True, True), (True, False), (False, True), (False, False)))
+    a, b, c, d = (pairs.count(pair) for pair in ((True, True), (True, False), (False, True), (False, False)))
     (l2, u2), (l3, u3) = (proportion_confint(passed, n, method="wilson") for passed in (a + b, a + c))
     p2, p3, over, under = (a + b) / n, (a + c) / n, a * d - b * c, (a + b) * (c + d) * (a + c) * (b + d)
     over = over - n / 2 if over > n / 2 else min(over, 0)
@@ -305,18 +310,18 @@ def newcombe(was, now):
     return p2 - p3 - delta, p2 - p3 + epsilon
 
 
-def binomial(one, other):
-    n, least = one + other, min(one, other)
+def binomial(first, second):
+    n, least = first + second, min(first, second)
     return min(1.0, 2 * sum(comb(n, k) for k in range(least + 1)) / 2**n)
 
 
 @pytest.mark.slow
 def test_bootstrap_interval_holds_the_mean_as_often_as_it_says(results):
-    """Of 200 samples of a skewed distribution some 95 % of the intervals hold its mean."""
-    held = 0
+    """For 200 samples of a skewed distribution, about 95 % of the intervals hold its mean."""
+    covered = 0
     for seed in range(SETS):
         draw = random.Random(seed)
         after = [draw.expovariate(1) for _ in range(40)]
-        found = compared(Paired(), results, [0] * 40, after)
-        held += found["bootstrap_ci_low"] <= 1 <= found["bootstrap_ci_high"]
-    assert 0.9 <= held / SETS <= 0.99
+        figures = compared(Paired(), results, [0] * 40, after)
+        covered += figures["bootstrap_ci_low"] <= 1 <= figures["bootstrap_ci_high"]
+    assert 0.9 <= covered / SETS <= 0.99

@@ -21,12 +21,12 @@ CLOSE = {"rel": 1e-9, "abs": 1e-12}
 SCORES = st.lists(st.floats(-5, 5), min_size=3, max_size=40).filter(lambda scores: np.std(scores) > 1e-3)
 
 
-def scored(*scores, **more):
-    return [{"row": {"id": str(n)}, "metrics": {"scores": {"a": score}}, **more} for n, score in enumerate(scores)]
+def scored(*scores, **options):
+    return [{"row": {"id": str(n)}, "metrics": {"scores": {"a": score}}, **options} for n, score in enumerate(scores)]
 
 
-def only(found):
-    (figures,) = found["criteria"].values()
+def only(document):
+    (figures,) = document["criteria"].values()
     return figures
 
 
@@ -36,57 +36,59 @@ def test_power_is_statsmodels(aggregated, scores, alpha, target):
     values = np.array(scores)
     effect = values.mean() / values.std(ddof=1)
     assume(abs(effect) > 0.02)
-    found = only(aggregated(Power(alpha=alpha, target_power=target), scored(*scores)))
-    assert found["effect_size"] == pytest.approx(effect, **CLOSE)
+    figures = only(aggregated(Power(alpha=alpha, target_power=target), scored(*scores)))
+    assert figures["effect_size"] == pytest.approx(effect, **CLOSE)
     oracle = TTestPower()
     if isnan(
         oracle.power(abs(effect), len(scores), alpha)
     ):  # it takes the tail on the wrong side, too, which scipy may not know
         return
     if effect > 0:
-        assert found["achieved_power"] == pytest.approx(oracle.power(effect, len(scores), alpha), rel=1e-9, abs=1e-11)
-        needed = found["required_samples"]
+        assert figures["achieved_power"] == pytest.approx(oracle.power(effect, len(scores), alpha), rel=1e-9, abs=1e-11)
+        needed = figures["required_samples"]
         if needed is not None and not isnan(power := oracle.power(effect, needed, alpha)):
             assert power == pytest.approx(target, rel=1e-9)
     else:
-        assert found["required_samples"] is found["achieved_power"] is None
-    least = found["min_detectable_effect"] / values.std(ddof=1)
+        assert figures["required_samples"] is figures["achieved_power"] is None
+    least = figures["min_detectable_effect"] / values.std(ddof=1)
     power = oracle.power(least, len(scores), alpha)
     assert isnan(power) or power == pytest.approx(target, rel=1e-9)
     low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx((low, high), **CLOSE)
+    assert (figures["ci_low"], figures["ci_high"]) == pytest.approx((low, high), **CLOSE)
 
 
 def test_required_samples_are_those_of_statsmodels(aggregated):
     scores = [0.1, 0.5, -0.2, 0.6, 0.3]
-    found = only(aggregated(Power(), scored(*scores)))
+    figures = only(aggregated(Power(), scored(*scores)))
     effect = np.mean(scores) / np.std(scores, ddof=1)
-    assert found["required_samples"] == pytest.approx(TTestPower().solve_power(effect, alpha=0.05, power=0.8), rel=1e-6)
-    assert "5 scores detect a difference" in found["words"]
+    assert figures["required_samples"] == pytest.approx(
+        TTestPower().solve_power(effect, alpha=0.05, power=0.8), rel=1e-6
+    )
+    assert "5 scores detect a difference" in figures["words"]
 
 
 @settings(max_examples=200, deadline=None)
 @given(SCORES, st.integers(1, 20))
 def test_distribution_is_numpy_s_and_scipy_s(aggregated, scores, bins):
-    found = only(aggregated(Distribution(bins=bins), scored(*scores)))
+    figures = only(aggregated(Distribution(bins=bins), scored(*scores)))
     for share in (5, 25, 50, 75, 95):
-        assert found[f"p{share}"] == pytest.approx(np.percentile(scores, share), **CLOSE)
-    assert found["skewness"] == pytest.approx(stats.skew(scores, bias=False), **CLOSE)
+        assert figures[f"p{share}"] == pytest.approx(np.percentile(scores, share), **CLOSE)
+    assert figures["skewness"] == pytest.approx(stats.skew(scores, bias=False), **CLOSE)
     counts, edges = np.histogram(scores, bins)
-    assert found["histogram"]["counts"] == counts.tolist()
-    assert found["histogram"]["edges"] == pytest.approx(edges.tolist(), **CLOSE)
+    assert figures["histogram"]["counts"] == counts.tolist()
+    assert figures["histogram"]["edges"] == pytest.approx(edges.tolist(), **CLOSE)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.floats(0.05, 0.95))
 def test_a_pass_rate_has_wilson_s_interval(aggregated, passes, line):
-    found = only(aggregated(PassRate(threshold=0.5, at_least=line), scored(*map(float, passes))))
+    figures = only(aggregated(PassRate(threshold=0.5, at_least=line), scored(*map(float, passes))))
     low, high = proportion_confint(sum(passes), len(passes), method="wilson")
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx((max(0, low), min(1, high)), rel=1e-9, abs=1e-12)
-    assert found["effect_size"] == pytest.approx(
+    assert (figures["ci_low"], figures["ci_high"]) == pytest.approx((max(0, low), min(1, high)), rel=1e-9, abs=1e-12)
+    assert figures["effect_size"] == pytest.approx(
         proportion_effectsize(sum(passes) / len(passes), line), rel=1e-9, abs=1e-9
     )
-    assert (found["n"], found["passes"], found["design_effect"]) == (len(passes), sum(passes), 1.0)
+    assert (figures["n"], figures["passes"], figures["design_effect"]) == (len(passes), sum(passes), 1.0)
 
 
 def in_sessions(*sessions):
@@ -98,15 +100,19 @@ def in_sessions(*sessions):
 
 
 def test_sessions_that_agree_count_once(aggregated):
-    found = only(aggregated(PassRate(threshold=0.5), in_sessions([1] * 5, [0] * 5, [1] * 5, [1] * 5, [0] * 5, [1] * 5)))
-    assert (found["sessions"], found["n"]) == (6, 30)
-    assert found["design_effect"] == pytest.approx(6.0, rel=1e-9)  # 6/5 · 5: of each session's five verdicts one counts
-    assert found["ci_low"] == pytest.approx(proportion_confint(2 / 3 * 5, 5, method="wilson")[0], rel=1e-9)
-    whole = only(aggregated(PassRate(threshold=0.5), in_sessions([1] * 5, [1] * 5)))
-    assert whole["design_effect"] == 5.0
-    one = only(aggregated(PassRate(threshold=0.5), in_sessions([1, 0, 1])))
-    assert (one["ci_low"], one["design_effect"]) == (None, None)
-    assert "one session" in one["words"]
+    figures = only(
+        aggregated(PassRate(threshold=0.5), in_sessions([1] * 5, [0] * 5, [1] * 5, [1] * 5, [0] * 5, [1] * 5))
+    )
+    assert (figures["sessions"], figures["n"]) == (6, 30)
+    assert figures["design_effect"] == pytest.approx(
+        6.0, rel=1e-9
+    )  # 6/5 · 5: of each session's five verdicts one counts
+    assert figures["ci_low"] == pytest.approx(proportion_confint(2 / 3 * 5, 5, method="wilson")[0], rel=1e-9)
+    all_pass = only(aggregated(PassRate(threshold=0.5), in_sessions([1] * 5, [1] * 5)))
+    assert all_pass["design_effect"] == 5.0
+    single = only(aggregated(PassRate(threshold=0.5), in_sessions([1, 0, 1])))
+    assert (single["ci_low"], single["design_effect"]) == (None, None)
+    assert "one session" in single["words"]
 
 
 def test_flags_win_and_what_is_missing_does_not_pass(aggregated):
@@ -116,14 +122,14 @@ def test_flags_win_and_what_is_missing_does_not_pass(aggregated):
         {"metrics": {"scores": {"a": None}}},
         {"metrics": {"scores": {"a": 0.9}}},
     ]
-    found = only(aggregated(PassRate(threshold=0.5), records))
-    assert (found["n"], found["passes"], found["missing"]) == (4, 2, 1)
+    figures = only(aggregated(PassRate(threshold=0.5), records))
+    assert (figures["n"], figures["passes"], figures["missing"]) == (4, 2, 1)
     assert only(aggregated(PassRate(), records))["passes"] == 1
 
 
-def rationales(*said):
+def rationales(*scored_texts):
     return [{"row": {"id": str(n)}, "response": {"content": json.dumps({"score": score, "rationale": text}), "metrics": {}}, "metrics": {}}
-            for n, (score, text) in enumerate(said)]  # fmt: skip
+            for n, (score, text) in enumerate(scored_texts)]  # fmt: skip
 
 
 def test_rationales_of_low_and_high_scores_are_told_apart(aggregated):
@@ -134,29 +140,31 @@ def test_rationales_of_low_and_high_scores_are_told_apart(aggregated):
         (5, "Polite, and it might help."),
         (3, "In between."),
     )
-    found = only(aggregated(RationaleAnalysis(), records))
-    assert (found["n"], found["low"]["n"], found["high"]["n"]) == (5, 2, 2)
-    assert found["low"]["keywords"][0] == {"word": "refund", "count": 3}
-    assert found["high"]["keywords"][0] == {"word": "polite", "count": 2}
-    assert (found["low"]["hedge_rate"], found["low"]["confident_rate"]) == (0.5, 0.0)
-    assert (found["high"]["hedge_rate"], found["high"]["confident_rate"]) == (0.5, 0.5)
-    assert "low scores mention refund" in found["words"]
+    figures = only(aggregated(RationaleAnalysis(), records))
+    assert (figures["n"], figures["low"]["n"], figures["high"]["n"]) == (5, 2, 2)
+    assert figures["low"]["keywords"][0] == {"word": "refund", "count": 3}
+    assert figures["high"]["keywords"][0] == {"word": "polite", "count": 2}
+    assert (figures["low"]["hedge_rate"], figures["low"]["confident_rate"]) == (0.5, 0.0)
+    assert (figures["high"]["hedge_rate"], figures["high"]["confident_rate"]) == (0.5, 0.5)
+    assert "low scores mention refund" in figures["words"]
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 90)), min_size=4, max_size=30))
-def test_length_and_score_correlate_as_scipy_says(aggregated, said):
-    found = only(aggregated(RationaleAnalysis(), rationales(*((score, "x" * length) for score, length in said))))
-    scores, lengths = zip(*said, strict=True)
+def test_length_and_score_correlate_as_scipy_says(aggregated, scored_lengths):
+    figures = only(
+        aggregated(RationaleAnalysis(), rationales(*((score, "x" * length) for score, length in scored_lengths)))
+    )
+    scores, lengths = zip(*scored_lengths, strict=True)
     if len(set(scores)) > 1 and len(set(lengths)) > 1:
         test = stats.pearsonr(lengths, scores)
-        assert found["length_score_correlation"] == pytest.approx(test.statistic, rel=1e-9, abs=1e-9)
+        assert figures["length_score_correlation"] == pytest.approx(test.statistic, rel=1e-9, abs=1e-9)
         if abs(test.statistic) < 0.999999:
-            assert (found["ci_low"], found["ci_high"]) == pytest.approx(
+            assert (figures["ci_low"], figures["ci_high"]) == pytest.approx(
                 tuple(test.confidence_interval()), rel=1e-8, abs=1e-8
             )
     else:
-        assert found["effect_size"] is None
+        assert figures["effect_size"] is None
 
 
 def test_without_rationales_it_says_where_they_are_looked_for(aggregated):
@@ -176,15 +184,17 @@ LITTLE = [
 
 
 @pytest.mark.parametrize(
-    "component", [Power(), Distribution(), PassRate(threshold=0.5), RationaleAnalysis()], ids=lambda one: one.name
+    "component",
+    [Power(), Distribution(), PassRate(threshold=0.5), RationaleAnalysis()],
+    ids=lambda component: component.name,
 )
 @pytest.mark.parametrize("scores", LITTLE, ids=str)
 def test_little_is_no_error_and_what_is_not_defined_is_null(component, scores, aggregated):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = aggregated(component, scored(*scores, response={"content": '{"rationale": "So."}'}))
-    json.dumps(found, allow_nan=False)
-    for figures in found["criteria"].values():
+        document = aggregated(component, scored(*scores, response={"content": '{"rationale": "So."}'}))
+    json.dumps(document, allow_nan=False)
+    for figures in document["criteria"].values():
         assert isinstance(figures["words"], str)
         assert {"n", "effect_size", "ci_low", "ci_high"} <= figures.keys()
 
@@ -201,6 +211,6 @@ def test_options_out_of_their_bounds_are_refused():
 
 
 def test_a_mean_s_interval_is_t_s(aggregated):
-    found = only(aggregated(Distribution(), scored(1.0, 2.0, 4.0)))
+    figures = only(aggregated(Distribution(), scored(1.0, 2.0, 4.0)))
     reach = stats.t.ppf(0.975, 2) * np.std([1, 2, 4], ddof=1) / sqrt(3)
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx((7 / 3 - reach, 7 / 3 + reach), **CLOSE)
+    assert (figures["ci_low"], figures["ci_high"]) == pytest.approx((7 / 3 - reach, 7 / 3 + reach), **CLOSE)

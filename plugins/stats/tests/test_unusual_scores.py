@@ -1,4 +1,4 @@
-"""Sentences that have to be true of odd scores, too: few, all alike, certain, on another scale than the options are for."""
+"""Sentences on unusual scores: few, all equal, certain, on another scale than that of the options."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from dicast_stats import (
 )
 
 
-def said(found):
-    (figures,) = found["criteria"].values()
+def sentence_of(comparison):
+    (figures,) = comparison["criteria"].values()
     return figures["words"]
 
 
 def spread(aggregated, scores):
     records = [{"row": {"id": str(place)}, "metrics": {"scores": {"a": score}}} for place, score in enumerate(scores)]
-    return said(aggregated(Distribution(), records))
+    return sentence_of(aggregated(Distribution(), records))
 
 
 @pytest.mark.parametrize(
@@ -48,58 +48,58 @@ def test_a_spread_says_no_more_than_there_is(aggregated, scores, words):
 
 def test_what_is_not_certain_is_not_called_so(results):
     low, high = [0.1, 0.12, 0.09, 0.11] * 5, [0.8, 0.82, 0.79, 0.81] * 5
-    assert said(Bayes().compare(results({"a": low}), results({"a": high}))).endswith("more than 99.9%")
-    assert said(Bayes().compare(results({"a": high}), results({"a": low}))).endswith("less than 0.1%")
+    assert sentence_of(Bayes().compare(results({"a": low}), results({"a": high}))).endswith("more than 99.9%")
+    assert sentence_of(Bayes().compare(results({"a": high}), results({"a": low}))).endswith("less than 0.1%")
 
 
 def test_cliffs_delta_says_how_often_each_is_ahead(results):
-    found = CliffsDelta().compare(results({"a": [0.4, 0.5]}), results({"a": [0.5, 0.6]}))
-    assert said(found) == "the variant is ahead in 75.0% of all pairs and behind in 0.0%: large"
+    comparison = CliffsDelta().compare(results({"a": [0.4, 0.5]}), results({"a": [0.5, 0.6]}))
+    assert sentence_of(comparison) == "the variant is ahead in 75.0% of all pairs and behind in 0.0%: large"
 
 
 def test_scales_are_named_where_scores_may_be_on_another(results):
     sides = results({"a": [0.0, 1.0]}), results({"a": [1.0, 1.0]})
-    assert "0 succeeded (4 or more) before, 0 do now" in said(Practical().compare(*sides))
-    assert said(Flips().compare(*sides)) == (
+    assert "0 succeeded (4 or more) before, 0 do now" in sentence_of(Practical().compare(*sides))
+    assert sentence_of(Flips().compare(*sides)) == (
         "of 2 subjects 0 went from failing (2 or less) to passing (3 or more), 0 from passing to failing; "
         "all scores are from 0 to 1, which is another scale: set the options pass_at, fail_at and major"
     )
-    known = [Results("run", "name", side.records, pass_at={"a": 0.7}) for side in sides]
-    assert said(Flips().compare(*known)).endswith(" and major; the run itself passes from 0.7 on")
-    assert "all scores" not in said(Flips(pass_at=0.7, fail_at=0.6).compare(*sides))
+    with_pass_at = [Results("run", "name", side.records, pass_at={"a": 0.7}) for side in sides]
+    assert sentence_of(Flips().compare(*with_pass_at)).endswith(" and major; the run itself passes from 0.7 on")
+    assert "all scores" not in sentence_of(Flips(pass_at=0.7, fail_at=0.6).compare(*sides))
 
 
 def test_a_subject_is_no_number_of_subjects(results):
-    found = Outliers().compare(results({"a": [0.5, 0.5, 0.5]}), results({"a": [0.5, 0.9, 0.6]}))
-    assert said(found) == "of 3 subjects, '1' changed most, by +0.4"
+    comparison = Outliers().compare(results({"a": [0.5, 0.5, 0.5]}), results({"a": [0.5, 0.9, 0.6]}))
+    assert sentence_of(comparison) == "of 3 subjects, '1' changed most, by +0.4"
     alike = Outliers().compare(results({"a": [0.25, 0.5]}), results({"a": [0.5, 0.75]}))
-    assert said(alike) == "all 2 subjects changed by +0.25"
-    one = Outliers().compare(results({"a": [0.25]}), results({"a": [0.5]}))
-    assert said(one) == "of 1 subject, '0' changed most, by +0.25"
+    assert sentence_of(alike) == "all 2 subjects changed by +0.25"
+    single = Outliers().compare(results({"a": [0.25]}), results({"a": [0.5]}))
+    assert sentence_of(single) == "of 1 subject, '0' changed most, by +0.25"
 
 
 def test_what_is_not_known_says_why(results):
     flat = results({"a": [0.5] * 5}), results({"a": [0.8] * 5})
-    assert said(Significance().compare(*flat)).startswith("not known: all scores of each run are equal")
-    assert said(Assumptions().compare(*flat)) == "not known: all scores of a run are equal"
+    assert sentence_of(Significance().compare(*flat)).startswith("not known: all scores of each run are equal")
+    assert sentence_of(Assumptions().compare(*flat)) == "not known: all scores of a run are equal"
     few = results({"a": [0.5]}), results({"a": [0.8, 0.9]})
-    assert said(Significance().compare(*few)) == said(Assumptions().compare(*few)) == "too few scores"
+    assert sentence_of(Significance().compare(*few)) == sentence_of(Assumptions().compare(*few)) == "too few scores"
 
 
 def test_an_assumption_that_was_not_tested_is_not_called_sound(results):
     import numpy as np
 
-    one, other = np.random.default_rng(1).normal(size=(2, 5001)).tolist()
-    words = said(Assumptions().compare(results({"a": one}), results({"a": other})))
+    first, second = np.random.default_rng(1).normal(size=(2, 5001)).tolist()
+    words = sentence_of(Assumptions().compare(results({"a": first}), results({"a": second})))
     assert words.startswith("no evidence against equal variances")
     assert "normality is not tested" in words
 
 
 def test_a_correlation_that_is_not_defined_says_why(results):
     flat = results({"a": [0.5, 0.5]})
-    found = RefereeAlignment(referee_fields=("id",)).compare(flat, flat)
-    assert found["baseline"]["correlation"] is None
-    assert "equal" in found["baseline"]["reasons"]["correlation"]
+    comparison = RefereeAlignment(referee_fields=("id",)).compare(flat, flat)
+    assert comparison["baseline"]["correlation"] is None
+    assert "equal" in comparison["baseline"]["reasons"]["correlation"]
 
 
 def test_scores_that_are_equal_but_for_rounding_have_a_histogram_around_them(aggregated):
@@ -112,15 +112,15 @@ def test_scores_that_are_equal_but_for_rounding_have_a_histogram_around_them(agg
 
 def test_the_rate_that_is_asked_for_is_not_rounded(aggregated):
     records = [{"metrics": {"score_flags": {"a": True}}} for _ in range(2_000)]
-    assert "at least 99.5% (" in said(aggregated(PassRate(at_least=0.995), records))
+    assert "at least 99.5% (" in sentence_of(aggregated(PassRate(at_least=0.995), records))
 
 
 def test_a_variance_that_cannot_be_tested_says_why(results):
-    found = Assumptions().compare(results({"a": [0, 0, 1, 1]}), results({"a": [1, 0, 1, 0]}))["criteria"]["a"]
-    assert found["variance"]["p_value"] is None
-    assert found["variance"]["reason"] == "in each run all scores have the same distance from the median"
+    figures = Assumptions().compare(results({"a": [0, 0, 1, 1]}), results({"a": [1, 0, 1, 0]}))["criteria"]["a"]
+    assert figures["variance"]["p_value"] is None
+    assert figures["variance"]["reason"] == "in each run all scores have the same distance from the median"
     normal = Assumptions(alpha=1e-9).compare(results({"a": [0, 0, 1, 1]}), results({"a": [1, 0, 1, 0]}))
-    assert said(normal) == "not known: in each run all scores have the same distance from the median"
+    assert sentence_of(normal) == "not known: in each run all scores have the same distance from the median"
 
 
 def marked(scores, marks):
@@ -131,14 +131,15 @@ def marked(scores, marks):
 
 def test_how_near_the_referees_large_scores_are_is_said_too():
     before, after = marked([1e200, 3e200, 5e200], [0, 0, 0]), marked([1e199, 2e200, 1e200], [0, 0, 0])
-    found = RefereeAlignment(referee_fields=("mark",)).compare(before, after)
-    assert found["baseline"]["rmse"] == pytest.approx((35 / 3) ** 0.5 * 1e200)
+    comparison = RefereeAlignment(referee_fields=("mark",)).compare(before, after)
+    assert comparison["baseline"]["rmse"] == pytest.approx((35 / 3) ** 0.5 * 1e200)
     assert (
-        found["words"] == "no evidence either way: the distance to the referees changed by -1.967e+200 over 3 subjects"
+        comparison["words"]
+        == "no evidence either way: the distance to the referees changed by -1.967e+200 over 3 subjects"
     )
     beyond = marked([1.7e308, -1.7e308], [-1.7e308, 1.7e308])
-    found = RefereeAlignment(referee_fields=("mark",)).compare(beyond, marked([1, 2], [1, 2]))
-    assert found["words"] == "not known over 2 subjects: the scores are too large"
+    comparison = RefereeAlignment(referee_fields=("mark",)).compare(beyond, marked([1, 2], [1, 2]))
+    assert comparison["words"] == "not known over 2 subjects: the scores are too large"
 
 
 def test_errors_that_all_change_alike_are_no_lack_of_evidence():
@@ -152,24 +153,24 @@ def test_errors_that_all_change_alike_are_no_lack_of_evidence():
 
 
 def test_a_change_beyond_what_a_number_holds_is_null_and_said_to_be(results):
-    found = Outliers().compare(results({"a": [-1.7e308, 1.7e308]}), results({"a": [1.7e308, -1.7e308]}))
-    assert said(found) == "not known over 2 subjects: the scores are too large"
-    assert found["criteria"]["a"]["outliers"][0]["difference"] is None
+    comparison = Outliers().compare(results({"a": [-1.7e308, 1.7e308]}), results({"a": [1.7e308, -1.7e308]}))
+    assert sentence_of(comparison) == "not known over 2 subjects: the scores are too large"
+    assert comparison["criteria"]["a"]["outliers"][0]["difference"] is None
 
 
 def test_one_rationale_is_one(aggregated):
     records = [{"metrics": {"rationale": "It is short.", "score": 3}}]
-    assert said(aggregated(RationaleAnalysis(), records)) == "1 rationale"
+    assert sentence_of(aggregated(RationaleAnalysis(), records)) == "1 rationale"
 
 
 def test_a_large_difference_that_is_well_known_is_said_in_few_digits(results):
     before, after = [1e17, 1e17 + 1e6] * 2, [3e17, 3e17 + 1e6] * 2
-    words = said(Significance().compare(results({"a": before}), results({"a": after})))
+    words = sentence_of(Significance().compare(results({"a": before}), results({"a": after})))
     assert words.startswith("higher (+2e+17, 95 % 2e+17 to 2e+17, p ")
 
 
 def test_a_long_id_is_cut_in_a_sentence(results):
     ids = ["x" * 100_000, "y"]
-    found = Outliers().compare(results({"a": [0.0, 0.5]}, ids=ids), results({"a": [1.0, 0.5]}, ids=ids))
-    assert said(found) == f"of 2 subjects, '{'x' * 59}…' changed most, by +1"
-    assert found["criteria"]["a"]["outliers"][0]["subject_id"] == ids[0]
+    comparison = Outliers().compare(results({"a": [0.0, 0.5]}, ids=ids), results({"a": [1.0, 0.5]}, ids=ids))
+    assert sentence_of(comparison) == f"of 2 subjects, '{'x' * 59}…' changed most, by +1"
+    assert comparison["criteria"]["a"]["outliers"][0]["subject_id"] == ids[0]
