@@ -48,7 +48,7 @@ def failed(score: Score) -> list[str]:
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize(
-    ("output", "said"),
+    ("output", "message"),
     [
         (None, "the output is null, not an object"),
         ("", "the output is text that is not JSON"),
@@ -60,20 +60,20 @@ def failed(score: Score) -> list[str]:
     ],
     ids=["none", "empty", "prose", "surrogate", "binary", "number", "deep"],
 )
-def test_an_output_that_is_no_object_scores_0_and_fails_every_check(metric, output, said):
+def test_an_output_that_is_no_object_scores_0_and_fails_every_check(metric, output, message):
     score = judged(metric(), output)
     assert score.value == 0.0
-    assert said in score.details
+    assert message in score.details
     assert True not in score.signals.values()
     assert len(failed(score)) == {SubtaskExecution: 3, Combined: 8}.get(metric, 4)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_field_names_where_the_object_stands(metric):
-    whole = {"subtasks": [EDIT], **EXECUTION, **SYNTHESIS, **STEP}
-    assert value(metric(), whole) == value(metric(field="a.0"), {"a": [whole]}) == pytest.approx(1)
-    assert value(metric(field="/a/0"), json.dumps({"a": [json.dumps(whole)]})) == pytest.approx(1)
-    missing = judged(metric(field="a.1"), {"a": [whole]})
+    output = {"subtasks": [EDIT], **EXECUTION, **SYNTHESIS, **STEP}
+    assert value(metric(), output) == value(metric(field="a.0"), {"a": [output]}) == pytest.approx(1)
+    assert value(metric(field="/a/0"), json.dumps({"a": [json.dumps(output)]})) == pytest.approx(1)
+    missing = judged(metric(field="a.1"), {"a": [output]})
     assert (missing.value, missing.details) == (0.0, "the output has no field 'a.1'")
     assert judged(metric(field="a"), {"a": 3}).details == "the output's field 'a' is 3, not an object"
 
@@ -253,11 +253,13 @@ def test_more_verbs_are_added_to_those_that_are_known():
     assert value(SubtaskPlanning(), plan(instruction="replace it")) == 0.75
 
 
-@pytest.mark.parametrize(("given", "said"), [("replace", r"write \[replace\]"), (["set up"], "'set up'"), ([""], "''")])
-def test_more_verbs_are_a_list_of_single_words(given, said):
+@pytest.mark.parametrize(
+    ("verbs", "message"), [("replace", r"write \[replace\]"), (["set up"], "'set up'"), ([""], "''")]
+)
+def test_more_verbs_are_a_list_of_single_words(verbs, message):
     for metric in (SubtaskPlanning, Combined):
-        with pytest.raises(ConfigError, match=said):
-            metric(more_verbs=given)
+        with pytest.raises(ConfigError, match=message):
+            metric(more_verbs=verbs)
 
 
 def test_the_details_name_the_first_subtask_of_each_fault():
@@ -408,11 +410,11 @@ def test_the_shares_of_combined_are_options():
 
 
 @pytest.mark.parametrize(
-    ("weights", "said"),
+    ("weights", "message"),
     [((0.6, 0.6), "sum to 1.2, not to 1"), ((1.5, -0.5), "never negative"), ((float("nan"), 0.4), "finite")],
 )
-def test_shares_that_are_none_are_refused(weights, said):
-    with pytest.raises(ConfigError, match=said):
+def test_shares_that_are_none_are_refused(weights, message):
+    with pytest.raises(ConfigError, match=message):
         Combined(*weights)
 
 

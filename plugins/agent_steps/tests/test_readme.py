@@ -16,12 +16,12 @@ README = Path(__file__).parents[1] / "README.md"
 def blocks(tmp_path, monkeypatch) -> dict[str, str]:
     """The README's titled blocks, which are files of the current directory too."""
     monkeypatch.chdir(tmp_path)
-    found = re.findall(
+    matches = re.findall(
         r'^```\w+ title="(.+?)"\n(.*?)^```$', README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
-    for name, text in found:
+    for name, text in matches:
         (tmp_path / name).write_text(text, encoding="utf-8")
-    return dict(found)
+    return dict(matches)
 
 
 def test_the_example_scores_as_the_page_says(blocks):

@@ -16,14 +16,14 @@ EXTRACTORS = (JsonPath(path="$..score"), Regex(pattern="([0-9.]+)|x"), Label(lab
 
 
 def record(**contents):
-    made = {name: {"content": content, "metrics": {}} for name, content in contents.items()}
-    return {"row": {"id": "1"}, "response": next(iter(made.values())), "responses": made, "metrics": {}}
+    replies = {name: {"content": content, "metrics": {}} for name, content in contents.items()}
+    return {"row": {"id": "1"}, "response": next(iter(replies.values())), "responses": replies, "metrics": {}}
 
 
 def read(extractor, content):
-    """What *extractor* makes of the reply of a task without criteria."""
-    found = extractor.extract({"row": {}, "response": {"content": content, "metrics": {}}, "metrics": {}})
-    return found["scores"]["default"]
+    """Return the value that *extractor* reads in the reply of a task without criteria."""
+    metrics = extractor.extract({"row": {}, "response": {"content": content, "metrics": {}}, "metrics": {}})
+    return metrics["scores"]["default"]
 
 
 def refused(tmp_path, name, **options):
@@ -35,7 +35,7 @@ def refused(tmp_path, name, **options):
 # where it goes
 
 
-@pytest.mark.parametrize("extractor", EXTRACTORS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("extractor", EXTRACTORS, ids=lambda extractor: type(extractor).__name__)
 def test_all_criteria_are_read_by_default(extractor):
     kind = type(extractor)
     options = {"path": extractor.path} if kind is JsonPath else {}
@@ -56,17 +56,17 @@ def test_extractors_of_one_criterion_each_go_together_and_statistics_read_them(t
     answer = {"responses": {"clear": {"content": "clear: 2"}, "kind": {"content": "kind: 4"}}}
     (tmp_path / "rows.jsonl").write_text('{"id": "1"}\n{"id": "2"}\n')
     (tmp_path / "answer.json").write_text(orjson.dumps(answer).decode())
-    one = [{"extract/regex": {"pattern": "([0-9])", "criterion": name, "as": name}} for name in ("clear", "kind")]
+    first = [{"extract/regex": {"pattern": "([0-9])", "criterion": name, "as": name}} for name in ("clear", "kind")]
     done = dicast.run(
         {
             "source": {"rows/jsonl": {"path": "rows.jsonl"}},
             "task": {"task/command": {"command": ["cat", "answer.json"]}},
-            "extractors": one,
+            "extractors": first,
             "aggregates": ["stats/score_stats"],
         }
     )
     criteria = done.aggregates["stats/score_stats"]["criteria"]
-    assert {name: (found["count"], found["mean"]) for name, found in criteria.items()} == {
+    assert {name: (figures["count"], figures["mean"]) for name, figures in criteria.items()} == {
         "clear": (2, 2),
         "kind": (2, 4),
     }
@@ -146,15 +146,15 @@ def test_a_json_path_without_its_beginning_is_told_how_it_begins(tmp_path, path)
     ],
 )
 def test_a_regular_expression_gives_its_first_group_as_a_number_where_it_is_one(pattern, content, expected):
-    found = read(Regex(pattern=pattern), content)
-    assert found == expected
-    assert type(found) is type(expected)
+    value = read(Regex(pattern=pattern), content)
+    assert value == expected
+    assert type(value) is type(expected)
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=x)", "", "a**", "\ud800"])
 def test_a_wrong_regular_expression_is_refused(tmp_path, pattern):
-    said = refused(tmp_path, "regex", pattern=pattern)
-    assert "is no regular expression" in said or "an empty pattern" in said
+    message = refused(tmp_path, "regex", pattern=pattern)
+    assert "is no regular expression" in message or "an empty pattern" in message
 
 
 def test_a_regular_expression_takes_linear_time():
@@ -213,20 +213,20 @@ json_values = st.recursive(
 )
 
 
-@pytest.mark.parametrize("extractor", EXTRACTORS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("extractor", EXTRACTORS, ids=lambda extractor: type(extractor).__name__)
 @given(content=json_values)
 def test_whatever_a_model_says_what_is_read_is_json(extractor, content):
-    found = extractor.extract(record(a=content))
-    assert found.keys() == {"scores"}
-    assert found["scores"].keys() == {"a"}
-    assert orjson.loads(orjson.dumps(found)) == found
+    metrics = extractor.extract(record(a=content))
+    assert metrics.keys() == {"scores"}
+    assert metrics["scores"].keys() == {"a"}
+    assert orjson.loads(orjson.dumps(metrics)) == metrics
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_every_number_in_a_text_is_read_as_it_is(value):
-    found = read(Regex(pattern=r"is (\S+)"), f"The score is {value!r} points")
-    assert found == value
-    assert math.copysign(1, found) == math.copysign(1, value)
+    number = read(Regex(pattern=r"is (\S+)"), f"The score is {value!r} points")
+    assert number == value
+    assert math.copysign(1, number) == math.copysign(1, value)
 
 
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=4), st.integers(0, 9), min_size=1, max_size=4), st.data())

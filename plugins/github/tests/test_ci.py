@@ -1,4 +1,4 @@
-"""``dicast ci``: the run, its exit code, and what each CI system reads."""
+"""``dicast ci``: the run, its exit code, and the files and lines for each CI system."""
 
 from __future__ import annotations
 
@@ -37,33 +37,39 @@ def folder(tmp_path):
 def ci(folder, *arguments, **environment):
     """Run ``dicast ci`` in this process."""
     (command,) = entry_points(group="console_scripts", name="dicast")
-    printed, said = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(said):
+    printed, errors = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(errors):
         patch.chdir(folder)
         for name in [name for name in os.environ if name.startswith(OURS)]:
             patch.delenv(name)
         for name, value in environment.items():
             patch.setenv(name, value)
         code = command.load()(["ci", *arguments])
-    return subprocess.CompletedProcess(arguments, code, *(text.buffer.getvalue().decode() for text in (printed, said)))
+    return subprocess.CompletedProcess(
+        arguments, code, *(text.buffer.getvalue().decode() for text in (printed, errors))
+    )
 
 
 def github(folder, *arguments):
-    given = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(folder), "GITHUB_STEP_SUMMARY": str(folder / "step.md")}
-    return ci(folder, *arguments, **given)
+    settings = {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_WORKSPACE": str(folder),
+        "GITHUB_STEP_SUMMARY": str(folder / "step.md"),
+    }
+    return ci(folder, *arguments, **settings)
 
 
 def followed(text):
     """The commands that GitHub's runner would carry out of a log: none between stop-commands and its word."""
-    stopped, found = None, []
+    stopped, commands = None, []
     for line in map(str.lstrip, text.splitlines()):
         if stopped is not None:
             stopped = None if line == f"::{stopped}::" else stopped
         elif (match := re.fullmatch("::stop-commands::(.+)", line)) is not None:
             stopped = match[1]
         elif line.startswith("::") or "##[" in line:
-            found.append(line)
-    return found
+            commands.append(line)
+    return commands
 
 
 @pytest.mark.parametrize(("name", "code"), [("passes", 0), ("fails", 1), ("none", 2)])
@@ -82,9 +88,9 @@ def test_a_process_of_its_own_ends_with_the_exit_code_of_the_run(folder):
 
 
 def test_elsewhere_it_prints_what_dicast_run_prints(folder):
-    said = ci(folder, "fails.yaml").stdout
-    assert said.startswith("answers  run ")
-    assert "::" not in "".join(line for line in said.splitlines() if "forged" not in line)
+    output = ci(folder, "fails.yaml").stdout
+    assert output.startswith("answers  run ")
+    assert "::" not in "".join(line for line in output.splitlines() if "forged" not in line)
     assert not (folder / "dicast-junit.xml").exists()
 
 
@@ -99,7 +105,7 @@ def test_under_github_the_summary_is_written_and_annotations_are_printed(folder)
 
 
 def test_text_of_others_is_no_command(folder):
-    """In the log it stands where no command is carried out, and in an annotation it is escaped."""
+    """The log has the text at a place without commands, and an annotation has it escaped."""
     commands = followed(github(folder, "fails.yaml").stdout)
     assert not [line for line in commands if line.startswith(("::error::forged", "::add-mask", "##["))]
     assert len(commands) == 4
@@ -115,10 +121,10 @@ def test_a_wrong_file_is_annotated_where_it_is_wrong(folder):
 
 
 def test_under_gitlab_the_log_has_a_section_and_a_test_report_is_written(folder):
-    said = ci(folder, "fails.yaml", GITLAB_CI="true").stdout
-    begin = re.match(r"\x1b\[0Ksection_start:\d+:(dicast_\w+)\r\x1b\[0Kdicast run fails.yaml\n", said)
-    assert re.search(rf"\x1b\[0Ksection_end:\d+:{begin[1]}\r\x1b\[0K\n", said)
-    assert said.endswith("test report: dicast-junit.xml (artifacts:reports:junit)\n")
+    output = ci(folder, "fails.yaml", GITLAB_CI="true").stdout
+    begin = re.match(r"\x1b\[0Ksection_start:\d+:(dicast_\w+)\r\x1b\[0Kdicast run fails.yaml\n", output)
+    assert re.search(rf"\x1b\[0Ksection_end:\d+:{begin[1]}\r\x1b\[0K\n", output)
+    assert output.endswith("test report: dicast-junit.xml (artifacts:reports:junit)\n")
     assert ET.parse(folder / "dicast-junit.xml").getroot().get("tests") == "4"
 
 

@@ -24,8 +24,8 @@ class TestSummary(SinkConformance):
 
 def parsed(line):
     """A workflow command as GitHub's runner reads it."""
-    found = COMMAND.fullmatch(line)
-    pairs = [pair.split("=", 1) for pair in (found["properties"] or "").split(",") if pair]
+    match = COMMAND.fullmatch(line)
+    pairs = [pair.split("=", 1) for pair in (match["properties"] or "").split(",") if pair]
     codes = {"%3A": ":", "%2C": ",", "%0D": "\r", "%0A": "\n"}
 
     def plain(text, signs):
@@ -34,7 +34,7 @@ def parsed(line):
         return text.replace("%25", "%")
 
     properties = {name: plain(value, codes) for name, value in pairs}
-    return found["level"], properties, plain(found["message"], ("%0D", "%0A"))
+    return match["level"], properties, plain(match["message"], ("%0D", "%0A"))
 
 
 texts = st.one_of(st.text(), st.sampled_from(["100%", "%0A", "a,b:c", "::error::x", "##[error]x", "a\r\nb\rc", "\x1b[31m", "\n::set-output name=a::b"]))  # fmt: skip
@@ -44,12 +44,12 @@ texts = st.one_of(st.text(), st.sampled_from(["100%", "%0A", "a,b:c", "::error::
 def test_an_annotation_is_one_line_that_reads_back(message, title, file):
     line = Annotation("error", message, title, file, 3, 4).command()
     assert len(line.splitlines()) == 1
-    level, properties, said = parsed(line)
+    level, properties, text = parsed(line)
     assert level == "error"
     assert set(properties) == {"file", "line", "col", "title"}
     assert (properties["line"], properties["col"]) == ("3", "4")
     if message.isascii() and message.isprintable():
-        assert said == message
+        assert text == message
     if title.isascii() and title.isprintable():
         assert properties["title"] == title
 
@@ -96,23 +96,23 @@ def test_what_did_not_pass_is_annotated_at_its_section(github, capsys):
         "gate: {min_score: 0.9}\nsinks: [github/summary]\n"
     )
     dicast.run(github / "evals" / "a.yaml")
-    found = [parsed(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(level, one["file"], one["line"]) for level, one, _ in found] == [
+    commands = [parsed(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(level, properties_["file"], properties_["line"]) for level, properties_, _ in commands] == [
         ("error", "evals/a.yaml", "5"),
         ("warning", "evals/a.yaml", "4"),
         ("warning", "evals/a.yaml", "4"),
     ]
-    assert found[0][2].startswith("gate failed: the mean of metrics is 0")
-    assert found[1][2].startswith("row 1, metrics: 0.0000, as not every metric passes: check/contains 0.0000: ")
+    assert commands[0][2].startswith("gate failed: the mean of metrics is 0")
+    assert commands[1][2].startswith("row 1, metrics: 0.0000, as not every metric passes: check/contains 0.0000: ")
 
 
 def test_at_most_as_many_annotations_of_a_level_as_github_shows(github, capsys):
     done = run(Score(0.0), ["x"] * 30)
-    found = [parsed(line) for line in capsys.readouterr().out.splitlines()]
+    commands = [parsed(line) for line in capsys.readouterr().out.splitlines()]
     assert done.document["gate"]["passed"] is False
-    assert sum(level == "warning" for level, *_ in found) == MOST
-    assert sum(level == "error" for level, *_ in found) == 1
-    assert found[-1][2].startswith("21 more subjects did not pass")
+    assert sum(level == "warning" for level, *_ in commands) == MOST
+    assert sum(level == "error" for level, *_ in commands) == 1
+    assert commands[-1][2].startswith("21 more subjects did not pass")
 
 
 def test_an_undecided_gate_is_a_warning(github, capsys):

@@ -1,4 +1,4 @@
-"""A cascade with a calibration that is written by hand: what it keeps, what it audits, what ends it."""
+"""A cascade with a calibration that is written by hand: decisions, audits, and the end of the calibration."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def rows(count, **parts):
 
 
 def fingerprint_of(judge):
-    """What the kernel says the first stage is: it is recorded when a run begins."""
-    found = run_pipeline(
+    """Return the kernel's description of the first stage, which is recorded when a run starts."""
+    run_ = run_pipeline(
         "judges: [{hybrid/cascade: {as: both, stages: [cheap, dear]}}]",
         components={"cheap": judge, "dear": FakeJudge(RIGHT)},
         subjects=rows(1),
     )
-    return found.of("run.started")[0].payload["inside"]["both.stages[0]"]
+    return run_.of("run.started")[0].payload["inside"]["both.stages[0]"]
 
 
 def answered(config, model):
@@ -48,7 +48,7 @@ def calibration(tmp_path, monkeypatch):
         of = {"component": "cheap", "version": "0", "options": {}, "fingerprint": config, "model": "m-1"}
         plain = {"label": "both.stages[0]", "fingerprint": answered(config, "m-1"), "of": of, "signal": "confidence"}
         plain |= {"model": None, "threshold": threshold, "audit_risk": 0.1, **stage}
-        found = {
+        calibration_ = {
             "version": 1,
             "target": 0.9,
             "alpha": 0.1,
@@ -57,8 +57,8 @@ def calibration(tmp_path, monkeypatch):
             "pass_at": 0.5,
             "stages": [plain],
         }
-        found["digest"] = sha256(orjson.dumps(found, option=orjson.OPT_SORT_KEYS)).hexdigest()
-        (tmp_path / "calibration.json").write_bytes(orjson.dumps(found))
+        calibration_["digest"] = sha256(orjson.dumps(calibration_, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        (tmp_path / "calibration.json").write_bytes(orjson.dumps(calibration_))
 
     return write
 
@@ -84,9 +84,9 @@ def test_model_of_another_name_ends_the_calibration_from_there_on(calibration):
     renamed = attrs.evolve(SURE, judge_model="m-1-turbo")
     replies = [SURE, renamed, SURE]
     calibration(FakeJudge(replies))
-    found = run(FakeJudge(replies), FakeJudge(RIGHT), rows(3))
-    assert [verdict.calibrated for verdict in found.verdicts] == [True, False, False]
-    assert found.verdicts[2].signals["calibration"]["reasons"] == ["fingerprint"]
+    run_ = run(FakeJudge(replies), FakeJudge(RIGHT), rows(3))
+    assert [verdict.calibrated for verdict in run_.verdicts] == [True, False, False]
+    assert run_.verdicts[2].signals["calibration"]["reasons"] == ["fingerprint"]
 
 
 def test_other_judge_is_refused_before_anybody_is_asked(calibration):
@@ -119,25 +119,25 @@ def test_audits_are_paid_for_and_do_not_change_the_verdict(calibration):
 
 def test_audit_that_fails_counts_for_nothing(calibration):
     calibration(FakeJudge(SURE))
-    found = run(FakeJudge(SURE), FakeJudge(Failure("timeout", "late")), rows(3), audit=", audit: {rate: 1}")
-    assert {verdict.signals["audit"]["failure"] for verdict in found.verdicts} == {"timeout"}
-    assert found.of("calibration.audited") == []
+    run_ = run(FakeJudge(SURE), FakeJudge(Failure("timeout", "late")), rows(3), audit=", audit: {rate: 1}")
+    assert {verdict.signals["audit"]["failure"] for verdict in run_.verdicts} == {"timeout"}
+    assert run_.of("calibration.audited") == []
 
 
 def test_one_audit_a_session_enters(calibration):
     calibration(FakeJudge(SURE))
-    found = run(FakeJudge(SURE), FakeJudge(RIGHT), rows(5, session_id="s"), audit=", audit: {rate: 1}")
-    assert len(found.of("calibration.audited")) == 1
+    run_ = run(FakeJudge(SURE), FakeJudge(RIGHT), rows(5, session_id="s"), audit=", audit: {rate: 1}")
+    assert len(run_.of("calibration.audited")) == 1
 
 
 def test_disagreement_revokes_and_everything_escalates_then(calibration, caplog):
     calibration(FakeJudge(SURE))
-    found = run(FakeJudge(SURE), FakeJudge(WRONG), rows(20), audit=", audit: {rate: 1}")
-    (revoked,) = found.of("calibration.revoked")
+    run_ = run(FakeJudge(SURE), FakeJudge(WRONG), rows(20), audit=", audit: {rate: 1}")
+    (revoked,) = run_.of("calibration.revoked")
     n = revoked.payload["n"]
     assert revoked.payload["losses"] == n < 10
-    assert [verdict.calibrated for verdict in found.verdicts] == [True] * n + [False] * (20 - n)
-    assert found.verdicts[-1].signals["calibration"]["reasons"] == ["revoked"]
+    assert [verdict.calibrated for verdict in run_.verdicts] == [True] * n + [False] * (20 - n)
+    assert run_.verdicts[-1].signals["calibration"]["reasons"] == ["revoked"]
     assert caplog.text.count("has ended (audits disagreed too often): every subject goes to the next stage") == 1
 
 
@@ -159,10 +159,10 @@ def test_model_of_signals_decides_by_its_probability(calibration):
     }
     replies = [attrs.evolve(SURE, signals=signals) for signals in ({"mood": 1}, {"mood": -1}, {})]
     calibration(FakeJudge(replies), model=model, threshold=0.9)
-    found = run(FakeJudge(replies), FakeJudge(RIGHT), rows(3))
-    assert [verdict.calibrated for verdict in found.verdicts] == [True, False, False]
-    assert found.verdicts[0].signals["calibration"]["value"] == pytest.approx(1 / (1 + math.exp(-4)))
-    assert found.verdicts[2].signals["calibration"]["reasons"] == ["signal"]
+    run_ = run(FakeJudge(replies), FakeJudge(RIGHT), rows(3))
+    assert [verdict.calibrated for verdict in run_.verdicts] == [True, False, False]
+    assert run_.verdicts[0].signals["calibration"]["value"] == pytest.approx(1 / (1 + math.exp(-4)))
+    assert run_.verdicts[2].signals["calibration"]["reasons"] == ["signal"]
 
 
 def test_ask_all_asks_every_stage_and_lists_what_each_said():
@@ -204,9 +204,11 @@ def test_evidence_is_1_on_average_where_the_rate_is_kept(n, rate):
 @given(st.lists(st.booleans(), max_size=80), st.floats(0.02, 0.6))
 def test_bets_begin_every_25_audits_with_their_share(losses, risk):
     watch, shares = Watch(risk, list(losses)), [6 / (math.pi * (j + 1)) ** 2 for j in range(4)]
-    begun = [losses[25 * j :] for j in range(4) if 25 * j < len(losses)]
-    bets = sum(share * math.exp(ln_above(sum(one), len(one), risk)) for share, one in zip(shares, begun, strict=False))
-    assert watch.evidence() == pytest.approx(bets + 1 - sum(shares[: len(begun)]), rel=1e-9)
+    parts = [losses[25 * j :] for j in range(4) if 25 * j < len(losses)]
+    bets = sum(
+        share * math.exp(ln_above(sum(part), len(part), risk)) for share, part in zip(shares, parts, strict=False)
+    )
+    assert watch.evidence() == pytest.approx(bets + 1 - sum(shares[: len(parts)]), rel=1e-9)
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.floats(0, 1), st.text(max_size=5))

@@ -36,8 +36,8 @@ def test_confidence_equal_to_the_threshold_keeps():
 
 
 def test_doubtful_verdict_is_replaced_by_the_next_stage():
-    outcome, asked = judged(CHEAP, DEAR)
-    assert asked == [1, 1]
+    outcome, calls = judged(CHEAP, DEAR)
+    assert calls == [1, 1]
     assert outcome == Judgment(
         0.3,
         0.9,
@@ -76,8 +76,8 @@ def test_threshold_1_asks_unless_the_first_is_fully_confident():
 
 @pytest.mark.parametrize("kind", ["judge_output_invalid", "judge_call_failed", "timeout", "refused"])
 def test_failed_escalation_leaves_the_last_good_verdict_and_says_why(kind):
-    outcome, asked = judged(CHEAP, Failure(kind, "no", cost=Cost("0.001")))
-    assert asked == [1, 1]
+    outcome, calls = judged(CHEAP, Failure(kind, "no", cost=Cost("0.001")))
+    assert calls == [1, 1]
     assert outcome.judge_kind == "heuristic"
     assert (outcome.score, outcome.confidence, outcome.rubric) == (0.8, 0.55, CHEAP.rubric)
     assert outcome.signals["escalation_skipped"] == kind
@@ -113,8 +113,8 @@ def test_first_stage_that_fails_is_passed_over():
 
 
 def test_middle_stage_that_fails_is_passed_over():
-    outcome, asked = judged(CHEAP, DOWN, DEAR)
-    assert asked == [1, 1, 1]
+    outcome, calls = judged(CHEAP, DOWN, DEAR)
+    assert calls == [1, 1, 1]
     assert (outcome.judge_kind, outcome.score) == ("hybrid", 0.3)
     assert "escalation_skipped" not in outcome.signals
 
@@ -127,8 +127,8 @@ def test_when_every_stage_fails_the_last_failure_is_the_answer_at_the_cost_of_al
 
 def test_stage_in_the_middle_that_is_unsure_goes_on_and_each_is_listed():
     middle = Judgment(0.5, 0.6, "llm", "small", Cost("0.001"))
-    outcome, asked = judged(CHEAP, middle, DEAR, threshold=(0.7, 0.8))
-    assert asked == [1, 1, 1]
+    outcome, calls = judged(CHEAP, middle, DEAR, threshold=(0.7, 0.8))
+    assert calls == [1, 1, 1]
     assert (outcome.score, outcome.judge_model, outcome.cost) == (0.3, "m-1", Cost("0.005"))
     assert outcome.signals["stages"] == [
         {"judge_kind": "heuristic", "judge_model": None, "score": 0.8, "confidence": 0.55},
@@ -139,8 +139,8 @@ def test_stage_in_the_middle_that_is_unsure_goes_on_and_each_is_listed():
 
 def test_each_step_has_its_own_threshold():
     middle = Judgment(0.5, 0.6, "llm", "small")
-    outcome, asked = judged(CHEAP, middle, DEAR, threshold=(0.7, 0.6))
-    assert asked == [1, 1, 0]
+    outcome, calls = judged(CHEAP, middle, DEAR, threshold=(0.7, 0.6))
+    assert calls == [1, 1, 0]
     assert (outcome.judge_kind, outcome.judge_model, len(outcome.signals["stages"])) == ("hybrid", "small", 2)
 
 
@@ -175,9 +175,9 @@ REPLIES = st.lists(
 
 @given(replies=REPLIES, threshold=SHARES)
 def test_dear_stages_are_asked_only_while_the_cheap_ones_are_in_doubt(replies, threshold):
-    outcome, asked = judged(*replies, threshold=threshold)
-    asked_replies = replies[: sum(asked)]
-    assert asked == sorted(asked, reverse=True)
+    outcome, calls = judged(*replies, threshold=threshold)
+    asked_replies = replies[: sum(calls)]
+    assert calls == sorted(calls, reverse=True)
     assert not any(isinstance(reply, Judgment) and reply.confidence >= threshold for reply in asked_replies[:-1])
     good = [reply for reply in asked_replies if isinstance(reply, Judgment)]
     assert isinstance(outcome, Judgment) is bool(good)
@@ -198,7 +198,7 @@ def checked(threshold, *, stages="[cheap, dear]", **judges):
 
 
 @pytest.mark.parametrize(
-    ("threshold", "said"),
+    ("threshold", "message"),
     [
         ("1.5", "expected a number from 0 to 1, got 1.5"),
         ("-.1", "expected a number from 0 to 1, got -0.1"),
@@ -209,11 +209,11 @@ def checked(threshold, *, stages="[cheap, dear]", **judges):
         ("[0.5, high]", "escalation_threshold"),
     ],
 )
-def test_threshold_that_is_none_is_an_error_with_its_place(threshold, said):
+def test_threshold_that_is_none_is_an_error_with_its_place(threshold, message):
     with pytest.raises(ConfigError) as caught:
         checked(threshold, stages="[cheap, dear, dear]")
     (problem,) = caught.value.problems
-    assert said in problem.message
+    assert message in problem.message
     assert problem.line == 4
     assert problem.path.startswith("judges[0].escalation_threshold")
 
@@ -276,12 +276,12 @@ def workload(rubric):
 
 
 @pytest.mark.parametrize(
-    ("rubric", "expected", "asked"),
+    ("rubric", "expected", "calls"),
     [("heuristic", CHEAP, [1, 0]), ("llm", DEAR, [0, 1]), (None, None, [1, 1]), ("hybrid", None, [1, 1])],
 )
-def test_a_workloads_own_block_says_which_stages_judge_it(rubric, expected, asked):
-    outcome, found = judged(CHEAP, DEAR, subject=workload(rubric))
-    assert found == asked
+def test_a_workloads_own_block_says_which_stages_judge_it(rubric, expected, calls):
+    outcome, asked_calls = judged(CHEAP, DEAR, subject=workload(rubric))
+    assert asked_calls == calls
     assert outcome == expected or (expected is None and outcome.judge_kind == "hybrid")
 
 
@@ -292,8 +292,8 @@ def test_other_subjects_with_such_a_column_are_judged_by_confidence():
 
 def test_a_workload_that_asks_for_the_model_fails_with_it_and_only_a_cap_downgrades():
     assert judged(CHEAP, DOWN, subject=workload("llm")) == (DOWN, [0, 1])
-    outcome, asked = judged(CHEAP, CAPPED, subject=workload("llm"))
-    assert asked == [1, 1]
+    outcome, calls = judged(CHEAP, CAPPED, subject=workload("llm"))
+    assert calls == [1, 1]
     assert (outcome.score, outcome.judge_kind) == (CHEAP.score, "heuristic")
     assert outcome.signals["escalation_skipped"] == "budget_exhausted"
     assert outcome.signals["throttled_reason"] == "session_cap"
@@ -317,15 +317,15 @@ IMPLICIT = TraceEvent("feedback.implicit", {"type": "retry", "subject_turn_id": 
 
 
 def test_a_turn_with_a_thumb_is_not_escalated_and_the_verdict_says_so():
-    outcome, asked = judged(CHEAP, DEAR, subject=attrs.evolve(TURN, events=(IMPLICIT, EXPLICIT)))
-    assert asked == [1, 0]
+    outcome, calls = judged(CHEAP, DEAR, subject=attrs.evolve(TURN, events=(IMPLICIT, EXPLICIT)))
+    assert calls == [1, 0]
     assert outcome == attrs.evolve(CHEAP, signals={**FLAGS, "escalation_skipped": "explicit_feedback"})
 
 
 def test_a_turn_with_a_thumb_is_escalated_where_the_file_says_so():
     subject = attrs.evolve(TURN, events=(EXPLICIT,))
-    outcome, asked = judged(CHEAP, DEAR, subject=subject, escalate_over_feedback=True)
-    assert (asked, outcome.judge_kind, outcome.score) == ([1, 1], "hybrid", 0.3)
+    outcome, calls = judged(CHEAP, DEAR, subject=subject, escalate_over_feedback=True)
+    assert (calls, outcome.judge_kind, outcome.score) == ([1, 1], "hybrid", 0.3)
 
 
 def test_a_sure_verdict_on_a_turn_with_a_thumb_skipped_nothing():
@@ -333,8 +333,8 @@ def test_a_sure_verdict_on_a_turn_with_a_thumb_skipped_nothing():
 
 
 def test_a_stage_that_fails_is_passed_over_although_there_is_a_thumb():
-    outcome, asked = judged(DOWN, CHEAP, DEAR, subject=attrs.evolve(TURN, events=(EXPLICIT,)))
-    assert (asked, outcome.score, outcome.judge_kind) == ([1, 1, 0], CHEAP.score, "heuristic")
+    outcome, calls = judged(DOWN, CHEAP, DEAR, subject=attrs.evolve(TURN, events=(EXPLICIT,)))
+    assert (calls, outcome.score, outcome.judge_kind) == ([1, 1, 0], CHEAP.score, "heuristic")
     assert outcome.signals["escalation_skipped"] == "explicit_feedback"
     assert outcome.cost == DOWN.cost
 

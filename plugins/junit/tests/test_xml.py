@@ -1,4 +1,4 @@
-"""``junit/xml``: a suite a label, a case a subject, valid by the schema beside this file, whatever the texts are."""
+"""``junit/xml``: a suite a label, a case a subject, valid by the schema next to this file, for any texts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TestXml(SinkConformance):
 
 
 def written(folder, text, subjects, components, **options):
-    """The run, and the root of what is written."""
+    """Return the run, and the root of the written file."""
     path = folder / "results.xml"
     listed = "".join(f", {name}: {value}" for name, value in options.items())
     done = run_pipeline(
@@ -41,7 +41,7 @@ def rows(*outputs):
 
 
 def properties(element):
-    return {one.get("name"): one.get("value") for one in element.findall("properties/property")}
+    return {property_.get("name"): property_.get("value") for property_ in element.findall("properties/property")}
 
 
 def results(suite):
@@ -50,51 +50,51 @@ def results(suite):
 
 
 @pytest.fixture
-def made(tmp_path):
+def report(tmp_path):
     scores = [Score(0.7), Score(0.59, details="too long"), Failure("refused", "it would not say"), Score(1.0)]
-    others = [Score(0.123456789012345), Score(1.0), Score(1.0), Score(0.1)]
-    components = {"cheap": FakeMetric(scores), "other": FakeMetric(others)}
+    other_scores = [Score(0.123456789012345), Score(1.0), Score(1.0), Score(0.1)]
+    components = {"cheap": FakeMetric(scores), "other": FakeMetric(other_scores)}
     return written(tmp_path, TEXT, rows("a", "b", "c", "d"), components)
 
 
-def test_each_label_is_a_suite_and_each_subject_a_case(made):
-    _, root = made
+def test_each_label_is_a_suite_and_each_subject_a_case(report):
+    _, root = report
     assert [suite.get("name") for suite in root] == ["metrics", "cheap", "other"]
     assert all([case.get("name") for case in suite.findall("testcase")] == ["r1", "r2", "r3", "r4"] for suite in root)
     assert {case.get("classname") for case in root.iter("testcase")} == {"answers.row"}
 
 
-def test_under_pass_at_is_a_failure_without_a_score_an_error_and_not_asked_skipped(made):
-    _, root = made
-    whole, cheap, _ = root
-    found = {suite.get("name"): results(suite) for suite in root}
-    assert found["cheap"] == {"r1": [], "r2": ["failure"], "r3": ["error"], "r4": []}
-    assert found["other"] == {"r1": ["failure"], "r2": [], "r3": ["skipped"], "r4": ["failure"]}
-    assert found["metrics"]["r3"] == ["error"]
+def test_under_pass_at_is_a_failure_without_a_score_an_error_and_not_asked_skipped(report):
+    _, root = report
+    all_metrics, cheap, _ = root
+    results_ = {suite.get("name"): results(suite) for suite in root}
+    assert results_["cheap"] == {"r1": [], "r2": ["failure"], "r3": ["error"], "r4": []}
+    assert results_["other"] == {"r1": ["failure"], "r2": [], "r3": ["skipped"], "r4": ["failure"]}
+    assert results_["metrics"]["r3"] == ["error"]
     failure = cheap.find("testcase[@name='r2']/failure")
     assert (failure.get("message"), failure.text) == ("0.5900, below 0.6: too long", "too long")
-    error = whole.find("testcase[@name='r3']/error")
+    error = all_metrics.find("testcase[@name='r3']/error")
     assert error.get("type") == "refused"
     assert "it would not say" in error.get("message")
 
 
-def test_the_counts_are_those_of_the_cases_and_of_a_library_that_reads_them(made, tmp_path):
-    _, root = made
+def test_the_counts_are_those_of_the_cases_and_of_a_library_that_reads_them(report, tmp_path):
+    _, root = report
     read = JUnitXml.fromfile(str(tmp_path / "results.xml"))
     for suite, element in zip(read, root, strict=True):
-        given = (suite.tests, suite.failures, suite.errors, suite.skipped)
+        expected = (suite.tests, suite.failures, suite.errors, suite.skipped)
         suite.update_statistics()
-        assert given == (suite.tests, suite.failures, suite.errors, suite.skipped)
+        assert expected == (suite.tests, suite.failures, suite.errors, suite.skipped)
         cases = element.findall("testcase")
-        assert given == (
+        assert expected == (
             len(cases),
             *(len(element.findall(f"testcase/{tag}")) for tag in ("failure", "error", "skipped")),
         )
     assert (read.tests, read.failures) == (12, sum(int(suite.get("failures")) for suite in root))
 
 
-def test_numbers_stand_in_properties_with_all_their_digits(made):
-    done, root = made
+def test_numbers_stand_in_properties_with_all_their_digits(report):
+    done, root = report
     document = done.document
     suite = properties(root[0])
     assert float(suite["mean"]) == document["score"]["mean"]
@@ -103,8 +103,8 @@ def test_numbers_stand_in_properties_with_all_their_digits(made):
     assert float(suite["coverage"]) == document["coverage"]
     verdicts = {verdict.subject_id: verdict for verdict in done.verdicts}
     for case in root[0].findall("testcase"):
-        told, verdict = properties(case), verdicts.get(case.get("name"))
-        assert told.get("score") == (None if verdict is None else repr(verdict.score))
+        values, verdict = properties(case), verdicts.get(case.get("name"))
+        assert values.get("score") == (None if verdict is None else repr(verdict.score))
     assert properties(root[2].find("testcase[@name='r1']"))["score"] == "0.123456789012345"
 
 
@@ -112,8 +112,13 @@ def test_a_judge_has_a_suite_and_its_cost(tmp_path):
     judge = FakeJudge(Judgment(0.25, 0.8, "llm", "a-model", Cost("0.0001")), cost=Cost("0.0002"))
     _, root = written(tmp_path, "name: n\njudges: [dear]\n", rows("a"), {"dear": judge})
     (suite,) = root
-    told = properties(suite[1])
-    assert (suite.get("name"), told["score"], told["cost_usd"], told["basis"]) == ("dear", "0.25", "0.0001", "model")
+    values = properties(suite[1])
+    assert (suite.get("name"), values["score"], values["cost_usd"], values["basis"]) == (
+        "dear",
+        "0.25",
+        "0.0001",
+        "model",
+    )
     assert properties(suite)["run_cost_usd"] == "0.0001"
 
 
@@ -135,12 +140,12 @@ def test_what_was_judged_is_written_where_that_is_asked_for(tmp_path):
     st.text(st.characters(codec=None), min_size=1, max_size=20),
     st.text(st.characters(codec="utf-8"), min_size=1, max_size=20),
 )
-def test_any_text_is_valid_xml(tmp_path_factory, said, id_):
+def test_any_text_is_valid_xml(tmp_path_factory, text_, id_):
     """Control characters, half a character, the ends of sections and of elements."""
     folder = tmp_path_factory.mktemp("any")
-    said = said.encode("utf-8", "replace").decode()
-    metric = FakeMetric([Score(0.0, details=f"{said}\x00]]></failure>&")])
-    _, root = written(folder, "name: n\nmetrics: [cheap]\n", [Subject("row", id_, output=said)], {"cheap": metric})
+    text_ = text_.encode("utf-8", "replace").decode()
+    metric = FakeMetric([Score(0.0, details=f"{text_}\x00]]></failure>&")])
+    _, root = written(folder, "name: n\nmetrics: [cheap]\n", [Subject("row", id_, output=text_)], {"cheap": metric})
     (case,) = root[1].findall("testcase")
     assert "]]></failure>&" in case.find("failure").text
     assert "\\u0000" in case.find("failure").text

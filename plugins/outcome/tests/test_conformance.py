@@ -40,8 +40,8 @@ class TestLabels(SinkConformance):
     @pytest.fixture
     def events(self) -> Sequence[Event]:
         """The events of a run that has the metric."""
-        told = MemorySink()
+        sink_ = MemorySink()
         text = "name: steps\nmetrics: [outcome/step_score: {as: step}]\nsinks: [told]\n"
         steps = [sample(STEP if number % 2 else "no step", id=f"{number}") for number in range(20)]
-        run_pipeline(text, subjects=steps, components={"told": told})
-        return tuple(told.events)
+        run_pipeline(text, subjects=steps, components={"told": sink_})
+        return tuple(sink_.events)

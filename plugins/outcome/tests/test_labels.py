@@ -87,7 +87,7 @@ def test_a_metric_of_another_kind_has_no_labels(tmp_path):
 
 
 def test_inputs_wait_only_for_their_verdict(tmp_path):
-    """With two labels, metrics and a judge, a step ends twice; its input is there for the one that has the score."""
+    """With two labels, metrics and a judge, a step ends twice; its input waits for the end that has the score."""
     path = tmp_path / "labels.jsonl"
     text = {
         "name": "steps",
@@ -95,8 +95,8 @@ def test_inputs_wait_only_for_their_verdict(tmp_path):
         "judges": [{"heuristic/tool_cycle": {"as": "cycle"}}],
         "sinks": [{"outcome/labels": {"path": str(path), "include_input": True}}],
     }
-    many = [sample(GOOD, id=f"{number}", kind="tool_cycle", input=number) for number in range(50)]
-    run_pipeline(json.dumps(text), subjects=many)
+    subjects = [sample(GOOD, id=f"{number}", kind="tool_cycle", input=number) for number in range(50)]
+    run_pipeline(json.dumps(text), subjects=subjects)
     assert [(line["id"], line["input"]) for line in lines(path)] == [(f"{number}", number) for number in range(50)]
 
 
@@ -126,7 +126,7 @@ def test_a_line_becomes_a_step_with_its_labels_as_output(tmp_path):
 
 
 def test_every_bad_line_is_named_before_anything_is_judged(tmp_path):
-    found = problems(
+    faults = problems(
         tmp_path,
         {**GOOD, "id": "a"},
         {**GOOD, "id": "b", "step_utility": 2},
@@ -139,14 +139,14 @@ def test_every_bad_line_is_named_before_anything_is_judged(tmp_path):
         {**GOOD, "id": {}},
         {"id": "e"},
     )
-    assert found[0] == "2: step_utility is 2, not a number from -1 to 1"
-    assert found[1] == "3: duplicate id 'a', first on line 1"
-    assert found[2].startswith("5: the line is not JSON")
-    assert found[3].startswith("6: the line is a list")
-    assert found[4] == "7: verification_delta is 7, but 5 tests after 3 make 2"
-    assert found[5] == "8: outcome_score is not a number from 0 to 1"
-    assert found[6].startswith("9: an object cannot be an id")
-    assert [one.partition(" is missing")[0] for one in found[7:]] == [
+    assert faults[0] == "2: step_utility is 2, not a number from -1 to 1"
+    assert faults[1] == "3: duplicate id 'a', first on line 1"
+    assert faults[2].startswith("5: the line is not JSON")
+    assert faults[3].startswith("6: the line is a list")
+    assert faults[4] == "7: verification_delta is 7, but 5 tests after 3 make 2"
+    assert faults[5] == "8: outcome_score is not a number from 0 to 1"
+    assert faults[6].startswith("9: an object cannot be an id")
+    assert [problem.partition(" is missing")[0] for problem in faults[7:]] == [
         "10: step_utility", "10: verification_delta", "10: was_repeated", "10: params_valid"
     ]  # fmt: skip
 

@@ -34,8 +34,8 @@ def message(output, **options) -> str:
     return failure.message
 
 
-def without(name: str, **more) -> dict:
-    return {key: item for key, item in GOOD.items() if key != name} | more
+def without(name: str, **fields) -> dict:
+    return {key: item for key, item in GOOD.items() if key != name} | fields
 
 
 # The formula
@@ -102,10 +102,10 @@ def test_the_score_is_the_weighted_sum_of_its_parts(utility, repeated, delta, va
         weight * part for weight, part in zip(weights, ((utility + 1) / 2, 1 - repeated, tests, valid), strict=True)
     )
     options = dict(zip(NAMES, weights, strict=True))
-    found = judged(step, **options)
-    assert 0.0 <= found.value <= 1.0
-    assert found.value == pytest.approx(expected)
-    assert judged(json.dumps(step), **options) == found == judged(step, **options)
+    result = judged(step, **options)
+    assert 0.0 <= result.value <= 1.0
+    assert result.value == pytest.approx(expected)
+    assert judged(json.dumps(step), **options) == result == judged(step, **options)
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1))
@@ -130,7 +130,7 @@ def test_scales_that_say_different_things_are_a_failure():
 
 
 @pytest.mark.parametrize(
-    ("output", "said"),
+    ("output", "place"),
     [
         (GOOD | {"step_utility": 1.01}, "step_utility is 1.01, not a number from -1 to 1"),
         (GOOD | {"step_utility": "0.5"}, "step_utility is '0.5', not a number from -1 to 1"),
@@ -153,20 +153,20 @@ def test_scales_that_say_different_things_are_a_failure():
         (GOOD | {"tests_before": 3, "tests_after": 4}, "verification_delta is 2, but 4 tests after 3 make 1"),
     ],
 )
-def test_a_step_that_cannot_be_read_is_a_failure_that_names_the_place(output, said):
-    assert said in message(output)
+def test_a_step_that_cannot_be_read_is_a_failure_that_names_the_place(output, place):
+    assert place in message(output)
 
 
 def test_everything_that_is_wrong_is_named_at_once():
-    said = message({"step_utility": 3, "was_repeted": False})
+    text = message({"step_utility": 3, "was_repeted": False})
     for name in (
         "step_utility is 3",
         "verification_delta is missing",
         "was_repeated is missing",
         "params_valid is missing",
     ):
-        assert name in said
-    assert "did you mean 'was_repeted'" in said
+        assert name in text
+    assert "did you mean 'was_repeted'" in text
 
 
 def test_the_delta_is_computed_from_the_counts_of_tests():

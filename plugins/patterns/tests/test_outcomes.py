@@ -33,8 +33,8 @@ def verdict(turn: str, eval_id: str, score: float, confidence: float = 0.9, *, k
     return Event(f"e-{eval_id}", "eval.completed", TIME, "run", payload, "s", None, kind, turn)
 
 
-def told(folder: Path, *batches: list[Event], read=None, resumed=False, **options) -> list[int]:
-    """What the sink says it wrote, of each batch, and when it is closed if that is more than nothing."""
+def written_counts(folder: Path, *batches: list[Event], read=None, resumed=False, **options) -> list[int]:
+    """Return the numbers of rows that the sink reports for each batch, and for its close if it is not 0."""
 
     async def run() -> list[int]:
         context = RunContext("run", "test", folder, resumed=resumed)
@@ -60,56 +60,61 @@ def rows(folder: Path, table: str) -> list[tuple]:
 def test_each_model_has_count_and_mean_of_its_turns(tmp_path):
     routes = [route("a"), route("b"), route("c", "large")]
     verdicts = [verdict("a", "01", 1.0), verdict("b", "02", 0.5), verdict("c", "03", 0.25)]
-    assert told(tmp_path, [*routes, *verdicts]) == [3]
+    assert written_counts(tmp_path, [*routes, *verdicts]) == [3]
     assert outcomes(tmp_path) == [Outcome("large", 1, 0.25), Outcome("small", 2, 0.75)]
 
 
 def test_a_verdict_that_is_told_again_changes_nothing(tmp_path):
     batch = [route("a"), verdict("a", "01", 0.5)]
-    assert told(tmp_path, batch, batch) == [1, 0]
-    assert told(tmp_path, batch) == [0]
+    assert written_counts(tmp_path, batch, batch) == [1, 0]
+    assert written_counts(tmp_path, batch) == [0]
     assert outcomes(tmp_path) == [Outcome("small", 1, 0.5)]
 
 
 def test_a_newer_verdict_takes_the_place_of_the_older_in_any_order(tmp_path):
-    told(tmp_path, [route("a"), route("b"), verdict("a", "01", 0.0), verdict("b", "02", 0.5), verdict("a", "03", 1.0)])
+    written_counts(
+        tmp_path, [route("a"), route("b"), verdict("a", "01", 0.0), verdict("b", "02", 0.5), verdict("a", "03", 1.0)]
+    )
     assert outcomes(tmp_path) == [Outcome("small", 2, 0.75)]
-    assert told(tmp_path, [verdict("a", "02", 0.0)]) == [0]
+    assert written_counts(tmp_path, [verdict("a", "02", 0.0)]) == [0]
     assert outcomes(tmp_path) == [Outcome("small", 2, 0.75)]
 
 
 def test_an_unsure_verdict_is_kept_and_does_not_count(tmp_path):
-    told(tmp_path, [route("a"), verdict("a", "01", 0.0, 0.49)])
+    written_counts(tmp_path, [route("a"), verdict("a", "01", 0.0, 0.49)])
     assert outcomes(tmp_path) == []
     assert rows(tmp_path, "turns") == [("a", "01", 0.0, 0.49, None, None, None)]
-    told(tmp_path, [verdict("a", "02", 0.5, 0.5), verdict("a", "03", 1.0, 0.1)])
+    written_counts(tmp_path, [verdict("a", "02", 0.5, 0.5), verdict("a", "03", 1.0, 0.1)])
     assert outcomes(tmp_path) == [Outcome("small", 1, 0.5)]
     assert rows(tmp_path, "turns") == [("a", "03", 1.0, 0.1, "small", "02", 0.5)]
 
 
 def test_how_sure_is_an_option(tmp_path):
-    told(tmp_path, [route("a"), verdict("a", "01", 1.0, 0.6)], min_confidence=0.7)
+    written_counts(tmp_path, [route("a"), verdict("a", "01", 1.0, 0.6)], min_confidence=0.7)
     assert outcomes(tmp_path) == []
-    told(tmp_path, [route("b"), verdict("b", "02", 1.0, 0.0)], min_confidence=0)
+    written_counts(tmp_path, [route("b"), verdict("b", "02", 1.0, 0.0)], min_confidence=0)
     assert outcomes(tmp_path) == [Outcome("small", 1, 1.0)]
 
 
 def test_a_turn_that_nobody_routed_is_reported_once_and_kept_nowhere(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         unknown = [verdict(turn, f"0{turn}", 1.0) for turn in ("1", "2", "1")]
-        assert told(tmp_path, [route("a"), *unknown], [verdict("2", "09", 0.5), verdict("a", "10", 1.0)]) == [0, 1]
+        assert written_counts(tmp_path, [route("a"), *unknown], [verdict("2", "09", 0.5), verdict("a", "10", 1.0)]) == [
+            0,
+            1,
+        ]
     (record,) = caplog.records
     assert record.getMessage().endswith("2 turns have verdicts and no route.decided, so they count for no model: 1, 2")
     assert [row[0] for row in rows(tmp_path, "turns")] == ["a"]
 
 
 def test_only_the_first_of_many_unknown_turns_are_named(tmp_path, caplog):
-    told(tmp_path, [verdict(str(number), f"{number:02}", 1.0) for number in range(9)])
+    written_counts(tmp_path, [verdict(str(number), f"{number:02}", 1.0) for number in range(9)])
     assert caplog.records[0].getMessage().endswith("model: 0, 1, 2, 3, 4, …")
 
 
 def test_an_incomplete_route_says_nothing(tmp_path):
-    told(tmp_path, [route(None), route("a", None), route("b", ""), verdict("a", "01", 1.0)])
+    written_counts(tmp_path, [route(None), route("a", None), route("b", ""), verdict("a", "01", 1.0)])
     assert rows(tmp_path, "routes") == rows(tmp_path, "turns") == []
 
 
@@ -121,7 +126,7 @@ def test_a_model_is_looked_for_in_what_earlier_runs_told(tmp_path):
         return iter([Entry(1, route("a", "large"), "", ""), Entry(2, route("b", "large"), "", "")])
 
     batch = [route("b"), verdict("a", "01", 1.0), verdict("b", "02", 0.5), verdict("c", "03", 0.5)]
-    told(tmp_path, batch, read=read)
+    written_counts(tmp_path, batch, read=read)
     assert outcomes(tmp_path) == [Outcome("large", 1, 1.0), Outcome("small", 1, 0.5)]
     assert queries == [("route.decided",)]
 
@@ -130,8 +135,10 @@ def test_a_model_is_looked_for_in_what_earlier_runs_told(tmp_path):
 def test_of_several_routes_the_last_counts_wherever_they_are_told(tmp_path, backwards):
     routes = [route("a", "large", "01"), route("a", "small", "02"), route("a", None, "03")]
     routes = routes[::-1] if backwards else routes
-    told(tmp_path / "live", [*routes, verdict("a", "04", 1.0)])
-    told(tmp_path / "late", [verdict("a", "04", 1.0)], read=lambda _: (Entry(1, one, "", "") for one in routes))
+    written_counts(tmp_path / "live", [*routes, verdict("a", "04", 1.0)])
+    written_counts(
+        tmp_path / "late", [verdict("a", "04", 1.0)], read=lambda _: (Entry(1, batch, "", "") for batch in routes)
+    )
     assert outcomes(tmp_path / "live") == outcomes(tmp_path / "late") == [Outcome("small", 1, 1.0)]
 
 
@@ -147,34 +154,34 @@ def ledger_of(*events: Event):
 def test_a_run_that_is_taken_up_brings_what_only_the_ledger_has(tmp_path):
     first = [route("a"), verdict("a", "01", 1.0)]
     lost = [route("b", "large", "02"), verdict("b", "03", 0.5), verdict("a", "04", 0.5)]
-    told(tmp_path, first)
-    assert told(tmp_path, [verdict("b", "05", 0.25)], read=ledger_of(*first, *lost), resumed=True) == [1, 2]
+    written_counts(tmp_path, first)
+    assert written_counts(tmp_path, [verdict("b", "05", 0.25)], read=ledger_of(*first, *lost), resumed=True) == [1, 2]
     assert outcomes(tmp_path) == [Outcome("large", 1, 0.25), Outcome("small", 1, 0.5)]
-    assert told(tmp_path, read=ledger_of(*first, *lost), resumed=True) == []
+    assert written_counts(tmp_path, read=ledger_of(*first, *lost), resumed=True) == []
 
 
 def test_a_new_run_leaves_the_ledger_alone(tmp_path):
-    assert told(tmp_path, read=ledger_of(route("a"), verdict("a", "01", 1.0))) == []
+    assert written_counts(tmp_path, read=ledger_of(route("a"), verdict("a", "01", 1.0))) == []
     assert outcomes(tmp_path) == []
 
 
 def test_an_older_run_that_is_taken_up_takes_nothing_from_a_newer_one(tmp_path):
     older = [route("a", "large", "01"), verdict("a", "02", 0.0)]
-    told(tmp_path, [route("a", "small", "03"), verdict("a", "04", 1.0)])
-    told(tmp_path, read=ledger_of(*older), resumed=True)
+    written_counts(tmp_path, [route("a", "small", "03"), verdict("a", "04", 1.0)])
+    written_counts(tmp_path, read=ledger_of(*older), resumed=True)
     assert outcomes(tmp_path) == [Outcome("small", 1, 1.0)]
-    told(tmp_path, [verdict("a", "05", 0.5)])
+    written_counts(tmp_path, [verdict("a", "05", 0.5)])
     assert outcomes(tmp_path) == [Outcome("small", 1, 0.5)]
 
 
 def test_only_turns_count_and_only_the_judge_that_is_named(tmp_path):
     events = [route("a"), verdict("a", "01", 0.0, kind="session"), verdict("a", "02", 0.0, judge="other")]
-    assert told(tmp_path, [*events, verdict("a", "01", 1.0)], judge="turn") == [1]
+    assert written_counts(tmp_path, [*events, verdict("a", "01", 1.0)], judge="turn") == [1]
     assert outcomes(tmp_path) == [Outcome("small", 1, 1.0)]
 
 
 def test_a_turn_that_was_routed_anew_counts_for_its_new_model(tmp_path):
-    told(tmp_path, [route("a"), verdict("a", "01", 1.0), route("a", "large", "01"), verdict("a", "02", 0.5)])
+    written_counts(tmp_path, [route("a"), verdict("a", "01", 1.0), route("a", "large", "01"), verdict("a", "02", 0.5)])
     assert outcomes(tmp_path) == [Outcome("large", 1, 0.5)]
     assert rows(tmp_path, "models") == [("large", 1, 0.5), ("small", 0, 0.0)]
 
@@ -205,21 +212,21 @@ def test_another_kind_of_file_is_refused_and_left_alone(tmp_path):
     with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE mine (x)")
     with pytest.raises(ConfigError, match="another program"):
-        told(tmp_path)
+        written_counts(tmp_path)
     path.write_bytes(b"no database at all, but long enough to be read as one" * 50)
     with pytest.raises(ConfigError, match=r"cannot write .*outcomes\.db"):
-        told(tmp_path)
+        written_counts(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("version", "advice"), [(1, "give patterns/outcomes a new file"), (3, "upgrade dicast-patterns")]
 )
 def test_another_format_is_refused(tmp_path, version, advice):
-    told(tmp_path)
+    written_counts(tmp_path)
     with closing(sqlite3.connect(tmp_path / "out" / "outcomes.db")) as database:
         database.execute(f"PRAGMA user_version = {version}")
     with pytest.raises(ConfigError, match=advice):
-        told(tmp_path)
+        written_counts(tmp_path)
 
 
 def expected(verdicts: list[Event], routed: dict[str, str]) -> dict[str, tuple[int, float]]:
@@ -231,7 +238,7 @@ def expected(verdicts: list[Event], routed: dict[str, str]) -> dict[str, tuple[i
     scores: dict[str, list[float]] = {}
     for turn, event in newest.items():
         scores.setdefault(routed[turn], []).append(event.payload["score"])
-    return {model: (len(own), sum(own) / len(own)) for model, own in scores.items()}
+    return {model: (len(values), sum(values) / len(values)) for model, values in scores.items()}
 
 
 @settings(deadline=None)  # files are written
@@ -244,23 +251,23 @@ def test_mean_is_that_of_the_newest_verdicts_whatever_the_order_and_however_ofte
     again = data.draw(st.lists(st.sampled_from(verdicts))) if verdicts else []
     order = data.draw(st.permutations([*verdicts, *again]))
     cut = data.draw(st.integers(0, len(order)))
-    told(folder, [*(route(*pair) for pair in routed.items()), *order[:cut]])
-    told(folder, order[cut:])
-    found = {one.model: (one.count, pytest.approx(one.mean, abs=1e-9)) for one in outcomes(folder)}
-    assert expected(verdicts, routed) == found
+    written_counts(folder, [*(route(*pair) for pair in routed.items()), *order[:cut]])
+    written_counts(folder, order[cut:])
+    means_ = {outcome_.model: (outcome_.count, pytest.approx(outcome_.mean, abs=1e-9)) for outcome_ in outcomes(folder)}
+    assert expected(verdicts, routed) == means_
 
 
 def test_mean_stays_exact_over_many_evaluations(tmp_path):
     scores = [((number * 7919) % 1000) / 1000 for number in range(6000)]
     events = [verdict(str(number % 60), f"{number:06}", score) for number, score in enumerate(scores)]
-    told(tmp_path, [*(route(str(turn)) for turn in range(60)), *events])
+    written_counts(tmp_path, [*(route(str(turn)) for turn in range(60)), *events])
     (outcome,) = outcomes(tmp_path)
     assert (outcome.count, outcome.mean) == (60, pytest.approx(sum(scores[-60:]) / 60, abs=1e-9))
 
 
 def write_alone(folder: Path, first: int) -> None:
     for number in range(first, first + 50):
-        told(folder, [route(str(number)), verdict(str(number), f"{number:04}", number % 2)])
+        written_counts(folder, [route(str(number)), verdict(str(number), f"{number:04}", number % 2)])
 
 
 @pytest.mark.slow
@@ -294,7 +301,7 @@ MEANS = {"large": (2, round((1.0 + 1.4 / 1.5) / 2, 6)), "small": (1, 1.0)}
 
 
 def means(folder: Path) -> dict[str, tuple[int, float]]:
-    return {one.model: (one.count, round(one.mean, 6)) for one in outcomes(folder)}
+    return {outcome_.model: (outcome_.count, round(outcome_.mean, 6)) for outcome_ in outcomes(folder)}
 
 
 def test_a_whole_run_fills_the_file(tmp_path):

@@ -25,7 +25,7 @@ class TestDefaultTruth(PresetConformance):
 
 
 def judged(score):
-    """A chat model that gives *score* under whatever seal it is asked."""
+    """Return a chat model that replies with *score* under any seal."""
 
     def reply(request):
         (seal,) = re.findall(r"^seal: (\w+)$", request.messages[-1].content, re.MULTILINE)

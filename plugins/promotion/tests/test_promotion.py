@@ -69,7 +69,7 @@ def test_what_one_wins_the_other_loses(pairs, margin):
 
 def test_who_passes_every_gate_is_promoted():
     passages = Gates().walk(PASSING)
-    assert [(one.start, one.to, one.passed) for one in passages] == [
+    assert [(passage_.start, passage_.to, passage_.passed) for passage_ in passages] == [
         ("candidate", "staged", True),
         ("staged", "shadow", True),
         ("shadow", "promoted", True),
@@ -90,20 +90,23 @@ def test_who_passes_every_gate_is_promoted():
 def test_the_first_gate_that_is_not_passed_is_the_last(scores, margins, shadow, gate, failed):
     evidence = Evidence({**PASSING.scores, **scores}, {**PASSING.margins, **margins}, shadow or PASSING.shadow)
     last = Gates().walk(evidence)[-1]
-    assert (last.to, [one.requirement for one in last.requirements if not one.passed]) == (gate, [failed])
+    assert (last.to, [requirement_.requirement for requirement_ in last.requirements if not requirement_.passed]) == (
+        gate,
+        [failed],
+    )
 
 
 def test_a_label_without_a_score_is_not_0_but_missing():
     (passage,) = Gates().walk(Evidence({"proxy/fromat": 1.0}))
-    assert [one.actual for one in passage.requirements] == [None, None]
+    assert [requirement_.actual for requirement_ in passage.requirements] == [None, None]
     assert passage.requirements[0].reason == "has no score; there are proxy/fromat, did you mean 'proxy/fromat'?"
 
 
 def test_a_person_and_somebody_else_are_never_there_by_themselves():
     gate = Gate(min_hours=2, manual_approval=True, custom=("security",))
-    hours, *others = gate.check(Evidence({}, hours=2))
+    hours, *rest = gate.check(Evidence({}, hours=2))
     assert hours.passed
-    assert [(one.requirement, one.passed) for one in others] == [
+    assert [(requirement_.requirement, requirement_.passed) for requirement_ in rest] == [
         ("manual approval", False),
         ("custom: security", False),
     ]
@@ -151,17 +154,24 @@ class Runs:
     def tell(self, run_id, type, payload, time="2026-03-01T12:00:00.000Z"):
         self.events.append(Event(f"E{next(self.numbers):06d}", type, time, run_id, payload))
 
-    def run(self, run_id, verdicts, *, label="metrics", fingerprints=None, name=None, hours=0, **more):
+    def run(self, run_id, verdicts, *, label="metrics", fingerprints=None, name=None, hours=0, **options):
         """A run *run_id* of the pipeline *name* with *verdicts*: scores by subject, or pairs of a score and its metrics'."""
         self.tell(run_id, "run.started", {"name": name or run_id.lower(), "fingerprints": fingerprints or {}})
-        for place, (id, told) in enumerate(verdicts.items()):
-            score, metrics = told if isinstance(told, tuple) else (told, {})
+        for place, (id, scores) in enumerate(verdicts.items()):
+            score, metrics = scores if isinstance(scores, tuple) else (scores, {})
             items = [
                 {"metric": metric, "value": value, "tier": "truth" if metric == "dear" else "proxy"}
                 for metric, values in metrics.items()
                 for value in values
             ]
-            payload = {"judge": label, "subject_kind": "row", "subject_id": id, "score": score, "scores": items, **more}
+            payload = {
+                "judge": label,
+                "subject_kind": "row",
+                "subject_id": id,
+                "score": score,
+                "scores": items,
+                **options,
+            }
             self.tell(run_id, "eval.completed", payload, f"2026-03-01T{12 + (hours if place else 0):02d}:00:00.000Z")
 
 
@@ -191,39 +201,39 @@ def ask(runs, monkeypatch):
     return run
 
 
-def many(low, high):
+def samples(low, high):
     return {str(number): score for number, score in enumerate([low] * 30 + [high] * 70)}
 
 
 def test_the_document_has_every_figure(runs, ask):
     candidate = {
-        id: (score, {"proxy/format": [1.0, 0.9], "proxy/syntax": [1.0]}) for id, score in many(0.2, 0.9).items()
+        id: (score, {"proxy/format": [1.0, 0.9], "proxy/syntax": [1.0]}) for id, score in samples(0.2, 0.9).items()
     }
-    runs.run("A", {**many(0.5, 0.5), "only-a": 0.3})
+    runs.run("A", {**samples(0.5, 0.5), "only-a": 0.3})
     runs.run("B", {**candidate, "only-b": (0.69, {})}, hours=3)
-    found, code = ask("A", "B")
-    assert (found["baseline"], found["candidate"], found["judge"], code) == ("A", "B", "metrics", 1)
-    assert found["subjects"] == {"baseline": 101, "candidate": 101, "both": 100}
+    document, code = ask("A", "B")
+    assert (document["baseline"], document["candidate"], document["judge"], code) == ("A", "B", "metrics", 1)
+    assert document["subjects"] == {"baseline": 101, "candidate": 101, "both": 100}
     shadow = {"wins": 70, "losses": 30, "ties": 0, "samples": 100, "win_rate": 0.7, "tie_margin": 0.01, "hours": 3.0}
-    assert found["shadow"] == shadow
-    assert found["scores"]["proxy/format"] == pytest.approx(0.95)
-    assert found["scores"]["overall"] == pytest.approx(0.69)
-    assert found["margins"]["overall"] == pytest.approx(0.19)
-    assert [gate["passed"] for gate in found["gates"]] == [True, False]
-    assert (found["start"], found["state"]) == ("candidate", "staged")
+    assert document["shadow"] == shadow
+    assert document["scores"]["proxy/format"] == pytest.approx(0.95)
+    assert document["scores"]["overall"] == pytest.approx(0.69)
+    assert document["margins"]["overall"] == pytest.approx(0.19)
+    assert [gate["passed"] for gate in document["gates"]] == [True, False]
+    assert (document["start"], document["state"]) == ("candidate", "staged")
 
 
 def test_exit_code_says_whether_it_gets_to_where_it_is_to_go(runs, ask):
-    runs.run("A", many(0.5, 0.5))
-    runs.run("B", many(0.2, 0.9))
+    runs.run("A", samples(0.5, 0.5))
+    runs.run("B", samples(0.2, 0.9))
     assert ask("A", "B", "--state", "shadow")[1] == 0
     assert ask("B", "A", "--state", "shadow")[1] == 1
     assert ask("A", "B", "--to", "staged")[1] == 1
 
 
 def test_text_says_what_stands_in_the_way(runs, ask):
-    runs.run("A", {**many(0.5, 0.5), "only": 0.4})
-    runs.run("B", many(0.5, 0.9))
+    runs.run("A", {**samples(0.5, 0.5), "only": 0.4})
+    runs.run("B", samples(0.5, 0.9))
     text, _ = ask("A", "B", as_json=False)
     assert text.splitlines() == [
         "candidate B against A, by metrics: 100 subjects in both",
@@ -262,8 +272,8 @@ def test_what_an_audit_gave_enters_no_mean(runs, ask):
 def test_without_common_subjects_there_is_no_win_rate(runs, ask):
     runs.run("A", {"1": 0.5})
     runs.run("B", {"2": 0.5})
-    found, _ = ask("A", "B", "--state", "shadow")
-    assert (found["shadow"]["win_rate"], found["shadow"]["samples"], found["margins"]) == (None, 0, {})
+    document, _ = ask("A", "B", "--state", "shadow")
+    assert (document["shadow"]["win_rate"], document["shadow"]["samples"], document["margins"]) == (None, 0, {})
 
 
 def test_label_has_to_be_in_both_runs(runs, ask):
@@ -290,10 +300,10 @@ def test_runs_with_different_judges_are_compared_only_on_request(runs, ask):
 
 
 def test_priority_follows_the_formula():
-    known = Factors(100, 0.3, 500, 5_000, 15, 2)
+    factors = Factors(100, 0.3, 500, 5_000, 15, 2)
     expected = {"failure": 0.9, "latency": 0.5, "cost": 0.5, "staleness": 0.25, "issues": 0.4}
-    assert known.urgency == pytest.approx(expected)
-    assert known.priority == pytest.approx(255)
+    assert factors.urgency == pytest.approx(expected)
+    assert factors.priority == pytest.approx(255)
 
 
 @given(*[st.floats(0, 1e5)] * 4, st.integers(0, 50))
@@ -322,7 +332,7 @@ def rank(tmp_path):
 
 def test_most_urgent_comes_first(rank):
     lines = ({"id": "a", "invocation_rate": 10}, {"id": "b", "invocation_rate": 10, "failure_rate": 0.5}, {"id": "c"})
-    assert [one["id"] for one in json.loads(rank(*lines))["data"]] == ["b", "a", "c"]
+    assert [item["id"] for item in json.loads(rank(*lines))["data"]] == ["b", "a", "c"]
     assert rank(*lines, arguments=("--limit", "1")) == "      15.000  b  (failure 1.5)\n"
 
 

@@ -12,12 +12,12 @@ import pytest
 
 README = Path(__file__).parents[1] / "README.md"
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"\n]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
-FOUND = BLOCK.findall(README.read_text("utf-8"))
+BLOCKS = BLOCK.findall(README.read_text("utf-8"))
 
 
 @pytest.fixture
 def folder(tmp_path):
-    for _, title, text in FOUND:
+    for _, title, text in BLOCKS:
         if title:
             (tmp_path / title).write_text(text, encoding="utf-8")
     return tmp_path
@@ -30,10 +30,10 @@ def test_the_commands_print_what_is_shown(folder):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
         printed += done.stdout
-    (shown,) = [text for language, _, text in FOUND if language == "text"]
-    assert shown.splitlines()[1:] == [line for line in printed.splitlines() if line in shown.splitlines()]
+    (text_,) = [text for language, _, text in BLOCKS if language == "text"]
+    assert text_.splitlines()[1:] == [line for line in printed.splitlines() if line in text_.splitlines()]
 
 
 def test_the_python_runs():
-    (program,) = [text for language, _, text in FOUND if language == "python"]
+    (program,) = [text for language, _, text in BLOCKS if language == "python"]
     exec(compile(program, "README.md", "exec"), {})

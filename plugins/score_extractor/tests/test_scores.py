@@ -18,12 +18,14 @@ def build(tmp_path, **options):
 
 def record(**responses):
     """A record whose responses are given by criterion: metrics as a mapping, content as anything else."""
-    made = {
-        name: {"content": "", "metrics": given} if isinstance(given, dict) else {"content": given, "metrics": {}}
-        for name, given in responses.items()
+    replies = {
+        name: {"content": "", "metrics": content_}
+        if isinstance(content_, dict)
+        else {"content": content_, "metrics": {}}
+        for name, content_ in responses.items()
     }
-    first = next(iter(made.values()))
-    return {"row": {"id": "1"}, "response": first, "responses": made, "metrics": {}}
+    first = next(iter(replies.values()))
+    return {"row": {"id": "1"}, "response": first, "responses": replies, "metrics": {}}
 
 
 def alone(content, **metrics):
@@ -32,7 +34,7 @@ def alone(content, **metrics):
 
 
 def score(value, **options):
-    """What comes of *value*, reported by the model."""
+    """Return the score that the extractor reads from *value*, which the model reports."""
     return Scores(**options).extract(alone("", score=value))["scores"]["default"]
 
 
@@ -51,9 +53,9 @@ def score(value, **options):
     ],
 )
 def test_numbers_and_texts_that_are_one_number_are_scores(value, expected):
-    found = score(value)
-    assert found == expected
-    assert type(found) is float
+    result = score(value)
+    assert result == expected
+    assert type(result) is float
 
 
 @pytest.mark.parametrize(
@@ -88,8 +90,8 @@ def test_replies_are_not_read_when_told_so():
 
 
 def test_each_criterion_has_its_score_and_its_flag():
-    found = Scores(threshold=0.7).extract(record(a={"score": 0.72}, b={"score": 0.65}, c='{"score": 0.7}'))
-    assert found == {
+    metrics = Scores(threshold=0.7).extract(record(a={"score": 0.72}, b={"score": 0.65}, c='{"score": 0.7}'))
+    assert metrics == {
         "scores": {"a": 0.72, "b": 0.65, "c": 0.7},
         "score_flags": {"a": True, "b": False, "c": True},
     }
@@ -97,26 +99,26 @@ def test_each_criterion_has_its_score_and_its_flag():
 
 @pytest.mark.parametrize(("mode", "passing"), [("gte", [0.7, 0.8]), ("gt", [0.8]), ("lte", [0.6, 0.7]), ("lt", [0.6])])
 def test_the_mode_says_on_which_side_of_the_threshold_a_score_passes(mode, passing):
-    found = Scores(threshold=0.7, threshold_mode=mode).extract(
+    metrics = Scores(threshold=0.7, threshold_mode=mode).extract(
         record(**{str(value): {"score": value} for value in (0.6, 0.7, 0.8)})
     )
-    assert [float(name) for name, passed in found["score_flags"].items() if passed] == passing
+    assert [float(name) for name, passed in metrics["score_flags"].items() if passed] == passing
 
 
 def test_a_missing_score_has_no_flag():
-    found = Scores(threshold=0.7, flag_field="passed").extract(record(a={"score": None}, b={"score": 1}))
-    assert found == {"scores": {"a": None, "b": 1.0}, "passed": {"b": True}}
+    metrics = Scores(threshold=0.7, flag_field="passed").extract(record(a={"score": None}, b={"score": 1}))
+    assert metrics == {"scores": {"a": None, "b": 1.0}, "passed": {"b": True}}
 
 
 def test_a_score_of_nothing_is_a_score_with_a_flag():
-    found = Scores(threshold=0.0, threshold_mode="lte").extract(record(a={"score": 0}, b={"score": False}))
-    assert found == {"scores": {"a": 0.0, "b": 0.0}, "score_flags": {"a": True, "b": True}}
+    metrics = Scores(threshold=0.0, threshold_mode="lte").extract(record(a={"score": 0}, b={"score": False}))
+    assert metrics == {"scores": {"a": 0.0, "b": 0.0}, "score_flags": {"a": True, "b": True}}
 
 
 def test_only_the_named_criteria_are_read():
-    given = record(a={"score": 1}, b={"score": 2})
-    assert Scores(criteria=("b", "no such")).extract(given) == {"scores": {"b": 2.0}}
-    assert Scores(criteria=()).extract(given) == {"scores": {"a": 1.0, "b": 2.0}}
+    record_ = record(a={"score": 1}, b={"score": 2})
+    assert Scores(criteria=("b", "no such")).extract(record_) == {"scores": {"b": 2.0}}
+    assert Scores(criteria=()).extract(record_) == {"scores": {"a": 1.0, "b": 2.0}}
 
 
 def test_two_extractors_of_different_criteria_share_no_leaf():
@@ -160,10 +162,10 @@ json_values = st.recursive(
 
 @given(st.dictionaries(st.text(min_size=1, max_size=4), json_values | st.text(), min_size=1, max_size=4), st.booleans())
 def test_whatever_a_model_says_scores_are_finite_or_missing(contents, allow_missing):
-    made = {name: {"content": content, "metrics": {}} for name, content in contents.items()}
-    found = Scores(threshold=0.5, allow_missing=allow_missing).extract({"responses": made})
-    scores, flags = found.get("scores", {}), found.get("score_flags", {})
+    replies = {name: {"content": content, "metrics": {}} for name, content in contents.items()}
+    metrics = Scores(threshold=0.5, allow_missing=allow_missing).extract({"responses": replies})
+    scores, flags = metrics.get("scores", {}), metrics.get("score_flags", {})
     assert all(value is None or math.isfinite(value) for value in scores.values())
     assert flags.keys() == {name for name, value in scores.items() if value is not None}
     assert allow_missing or scores.keys() == contents.keys()
-    orjson.dumps(found)
+    orjson.dumps(metrics)

@@ -1,4 +1,4 @@
-"""A service on loopback that answers what it is told."""
+"""A service on loopback with scripted answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 class Service:
-    """``script(...)`` says what is answered, one a request: a body, a status, or (status, headers, body); *bodies* came in."""
+    """A service whose answers are set with ``script(...)``, one a request: a body, a status, or (status, headers, body). *bodies* has the requests."""
 
     def __init__(self):
         self.bodies, self.headers, self.answers = [], [], []
@@ -58,6 +58,6 @@ class Service:
 
 @pytest.fixture
 def service():
-    made = Service()
-    yield made
-    made.stop()
+    service_ = Service()
+    yield service_
+    service_.stop()

@@ -1,4 +1,4 @@
-"""``task/python``: a function of a module beside the pipeline file, or of one that is installed."""
+"""``task/python``: a function of a module next to the pipeline file, or of an installed module."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def shop(tmp_path, monkeypatch):
         file.write_text(
             f"source: {{rows/jsonl: {{path: rows.jsonl}}}}\ntask: {{task/python: {{target: {target}}}}}\nmetrics: [diff/match]\n"
         )
-        found = dicast.run(file)
+        run = dicast.run(file)
         assert sys.path == before
-        return found
+        return run
 
     yield run
     sys.modules.pop("answers", None)
@@ -55,8 +55,8 @@ def test_an_edited_module_is_read_anew_and_is_another_task(shop):
             (entry.event.run_id, entry.event.payload) for entry in ledger.read(dicast.Query(types=("run.started",)))
         ),
     )
-    one, two = (started[run.run_id]["fingerprints"]["task"] for run in (first, second))
-    assert one != two
+    old_task, new_task = (started[run.run_id]["fingerprints"]["task"] for run in (first, second))
+    assert old_task != new_task
 
 
 def test_an_installed_module_and_a_method_do(shop):

@@ -21,7 +21,7 @@ from dicast_task import Command, Http
 from dicast_task.answers import answered
 
 ROW = Subject("row", "q1", input={"question": "2 + 2?"}, reference="4", context={"category": "math", "hint": None})
-TOLD = {"id": "q1", "input": {"question": "2 + 2?"}, "reference": "4", "category": "math"}
+COLUMNS = {"id": "q1", "input": {"question": "2 + 2?"}, "reference": "4", "category": "math"}
 
 
 def produce(task, folder, subject=ROW):
@@ -49,24 +49,26 @@ def test_an_answer_is_text_or_an_object_with_content():
     assert answered(ROW, b"four\n", 0.5).responses["default"] == {
         "content": "four", "metrics": {"latency_seconds": 0.5}
     }  # fmt: skip
-    made = answered(ROW, b'{"content": {"n": 4}, "metrics": {"score": 0.5, "latency_seconds": 9}}', 0.5)
-    assert made.output == '{"n":4}'
-    assert made.responses["default"]["metrics"] == {"score": 0.5, "latency_seconds": 9}
+    answer = answered(ROW, b'{"content": {"n": 4}, "metrics": {"score": 0.5, "latency_seconds": 9}}', 0.5)
+    assert answer.output == '{"n":4}'
+    assert answer.responses["default"]["metrics"] == {"score": 0.5, "latency_seconds": 9}
     assert answered(ROW, b'{"n": 4}', 0.5).output == '{"n": 4}'
     assert answered(ROW, b"{not json", 0.5).output == "{not json"
 
 
 def test_an_answer_may_have_a_response_for_each_criterion():
-    made = answered(ROW, b'{"responses": {"a": {"content": "x"}, "b": {"content": "y", "metrics": {"score": 1}}}}', 0.5)
-    assert made.output == "x"
-    assert made.responses == {
+    answer = answered(
+        ROW, b'{"responses": {"a": {"content": "x"}, "b": {"content": "y", "metrics": {"score": 1}}}}', 0.5
+    )
+    assert answer.output == "x"
+    assert answer.responses == {
         "a": {"content": "x", "metrics": {"latency_seconds": 0.5}},
         "b": {"content": "y", "metrics": {"score": 1}},
     }
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"", "is empty"),
         (b" \n", "is empty"),
@@ -83,35 +85,35 @@ def test_an_answer_may_have_a_response_for_each_criterion():
         (b'{"responses": {"a": "x"}}', "the response 'a' is 'x'"),
     ],
 )
-def test_an_answer_that_is_none_is_a_failure_that_says_why(data, said):
+def test_an_answer_that_is_none_is_a_failure_that_says_why(data, message):
     failure = answered(ROW, data, 0.5)
     assert failure.kind == "judge_output_invalid"
-    assert said in failure.message
+    assert message in failure.message
 
 
 def test_what_python_writes_for_no_number_is_null_in_an_answer():
     data = b'{"content": "x", "metrics": {"score": NaN, "low": -Infinity, "cost": 1}}'
-    made = answered(ROW, data, 0.5)
-    assert made.output == "x"
-    assert made.responses["default"]["metrics"] == {"latency_seconds": 0.5, "score": None, "low": None, "cost": 1}
+    answer = answered(ROW, data, 0.5)
+    assert answer.output == "x"
+    assert answer.responses["default"]["metrics"] == {"latency_seconds": 0.5, "score": None, "low": None, "cost": 1}
     for text in ('{"a": NaN}', '{"content": NaN, }', '{"content": "\\ud800"}', '{"content": ' + "[" * 100_000):
         assert answered(ROW, text.encode(), 0.5).output == text
 
 
 @given(st.binary() | st.recursive(st.none() | st.text(), lambda inner: st.dictionaries(st.sampled_from(["content", "metrics", "responses", "a"]), inner)).map(orjson.dumps))  # fmt: skip
 def test_any_answer_is_an_output_or_a_failure(data):
-    made = answered(ROW, data, 0.5)
-    assert isinstance(made, Failure) or (made.output is not None and made.responses)
+    answer = answered(ROW, data, 0.5)
+    assert isinstance(answer, Failure) or (answer.output is not None and answer.responses)
 
 
 # task/command
 
 
 def test_a_command_gets_the_row_as_json_and_its_output_is_the_rows(tmp_path):
-    made = produce(Command(("cat",)), tmp_path)
-    assert isinstance(made, Answered)
-    assert json.loads(made.output) == TOLD
-    assert 0 <= made.responses["default"]["metrics"]["latency_seconds"] < 60
+    answer = produce(Command(("cat",)), tmp_path)
+    assert isinstance(answer, Answered)
+    assert json.loads(answer.output) == COLUMNS
+    assert 0 <= answer.responses["default"]["metrics"]["latency_seconds"] < 60
 
 
 def test_a_command_may_be_a_text_for_the_shell_and_starts_in_the_pipelines_folder(tmp_path):
@@ -130,7 +132,7 @@ def test_a_command_need_not_read_its_row(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("code", "kind", "said"),
+    ("code", "kind", "message"),
     [
         ("import sys; sys.exit('no key')", "crashed", "the exit code is 1: no key"),
         ("import sys; sys.stderr.write('x' * 10**6 + 'end'); sys.exit(3)", "crashed", "xxend"),
@@ -140,10 +142,10 @@ def test_a_command_need_not_read_its_row(tmp_path):
         ("while True: print('x' * 1000)", "judge_output_invalid", "more than 10,000,000 bytes"),
     ],
 )
-def test_a_command_that_has_no_answer_is_a_failure_that_says_why(tmp_path, code, kind, said):
+def test_a_command_that_has_no_answer_is_a_failure_that_says_why(tmp_path, code, kind, message):
     failure = produce(python(code), tmp_path)
     assert failure.kind == kind
-    assert said in failure.message
+    assert message in failure.message
     assert len(failure.message) < 1000
 
 
@@ -183,12 +185,12 @@ def test_what_a_command_leaves_running_does_not_hold_its_row(tmp_path, left):
 def test_a_cancelled_command_leaves_nothing_behind(tmp_path):
     async def work():
         async with Command("sleep 60 & echo $! > pid; wait").open(RunContext("run", "test", tmp_path)) as live:
-            asked = asyncio.create_task(live.produce(ROW))
+            call = asyncio.create_task(live.produce(ROW))
             while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():  # noqa: ASYNC110  # a file
                 await asyncio.sleep(0.01)
-            asked.cancel()
+            call.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await asked
+                await call
 
     asyncio.run(work())
     wait_for_the_end_of(int((tmp_path / "pid").read_text()))
@@ -222,10 +224,10 @@ def no_waits():
 
 def test_a_row_is_posted_as_json_and_the_answer_is_its_output(service, tmp_path):
     service.script('{"content": "four", "metrics": {"score": 1}}')
-    made = produce(Http(service.url, headers={"Authorization": Secret("Bearer key")}), tmp_path)
-    assert made.output == "four"
-    assert made.responses["default"]["metrics"]["score"] == 1
-    assert service.bodies == [TOLD]
+    answer = produce(Http(service.url, headers={"Authorization": Secret("Bearer key")}), tmp_path)
+    assert answer.output == "four"
+    assert answer.responses["default"]["metrics"]["score"] == 1
+    assert service.bodies == [COLUMNS]
     assert service.headers[0]["authorization"] == "Bearer key"
     assert service.headers[0]["content-type"] == "application/json"
 
@@ -288,8 +290,8 @@ def test_an_answer_that_unpacks_to_more_than_allowed_fails_the_row(service, tmp_
 
 def test_an_answer_that_repeats_a_header_is_kept_without_it(service, tmp_path):
     service.script("your key is sk-123456")
-    made = produce(Http(service.url, headers={"X-Key": Secret("Bearer sk-123456")}), tmp_path)
-    assert made.output == "your key is ***"
+    answer = produce(Http(service.url, headers={"X-Key": Secret("Bearer sk-123456")}), tmp_path)
+    assert answer.output == "your key is ***"
 
 
 def test_a_refusal_longer_than_an_answer_may_be_is_a_refusal(service, tmp_path, no_waits):
@@ -300,7 +302,7 @@ def test_a_refusal_longer_than_an_answer_may_be_is_a_refusal(service, tmp_path, 
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"url": "ftp://x/"}, "http:// or https://"),
         ({"url": "http://user:hunter2@x/"}, "give them as headers"),
@@ -308,9 +310,9 @@ def test_a_refusal_longer_than_an_answer_may_be_is_a_refusal(service, tmp_path, 
         ({"url": "http://x/", "headers": {"X-Key": "sk-1\n"}}, "the header X-Key holds a line break"),
     ],
 )
-def test_wrong_addresses_and_headers_are_refused_without_their_secrets(tmp_path, options, said):
+def test_wrong_addresses_and_headers_are_refused_without_their_secrets(tmp_path, options, message):
     refusal = refused(tmp_path, "http", **options)
-    assert said in refusal
+    assert message in refusal
     assert "hunter2" not in refusal
     assert "sk-1" not in refusal
 

@@ -10,7 +10,7 @@ import attrs
 
 from dicast import Score
 
-from .values import shown
+from .values import shorten
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _DIGITS = 64
@@ -55,14 +55,14 @@ def truth_value_problem(values: Mapping[str, object], name: str) -> str | None:
     value = values.get(name)
     if isinstance(value, bool) or (isinstance(value, str) and value[:6].lower() in {"true", "false"}):
         return None
-    return absent(values, name) or f"{name} is {shown(value)}, not true or false"
+    return absent(values, name) or f"{name} is {shorten(value)}, not true or false"
 
 
 def text_problem(values: Mapping[str, object], name: str, least: int) -> str | None:
     """Return the reason why the value of *name* is not text of at least *least* bytes of UTF-8 without surrounding blanks."""
     value = values.get(name)
     if not isinstance(value, str):
-        return absent(values, name) or f"{name} is {shown(value)}, not text"
+        return absent(values, name) or f"{name} is {shorten(value)}, not text"
     # A character has at least one byte, so the first *least* characters suffice.
     size = len(value.strip()[:least].encode("utf-8", "surrogatepass"))
     return None if size >= least else f"{name} has {size} bytes, fewer than {least}"
@@ -74,7 +74,7 @@ def fraction_problem(values: Mapping[str, object], name: str) -> str | None:
     number = _number(value)
     if number is not None and 0 <= number <= 1:
         return None
-    return absent(values, name) or f"{name} is {shown(value)}, not a number from 0 to 1"
+    return absent(values, name) or f"{name} is {shorten(value)}, not a number from 0 to 1"
 
 
 def absent(values: Mapping[str, object], name: str) -> str | None:

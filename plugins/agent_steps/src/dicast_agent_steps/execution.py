@@ -11,7 +11,7 @@ from dicast import Score, Subject
 from dicast.toolkit.json_values import check_field
 
 from .checks import Check, absent, grade, text_problem
-from .values import Record, parsed, shown
+from .values import Record, parsed, shorten
 
 _REASONING_BYTES = 20
 
@@ -60,7 +60,7 @@ def _nothing_to_apply(result: object) -> str | None:
     if isinstance(result, str):
         return None if result else "result is an empty text"
     if not isinstance(result, Mapping):
-        return f"result is {shown(result)}, with no edit and no command"
+        return f"result is {shorten(result)}, with no edit and no command"
     is_edit = isinstance(result.get("old_string"), str) and isinstance(result.get("new_string"), str)
     if is_edit or _is_command(result.get("command")):
         return None

@@ -12,7 +12,7 @@ from dicast import ConfigError, Score, Subject
 from dicast.toolkit.json_values import check_field
 
 from .checks import Check, absent, grade
-from .values import Record, parsed, shown
+from .values import Record, parsed, shorten
 
 VERBS = frozenset({
     "add", "analyze", "build", "change", "check", "configure", "create", "define", "delete", "deploy", "ensure",
@@ -44,9 +44,9 @@ def words(value: Iterable[str]) -> tuple[str, ...]:
     return verbs
 
 
-def all_verbs(more: Iterable[str]) -> tuple[str, ...]:
+def all_verbs(extra_verbs: Iterable[str]) -> tuple[str, ...]:
     """Return the first words of an instruction in lower case."""
-    return *sorted(VERBS), *map(str.casefold, more)
+    return *sorted(VERBS), *map(str.casefold, extra_verbs)
 
 
 @attrs.frozen
@@ -109,14 +109,14 @@ def _subtasks(values: Mapping[str, object]) -> tuple[Sequence[object], str | Non
         return (), f"subtasks is text that is not JSON: {error}"
     if isinstance(value, list | tuple):
         return value, None
-    return (), absent(values, "subtasks") or f"subtasks is {shown(value)}, not a list"
+    return (), absent(values, "subtasks") or f"subtasks is {shorten(value)}, not a list"
 
 
 def _first(subtasks: Sequence[object], find: Callable[[Mapping[str, object]], str | None]) -> str | None:
     """Return the problem of the first subtask for which *find* returns one, else None."""
     for number, subtask in enumerate(subtasks):
         if not isinstance(subtask, Mapping):
-            return f"subtasks.{number} is {shown(subtask)}, not an object"
+            return f"subtasks.{number} is {shorten(subtask)}, not an object"
         if (problem := find(subtask)) is not None:
             return problem and f"subtasks.{number}{problem}"  # empty if another check reports the problem
     return None
@@ -131,7 +131,7 @@ def _wrong_action(subtask: Mapping[str, object]) -> str | None:
     action = subtask.get("action")
     if isinstance(action, str) and action in _ACTIONS:
         return None
-    return f".action is {shown(action)}, not read, edit or bash" if "action" in subtask else ".action is missing"
+    return f".action is {shorten(action)}, not read, edit or bash" if "action" in subtask else ".action is missing"
 
 
 def _wrong_target(subtask: Mapping[str, object]) -> str | None:
@@ -141,18 +141,18 @@ def _wrong_target(subtask: Mapping[str, object]) -> str | None:
     if not isinstance(action, str) or action not in _ACTIONS:
         return ""  # the form of a target depends on the action
     if not isinstance(target, str):
-        return f".target is {shown(target)}, not a path" if "target" in subtask else ".target is missing"
+        return f".target is {shorten(target)}, not a path" if "target" in subtask else ".target is missing"
     if _URL.match(target):
-        return f".target is the URL {shown(target)}, not a path"
+        return f".target is the URL {shorten(target)}, not a path"
     is_path = ("/" in target or "." in target) and not _BLANK.search(target)
-    return None if is_path else f".target is {shown(target)}, not a path: it needs a / or a . and no blank"
+    return None if is_path else f".target is {shorten(target)}, not a path: it needs a / or a . and no blank"
 
 
 def _wrong_instruction(subtask: Mapping[str, object], verbs: tuple[str, ...]) -> str | None:
     instruction = subtask.get("instruction")
     if not isinstance(instruction, str):
         has_key = "instruction" in subtask
-        return f".instruction is {shown(instruction)}, not text" if has_key else ".instruction is missing"
+        return f".instruction is {shorten(instruction)}, not text" if has_key else ".instruction is missing"
     if _SIGNS.sub("", instruction[:_LOOKED_AT], count=1).casefold().startswith(verbs):
         return None
-    return f".instruction is {shown(instruction)}, which does not begin with a known verb; see more_verbs"
+    return f".instruction is {shorten(instruction)}, which does not begin with a known verb; see more_verbs"

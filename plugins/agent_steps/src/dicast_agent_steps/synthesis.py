@@ -11,7 +11,7 @@ from dicast import Score, Subject
 from dicast.toolkit.json_values import check_field
 
 from .checks import Check, absent, fraction_problem, grade, text_problem, truth_value_problem
-from .values import Record, parsed, shown
+from .values import Record, parsed, shorten
 
 _SUMMARY_BYTES = 15
 _WEIGHT = 0.25
@@ -57,8 +57,8 @@ def _files_problem(values: Mapping[str, object]) -> str | None:
     except orjson.JSONDecodeError as error:
         return f"modified_files is text that is not JSON: {error}"
     if not isinstance(files, list | tuple):
-        return absent(values, "modified_files") or f"modified_files is {shown(files)}, not a list"
+        return absent(values, "modified_files") or f"modified_files is {shorten(files)}, not a list"
     for number, path in enumerate(files):
         if not isinstance(path, str) or not path.strip():
-            return f"modified_files.{number} is {shown(path)}, not a path"
+            return f"modified_files.{number} is {shorten(path)}, not a path"
     return None

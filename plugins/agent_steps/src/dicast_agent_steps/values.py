@@ -10,7 +10,7 @@ import orjson
 from dicast import Subject
 from dicast.toolkit.json_values import MISSING, locate
 
-_SHOWN = 40
+_MAX_SHOWN = 40
 
 
 @attrs.frozen
@@ -36,7 +36,7 @@ class Record:
             return cls({}, f"{where} is text that is not JSON: {error}")
         if bare_list is not None and isinstance(value, list | tuple):
             return cls({bare_list: value})
-        return cls(value) if isinstance(value, Mapping) else cls({}, f"{where} is {shown(value)}, not an object")
+        return cls(value) if isinstance(value, Mapping) else cls({}, f"{where} is {shorten(value)}, not an object")
 
 
 def parsed(value: object) -> object:
@@ -47,10 +47,10 @@ def parsed(value: object) -> object:
     return orjson.loads(value) if isinstance(value, str) else value
 
 
-def shown(value: object) -> str:
+def shorten(value: object) -> str:
     """Return a short form of *value* for a message; the content of lists and objects is left out."""
     if isinstance(value, str):
-        return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
+        return repr(value if len(value) <= _MAX_SHOWN else f"{value[:_MAX_SHOWN]}…")
     if value is None or isinstance(value, bool):
         return orjson.dumps(value).decode()
     if isinstance(value, int | float):

@@ -11,5 +11,5 @@ from .regex import Regex
 
 @hookimpl
 def dicast_extractors() -> list[type]:
-    """Offer what this plugin has."""
+    """Return the extractors ``extract/json_path``, ``extract/label`` and ``extract/regex``."""
     return [JsonPath, Label, Regex]

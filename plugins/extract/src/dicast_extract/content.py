@@ -1,4 +1,4 @@
-"""What a reply says: as text, and as a number."""
+"""The content of a reply as text, and as a number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def as_text(content: object) -> str:
 
 
 def as_number(text: str) -> float | str:
-    """The finite number that *text* is; else the text."""
+    """Return the finite number of *text*, or the text if it is no number."""
     bare = text.strip()
     if _INTEGER.fullmatch(bare):
         return int(bare)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def _compiled(path: str) -> JSONPath:
-    """*path*, ready for use.
+    """Compile *path*.
 
-    :raises ConfigError: naming what is wrong with it, and where.
+    :raises ConfigError: with the fault of *path* and its place.
     """
     # It takes 0.2 s to import, and only this extractor needs it.
     from jsonpath import JSONPathEnvironment, JSONPathError
@@ -30,9 +30,9 @@ def _compiled(path: str) -> JSONPath:
     try:
         query = JSONPathEnvironment(strict=True).compile(path)
     except JSONPathError as error:
-        said = str(error).partition("\n")[0]
+        reason = str(error).partition("\n")[0]
         at = len(path) if error.token is None or error.token.index < 0 else error.token.index
-        raise ConfigError(f"{path!r:.100} is no JSONPath (RFC 9535) at character {at + 1}: {said}") from error
+        raise ConfigError(f"{path!r:.100} is no JSONPath (RFC 9535) at character {at + 1}: {reason}") from error
     assert not hasattr(query, "path")  # strict: no unions of several paths
     return query
 
@@ -43,13 +43,13 @@ def _check_path(extractor: JsonPath, attribute: attrs.Attribute[str], path: str)
 
 @attrs.frozen
 class JsonPath:
-    """Reads what a JSONPath (RFC 9535) leads to in a reply that is JSON.
+    """Reads the values at a JSONPath (RFC 9535) in a reply that is JSON.
 
-    The reply is a JSON value as a whole, or one fenced block of it. One place that is found gives its value as it is, an object its
-    JSON text, for its keys are the model's; several places give the list of theirs in their order. Nothing found, and a reply that is no JSON, give null: the value is missing.
+    The reply is a JSON value as a whole, or has one fenced block of JSON. One match gives its value unchanged, but an object as
+    JSON text, because its keys come from the model. Several matches give the list of their values in their order. Without a match, and for a reply that is no JSON, the value is missing: null.
 
     :param path: the JSONPath: ``$.score``, ``$.steps[0].ok``, ``$..score``, ``$.steps[?@.ok == true].name``.
-    :param into: where the values go, a dotted path under ``metrics``: ``scores`` by default, and ``scores.CRITERION`` with a
+    :param into: the place of the values, a dotted path under ``metrics``: ``scores`` by default, and ``scores.CRITERION`` with a
         ``criterion``. Statistics read ``scores``.
     :param criterion: the criterion whose reply is read; its value is at ``into``. By default all are read, and their values are at
         ``into.CRITERION``; a task without criteria has the one criterion ``default``.
@@ -70,12 +70,18 @@ class JsonPath:
         return (self.into,)
 
     def extract(self, record: Record) -> Mapping[str, object]:
-        """What is found in *record*, at its place."""
+        """Return the values in *record*, at their place."""
         return extracted(record, self.into, self.criterion, self._read)
 
     def _read(self, content: object) -> object:
         value = as_json(content)
-        found = [] if value is MISSING or isinstance(value, str) else self._query.findall(value)
-        if not found:
+        matches = [] if value is MISSING or isinstance(value, str) else self._query.findall(value)
+        if not matches:
             return None
-        return found if len(found) > 1 else orjson.dumps(found[0]).decode() if isinstance(found[0], dict) else found[0]
+        return (
+            matches
+            if len(matches) > 1
+            else orjson.dumps(matches[0]).decode()
+            if isinstance(matches[0], dict)
+            else matches[0]
+        )

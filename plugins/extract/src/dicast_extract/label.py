@@ -20,11 +20,11 @@ def _check_labels(
 ) -> None:
     if not labels:
         raise ConfigError("labels is empty; give each text its number, as in {good: 1, bad: 0}")
-    known: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for label, value in labels.items():
         if not label.strip():
             raise ConfigError(f"the label {label!r} is blank; it would be found in every reply")
-        other = known.setdefault(_plain(label, extractor.case_sensitive), label)
+        other = texts.setdefault(_plain(label, extractor.case_sensitive), label)
         if other != label:
             raise ConfigError(f"the labels {other!r} and {label!r} are the same to a search that ignores case")
         if not math.isfinite(value):
@@ -33,14 +33,14 @@ def _check_labels(
 
 @attrs.frozen
 class Label:
-    """Reads which one of some labels a reply has, as that label's number: ``{yes: 1, no: 0}``.
+    """Reads the one label that a reply has, as that label's number: ``{yes: 1, no: 0}``.
 
-    A label counts as a whole word or words, and the longest of those that begin at one place: in "not good" the label "not good" is
-    found, and "good" is not. Where a reply has no label, or two different ones, the value is missing: null.
+    A label must be a whole word or words, and the longest label at a place counts: "not good" has the label "not good",
+    not the label "good". If a reply has no label, or two different labels, the value is missing: null.
 
     :param labels: the texts with their numbers.
-    :param case_sensitive: tell "Yes" from "yes".
-    :param into: where the values go, a dotted path under ``metrics``: ``scores`` by default, and ``scores.CRITERION`` with a
+    :param case_sensitive: distinguish "Yes" from "yes".
+    :param into: the place of the values, a dotted path under ``metrics``: ``scores`` by default, and ``scores.CRITERION`` with a
         ``criterion``. Statistics read ``scores``.
     :param criterion: the criterion whose reply is read; its value is at ``into``. By default all are read, and their values are at
         ``into.CRITERION``; a task without criteria has the one criterion ``default``.
@@ -68,12 +68,12 @@ class Label:
         return (self.into,)
 
     def extract(self, record: Record) -> Mapping[str, object]:
-        """What is found in *record*, at its place."""
+        """Return the values in *record*, at their place."""
         return extracted(record, self.into, self.criterion, self._read)
 
     def _read(self, content: object) -> float | None:
-        found = set(self._pattern.findall(_plain(as_text(content), self.case_sensitive)))
-        return self._values[found.pop()] if len(found) == 1 else None
+        matches = set(self._pattern.findall(_plain(as_text(content), self.case_sensitive)))
+        return self._values[matches.pop()] if len(matches) == 1 else None
 
 
 def _plain(text: str, case_sensitive: bool) -> str:

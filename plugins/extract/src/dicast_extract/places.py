@@ -1,4 +1,4 @@
-"""Where an extractor reads, and where it writes."""
+"""The places that an extractor reads, and writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCORES = "scores"
 
 
 def _scores_of(extractor: Any) -> str:
-    """Where statistics read: the scores of all criteria, or that of the one criterion."""
+    """Return the place that statistics read: the scores of all criteria, or the score of the one criterion."""
     return SCORES if extractor.criterion is None else f"{SCORES}.{extractor.criterion}"
 
 
@@ -24,9 +24,9 @@ scores_of: Any = attrs.Factory(_scores_of, takes_self=True)
 
 
 def check_into(extractor: Any, attribute: attrs.Attribute[str], into: str) -> None:
-    """An attrs validator: *into* is a dotted path of names in snake case; one may be the criterion's.
+    """Check, as an attrs validator, that *into* is a dotted path of names in snake case; one may be the criterion's name.
 
-    :raises ConfigError: when it is not.
+    :raises ConfigError: if it is not.
     """
     for name in into.split("."):
         if not _NAME.fullmatch(name) and (not name or name != extractor.criterion):
@@ -36,11 +36,11 @@ def check_into(extractor: Any, attribute: attrs.Attribute[str], into: str) -> No
 def extracted(
     record: Record, into: str, criterion: str | None, read: Callable[[object], object]
 ) -> Mapping[str, object]:
-    """What *read* makes of the content of the *criterion*, or of each, at the place *into*; None where there is nothing."""
-    found = responses(record)
+    """Return the result of *read* on the content of the *criterion*, or of each criterion, at the place *into*. A missing content is None."""
+    replies = responses(record)
     if criterion is None:
-        return _nested(into, {name: read(response.get("content")) for name, response in found.items()})
-    return _nested(into, read(found.get(criterion, {}).get("content")))
+        return _nested(into, {name: read(response.get("content")) for name, response in replies.items()})
+    return _nested(into, read(replies.get(criterion, {}).get("content")))
 
 
 def _nested(path: str, value: object) -> Mapping[str, object]:

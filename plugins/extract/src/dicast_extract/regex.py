@@ -14,9 +14,9 @@ from .places import check_into, extracted, scores_of
 
 
 def _expression(pattern: str) -> Any:
-    """*pattern*, ready for use.
+    """Compile *pattern*.
 
-    :raises ConfigError: naming what is wrong with it.
+    :raises ConfigError: with the fault of *pattern*.
     """
     import re2  # type: ignore[import-untyped]  # here, since it is 1.6 MB and only this extractor needs it
 
@@ -25,9 +25,11 @@ def _expression(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except (re2.error, UnicodeEncodeError) as error:
-        said = error.args[0].decode(errors="replace") if isinstance(error, re2.error) else "it has half of a character"
+        reason = (
+            error.args[0].decode(errors="replace") if isinstance(error, re2.error) else "it has half of a character"
+        )
         unsupported = "RE2 reads it: without lookaround and backreferences, and with \\z for \\Z"
-        raise ConfigError(f"{pattern!r:.100} is no regular expression: {said} ({unsupported})") from error
+        raise ConfigError(f"{pattern!r:.100} is no regular expression: {reason} ({unsupported})") from error
 
 
 def _check_pattern(extractor: Regex, attribute: attrs.Attribute[str], pattern: str) -> None:
@@ -38,14 +40,14 @@ def _check_pattern(extractor: Regex, attribute: attrs.Attribute[str], pattern: s
 
 @attrs.frozen
 class Regex:
-    r"""Reads what a regular expression finds in a reply: its first group, or all of it where it has none.
+    r"""Reads the match of a regular expression in a reply: its first group, or the whole match without a group.
 
-    The first place that it finds counts. What is a number becomes one, anything else stays text; where it finds nothing, or the group
-    took no part, the value is missing: null. A reply that is no text is read as its JSON. Regular expressions are RE2's, whose time
+    The first match counts. A number becomes a number, any other match stays text. Without a match, or if the group
+    took no part, the value is missing: null. A reply that is no text is read as its JSON. Regular expressions have the syntax of RE2, whose time
     grows with the text alone: Python's syntax without lookaround, backreferences and possessive repeats, with ``\z`` for ``\Z``.
 
     :param pattern: the regular expression; begin it with ``(?i)`` to ignore case.
-    :param into: where the values go, a dotted path under ``metrics``: ``scores`` by default, and ``scores.CRITERION`` with a
+    :param into: the place of the values, a dotted path under ``metrics``: ``scores`` by default, and ``scores.CRITERION`` with a
         ``criterion``. Statistics read ``scores``.
     :param criterion: the criterion whose reply is read; its value is at ``into``. By default all are read, and their values are at
         ``into.CRITERION``; a task without criteria has the one criterion ``default``.
@@ -66,12 +68,12 @@ class Regex:
         return (self.into,)
 
     def extract(self, record: Record) -> Mapping[str, object]:
-        """What is found in *record*, at its place."""
+        """Return the values in *record*, at their place."""
         return extracted(record, self.into, self.criterion, self._read)
 
     def _read(self, content: object) -> object:
         if content is None:
             return None
-        found = self._compiled.search(as_text(content).encode(errors="replace"))
-        part = found and found.group(min(1, self._compiled.groups))
+        match = self._compiled.search(as_text(content).encode(errors="replace"))
+        part = match and match.group(min(1, self._compiled.groups))
         return None if part is None else as_number(part.decode())

@@ -78,16 +78,16 @@ class SummaryFile:
 
     def write(self, events: Sequence[Event]) -> int:
         """Read *events*; return the number of subjects that they complete."""
-        ended = [event.payload for event in events if event.type in ENDS]
-        finished = self._reader.take(events) + (self._reader.end() if ended else [])
+        payloads = [event.payload for event in events if event.type in ENDS]
+        finished = self._reader.take(events) + (self._reader.end() if payloads else [])
         for subject in finished:
             if (worst := subject.worst(self._reader.counted)) is not None:
                 self._of_failing += 1
                 self._of_open += subject.is_open(self._reader.counted)
                 if len(self._failing) < max(self._options.rows, MOST):
                     self._failing.append((subject, worst))
-        if ended:
-            self._done = ended[-1]
+        if payloads:
+            self._done = payloads[-1]
         return len(finished)
 
     def close(self) -> int:

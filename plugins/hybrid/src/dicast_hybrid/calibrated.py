@@ -55,7 +55,7 @@ class Stages(Protocol):
 
 @attrs.define
 class Step:
-    """A stage with its threshold during a run. *ended* is the reason why the stage keeps no verdicts: ``revoked`` or ``fingerprint``."""
+    """A stage with its threshold during a run. *end_reason* is the reason why the stage keeps no verdicts: ``revoked`` or ``fingerprint``."""
 
     label: str
     config: str
@@ -63,7 +63,7 @@ class Step:
     threshold: float | None
     model: TrustModel | None
     watch: Watch | None
-    ended: str | None = None
+    end_reason: str | None = None
     audited: set[str] = attrs.field(factory=set)
     since: str | None = None
 
@@ -79,13 +79,13 @@ class Step:
 
     def check(self, answer: Judgment) -> None:
         """End the calibration if *answer* is by another model than the calibrated one."""
-        if self.ended is None and answered(self.config, answer.judge_model) != self.fingerprint:
+        if self.end_reason is None and answered(self.config, answer.judge_model) != self.fingerprint:
             self.end("fingerprint")
 
     def end(self, reason: str) -> None:
         """Escalate every subject from now on, and warn once, because each escalation costs money."""
-        if self.ended is None:
-            self.ended = reason
+        if self.end_reason is None:
+            self.end_reason = reason
             logging.getLogger(__name__).warning(
                 "the calibration of %s has ended (%s): every subject goes to the next stage; run dicast calibrate for a new calibration",
                 self.label,
@@ -172,7 +172,7 @@ class Calibrated:
             step.check(answer)
             value = step.value(subject, answer)
             is_kept = (
-                step.ended is None and step.threshold is not None and value is not None and value >= step.threshold
+                step.end_reason is None and step.threshold is not None and value is not None and value >= step.threshold
             )
             decision = {
                 "stage": number,
@@ -231,7 +231,7 @@ class Calibrated:
         about = {"label": step.label, "fingerprint": step.fingerprint, "calibration": self.document.digest}
         payload = {**about, "who": drawn.who, "subject": drawn.subject[1], "loss": loss, "e_value": evidence}
         events = [_event(AUDITED, {**payload, "against": audit.against}, drawn)]
-        if evidence >= 1 / self.document.alpha and step.ended is None:
+        if evidence >= 1 / self.document.alpha and step.end_reason is None:
             step.end("revoked")
             n = len(watch.losses)
             since = step.since or self.run.run_id
@@ -258,8 +258,8 @@ def _step(stage: Mapping[str, Any], *, audited: bool, risk: float | None) -> Ste
 
 def _reasons(step: Step, value: float | None) -> Iterator[str]:
     """Yield the reason, in a word, why a verdict of *step* is not kept."""
-    if step.ended is not None:
-        yield step.ended
+    if step.end_reason is not None:
+        yield step.end_reason
     elif step.threshold is None:
         yield "no_threshold"
     elif value is None:

@@ -140,7 +140,7 @@ class Cascade:
 
     @property
     def needs_output(self) -> bool:
-        """Whether every stage needs an output."""
+        """True if every stage needs an output."""
         return all(getattr(stage, "needs_output", True) for stage in self.stages)
 
     def rubric_for(self, kind: str) -> Rubric:
@@ -149,11 +149,11 @@ class Cascade:
 
     async def judge(self, subject: Subject, children: Sequence[Verdict]) -> Judgment | Failure:
         """Return the judgment of the cheapest stage that is confident enough, or a failure if every stage fails."""
-        wanted = wanted_rubric(subject)
-        if wanted == "llm":
+        rubric_id = wanted_rubric(subject)
+        if rubric_id == "llm":
             return await self._by_model(subject, children)
         answers: list[Judgment | Failure] = []
-        stages = self.stages[:1] if wanted == "heuristic" and not self.ask_all else self.stages
+        stages = self.stages[:1] if rubric_id == "heuristic" and not self.ask_all else self.stages
         for stage, threshold in zip(stages, self._thresholds(), strict=False):
             answer = await maybe_await(stage.judge(subject, children))
             answers.append(answer)

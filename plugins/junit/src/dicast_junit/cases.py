@@ -17,7 +17,7 @@ _MESSAGE = 300
 
 @attrs.define
 class Counts:
-    """How many cases there are, what came of them, and the seconds they took."""
+    """The number of cases by their result, and their seconds."""
 
     tests: int = 0
     failures: int = 0
@@ -35,13 +35,13 @@ class Counts:
 
 
 def case(subject: JudgedSubject, outcome: Outcome, group: str, *, content: bool) -> tuple[bytes, Counts]:
-    """The case of *outcome*, in a line of XML, and how it counts; *group* is the class that it is of."""
+    """Return the case of *outcome* as a line of XML, and its counts; *group* is its class."""
     from junitparser import TestCase  # here, because only a run with such a sink needs it
 
     seconds = (outcome.milliseconds or 0) / 1000
-    made: Any = TestCase(as_xml_text(subject.id), as_xml_text(group), seconds)
+    element: Any = TestCase(as_xml_text(subject.id), as_xml_text(group), seconds)
     add_properties(
-        made,
+        element,
         {
             "score": exact(outcome.score),
             "raw": exact(outcome.raw),
@@ -55,57 +55,57 @@ def case(subject: JudgedSubject, outcome: Outcome, group: str, *, content: bool)
     )
     result = _result(outcome)
     if result is not None:
-        made.result = [result]
+        element.result = [result]
     if content and subject.content is not None:
-        made.system_out = as_xml_text(_judged(subject))
+        element.system_out = as_xml_text(_judged(subject))
     counts = Counts(1, outcome.passed is False, outcome.failure is not None, outcome.skipped is not None, seconds)
-    return made.tostring().rstrip() + b"\n", counts
+    return element.tostring().rstrip() + b"\n", counts
 
 
 def _result(outcome: Outcome) -> Any:
-    """The element that says why the case did not pass; None where it did."""
+    """Return the element with the reason why the case did not pass; None if it passed."""
     from junitparser import Error, Failure, Skipped  # as above
 
     if outcome.failure is not None:
-        made: Any = Error(_message(f"{outcome.failure}: {outcome.reason or ''}"), as_xml_text(outcome.failure))
+        element: Any = Error(_message(f"{outcome.failure}: {outcome.reason or ''}"), as_xml_text(outcome.failure))
     elif outcome.skipped is not None:
         return Skipped(_message(outcome.skipped))
     elif outcome.passed is False:
         why = f": {outcome.reason}" if outcome.reason else ""
-        made = Failure(_message(f"{outcome.shortfall}{why}"), "score")
+        element = Failure(_message(f"{outcome.shortfall}{why}"), "score")
     else:
         return None
     if outcome.reason:
-        made.text = as_xml_text(outcome.reason)
-    return made
+        element.text = as_xml_text(outcome.reason)
+    return element
 
 
 def add_properties(element: Any, values: dict[str, object]) -> None:
-    """Give *element* those of *values* that are there."""
+    """Add to *element* the *values* that are present."""
     from junitparser import Properties, Property  # as above
 
-    there = {name: str(value) for name, value in values.items() if value not in (None, "")}
-    if there:
+    present = {name: str(value) for name, value in values.items() if value not in (None, "")}
+    if present:
         listed: Any = Properties()  # type: ignore[no-untyped-call]  # the library has types for the most part
-        for name, value in there.items():
+        for name, value in present.items():
             listed.add_property(Property(name, as_xml_text(value)))
         element.append(listed)
 
 
 def as_xml_text(text: str) -> str:
     r"""*text* with an escape (``\u0000``) for each character that XML cannot hold."""
-    return _NOT_XML.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _NOT_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _message(text: str) -> str:
     """*text* for an attribute, which CI systems show in one line."""
-    shown = " ".join(as_xml_text(text).split())
-    return shown if len(shown) <= _MESSAGE else f"{shown[:_MESSAGE]}…"
+    line = " ".join(as_xml_text(text).split())
+    return line if len(line) <= _MESSAGE else f"{line[:_MESSAGE]}…"
 
 
 def _judged(subject: JudgedSubject) -> str:
-    told = subject.content or {}
-    parts = ((name, told.get(name)) for name in ("input", "output", "reference"))
+    content = subject.content or {}
+    parts = ((name, content.get(name)) for name in ("input", "output", "reference"))
     return "\n".join(
         f"{name}: {value if isinstance(value, str) else orjson.dumps(value, default=str).decode()}"
         for name, value in parts

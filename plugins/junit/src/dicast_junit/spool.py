@@ -12,9 +12,9 @@ _BLOCK = 1 << 18
 
 
 class Spool:
-    """Bytes in a file without a name in *folder*, given back in their order.
+    """Bytes in a file without a name in *folder*, returned in their order.
 
-    Where the disk is full they stay in memory until there is room, or :meth:`parts` says that there is none.
+    If the disk is full, they stay in memory until there is space; :meth:`parts` reports a disk that stays full.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -33,9 +33,9 @@ class Spool:
                 return
 
     def parts(self) -> Iterator[bytes]:
-        """All that was added, each time from the beginning.
+        """Yield all bytes, each time from the beginning.
 
-        :raises OSError: when the disk does not take it.
+        :raises OSError: if the disk is full.
         """
         self._flush()
         self._file.seek(0)

@@ -1,4 +1,4 @@
-"""What stands around the cases: the suite of a label, and the root."""
+"""The elements around the cases: the suite of a label, and the root."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from .cases import Counts, add_properties, as_xml_text
 
 
 def root(done: Mapping[str, Any], total: Counts) -> tuple[bytes, bytes]:
-    """The beginning and the end of the file."""
+    """Return the beginning and the end of the file."""
     from junitparser import JUnitXml, TestSuite  # here, because only a run with such a sink needs it
 
-    whole: Any = JUnitXml(as_xml_text(str(done["name"])))
-    _count(whole, total)
-    whole.append(TestSuite("within"))  # so that it has an end of its own
-    begin, _, end = whole.tostring().partition(b"<testsuite ")
+    document: Any = JUnitXml(as_xml_text(str(done["name"])))
+    _count(document, total)
+    document.append(TestSuite("within"))  # so that it has an end of its own
+    begin, _, end = document.tostring().partition(b"<testsuite ")
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + begin + b"\n", end[end.index(b"</") :] + b"\n"
 
 
 def suite(label: str, done: Mapping[str, Any], counts: Counts, began: str) -> tuple[bytes, bytes]:
-    """The beginning of the suite of *label*, with its properties, and its end."""
+    """Return the beginning of the suite of *label*, with its properties, and its end."""
     from junitparser import TestSuite  # as above
 
-    made: Any = TestSuite(as_xml_text(label))
-    made.timestamp = began.removesuffix("Z")
-    _count(made, counts)
-    add_properties(made, {**_of_the_run(done), **_of_the_label(label, done)})
-    text = made.tostring().rstrip()
+    element: Any = TestSuite(as_xml_text(label))
+    element.timestamp = began.removesuffix("Z")
+    _count(element, counts)
+    add_properties(element, {**_of_the_run(done), **_of_the_label(label, done)})
+    text = element.tostring().rstrip()
     end = b"</testsuite>"
     return text.removesuffix(end) + b"\n", end + b"\n"
 
@@ -52,11 +52,11 @@ def _of_the_run(done: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _of_the_label(label: str, done: Mapping[str, Any]) -> dict[str, object]:
-    """What the document says of *label*: of all metrics together, or the only judge, it is the run's score."""
+    """Return the figures of *label* in the document: the run's score for all metrics together or the only judge."""
     score = done["score"] or {}
-    told = (
+    figures = (
         score if score.get("label") == label else {**done["metrics"], **criteria(done), **done["labels"]}.get(label, {})
     )
-    numbers = {name: exact(told.get(name)) for name in ("mean", "pass_rate", "ci_low", "ci_high")}
-    bases = ", ".join(f"{basis} {count}" for basis, count in (told.get("by_basis") or {}).items())
-    return {**numbers, "basis": told.get("basis") or bases}
+    numbers = {name: exact(figures.get(name)) for name in ("mean", "pass_rate", "ci_low", "ci_high")}
+    bases = ", ".join(f"{basis} {count}" for basis, count in (figures.get("by_basis") or {}).items())
+    return {**numbers, "basis": figures.get("basis") or bases}

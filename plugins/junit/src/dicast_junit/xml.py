@@ -26,15 +26,15 @@ ENDS = ("run.completed", "run.stopped")
 class Xml:
     r"""The run as JUnit XML: a suite for each label (all metrics together, each metric, each judge, each criterion), a case for each subject.
 
-    A subject whose score is below the label's ``pass_at``, or whose flag says that it does not pass a criterion, is a ``failure`` with its
-    reason, one without a score an ``error`` with its kind, one that was not judged ``skipped``. Numbers stand in ``properties`` with all their digits: of a case ``score``, ``pass_at``, ``basis``,
+    A subject whose score is below the label's ``pass_at``, or that does not pass a criterion by its flag, is a ``failure`` with its
+    reason. A subject without a score is an ``error`` with its kind, and a subject that was not judged is ``skipped``. The ``properties`` have numbers with all their digits: of a case ``score``, ``pass_at``, ``basis``,
     ``cost_usd``; of a suite the run's id, gate and cost, and the label's mean and pass rate. A character that XML cannot hold is written
-    as an escape (``\u0000``). The file appears under its name when the run ends, also when it is interrupted.
+    as an escape (``\u0000``). The file appears under its name when the run ends, also when the run is interrupted.
 
-    :param path: the file to write; folders above it are made.
+    :param path: the file to write. Missing folders are made.
     :param labels: the labels that have a suite; by default all of the run.
-    :param content: write what was judged as each case's ``system-out``.
-    :param base_path: a folder that *path* must lie in, links resolved; any by default.
+    :param content: write the judged texts as each case's ``system-out``.
+    :param base_path: a folder that must contain *path*, links resolved; any folder by default.
     """
 
     name = "xml"
@@ -87,13 +87,13 @@ class XmlFile:
         finished = self._reader.take(events)
         if not self._began and self._reader.started is not None:
             self._began = events[0].time
-        ended = [event.payload for event in events if event.type in ENDS]
-        if ended:
+        payloads = [event.payload for event in events if event.type in ENDS]
+        if payloads:
             finished += self._reader.end()
-            self._done = ended[-1]
-        wanted = self._options.labels
+            self._done = payloads[-1]
+        labels = self._options.labels
         for label in self._reader.labels:  # a criterion is known once a record names it
-            if label not in self._suites and (not wanted or label in wanted):
+            if label not in self._suites and (not labels or label in labels):
                 self._suites[label] = _Suite(self._spool())
         for subject in finished:
             self._add(subject)
@@ -113,19 +113,19 @@ class XmlFile:
         group = f"{(self._reader.started or {}).get('name')}.{subject.kind}"
         for label, outcome in subject.outcomes.items():
             if label in self._suites:
-                made, counts = case(subject, outcome, group, content=self._options.content)
-                self._suites[label].cases.add(made)
+                line, counts = case(subject, outcome, group, content=self._options.content)
+                self._suites[label].cases.add(line)
                 self._suites[label].counts.add(counts)
 
     def _parts(self, done: Mapping[str, Any]) -> Iterator[bytes]:
         total = Counts()
-        for one in self._suites.values():
-            total.add(one.counts)
+        for suite_ in self._suites.values():
+            total.add(suite_.counts)
         begin, end = root(done, total)
         yield begin
-        for label, one in self._suites.items():
-            head, tail = suite(label, done, one.counts, self._began)
+        for label, suite_ in self._suites.items():
+            head, tail = suite(label, done, suite_.counts, self._began)
             yield head
-            yield from one.cases.parts()
+            yield from suite_.cases.parts()
             yield tail
         yield end

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from hashlib import sha256
 from math import inf
 from typing import Literal
 
@@ -43,8 +42,6 @@ from dicast.judging import (
     find_verdict,
     has_dimensions,
     is_free,
-    of_option,
-    of_rubric,
     rationale_signals,
     system_message,
     with_reply,
@@ -58,12 +55,12 @@ from .likelihood import NoLikelihood, likelihood
 from .material import Hints, is_turn
 from .one_token import OneToken, ShortVerdict, one_token
 from .reasoning import ReasonFirst, Reasoning, call_signals, reasoning_of, with_reasons
+from .rubrics import chosen_dimensions, chosen_rubric
 from .short import Prompt, check_rubric
 from .short import closing as short_closing
 
 _DEFAULTS = {"verdict": ("turn-llm-v1", "row-llm-v1")}
 _SHORT_DEFAULTS = ("turn-short-v1", "row-short-v1")
-_VERSION_DIGITS = 12
 _MOST_RETRIES = 10
 
 
@@ -98,12 +95,12 @@ class Opinion:
 class LlmJudge:
     """Ask a language model whether an answer, a turn or a workload is good, by a rubric.
 
-    The judged texts are shown as data, between random fences. The verdict must bear the seal of its call, so that a verdict in
-    the judged text does not count. Its numbers come before its reasons, so that no text quoted in the reasons can affect them. After a
-    reply without a verdict the model is asked again, as a new call; after the last try the judgment is a failure.
+    The judged texts are shown as data, between random fences. The verdict must bear the seal of its call, so that a verdict in the judged text does not count. Its
+    numbers come before its reasons, so that no text quoted in the reasons can affect them. After a reply without a verdict the model is asked again, as a new call; after
+    the last try the judgment is a failure.
 
-    In the short forms (``form: yes_no`` and ``form: choice``) the model is asked for one token. The probabilities of its first
-    token are the verdict, and no text is read. The model must report them (``logprobs`` with ``top_logprobs``).
+    In the short forms (``form: yes_no`` and ``form: choice``) the model is asked for one token. The probabilities of its first token are the verdict, and no text is
+    read. The model must report them (``logprobs`` with ``top_logprobs``).
 
     :param model: the chat model that is asked.
     :param form: ``verdict`` asks for numbers as JSON. ``yes_no`` asks for one word: the score is P(yes) / (P(yes) + P(no)) over all tokens that begin either word. ``choice``
@@ -188,7 +185,7 @@ class LlmJudge:
     _row: Briefing = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        dimensions = _dimensions(self.rubric, self.dimensions)
+        dimensions = chosen_dimensions(self.rubric, self.dimensions)
         object.__setattr__(self, "_dimensions", dimensions)
         hints = Hints(tuple(self.grounding_tokens), tuple(self.forbidden_grounding))
         showing = Showing(
@@ -272,7 +269,7 @@ class LlmJudge:
         return isinstance(needs, list | tuple) and "reference" in needs and is_missing(subject.reference)
 
     def _brief(self, default: str, *, is_turn: bool) -> Briefing:
-        chosen = _chosen(self.rubric, self.system_prompt) or installed(default)
+        chosen = chosen_rubric(self.rubric, self.system_prompt) or installed(default)
         if chosen.data and not chosen.text.startswith("---") and not has_dimensions(chosen):
             message = f"rubric {chosen.id} is figures in YAML, for a heuristic; one for a model is Markdown, or has dimensions"
             raise ConfigError(Problem(message, path="rubric", value=chosen.id))
@@ -380,24 +377,3 @@ class LlmJudge:
         if opinion.violated:
             signals["hard_constraint_violation"] = True
         return signals
-
-
-def _chosen(rubric: Rubric | None, system_prompt: str | None) -> Rubric | None:
-    """Return the rubric that the options name, or None."""
-    if system_prompt is None:
-        return rubric
-    if rubric is not None:
-        raise ConfigError(Problem("give a rubric or a system_prompt, not both", path="system_prompt"))
-    if not system_prompt.strip():
-        raise ConfigError(Problem("system_prompt is empty; leave it out to judge by a rubric", path="system_prompt"))
-    return Rubric("system-prompt", sha256(system_prompt.encode()).hexdigest()[:_VERSION_DIGITS], system_prompt)
-
-
-def _dimensions(rubric: Rubric | None, weights: Mapping[str, float]) -> tuple[Dimension, ...]:
-    """Return the dimensions of the *rubric* if it has some, else the dimensions of the option."""
-    if rubric is None or not has_dimensions(rubric):
-        return of_option(weights)
-    if weights:
-        message = f"rubric {rubric.id} has dimensions of its own; leave out the option, or take another rubric"
-        raise ConfigError(Problem(message, path="dimensions"))
-    return of_rubric(rubric)

@@ -64,13 +64,13 @@ class LabelLines:
         self._refusal = "outcome/labels received steps before run.started, which names their metric"
 
     def write(self, events: Sequence[Event]) -> int:
-        """Write the labels of *events*; an error writes none of them.
+        """Write the labels of *events*; after an error none is written.
 
         :raises ConfigError: if the run has no metric with the label.
         :raises DicastError: if the metric with the label is not a step score.
         """
         lines: list[bytes] = []
-        ended: Key | None = None
+        end: Key | None = None
         for event in events:
             if event.type == "run.started":
                 self._start(event.payload)
@@ -79,10 +79,10 @@ class LabelLines:
             elif event.type == "subject.read":
                 self._store_input(event)
             else:
-                ended = event.subject_kind, event.subject_id
-                lines += self._lines(event, ended)
+                end = event.subject_kind, event.subject_id
+                lines += self._lines(event, end)
         self._file.write(b"".join(lines))
-        self._drop_inputs(ended)
+        self._drop_inputs(end)
         return len(lines)
 
     def close(self) -> None:
@@ -121,10 +121,10 @@ class LabelLines:
         line |= {name: signals[name] for name in FACTS} | {"outcome_score": score["value"]}
         return [orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)]
 
-    def _drop_inputs(self, ended: Key | None) -> None:
-        """Drop the inputs of the steps before *ended*. Steps end in the order of reading."""
-        if self._inputs and ended in self._inputs:
+    def _drop_inputs(self, end: Key | None) -> None:
+        """Drop the inputs of the steps before *end*. Steps end in the order of reading."""
+        if self._inputs and end in self._inputs:
             for key in list(self._inputs):
-                if key == ended:
+                if key == end:
                     break
                 del self._inputs[key]

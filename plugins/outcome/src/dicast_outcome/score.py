@@ -11,7 +11,7 @@ import orjson
 from dicast import ConfigError, DataError, Failure, Score, Subject, mean
 from dicast.toolkit.json_values import MISSING, check_field, locate
 
-from .step import Step, shown
+from .step import Step, shorten
 
 _WEIGHTS = ("step_utility_weight", "repetition_weight", "verification_weight", "schema_weight")
 
@@ -89,7 +89,7 @@ def _record(subject: Subject, field: str | None) -> Mapping[str, object] | Failu
             value = orjson.loads(value)
         except orjson.JSONDecodeError as error:
             return _failure(f"{where} is text that is not JSON: {error}")
-    return value if isinstance(value, Mapping) else _failure(f"{where} is {shown(value)}, not an object")
+    return value if isinstance(value, Mapping) else _failure(f"{where} is {shorten(value)}, not an object")
 
 
 def _failure(message: str) -> Failure:

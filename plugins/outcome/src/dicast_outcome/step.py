@@ -15,8 +15,8 @@ KEYS = (UTILITY, NORM, *TESTS, "verification_delta", "was_repeated", "params_val
 """The keys of a step; null counts as absent."""
 
 _EXACT = 2**53
-_SAME = 0.01
-_SHOWN = 40
+_TOLERANCE = 0.01
+_MAX_SHOWN = 40
 _LOOKED_AT = 100
 
 
@@ -66,23 +66,23 @@ class _Reader:
             return 0.0
         if canonical is None or norm is None:
             return 2 * norm - 1 if norm is not None else canonical or 0.0
-        if abs((canonical + 1) / 2 - norm) > _SAME:
+        if abs((canonical + 1) / 2 - norm) > _TOLERANCE:
             self._fault(NORM, f"{NORM} is {norm:g}, but {UTILITY} {canonical:g} makes {(canonical + 1) / 2:g}")
         return canonical
 
     def count(self, name: str) -> int | None:
         value = self.record.get(name)
-        number = _whole(value)
+        number = _whole_number(value)
         if value is not None and (number is None or number < 0):
-            self._fault(name, f"{name} is {shown(value)}, not a number of tests")
+            self._fault(name, f"{name} is {shorten(value)}, not a number of tests")
         return number
 
     def delta(self, before: int | None, after: int | None) -> int:
         name = "verification_delta"
         value, counted = self.record.get(name), None if before is None or after is None else after - before
-        number = counted if value is None else _whole(value)
+        number = counted if value is None else _whole_number(value)
         if number is None and value is not None:
-            self._fault(name, f"{name} is {shown(value)}, not a whole number")
+            self._fault(name, f"{name} is {shorten(value)}, not a whole number")
         elif number is None:
             self._fault(name, f"{name} is missing, and so are {' and '.join(TESTS)}, from which it is computed")
         elif counted is not None and number != counted:
@@ -92,7 +92,7 @@ class _Reader:
     def truth_value(self, name: str) -> bool:
         value = self.record.get(name)
         if not isinstance(value, bool):
-            wrong = "missing" if value is None else f"{shown(value)}, not true or false"
+            wrong = "missing" if value is None else f"{shorten(value)}, not true or false"
             self._fault(name, f"{name} is {wrong}")
         return value is True
 
@@ -102,26 +102,26 @@ class _Reader:
             return None
         if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= 1:
             return float(value)
-        self._fault(name, f"{name} is {shown(value)}, not a number from {low} to 1")
+        self._fault(name, f"{name} is {shorten(value)}, not a number from {low} to 1")
         return None
 
     def _fault(self, name: str, message: str) -> None:
-        unknown = [str(key)[:_SHOWN] for key in islice(self.record, _LOOKED_AT) if key not in KEYS]
+        unknown = [str(key)[:_MAX_SHOWN] for key in islice(self.record, _LOOKED_AT) if key not in KEYS]
         hint = nearest(name, unknown) if self.record.get(name) is None else None
         self.problems.append(Problem(message, path=name, hint=hint))
 
 
-def _whole(value: object) -> int | None:
+def _whole_number(value: object) -> int | None:
     """Return *value* as a whole number if every JSON reader reads it exactly, else None."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_EXACT <= value <= _EXACT:
         return None
     return int(value) if value == int(value) else None
 
 
-def shown(value: object) -> str:
+def shorten(value: object) -> str:
     """Return a short form of *value* for a message; the content of lists and objects is left out."""
     if isinstance(value, str):
-        return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
+        return repr(value if len(value) <= _MAX_SHOWN else f"{value[:_MAX_SHOWN]}…")
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     if isinstance(value, int | float):

@@ -26,7 +26,7 @@ class DefaultProxy:
     field: str | None = attrs.field(default=None, validator=check_field)
 
     def metrics(self) -> Sequence[Mapping[str, object]]:
-        """The three metrics, of weight 1 each."""
+        """Return the three metrics, of weight 1 each."""
         at = {} if self.field is None else {"field": self.field}
         return [{"proxy/format": at}, {"proxy/length": {"min": self.min, **at}}, {"proxy/syntax": at}]
 
@@ -47,5 +47,5 @@ class DefaultTruth:
     criteria: Sequence[str] = ()
 
     def metrics(self) -> Sequence[Mapping[str, object]]:
-        """The two metrics, of weight 1 each."""
+        """Return the two metrics, of weight 1 each."""
         return [{"llm/judge": {"model": self.model, "criteria": list(self.criteria)}}, {"diff/match": {}}]

@@ -135,7 +135,7 @@ class Gate:
 
 @attrs.frozen
 class Passage:
-    """Result of a gate: the states before and behind it, and its requirements."""
+    """Result of a gate: the states before and after it, and its requirements."""
 
     start: State
     to: State
@@ -143,7 +143,7 @@ class Passage:
 
     @property
     def passed(self) -> bool:
-        """Whether the candidate meets every requirement."""
+        """True if the candidate meets every requirement."""
         return all(requirement.passed for requirement in self.requirements)
 
 

@@ -11,5 +11,5 @@ from .python import Python
 
 @hookimpl
 def dicast_tasks() -> list[type]:
-    """Offer what this plugin has."""
+    """Return the tasks ``task/command``, ``task/http`` and ``task/python``."""
     return [Command, Http, Python]

@@ -1,4 +1,4 @@
-"""What is told of a row, and how an answer's bytes are read."""
+"""The row that a task receives, and the reading of its answer."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dicast.toolkit.answers import answered as with_answer
 from dicast.toolkit.json_values import read_json
 
 
-def told(subject: Subject) -> bytes:
-    """*subject* as a JSON object: its columns by their names; what is null is left out."""
+def row_json(subject: Subject) -> bytes:
+    """Return *subject* as a JSON object: its columns by their names, without null values."""
     return orjson.dumps({name: value for name, value in columns(subject).items() if value is not None})
 
 
 def answered(
     subject: Subject, data: bytes, seconds: float, retry: Mapping[str, object] | None = None
 ) -> Answered | Failure:
-    """*subject* with the answer that *data* is, or why it is none. It took *seconds*, and was tried as *retry* says."""
+    """Return *subject* with the answer in *data*, or a failure with the reason. It took *seconds*, with the tries in *retry*."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -32,7 +32,7 @@ def answered(
 
 
 def _object(text: str) -> Mapping[str, Any]:
-    """The JSON object that *text* is, with null for the NaN that Python writes; an empty one where it is something else."""
+    """Return the JSON object of *text*, with null for the NaN that Python writes; an empty object for any other text."""
     if not text.lstrip().startswith("{"):
         return {}
     try:

@@ -15,9 +15,9 @@ from dicast import Answered, ConfigError, Failure, RunContext, Subject, Within
 from dicast.toolkit.command import OutputTooLong, call_command
 from dicast.toolkit.scripts import scripts
 
-from .answers import answered, told
+from .answers import answered, row_json
 
-_TOLD = 500
+_STDERR_CHARS = 500
 
 
 def _check_command(
@@ -31,23 +31,23 @@ def _check_command(
 
 @attrs.frozen
 class Command:
-    """Runs a command about each row: the row as JSON on its stdin, the answer on its stdout.
+    """Runs a command for each row: the row as JSON on its stdin, the answer on its stdout.
 
-    It is told one JSON object with the row's columns: ``id``, ``input``, ``output``, ``reference`` and ``session_id``
-    where the row has them, and the others by their names. What it writes is the output, as text without the last line
-    break, unless it is a JSON object with ``content`` (text, or a JSON value that becomes text; ``metrics`` may stand
-    beside it), or with ``responses``, which are such objects by criterion. An empty answer is a failure, and so is an
-    exit code other than 0; the failure has the end of what it wrote to stderr. It starts in the pipeline file's folder
-    with dicast's own rights and environment: for programs that are trusted. What it leaves running when it ends is
+    The command receives one JSON object with the row's columns: ``id``, ``input``, ``output``, ``reference`` and ``session_id``
+    if the row has them, and the others by their names. Its stdout is the output, as text without the last line
+    break, unless it is a JSON object with ``content`` (text, or a JSON value that becomes text; it may have ``metrics``
+    too), or with ``responses``, which are such objects by criterion. An empty answer is a failure, and so is an
+    exit code other than 0; the failure has the end of its stderr. The command starts in the pipeline file's folder
+    with dicast's own rights and environment, so it must be trusted. Processes that it leaves running are
     ended a second later. When its time is over (the slot key
-    ``timeout``, 600 s by default) it is ended with all that it has started.
+    ``timeout``, 600 s by default), it is ended with all its processes.
 
-    A script that the command names (``python answer.py``, ``./answer.sh``, ``python -m answer``) is part of the task: a changed one is
-    another task when runs are compared. What the script reads or imports is not known: name its version among the words.
+    A script in the command (``python answer.py``, ``./answer.sh``, ``python -m answer``) is part of the task: a changed script is
+    another task in comparisons of runs. Files that the script reads or imports are unknown: add their version to the words.
 
     :param command: a text for the shell, or a list of words.
-    :param max_output_bytes: how long the answer may be.
-    :param security_level: a text that every record carries, such as ``official``.
+    :param max_output_bytes: the longest answer.
+    :param security_level: a text that is added to every record, such as ``official``.
     :param determinism_level: likewise, such as ``high``.
     """
 
@@ -64,7 +64,7 @@ class Command:
         yield Live(self, run.base)
 
     def reads(self, base: Path) -> dict[str, Path]:
-        """The scripts that the command names."""
+        """Return the scripts in the command."""
         return scripts(self.command, base)
 
     async def produce(self, subject: Subject) -> Answered | Failure:
@@ -85,12 +85,12 @@ class Live:
         words = ("/bin/sh", "-c", command) if isinstance(command, str) else command
         try:
             most = self.options.max_output_bytes
-            end = await call_command(words, told(subject), folder=self.folder, most=most)
+            end = await call_command(words, row_json(subject), folder=self.folder, most=most)
         except OSError as error:
             return Failure("crashed", f"{words[0]} could not be started: {error.strerror or error}")
         except OutputTooLong as error:
             return Failure("judge_output_invalid", str(error))
         if end.code:
-            said = end.errors.decode(errors="replace").strip()[-_TOLD:]
-            return Failure("crashed", f"{end.how}: {said}" if said else end.how)
+            stderr = end.errors.decode(errors="replace").strip()[-_STDERR_CHARS:]
+            return Failure("crashed", f"{end.how}: {stderr}" if stderr else end.how)
         return answered(subject, end.output, time.monotonic() - began)

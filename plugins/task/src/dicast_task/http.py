@@ -17,19 +17,19 @@ class Http:
     """Posts each row as JSON to an HTTP service, which answers with the output.
 
     The body is one JSON object with the row's columns: ``id``, ``input``, ``output``, ``reference`` and ``session_id``
-    where the row has them, and the others by their names. The answer's body is the output, as text, unless it is a
-    JSON object with ``content`` (text, or a JSON value that becomes text; ``metrics`` may stand beside it), or with
+    if the row has them, and the others by their names. The answer's body is the output, as text, unless it is a
+    JSON object with ``content`` (text, or a JSON value that becomes text; it may have ``metrics`` too), or with
     ``responses``, which are such objects by criterion. An empty answer is a failure.
 
-    Broken and refused connections, 408, 429 and 5xx are tried again, after waits that double from about 0.25 s to 20 s, or as
-    ``Retry-After`` says (a longer one than 300 s fails the row). 401, 403 and 404 end the run. Redirects are not followed, and no
+    Broken and refused connections, 408, 429 and 5xx are tried again, after waits that double from about 0.25 s to 20 s, or after the wait in
+    ``Retry-After`` (more than 300 s fails the row). 401, 403 and 404 end the run. Redirects are not followed, and no
     proxy is taken from the environment. The slot key ``timeout`` is the time of all tries together, 600 s by default.
 
     :param url: the service's address.
     :param headers: further headers; their values are secrets.
     :param retries: how often a row is tried again.
-    :param max_output_bytes: how long the answer may be, decoded. A longer one fails the row as ``judge_output_invalid``.
-    :param security_level: a text that every record carries, such as ``official``.
+    :param max_output_bytes: the longest answer, decoded. A longer answer fails the row as ``judge_output_invalid``.
+    :param security_level: a text that is added to every record, such as ``official``.
     :param determinism_level: likewise, such as ``high``.
     """
 
@@ -47,7 +47,7 @@ class Http:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Task]:
-        """One client with its connections, for the whole run."""
+        """Open one client with its connections, for the whole run."""
         # httpx and aiohttp take a while to import, and `dicast check` does not need it.
         from .service import connect
 

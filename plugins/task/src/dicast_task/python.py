@@ -26,20 +26,20 @@ def _check_target(_instance: object, _attribute: attrs.Attribute[str], target: s
 
 @attrs.frozen
 class Python:
-    """Calls a Python function about each row; what it returns is the output.
+    """Calls a Python function for each row; its result is the output.
 
-    The module is looked for in the pipeline file's folder, then where Python looks. The function's parameters are the row's columns by
-    their names (``input``, ``reference``, and the others'); ``row`` is all of them as a dict, ``subject`` the Subject, and a single
+    The module is searched in the pipeline file's folder, then on Python's path. The function's parameters are the row's columns by
+    their names (``input``, ``reference`` and so on); ``row`` is all of them as a dict, ``subject`` the Subject, and a single
     parameter of another name gets the input. It returns text, another JSON value, a mapping with ``content`` and ``metrics`` or with
-    ``responses`` by criterion, a Subject, or a Failure. What it raises fails its row as ``crashed``; None and blank text fail it as
+    ``responses`` by criterion, a Subject, or a Failure. An exception fails its row as ``crashed``; None and blank text fail it as
     ``judge_output_invalid``.
 
-    An ``async def`` runs in the event loop; a ``def`` runs in a thread of its own for each row, ``concurrency`` of them at a time, and
-    goes on there when its time (the slot key ``timeout``, 600 s by default) is over. It runs with dicast's own rights: for code that is
-    trusted. The module's file is part of the task: a changed one is another task when runs are compared. What it imports is not known.
+    An ``async def`` runs in the event loop. A ``def`` runs in a separate thread for each row, ``concurrency`` of them at a time, and
+    continues there after its time (the slot key ``timeout``, 600 s by default) is over. The function runs with dicast's own rights, so it must be
+    trusted. The module's file is part of the task: a changed file is another task in comparisons of runs. Its imports are unknown.
 
     :param target: the module and the function in it, ``MODULE:FUNCTION``.
-    :param security_level: a text that every record carries, such as ``official``.
+    :param security_level: a text that is added to every record, such as ``official``.
     :param determinism_level: likewise, such as ``high``.
     """
 
@@ -59,7 +59,7 @@ class Python:
             yield FunctionTask(_function(self.target, run.base))
 
     def reads(self, base: Path) -> dict[str, Path]:
-        """The module's file, where it has one."""
+        """Return the module's file, if it has one."""
         module = self.target.partition(":")[0]
         spec = _spec(module, base)
         return {} if spec is None or spec.origin is None or not spec.has_location else {module: Path(spec.origin)}
@@ -76,7 +76,7 @@ def _importable(folder: Path) -> Iterator[None]:
 
 
 def _spec(module: str, base: Path) -> ModuleSpec | None:
-    """Where *module* is, found without importing a package that it is in."""
+    """Return the spec of *module*, without importing its parent packages."""
     paths: list[str] | None = [str(base.resolve()), *sys.path]
     spec: ModuleSpec | None = None
     names = module.split(".")
@@ -100,12 +100,12 @@ def _function(target: str, base: Path) -> Callable[..., Any]:
     if spec.origin and Path(spec.origin).is_relative_to(base.resolve()):
         sys.modules.pop(module, None)  # another folder's of the same name, or the file as it was before an edit
     try:
-        found: Any = importlib.import_module(module)
+        part: Any = importlib.import_module(module)
     except Exception as error:  # the border to the user's code
         raise ConfigError(f"task/python: {module} failed to import: {type(error).__name__}: {error}") from error
     for name in path.split("."):
-        if not hasattr(found, name):
-            near = nearest(name, (one for one in vars(found) if not one.startswith("_")))
+        if not hasattr(part, name):
+            near = nearest(name, (attribute for attribute in vars(part) if not attribute.startswith("_")))
             raise ConfigError(f"task/python: {module} has no {path!r}" + (f", did you mean {near!r}?" if near else ""))
-        found = getattr(found, name)
-    return found  # type: ignore[no-any-return]
+        part = getattr(part, name)
+    return part  # type: ignore[no-any-return]

@@ -13,7 +13,7 @@ from dicast import Answered, Failure, Secret, Subject
 from dicast.toolkit.endpoint import Address, ClientLimits, options
 from dicast.toolkit.endpoint import client as endpoint
 
-from .answers import answered, told
+from .answers import answered, row_json
 
 
 class HttpOptions(Protocol):
@@ -51,7 +51,7 @@ class Service:
 
         :raises dicast.AccessRefused: for 401, 402, 403 and 404, and if too many rows in a row get no connection.
         """
-        data, start, call = told(subject), time.monotonic(), self.client.new_call()
+        data, start, call = row_json(subject), time.monotonic(), self.client.new_call()
         result = await self.client.call(call, lambda: self._post(call, data))
         if isinstance(result, Failure):
             return result
