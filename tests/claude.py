@@ -74,7 +74,7 @@ class Claude:
 
     :ivar texts: the texts of the replies; ``$SEAL`` becomes the seal of the prompt. The last is repeated.
     :ivar usage: further members of ``usage``.
-    :ivar more: further members of each reply, such as ``stop_reason``.
+    :ivar reply_members: further members of each reply, such as ``stop_reason``.
     :ivar broken: gives an answer in place of a reply, or None; it is asked after the checks of the request.
     """
 
@@ -84,7 +84,7 @@ class Claude:
         self.texts = ["Yes."]
         self.thinking_tokens = 600
         self.usage: dict[str, Any] = {}
-        self.more: dict[str, Any] = {}
+        self.reply_members: dict[str, Any] = {}
         self.broken: Callable[[Any], Any] = lambda asked: None
         self.refusals: list[str] = []
 
@@ -140,7 +140,7 @@ class Claude:
                 "service_tier": "standard",
                 **self.usage,
             },
-            **self.more,
+            **self.reply_members,
         }
 
     def _text(self, body: Mapping[str, Any]) -> str:

@@ -54,7 +54,7 @@ def test_a_client_sends_the_query_of_its_address_with_each_path(chat_server):
     assert address.url("/chat/completions?x=1") == (
         f"{chat_server.url}/deployments/d/chat/completions?api-version=2025-01-01&x=1"
     )
-    assert address.shown("/chat/completions") == f"{chat_server.url}/deployments/d/chat/completions"
+    assert address.display("/chat/completions") == f"{chat_server.url}/deployments/d/chat/completions"
 
 
 def test_a_client_masks_secrets_in_replies_and_sends_long_bodies_whole(chat_server):

@@ -118,19 +118,19 @@ def _parsed(text: bytes) -> object:
         return None
 
 
-def text_encoding(path: Path, given: str | None, *, is_asked: bool) -> str:
-    """Return the encoding of the text in the file at *path*: as *given*, by its byte order mark, or UTF-8.
+def text_encoding(path: Path, encoding: str | None, *, is_asked: bool) -> str:
+    """Return the encoding of the text in the file at *path*: as *encoding*, by its byte order mark, or UTF-8.
 
     With *is_asked* the user of the terminal confirms another one.
 
     :raises DataError: where the file is not UTF-8 and no encoding was given: one line with the command that reads it.
     """
-    if given is not None:
+    if encoding is not None:
         try:
-            known_encoding(given)
+            known_encoding(encoding)
         except ConfigError as error:
             raise ConfigError(attrs.evolve(problem, file=str(path), path=None) for problem in error.problems) from error
-        return given
+        return encoding
     with InputFile.opened(path) as file:
         with file.binary() as stream:
             start = stream.read(64)
@@ -145,9 +145,9 @@ def text_encoding(path: Path, given: str | None, *, is_asked: bool) -> str:
     (fits, *_) = fitting_encodings(line)
     lines = f"line {number}" if count == 1 else f"{count:,} lines, the first is line {number}"
     if is_asked:
-        shown = line.decode(fits, errors="replace").strip()[:60]
+        excerpt = line.decode(fits, errors="replace").strip()[:60]
         if click.confirm(
-            f"{path} is not UTF-8 ({lines}). Read it as {fits}? Line {number} is then: {shown}", default=True
+            f"{path} is not UTF-8 ({lines}). Read it as {fits}? Line {number} is then: {excerpt}", default=True
         ):
             return fits
     message = f"the file is not UTF-8 ({lines}); {fits} might fit: dicast init {quote(str(path))} --encoding {fits}"

@@ -76,7 +76,7 @@ def for_turns(source: str) -> Choice:
 
 def for_rows(guesses: Guesses, model: Model | None) -> Choice:
     """Return the sections that judge rows: by their own assertions, a reference, or the output alone."""
-    makes = "output" not in guesses.found
+    makes = "output" not in guesses.by_field
     judged = _judged(guesses, model, makes=makes)
     sections = []
     if model is not None and (makes or judged.asks):
@@ -99,7 +99,9 @@ def _judged(guesses: Guesses, model: Model | None, *, makes: bool) -> _Judged:
     output, reference = guesses.column("output"), guesses.column("reference")
     if assertions is not None and installed("check/assertions"):
         option = {} if assertions == "assert" else {"column": assertions}
-        about = [f"Each row's own list of checks, in column {_shown(assertions)}: a row passes where all of them hold."]
+        about = [
+            f"Each row's own list of checks, in column {_quoted(assertions)}: a row passes where all of them hold."
+        ]
         return _Judged(
             [{"check/assertions": option} if option else "check/assertions"], "each row's own checks", about, 1.0
         )
@@ -108,13 +110,15 @@ def _judged(guesses: Guesses, model: Model | None, *, makes: bool) -> _Judged:
     if reference is not None and reference.values:
         return _compared(output, reference, model)
     if model is not None and installed("llm/judge"):
-        return _asked(guesses, ["The output answers what the input asks.", "It invents nothing."], "by a model", model)
+        return _by_model(
+            guesses, ["The output answers what the input asks.", "It invents nothing."], "by a model", model
+        )
     return _formal(output, makes=makes)
 
 
 def _paired(guesses: Guesses, model: Model | None) -> _Judged:
     """Which of two outputs is better, which only a model can say."""
-    first, second = (_shown(guesses.found[field].column) for field in ("output", "reference"))
+    first, second = (_quoted(guesses.by_field[field].column) for field in ("output", "reference"))
     about = [
         f"Which is better, {first} or {second}? A model says so, asked in both orders: 1 is for the first, 0.5 a tie."
     ]
@@ -128,12 +132,12 @@ def _paired(guesses: Guesses, model: Model | None) -> _Judged:
 
 def _compared(output: Column | None, reference: Column, model: Model | None) -> _Judged:
     """The comparison with the reference that fits it."""
-    against = f"against column {_shown(reference.name)}"
-    seen = f"{_shown(reference.name)} has {{}} (about {reference.length:.0f} characters)"
+    against = f"against column {_quoted(reference.name)}"
+    seen = f"{_quoted(reference.name)} has {{}} (about {reference.length:.0f} characters)"
     longer = output is None or output.length >= max(_LONGER * reference.length, reference.length + 10)
     if reference.numeric and (output is None or output.numeric):
         about = [
-            f"{_shown(reference.name)} has numbers: equal within rel_tol 1e-9, or what you write here as abs_tol or rel_tol."
+            f"{_quoted(reference.name)} has numbers: equal within rel_tol 1e-9, or what you write here as abs_tol or rel_tol."
         ]
         return _Judged(["diff/numeric"], f"{against}, as numbers", about)
     if reference.json:
@@ -142,7 +146,7 @@ def _compared(output: Column | None, reference: Column, model: Model | None) -> 
         ]
         return _Judged([{"proxy/format": {"require_json": True}}, "diff/json"], f"{against}, as JSON", about, 1.0)
     if isinstance(model, Local) and installed("llm/judge"):
-        return _asked(None, _AGREES, f"{against}, by a model", model)
+        return _by_model(None, _AGREES, f"{against}, by a model", model)
     if reference.length <= SHORT and longer and installed("check/contains"):
         about = [
             f"{seen.format('short texts')}{', the outputs are longer' if output else ''}: an output is right where it contains its reference, in whatever case."
@@ -156,7 +160,7 @@ def _compared(output: Column | None, reference: Column, model: Model | None) -> 
         ]
         return _Judged(["diff/match"], f"{against}, for equal words", about, 1.0)
     if model is not None and installed("llm/judge"):
-        return _asked(None, _AGREES, f"{against}, by a model", model)
+        return _by_model(None, _AGREES, f"{against}, by a model", model)
     if find_spec("rapidfuzz"):
         about = [
             f"{seen.format('texts')}: how alike are they, letter by letter? Likeness knows no meaning:",
@@ -178,12 +182,12 @@ _WEAK = [
     "A base model, one that was not trained to follow instructions, may decide by chance and fail an output that equals its reference.",
     "Compare its verdicts with labels of yours before you rely on them: dicast label, then dicast agreement.",
 ]
-"""What a user has to know of a small judge before its first verdict."""
+"""Advice for users of a small judge before its first verdict."""
 
 _AGREES = ["The output says what the reference says.", "It adds nothing that contradicts the reference."]
 
 
-def _asked(guesses: Guesses | None, criteria: list[str], how: str, model: Model) -> _Judged:
+def _by_model(guesses: Guesses | None, criteria: list[str], how: str, model: Model) -> _Judged:
     if isinstance(model, Local):
         context = [] if guesses is None else list(guesses.contexts)
         comments = [
@@ -225,16 +229,16 @@ def _formal(output: Column | None, *, makes: bool) -> _Judged:
 
 def _task(guesses: Guesses, model: Model | None) -> FileSection:
     """The task that makes the outputs; without a *model* as an example in a comment."""
-    asked = {"prompt/chat": {"model": "asked" if model else {"openai/chat": {"model": "NAME"}}, "user": "{{ input }}"}}
+    tasks = {"prompt/chat": {"model": "asked" if model else {"openai/chat": {"model": "NAME"}}, "user": "{{ input }}"}}
     if model is not None:
         return FileSection(
-            {"task": asked},
+            {"task": tasks},
             ["No column has outputs: the model makes them. Write your prompt here; {{ NAME }} is a column."],
         )
     why = [
         "No column has outputs, and no model was named (--model NAME): until a task makes them, this judges nothing."
     ]
-    return FileSection({"task": asked}, [*why, "To have one made, remove the marks of these lines:"], active=False)
+    return FileSection({"task": tasks}, [*why, "To have one made, remove the marks of these lines:"], active=False)
 
 
 def _gate(clause: Mapping[str, Any], what: str) -> FileSection:
@@ -260,5 +264,5 @@ def installed(name: str) -> bool:
     return name.partition("/")[0] in Registry().scan()
 
 
-def _shown(name: str) -> str:
+def _quoted(name: str) -> str:
     return one_comment(repr(name))

@@ -33,9 +33,9 @@ class Column:
     @classmethod
     def of(cls, name: str, rows: Sequence[Mapping[str, Any]]) -> Column:
         """The column *name* of *rows*."""
-        found = [lookup(row, name) for row in rows]
-        values = [value for value in found if value is not MISSING and value is not None and value != ""]
-        return cls(name, values, len(rows), all(value is not MISSING for value in found))
+        cells = [lookup(row, name) for row in rows]
+        values = [value for value in cells if value is not MISSING and value is not None and value != ""]
+        return cls(name, values, len(rows), all(value is not MISSING for value in cells))
 
     @cached_property
     def texts(self) -> list[str]:

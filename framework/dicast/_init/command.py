@@ -75,30 +75,30 @@ def init(
 ) -> None:  # fmt: skip
     """Write a pipeline for DATA: a file of rows (CSV, TSV, JSON, JSON lines, YAML, Excel, Parquet) or of conversations, gzip too.
 
-    It looks at the first rows, guesses what each column is, and says in the file how it guessed. Without DATA it writes
+    It looks at the first rows, guesses the meaning of each column, and explains its guesses in the file. Without DATA it writes
     a small example with rows of its own.
     """  # fmt: skip
-    more = [text for text in data if text.partition("=")[0] in (*FIELDS, "context") and not Path(text).exists()]
-    named = [text for text in data if text not in more]
+    misplaced = [text for text in data if text.partition("=")[0] in (*FIELDS, "context") and not Path(text).exists()]
+    named = [text for text in data if text not in misplaced]
     if len(named) + bool(origin) > 1:
         raise click.UsageError(
             f"init takes one file, and got {' and '.join(named + [str(name) for name in (origin or ())[1:]])}"
         )
     reading = {"encoding": encoding, "sheet": sheet, "delimiter": delimiter, "header": False if no_header else None}
     reading = {name: value for name, value in reading.items() if value is not None}
-    given_fields((*fields, *more), None)
+    given_fields((*fields, *misplaced), None)
     refuse_existing([out])
     if gguf is not None and model != LOCAL:
         raise click.UsageError("--gguf is for --model local")
     chosen = local_model(gguf, out) if model == LOCAL else model
-    wishes = Wishes(kind, (*fields, *more), chosen, reading)
+    wishes = Wishes(kind, (*fields, *misplaced), chosen, reading)
     if origin is not None:
         from .._promptfoo import taken_over  # few come from there
 
         draft = taken_over(origin[1], out, chosen)
     elif named:
-        asked = sys.stdin.isatty() and sys.stdout.isatty() and not as_json and not wishes.fields
-        draft = drafted(Path(named[0]), out, attrs.evolve(wishes, asked=asked))
+        is_interactive = sys.stdin.isatty() and sys.stdout.isatty() and not as_json and not wishes.fields
+        draft = drafted(Path(named[0]), out, attrs.evolve(wishes, is_interactive=is_interactive))
     else:
         rows = out.with_name("answers.csv")
         write_new({rows: ROWS})
@@ -127,8 +127,8 @@ def _finish(draft: Draft, out: Path, *, tries: bool, as_json: bool) -> None:
     if draft.first is not None:
         following = [draft.first, check]
     if as_json:
-        said = {"pipeline": str(out), "files": files, "untried": why, "tried": tried, "next": following}
-        print_json({**draft.document, **said})
+        document = {"pipeline": str(out), "files": files, "untried": why, "tried": tried, "next": following}
+        print_json({**draft.document, **document})
         return
     if why is not None:
         click.echo(f"Tried no rows: {why}.")

@@ -12,7 +12,20 @@ _LISTS = ("messages", "contents", "conversations", "conversation")
 _IDS = ("id", "conversation_id", "session_id", "thread_id", "chat_id", "dialog_id", "dialogue_id", "uuid")
 """The keys that name a conversation, the likeliest first."""
 
-_MORE = ("trial", "epoch", "run", "run_id", "attempt", "sample", "model", "variant", "seed", "turn", "index", "split")
+_SECOND_NAMES = (
+    "trial",
+    "epoch",
+    "run",
+    "run_id",
+    "attempt",
+    "sample",
+    "model",
+    "variant",
+    "seed",
+    "turn",
+    "index",
+    "split",
+)
 """The keys that tell conversations of one id apart, the likeliest first."""
 
 _ANSWERS = ("output", "response", "completion", "answer", "prediction", "generated", "reply")
@@ -54,7 +67,7 @@ def id_templates(record: object) -> list[tuple[str, str]]:
     plain = [name for name, value in record.items() if isinstance(value, str | int) and not isinstance(value, bool)]
     ids = [name for name in _IDS if name in plain]
     templates = [(f"{{{{ {name} }}}}", f"key {name!r} (guessed: its name)") for name in ids]
-    second_names = [name for name in _MORE if name in plain and name not in ids]
+    second_names = [name for name in _SECOND_NAMES if name in plain and name not in ids]
     return templates + [
         (f"{{{{ {name} }}}}-{{{{ {second} }}}}", f"keys {name!r} and {second!r} (guessed: {name!r} alone occurs twice)")
         for name in ids

@@ -30,7 +30,7 @@ class Wishes:
     fields: Sequence[str] = ()
     model: Model | None = None
     reading: Mapping[str, Any] = attrs.field(factory=dict)
-    asked: bool = False
+    is_interactive: bool = False
 
 
 @attrs.frozen
@@ -52,14 +52,14 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
 
     :raises RequestError: where the data cannot be read, or a column has to be named.
     """
-    sample = read_sample(data, wishes.kind, wishes.reading, is_asked=wishes.asked)
-    found = None if sample.turns else checked(_guesses(sample, wishes), sample, data)
-    if found is None:
+    sample = read_sample(data, wishes.kind, wishes.reading, is_asked=wishes.is_interactive)
+    guesses = None if sample.turns else checked(_guesses(sample, wishes), sample, data)
+    if guesses is None:
         source_of(sample.source, data, sample.options).check()
-    choice = for_turns(sample.source) if found is None else for_rows(found, wishes.model)
+    choice = for_turns(sample.source) if guesses is None else for_rows(guesses, wishes.model)
     what = "turn" if sample.turns else "row"
-    count = f"{len(sample.rows)}{'' if sample.whole else ' or more'} {what}{'' if len(sample.rows) == 1 else 's'}"
-    says = [*sample.says] if found is None else [*_guessed(found, sample.source), *_unread(sample)]
+    count = f"{len(sample.rows)}{'' if sample.is_complete else ' or more'} {what}{'' if len(sample.rows) == 1 else 's'}"
+    says = [*sample.says] if guesses is None else [*_guessed(guesses, sample.source), *_unread(sample)]
     path = os.path.relpath(data.absolute(), out.absolute().parent)
     head = [
         f"Written by dicast init from {one_comment(data.name)} ({count}). It says what it guessed: change what is wrong.",
@@ -68,7 +68,11 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
     sections = [
         FileSection({"name": data.name.partition(".")[0] or "data"}),
         FileSection(
-            {"source": {sample.source: {"path": path, **sample.options, **({} if found is None else found.option())}}},
+            {
+                "source": {
+                    sample.source: {"path": path, **sample.options, **({} if guesses is None else guesses.option())}
+                }
+            },
             says,
         ),
         *choice.sections,
@@ -85,7 +89,7 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
         "source": sample.source,
         "kind": "turns" if sample.turns else "rows",
         "judged": choice.how,
-        "fields": {} if found is None else {field: {"column": one.column, "why": one.why} for field, one in found.found.items()},
+        "fields": {} if guesses is None else {field: {"column": column_guess.column, "why": column_guess.why} for field, column_guess in guesses.by_field.items()},
     }  # fmt: skip
     says = [f"{one_line(str(data))} has {count}; what is judged: {choice.how}.", *says]
     return Draft({out: file_text(head, sections)}, says, document, untried, first)
@@ -94,39 +98,43 @@ def drafted(data: Path, out: Path, wishes: Wishes) -> Draft:
 def _guesses(sample: Sample, wishes: Wishes) -> Guesses:
     """Return the guesses for the columns, with the columns that the user named.
 
-    :raises ConfigError: where no column can be told to have the outputs, or what they are made from.
+    :raises ConfigError: if no column can be identified as the outputs or their inputs.
     """
-    given = given_fields(wishes.fields, sample.columns)
-    found = guess(sample, given)
-    if wishes.asked:
+    fields = given_fields(wishes.fields, sample.columns)
+    guesses = guess(sample, fields)
+    if wishes.is_interactive:
         for field in ("input", "output", "reference"):
-            known = found.found[field].column if field in found.found else ""
+            column = guesses.by_field[field].column if field in guesses.by_field else ""
             question = f"Column of the {field} ({listed(sample.columns)}; empty: none)"
-            given[field] = click.prompt(question, default=known, show_default=bool(known)).strip()
-        found = guess(sample, given_fields([f"{field}={name}" for field, name in given.items()], sample.columns))
-    read_objects(found, sample)
-    if "output" not in found.found and "input" not in found.found:
+            fields[field] = click.prompt(question, default=column, show_default=bool(column)).strip()
+        guesses = guess(sample, given_fields([f"{field}={name}" for field, name in fields.items()], sample.columns))
+    read_objects(guesses, sample)
+    if "output" not in guesses.by_field and "input" not in guesses.by_field:
         wrong = f"cannot tell which column has the outputs; the columns are {listed(sample.columns)}"
         raise ConfigError(f"{wrong}: say --fields output=COLUMN")
-    return found
+    return guesses
 
 
-def _guessed(found: Guesses, source: str) -> list[str]:
+def _guessed(guesses: Guesses, source: str) -> list[str]:
     """Return a line for each field with its column and the reason. A *source* of lines names rows by lines, another source by numbers."""
     lines = []
     by_number = f"; rows are named by their {'lines' if source in ('rows/csv', 'rows/jsonl') else 'numbers'}"
     for field in FIELDS:
-        one = found.found.get(field)
-        if one is not None:
-            why = one.why if one.given else f"guessed: {one.why}"
-            named = one.column if "{{" in one.column else f"column {one_comment(repr(one.column))}"
+        column_guess = guesses.by_field.get(field)
+        if column_guess is not None:
+            why = column_guess.why if column_guess.is_named else f"guessed: {column_guess.why}"
+            named = (
+                column_guess.column
+                if "{{" in column_guess.column
+                else f"column {one_comment(repr(column_guess.column))}"
+            )
             lines.append(f"{field}: {named} ({why})")
         elif field in ("id", "output"):
             lines.append(f"{field}: none found{by_number if field == 'id' else ''}")
-    if found.contexts:
-        named = ", ".join(one_comment(repr(name)) for name in found.contexts)
+    if guesses.contexts:
+        named = ", ".join(one_comment(repr(name)) for name in guesses.contexts)
         lines.append(f"what answers may rest on: {named} (guessed: a word in the name)")
-    if rest := [name for name in found.rest if name not in found.contexts]:
+    if rest := [name for name in guesses.rest if name not in guesses.contexts]:
         lines.append(f"in each row's context: {one_comment(', '.join(map(repr, rest)), 100)}")
     return lines
 

@@ -37,7 +37,7 @@ class FileFormat:
 def refuse_other_formats(path: Path, beginning: Beginning) -> None:
     """Refuse a file of another tool that no source reads.
 
-    :raises DataError: naming the format, and what to do.
+    :raises DataError: naming the format, and the fix.
     """
     form = next((candidate for candidate in FORMATS if candidate.fits(beginning)), None) or _of_yaml(path)
     if form is not None:

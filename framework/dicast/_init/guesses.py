@@ -63,7 +63,7 @@ class Guess:
 
     column: str
     why: str
-    given: bool = False
+    is_named: bool = False
 
 
 @attrs.define
@@ -73,7 +73,7 @@ class Guesses:
     """
 
     columns: Mapping[str, Column]
-    found: dict[str, Guess] = attrs.field(factory=dict)
+    by_field: dict[str, Guess] = attrs.field(factory=dict)
     refused: set[str] = attrs.field(factory=set)
     contexts: list[str] = attrs.field(factory=list)
     paired: bool = False
@@ -81,17 +81,17 @@ class Guesses:
     @property
     def rest(self) -> list[str]:
         """The columns that are no field."""
-        taken = {guess.column for guess in self.found.values()}
-        return [name for name in self.columns if name not in taken]
+        used = {guess.column for guess in self.by_field.values()}
+        return [name for name in self.columns if name not in used]
 
     def column(self, field: str) -> Column | None:
         """The column that *field* is in."""
-        return self.columns[self.found[field].column] if field in self.found else None
+        return self.columns[self.by_field[field].column] if field in self.by_field else None
 
     def add(self, field: str, name: str | None, why: str) -> None:
         """Take *name* for *field*, unless there is one or the user wants none."""
-        if name is not None and field not in self.found and field not in self.refused:
-            self.found[field] = Guess(name, why)
+        if name is not None and field not in self.by_field and field not in self.refused:
+            self.by_field[field] = Guess(name, why)
 
     def repeated_ids(self) -> str | None:
         """Return the column that is named as ids are and in which an id occurs twice."""
@@ -107,9 +107,9 @@ class Guesses:
     def fields(self) -> dict[str, str]:
         """Return the source's option ``fields``, without columns that have the name of their field."""
         return {
-            field: self.found[field].column
+            field: self.by_field[field].column
             for field in FIELDS
-            if field in self.found and self.found[field].column != field
+            if field in self.by_field and self.by_field[field].column != field
         }
 
 
@@ -121,7 +121,7 @@ def given_fields(texts: Iterable[str], columns: Sequence[str] | None) -> dict[st
     :raises ConfigError: naming all that are wrong.
     """
     several = re.compile(rf",(?=(?:{'|'.join((*FIELDS, 'context'))})=)")
-    pairs = [one.partition("=") for text in texts for one in several.split(text)]
+    pairs = [part.partition("=") for text in texts for part in several.split(text)]
     problems = [_unknown_field(field, sign) for field, sign, _ in pairs if not sign or field not in FIELDS]
     if columns is not None:
         problems += [
@@ -151,15 +151,15 @@ def _unknown_field(field: str, sign: str) -> Problem:
     )
 
 
-def guess(sample: Sample, given: Mapping[str, str]) -> Guesses:
-    """Return the columns of the fields in *sample*; the user named the *given* columns."""
+def guess(sample: Sample, fields: Mapping[str, str]) -> Guesses:
+    """Return the columns of the fields in *sample*; the user named the *fields* columns."""
     columns = sample.columns
-    own = [field for field in FIELDS if field in columns]
-    names = dict.fromkeys([*columns[:MOST_COLUMNS], *own, *filter(None, given.values())])
+    by_name = [field for field in FIELDS if field in columns]
+    names = dict.fromkeys([*columns[:MOST_COLUMNS], *by_name, *filter(None, fields.values())])
     guesses = Guesses({name: Column.of(name, sample.rows) for name in names})
-    for field, name in given.items():
+    for field, name in fields.items():
         if name:
-            guesses.found[field] = Guess(name, "as --fields says", given=True)
+            guesses.by_field[field] = Guess(name, "as --fields says", is_named=True)
         else:
             guesses.refused.add(field)
     for field in FIELDS:  # a source takes a column of the field's own name without being told
@@ -173,13 +173,13 @@ def guess(sample: Sample, given: Mapping[str, str]) -> Guesses:
 
 def _pair(guesses: Guesses) -> None:
     """Take two columns whose names differ in their end for two outputs, unless somebody has said where the output is."""
-    if {"output", "reference"} & {*guesses.found, *guesses.refused}:
+    if {"output", "reference"} & {*guesses.by_field, *guesses.refused}:
         return
     plain = {_plain(name): name for name in reversed(guesses.rest) if _fits("output", guesses.columns[name])}
     for (first, second), name in product(_PAIRS, plain):
         start = name.removesuffix(first)
-        known = start.strip("_") in f"{_NAMES['output']} text".split() or (not start and len(first) > 1)
-        if start != name and known and (other := plain.get(start + second)) is not None and not guesses.paired:
+        is_known = start.strip("_") in f"{_NAMES['output']} text".split() or (not start and len(first) > 1)
+        if start != name and is_known and (other := plain.get(start + second)) is not None and not guesses.paired:
             guesses.add("output", plain[name], f"one of two outputs, beside {one_comment(repr(other))}")
             guesses.add("reference", other, "the other output")
             guesses.paired = True
@@ -216,16 +216,20 @@ def _by_contents(guesses: Guesses) -> None:
     columns = [column for column in free if _fits("output", column) and not column.objects]
     answers = [column for column in columns if not {*_ABOUT.split()} & {*_plain(column.name).split("_")}]
     texts = [column.name for column in answers if column.prose]
-    if "output" not in guesses.found and "output" not in guesses.refused:
-        beside = f" beside {one_comment(repr(guesses.found['input'].column))}" if "input" in guesses.found else ""
-        if "input" not in guesses.found and len(texts) == 2:
+    if "output" not in guesses.by_field and "output" not in guesses.refused:
+        next_to = (
+            f" next to {one_comment(repr(guesses.by_field['input'].column))}" if "input" in guesses.by_field else ""
+        )
+        if "input" not in guesses.by_field and len(texts) == 2:
             guesses.add("input", texts[0], "the first of two texts")
             guesses.add("output", texts[1], "the second of two texts")
-        elif len(texts) == 1 and (beside or all(one.prose or one.numeric or one.labels for one in answers)):
-            guesses.add("output", texts[0], f"the only text of several words{beside}")
+        elif len(texts) == 1 and (
+            next_to or all(answer.prose or answer.numeric or answer.labels for answer in answers)
+        ):
+            guesses.add("output", texts[0], f"the only text of several words{next_to}")
         elif len(columns) == len(answers) == 1:
-            guesses.add("output", columns[0].name, f"the only column{beside or ' that is left'}")
-    elif "input" not in guesses.found and len(texts) == 1:
+            guesses.add("output", columns[0].name, f"the only column{next_to or ' that is left'}")
+    elif "input" not in guesses.by_field and len(texts) == 1:
         guesses.add("input", texts[0], "the only other text of several words")
     _reference_by_contents(guesses)
 
@@ -236,8 +240,8 @@ def _reference_by_contents(guesses: Guesses) -> None:
         column = guesses.columns[name]
         if output and column.full and output.full and column.length <= SHORT:
             equal = sum(
-                one.strip().lower() == other.strip().lower()
-                for one, other in zip(column.texts, output.texts, strict=True)
+                text.strip().lower() == other.strip().lower()
+                for text, other in zip(column.texts, output.texts, strict=True)
             )
             if equal >= max(2, _EQUAL * column.rows):
                 guesses.add("reference", name, f"it is equal to the output in {equal} of {column.rows} rows")

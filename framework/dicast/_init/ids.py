@@ -26,14 +26,14 @@ def checked(guesses: Guesses, sample: Sample, data: Path) -> Guesses:
         _check(guesses, sample, data)
         _tell_apart(guesses, sample, data)
     except DataError:
-        found = guesses.found.get("id")
-        if found is not None and found.given:
+        id_guess = guesses.by_field.get("id")
+        if id_guess is not None and id_guess.is_named:
             raise
-        column = "id" if found is None else found.column
+        column = "id" if id_guess is None else id_guess.column
         if column not in guesses.columns:
             raise
         for guess in (*_templates(column, guesses), _numbers(column)):
-            guesses.found["id"] = guess
+            guesses.by_field["id"] = guess
             try:
                 _check(guesses, sample, data)
             except DataError:
@@ -46,14 +46,14 @@ def checked(guesses: Guesses, sample: Sample, data: Path) -> Guesses:
 def _tell_apart(guesses: Guesses, sample: Sample, data: Path) -> None:
     """Where a column of ids has each of them more than once, make the ids of it and a second column."""
     column = guesses.repeated_ids()
-    if "id" in guesses.found or "id" in guesses.refused or column is None:
+    if "id" in guesses.by_field or "id" in guesses.refused or column is None:
         return
     for guess in _templates(column, guesses):
-        guesses.found["id"] = guess
+        guesses.by_field["id"] = guess
         try:
             _check(guesses, sample, data)
         except DataError:
-            del guesses.found["id"]
+            del guesses.by_field["id"]
         else:
             return
 
@@ -64,9 +64,11 @@ def _check(guesses: Guesses, sample: Sample, data: Path) -> None:
 
 def _templates(column: str, guesses: Guesses) -> Iterator[Guess]:
     """Yield templates of *column* and another column that is short and in every row."""
-    taken = {guess.column for field, guess in guesses.found.items() if field not in ("id", "session_id")} | {column}
+    used = {guess.column for field, guess in guesses.by_field.items() if field not in ("id", "session_id")} | {column}
     fitting = [
-        name for name, one in guesses.columns.items() if name not in taken and one.everywhere and one.full and one.named
+        name
+        for name, candidate in guesses.columns.items()
+        if name not in used and candidate.everywhere and candidate.full and candidate.named
     ]
     likely = [name for name in _SECOND if name in fitting]
     for other in [*likely, *(name for name in fitting if name not in likely)][:_TRIED]:

@@ -53,7 +53,7 @@ def local_model(gguf: str | None, out: Path) -> Local:
     """
     if "llamacpp" not in Registry().scan():
         raise ConfigError(f"--model local needs llamacpp/chat: {how_to_install('llamacpp')}")
-    name = _asked() if gguf is None else gguf.strip()
+    name = _ask_for_model() if gguf is None else gguf.strip()
     path = Path(name).expanduser()
     if name and path.is_file():
         _check(path)
@@ -76,7 +76,7 @@ def local_model(gguf: str | None, out: Path) -> Local:
     return Local({"package": name})
 
 
-def _asked() -> str:
+def _ask_for_model() -> str:
     """Ask for the file or package.
 
     :raises ConfigError: if there is no answer.
@@ -95,9 +95,10 @@ def gguf_packages() -> list[str]:
     """Return the names of installed distributions that have a GGUF file, or whose names end in ``gguf``."""
     return sorted(
         {
-            found.name
-            for found in distributions()
-            if found.name.casefold().endswith("gguf") or any(file.suffix == ".gguf" for file in found.files or ())
+            distribution.name
+            for distribution in distributions()
+            if distribution.name.casefold().endswith("gguf")
+            or any(file.suffix == ".gguf" for file in distribution.files or ())
         }
     )
 

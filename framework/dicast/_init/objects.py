@@ -41,7 +41,7 @@ def read_objects(guesses: Guesses, sample: Sample) -> None:
         )
     path = f"{output.name}.{place}"
     guesses.columns = {**guesses.columns, path: Column.of(path, sample.rows)}
-    guesses.found["output"] = Guess(path, f"the text in the objects of {one_comment(repr(output.name))}")
+    guesses.by_field["output"] = Guess(path, f"the text in the objects of {one_comment(repr(output.name))}")
 
 
 def _place_in(column: Column) -> str | None:

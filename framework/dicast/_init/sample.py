@@ -46,7 +46,7 @@ class Sample:
     source: str
     options: Mapping[str, Any]
     rows: tuple[Mapping[str, Any], ...]
-    whole: bool
+    is_complete: bool
     says: tuple[str, ...] = ()
 
     @property
@@ -83,10 +83,10 @@ def read_sample(path: Path, kind: str | None, reading: Mapping[str, Any], *, is_
         if encoding != UTF_8:
             options["encoding"] = encoding
         return _of_turns(chosen, path, options, beginning)
-    source, own = _source(path, beginning)
+    source, format_options = _source(path, beginning)
     if encoding != UTF_8:
-        own["encoding"] = encoding
-    return _of_rows(source, path, own | options, kind)
+        format_options["encoding"] = encoding
+    return _of_rows(source, path, format_options | options, kind)
 
 
 def _of_rows(source: str, path: Path, options: Mapping[str, Any], kind: str | None) -> Sample:
@@ -117,9 +117,9 @@ def _conversations(path: Path, beginning: Beginning, kind: str | None) -> str | 
     return None
 
 
-def _of_turns(source: str, path: Path, given: Mapping[str, Any], beginning: Beginning) -> Sample:
+def _of_turns(source: str, path: Path, options_given: Mapping[str, Any], beginning: Beginning) -> Sample:
     """Return the turns of conversations, with guessed options: the key of ids, and the pattern of tool errors."""
-    options, says, chats = dict(given), [], source == "traces/messages"
+    options, says, chats = dict(options_given), [], source == "traces/messages"
     if chats:
         options["unknown"] = "mark"
         says.append("unknown: roles and parts that no format documents become markers, and are counted")
@@ -132,7 +132,9 @@ def _of_turns(source: str, path: Path, given: Mapping[str, Any], beginning: Begi
         options["tool_error"] = _TOOL_ERROR
         does = "1 result does" if failed == 1 else f"{failed} results do"
         says.append(f"tool_error: a tool's result that begins with Error or Traceback is a failure (guessed: {does})")
-    return Sample(source, options, tuple({"id": one.id} for one in subjects[:MOST]), len(subjects) <= MOST, tuple(says))
+    return Sample(
+        source, options, tuple({"id": subject.id} for subject in subjects[:MOST]), len(subjects) <= MOST, tuple(says)
+    )
 
 
 def _id_of(source: str, path: Path, options: Mapping[str, Any], beginning: Beginning) -> tuple[str | None, str | None]:
@@ -173,25 +175,26 @@ def source_of(source: str, path: Path, options: Mapping[str, Any]) -> Any:
     except ConfigError as error:  # of an option that the user gave
         file = str(path)
         raise ConfigError(
-            attrs.evolve(one, file=None if file in one.message else file, path=None) for one in error.problems
+            attrs.evolve(problem, file=None if file in problem.message else file, path=None)
+            for problem in error.problems
         ) from error
     return built and built.component
 
 
 def _subjects(source: Any) -> Iterator[Subject]:
     """Yield the subjects of *source*, failed records among them."""
-    return (found.subject if isinstance(found, Due) else found for found in source.subjects())
+    return (item.subject if isinstance(item, Due) else item for item in source.subjects())
 
 
 def _first(source: str, path: Path, options: Mapping[str, Any]) -> Mapping[str, Any]:
     """The first row; the whole file is checked where there is none."""
-    found = source_of(source, path, options)
+    live_source = source_of(source, path, options)
     try:
-        subject = next(_subjects(found), None)
+        subject = next(_subjects(live_source), None)
     except DataError:
         subject = None
     if subject is None:
-        found.check()  # it says what is wrong, all over the file
+        live_source.check()  # it says what is wrong, all over the file
         raise DataError(Problem("there are no rows", str(path)))
     return _row(subject, named=False)
 
@@ -203,14 +206,14 @@ def _rows(source: str, path: Path, options: Mapping[str, Any], *, named: bool) -
 
 def _row(subject: Subject, *, named: bool) -> dict[str, Any]:
     """The columns of the row that became *subject*."""
-    own = {name: getattr(subject, name) for name in ("input", "output", "reference", "session_id")}
-    given = {name: value for name, value in own.items() if value is not None}
-    return ({"id": subject.id} if named else {}) | given | dict(subject.context)
+    values = {name: getattr(subject, name) for name in ("input", "output", "reference", "session_id")}
+    present = {name: value for name, value in values.items() if value is not None}
+    return ({"id": subject.id} if named else {}) | present | dict(subject.context)
 
 
 def _source(path: Path, beginning: Beginning) -> tuple[str, dict[str, Any]]:
     """The source for *path*, by its contents where they say it, else by its name, and the options that it needs."""
-    suffix = next((one.lower() for one in reversed(path.suffixes) if one.lower() not in (".gz", ".gzip")), "")
+    suffix = next((ending.lower() for ending in reversed(path.suffixes) if ending.lower() not in (".gz", ".gzip")), "")
     source = _BY_SUFFIX.get(suffix)
     if "xl/workbook.xml" in beginning.members:
         return "rows/xlsx", {}
@@ -245,8 +248,8 @@ def _of_json(path: Path, beginning: Beginning) -> tuple[str, dict[str, Any]]:
     if beginning.layout in ("lines", "document") and len(beginning.lines) >= 1 and beginning.lines[0][:1] == b"{":
         if beginning.layout == "lines":
             return "rows/jsonl", {}
-        if (found := _list_in(path)) or len(beginning.lines) > 1:
-            return "rows/json", found
+        if (lists := _list_in(path)) or len(beginning.lines) > 1:
+            return "rows/json", lists
         return "rows/jsonl", {}
     return "rows/json", {}
 
@@ -259,17 +262,17 @@ def _list_in(path: Path) -> dict[str, Any]:
         document = orjson.loads(text) if len(text) <= _MOST_DOCUMENT else {}
     except orjson.JSONDecodeError:
         return {}
-    found = [at for at, value in _lists(document, "") if value and all(isinstance(one, dict) for one in value)]
-    known = [at for at in found if at.rpartition(".")[2] in _LISTS]
-    chosen = found if len(found) == 1 else known[:1]
+    paths = [at for at, value in _lists(document, "") if value and all(isinstance(item, dict) for item in value)]
+    preferred = [at for at in paths if at.rpartition(".")[2] in _LISTS]
+    chosen = paths if len(paths) == 1 else preferred[:1]
     return {"at": chosen[0]} if chosen else {}
 
 
 def _lists(value: object, path: str) -> Iterator[tuple[str, list[Any]]]:
     """The lists below *value*, with their dotted paths; those inside lists are not looked for."""
     for name, child in value.items() if isinstance(value, dict) else ():
-        here = f"{path}.{name}" if path else str(name)
+        place = f"{path}.{name}" if path else str(name)
         if isinstance(child, list):
-            yield here, child
+            yield place, child
         else:
-            yield from _lists(child, here)
+            yield from _lists(child, place)

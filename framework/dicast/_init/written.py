@@ -38,9 +38,9 @@ def file_text(head: Sequence[str], sections: Sequence[FileSection]) -> str:
 
 
 def write_new(files: Mapping[Path, str]) -> None:
-    """Write *files*, or nothing where any file exists.
+    """Write *files*, or nothing if any file exists.
 
-    :raises ConfigError: naming those that exist, or what cannot be written.
+    :raises ConfigError: naming the existing files, or the file that cannot be written.
     """
     refuse_existing(files)
     for path, text in files.items():
@@ -69,10 +69,10 @@ def refuse_existing(paths: Sequence[Path] | Mapping[Path, str]) -> None:
 
     :raises ConfigError: naming each of *paths* that exists.
     """
-    there = [str(path) for path in paths if path.exists() or path.is_symlink()]
-    if there:
-        verb = "exists" if len(there) == 1 else "exist"
-        raise ConfigError(f"{' and '.join(there)} {verb} already; choose another name: --out FILE.yaml")
+    existing = [str(path) for path in paths if path.exists() or path.is_symlink()]
+    if existing:
+        verb = "exists" if len(existing) == 1 else "exist"
+        raise ConfigError(f"{' and '.join(existing)} {verb} already; choose another name: --out FILE.yaml")
 
 
 def escaped(value: Any) -> Any:
@@ -80,8 +80,8 @@ def escaped(value: Any) -> Any:
     if isinstance(value, str):
         return value.replace("${", "$${")
     if isinstance(value, Mapping):
-        return {escaped(name): escaped(one) for name, one in value.items()}
-    return [escaped(one) for one in value] if isinstance(value, list | tuple) else value
+        return {escaped(name): escaped(item) for name, item in value.items()}
+    return [escaped(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def one_comment(text: object, most: int = 80) -> str:
@@ -114,7 +114,7 @@ def _size(value: object) -> int:
     if isinstance(value, str):
         return _WIDE if "\n" in value else len(value) + 2
     if isinstance(value, Mapping):
-        return sum(_size(one) + _size(name) for name, one in value.items()) + 2
+        return sum(_size(item) + _size(name) for name, item in value.items()) + 2
     return sum(map(_size, value)) + 2 if isinstance(value, list) else 6
 
 

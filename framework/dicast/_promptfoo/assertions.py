@@ -107,7 +107,7 @@ class Carried:
         try:
             item = self._item(kind, keys)
         except NotCarried as reason:
-            self.lose(node.place, reason.what or str(kind or "an assertion without a type"), str(reason))
+            self.lose(node.place, reason.label or str(kind or "an assertion without a type"), str(reason))
             return
         if item is not None:
             self.items.append(item)

@@ -175,8 +175,10 @@ def _scenario_tests(setting: Setting) -> Iterator[Node]:
         path = setting.folders.file(named)
         for node in [named] if path is None else items(read_node(path)):
             keys, empty = mapping_of(follow(node, setting.root)), [Node({}, node.place)]
-            configurations = [one for child in items(keys.get("config")) for one in _tests(child, setting)]
-            tests = [one for child in items(keys.get("tests")) for one in _tests(child, setting)]
+            configurations = [
+                child_test for child in items(keys.get("config")) for child_test in _tests(child, setting)
+            ]
+            tests = [child_test for child in items(keys.get("tests")) for child_test in _tests(child, setting)]
             for configuration in configurations or empty:
                 for test in tests or empty:
                     yield _laid_over(configuration, test)

@@ -67,7 +67,7 @@ class CodeFiles:
     def inline(self, language: str, source: str) -> dict[str, str]:
         """Return the options of a check for the expression or body *source*, which becomes a function.
 
-        :raises ConfigError: where it is no code, or reads what rows do not have.
+        :raises ConfigError: if it is not code, or reads data that rows do not have.
         """
         _check(source)
         text = source.rstrip()

@@ -131,7 +131,7 @@ def data_of(node: Node | None) -> Any:
 
 
 def node_of(value: Any, place: Place) -> Node:
-    """Plain data as nodes that all stand at *place*."""
+    """Return plain data as nodes whose place is *place*."""
     if isinstance(value, dict):
         return Node({name: node_of(child, place) for name, child in value.items()}, place, place)
     return Node([node_of(child, place) for child in value] if isinstance(value, list) else value, place)

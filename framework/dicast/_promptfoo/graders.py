@@ -57,7 +57,7 @@ class Graders:
 
 
 def grader(value: object) -> tuple[str, Provider | None]:
-    """Return the name and the provider of a grader, which may stand under ``text``, the kind of question that it answers."""
+    """Return the name and the provider of a grader, which may be under ``text``, the kind of question that it answers."""
     if isinstance(value, Mapping) and "id" not in value and "text" in value:
         value = value["text"]
     if not isinstance(value, Mapping):

@@ -92,11 +92,11 @@ _JAVASCRIPT_ONLY = re.compile(r"\(\?[a-zA-Z-]+[):]|\(\?P|\\[AzQEpPCaG]|\[\[:")
 
 
 class NotCarried(Exception):
-    """An assertion does not go over; the message is the reason and a way out, *what* a name for it in place of its type."""
+    """An assertion cannot be converted; the message is the reason and a way out, *label* a name for it in place of its type."""
 
-    def __init__(self, instead: str, what: str | None = None) -> None:
+    def __init__(self, instead: str, label: str | None = None) -> None:
         super().__init__(instead)
-        self.what = what
+        self.label = label
 
 
 @attrs.frozen

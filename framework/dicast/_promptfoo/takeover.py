@@ -62,7 +62,7 @@ class _Takeover:
 
     @property
     def has_assertions(self) -> bool:
-        """Whether any test has an assertion, one that goes over or not."""
+        """True if any test has an assertion, whether it can be converted or not."""
         return any(case.carried.count or case.carried.items for case in self.cases)
 
     @property
@@ -90,7 +90,7 @@ class _Takeover:
 
     @property
     def asks(self) -> bool:
-        """Whether a run would ask a model."""
+        """True if a run would ask a model."""
         return bool(self.setting.graders.judges) or any(variant.provider.model for variant in self.variants)
 
 
@@ -234,9 +234,11 @@ def _graders(default: Mapping[str, Node], variants: Sequence[_Variant], model: M
     A *model* that a provider asks is asked at the provider's address and price.
     """
     if model is not None:
-        asked = [variant.provider.model for variant in variants if variant.provider.model]
-        same = (one for one in asked if any(options["model"] == model for options in one.values()))
-        return Graders(next(same, model_of(model)), fixed=True)
+        models = [variant.provider.model for variant in variants if variant.provider.model]
+        matching = (
+            options_set for options_set in models if any(options["model"] == model for options in options_set.values())
+        )
+        return Graders(next(matching, model_of(model)), fixed=True)
     _, candidate = grader(data_of(mapping_of(default.get("options")).get("provider")))
     first = next((variant.provider.model for variant in variants if variant.provider.model), None)
     return Graders(candidate.model if candidate and candidate.model else first)
@@ -254,7 +256,7 @@ def _sections(takeover: _Takeover, rows: Path) -> list[FileSection]:
     elif variants:
         sets = {variant.name: {"set": _set(variant, several=len(takeover.visible) > 1)} for variant in variants}
         about = ["Each prompt with each provider; dicast compare compares two of them."]
-        if any(name != "task" for one in sets.values() for name in one["set"]):
+        if any(name != "task" for check_set in sets.values() for name in check_set["set"]):
             about.append("They read other columns, so that dicast compare needs --allow-incomparable.")
         parts.append(FileSection({"experiments": sets}, about))
     if code:
@@ -338,7 +340,7 @@ def _inputs(takeover: _Takeover, case: Case) -> dict[str, Any]:
 
 
 def _rows(takeover: _Takeover) -> list[dict[str, Any]]:
-    """Return the rows; those of echoed prompts have promptfoo's output."""
+    """Return the rows; rows of echoed prompts have promptfoo's output."""
     result = []
     for number, case in enumerate(takeover.cases, 1):
         outputs = {name: rendered(prompt.text, case.names) or "" for name, prompt in takeover.echoed.items()}

@@ -218,7 +218,7 @@ class OutcomeReader:
     def _outcomes(self, state: _SubjectState) -> Iterator[Outcome]:
         if self.started is None or self._texts is None:
             return
-        texts, started = self._texts.found(None, state.verdicts, state.record), self.started
+        texts, started = self._texts.texts(None, state.verdicts, state.record), self.started
         judging = self._judging
         for label in judging:
             reason: Any = texts.get(self._texts.reasons[label])

@@ -1,4 +1,4 @@
-"""What a task's answer may be: text, or an object with ``content`` or with ``responses`` by criterion."""
+"""Answers of tasks: text, or an object with ``content`` or with ``responses`` by criterion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEYS = ("content", "metrics")
 
 
 class BadAnswer(Exception):
-    """What was answered is of no use; the message says why."""
+    """An answer that cannot be used; the message has the reason."""
 
 
 def answered(
@@ -28,25 +28,25 @@ def answered(
     :param retry: how often it was tried: ``{attempts, max_attempts, history}``.
     """
     try:
-        found = _responses(answer)
+        responses = _responses(answer)
     except BadAnswer as error:
         return Failure("judge_output_invalid", str(error), retry=retry)
-    first = next(iter(found))
-    found[first]["metrics"] = {"latency_seconds": round(seconds, 6), **found[first]["metrics"]}
+    first = next(iter(responses))
+    responses[first]["metrics"] = {"latency_seconds": round(seconds, 6), **responses[first]["metrics"]}
     if retry is not None:
-        found[first]["retry"] = retry
-    return Answered.of(subject, found)
+        responses[first]["retry"] = retry
+    return Answered.of(subject, responses)
 
 
 def _responses(answer: object) -> dict[str, dict[str, Any]]:
-    """The responses by criterion.
+    """Return the responses by criterion.
 
-    :raises BadAnswer: saying what is wrong.
+    :raises BadAnswer: with the reason.
     """
     if isinstance(answer, Mapping) and "responses" in answer:
         return _named(answer)
-    whole = isinstance(answer, Mapping) and "content" in answer
-    return {ONLY: _response(answer if whole else {"content": answer}, "the answer")}
+    is_single = isinstance(answer, Mapping) and "content" in answer
+    return {ONLY: _response(answer if is_single else {"content": answer}, "the answer")}
 
 
 def _named(value: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -58,7 +58,7 @@ def _named(value: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     for name in named:
         if not isinstance(name, str) or not name.strip() or "." in name:
             raise BadAnswer(f"a criterion's name is not blank and has no dots: {name!r:.80}")
-    return {name: _response(one, f"the response {name!r:.80}") for name, one in named.items()}
+    return {name: _response(item, f"the response {name!r:.80}") for name, item in named.items()}
 
 
 def _response(value: object, place: str) -> dict[str, Any]:

@@ -24,23 +24,23 @@ def output_path(folder: Path, path: Path, base_path: Path | None) -> Path:
 
     :raises ConfigError: when it leads out of *base_path*, links resolved.
     """
-    found = folder / path
-    if base_path is not None and not found.resolve().is_relative_to((folder / base_path).resolve()):
+    target = folder / path
+    if base_path is not None and not target.resolve().is_relative_to((folder / base_path).resolve()):
         raise ConfigError(
             f"path {str(path)!r} leads out of base_path {str(base_path)!r}; write it below, or change base_path"
         )
-    return found
+    return target
 
 
 class AtomicFile:
-    """A file that appears under its name only when it is whole; folders above it are made.
+    """A file that appears under its name only when it is complete; missing folders above it are created.
 
-    The bytes go to a hidden file beside it until :meth:`commit` moves that into place, so a process that dies leaves
-    what was there before. Leaving the ``with`` block without a commit discards them. A file that lacks something, because a
-    :meth:`write` failed and was not repeated, has no commit. With the id of a *run*, the hidden
+    The bytes go to a hidden file next to it until :meth:`commit` moves that into place, so a process that dies leaves
+    the previous file. Leaving the ``with`` block without a commit discards the bytes. An incomplete file, because a
+    :meth:`write` failed and was not repeated, cannot be committed. With the id of a *run*, the hidden
     file that a dead process of that run has left is removed: only one process at a time has a run.
 
-    A database, such as a ledger, is never replaced; with *replaces* nothing is that has content and does not begin with it, in any case.
+    A database, such as a ledger, is never replaced. With *replaces*, only empty files and files that begin with it are replaced.
 
     :raises ConfigError: when *path* cannot be written, is no regular file, is not to be replaced, or exists and *overwrite* is False.
     """
@@ -53,7 +53,7 @@ class AtomicFile:
         self._pending = bytearray()
         self._size = 0
         self._lacks: tuple[bytes, OSError] | None = None
-        self._ended = False
+        self._is_closed = False
         try:
             self._refuse_to_replace()
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ class AtomicFile:
 
         :raises OSError: when it cannot, or when a write has failed and was not repeated: with that one's error.
         """
-        if self._ended:
+        if self._is_closed:
             return
         if self._lacks is not None:
             raise self._lacks[1]
@@ -95,7 +95,7 @@ class AtomicFile:
             if self.path.exists():
                 shutil.copymode(self.path, self._hidden)
             self._hidden.replace(self.path)
-        self._ended = True
+        self._is_closed = True
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -108,11 +108,11 @@ class AtomicFile:
             raise OSError(error.errno, error.strerror, str(self.path)) from error
 
     def discard(self) -> None:
-        """Drop what was written, unless it was committed."""
-        if not self._ended:
+        """Discard the bytes, unless they were committed."""
+        if not self._is_closed:
             self._file.close()
             self._hidden.unlink(missing_ok=True)
-            self._ended = True
+            self._is_closed = True
 
     def __enter__(self) -> Self:
         return self

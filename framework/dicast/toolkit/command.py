@@ -18,7 +18,7 @@ MAX_OUTPUT_BYTES = 10_000_000
 _CHUNK = 65_536
 _TAIL = 4_096
 _LEAVE_SECONDS = 1.0
-"""How long what a command has started may go on after it."""
+"""Seconds that processes of a command may go on after its end."""
 
 _LOOK_SECONDS = 0.05
 
@@ -61,16 +61,16 @@ async def call_command(
 
     Every process that the program left running is killed afterwards: at once, or after a second if it holds the program's pipes.
     Cancelling this call, for example by ``asyncio.timeout``, kills the program and those processes. Processes that left the session
-    are killed on systems with ``/proc``, unless they cleared their environment; with *adopt* those are killed too. On Windows only
+    are killed on systems with ``/proc``, unless they cleared their environment; with *adopt* these are killed too. On Windows only
     the program itself is killed.
 
     :param data: for its stdin; it need not read it.
-    :param folder: where it starts; the current folder by default.
-    :param env: variables beside those of this process, which they replace.
-    :param most: bytes that it may write to stdout.
-    :param receive: takes what it writes to stdout and stderr, which are one pipe then, in the order in which it was written. Nothing is
-        kept and *most* does not count. What it raises ends the program, and is raised.
-    :param receive_errors: takes stderr, which is a pipe of its own then, so that the end's ``errors`` are stderr's alone.
+    :param folder: the folder in which it starts; the current folder by default.
+    :param env: variables in addition to the variables of this process, which they replace.
+    :param most: the most bytes that it may write to stdout.
+    :param receive: receives its stdout and stderr, which then share one pipe, in the order in which they were written. Nothing is
+        kept and *most* does not count. An error that it raises ends the program, and is raised.
+    :param receive_errors: receives stderr, which then has its own pipe, so that the end's ``errors`` are from stderr alone.
     :param adopt: make this process the parent of every orphan (Linux), and kill all children that appear during the call. Only for a
         process that starts no other child meanwhile.
     :raises OSError: when it could not be started.
@@ -102,7 +102,7 @@ async def call_command(
 
 
 class _Pipes:
-    """Feeds a program and reads what it writes; *fault* is why it was ended, where it was."""
+    """Pipes of a program: feeds its stdin and reads its output; *fault* is the reason why the program was ended early."""
 
     def __init__(
         self,
@@ -160,13 +160,13 @@ class _Pipes:
                     return
 
 
-def _keep_tail(kept: bytearray, chunk: bytes) -> None:
-    kept += chunk
-    del kept[:-_TAIL]
+def _keep_tail(tail: bytearray, chunk: bytes) -> None:
+    tail += chunk
+    del tail[:-_TAIL]
 
 
 async def _start(words: Sequence[str], folder: Path | None, env: Mapping[str, str], *, merged: bool) -> Process:
-    """Start the program. One that is being started when its time is over is ended, too, with what it has started by then."""
+    """Start the program. If its time ends during the start, the program and its processes are ended too."""
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
             *words,
@@ -200,7 +200,7 @@ async def _leave(process: Process, work: Collection[asyncio.Task[None]]) -> None
 
 
 async def _end(process: Process) -> None:
-    """Read what is left of a program that was killed with its session, so that its pipes are closed."""
+    """Read the remaining output of a program that was killed with its session, so that its pipes are closed."""
     try:
         with suppress(
             TimeoutError

@@ -13,71 +13,75 @@ Figures = Mapping[str, Any]
 _MARGIN = "  "
 
 
-def comparison_lines(label: str, found: Figures) -> Iterator[str | Drawing]:
-    """What the comparison *label* has *found*: a table, why some of its figures are missing, and what it says in ``words`` of each criterion.
+def comparison_lines(label: str, document: Figures) -> Iterator[str | Drawing]:
+    """Yield the lines of the comparison *label*: a table, the reasons for missing figures, and the ``words`` of each criterion.
 
-    The figures are those of ``{criteria: {NAME: figures}}``, or of ``categories``; there may be none. A is the baseline, B the variant. :func:`~dicast.toolkit.terminal.print_lines` prints it.
+    The figures come from ``{criteria: {NAME: figures}}``, or from ``categories``; there may be none. A is the baseline, B the variant.
+    :func:`~dicast.toolkit.terminal.print_lines` prints the lines.
     """
-    criteria: Figures | None = found.get("criteria", found.get("categories"))
+    criteria: Figures | None = document.get("criteria", document.get("categories"))
     if criteria is None:
         yield label
-        yield f"{_MARGIN}{found.get('words', 'its figures are in the document (--json)')}"
+        yield f"{_MARGIN}{document.get('words', 'its figures are in the document (--json)')}"
         return
-    title = next((text for fields, text in _TITLES if any(_has(one, fields) for one in criteria.values())), "")
+    title = next((text for fields, text in _TITLES if any(_has(figures, fields) for figures in criteria.values())), "")
     yield f"{label}: {title}" if title else label
     if not criteria:
-        yield f"{_MARGIN}{found.get('reason', 'no criterion is in both runs')}"
+        yield f"{_MARGIN}{document.get('reason', 'no criterion is in both runs')}"
     else:
         table = _table(criteria)
         yield Drawing(table, [_MARGIN + line if line else "" for line in table.lines(WIDTH - len(_MARGIN))])
     for (figure, why), names in _reasons(criteria).items():
         yield f"{_MARGIN}{figure} of {', '.join(names)}: {why}"
-    said = {name: one.get("words") for name, one in criteria.items() if isinstance(one, Mapping)}
-    if "sentences" not in found and [*said.values()] != [found.get("words")]:  # else they come at the end
-        yield from (f"{_MARGIN}{name}: {words}" for name, words in said.items() if words is not None)
+    sentences = {name: figures.get("words") for name, figures in criteria.items() if isinstance(figures, Mapping)}
+    if "sentences" not in document and [*sentences.values()] != [document.get("words")]:  # else they come at the end
+        yield from (f"{_MARGIN}{name}: {words}" for name, words in sentences.items() if words is not None)
     for side, text in (("baseline", "only in A"), ("variant", "only in B")):
-        if alone := found.get(f"only_in_{side}"):
+        if alone := document.get(f"only_in_{side}"):
             yield f"{_MARGIN}{text}: {', '.join(alone)}"
 
 
 def _table(criteria: Figures) -> TextTable:
     """A row for each criterion; a figure alone is a difference of means."""
-    rows = {name: {**one} if isinstance(one, Mapping) else {"mean_difference": one} for name, one in criteria.items()}
-    for one in rows.values():
-        if "n_baseline" in one:  # which are in n
-            one.pop("n", None)
-        if "u" in one:  # the interval is that of the effect, by rank
-            one.pop("mean_difference", None)
-    known = {field for _, fields, _ in _COLUMNS for field in fields} | _BESIDE
-    more = dict.fromkeys(
+    rows = {
+        name: {**figures} if isinstance(figures, Mapping) else {"mean_difference": figures}
+        for name, figures in criteria.items()
+    }
+    for figures in rows.values():
+        if "n_baseline" in figures:  # which are in n
+            figures.pop("n", None)
+        if "u" in figures:  # the interval is that of the effect, by rank
+            figures.pop("mean_difference", None)
+    known_fields = {field for _, fields, _ in _COLUMNS for field in fields} | _OTHER_FIELDS
+    extra_fields = dict.fromkeys(
         field
-        for one in rows.values()
-        for field, value in one.items()
-        if field not in known and not isinstance(value, Mapping | list)
+        for figures in rows.values()
+        for field, value in figures.items()
+        if field not in known_fields and not isinstance(value, Mapping | list)
     )
-    there = [column for column in _COLUMNS if any(set(column[1]) <= one.keys() for one in rows.values())]
-    columns = [*there, *((field.replace("_", " "), (field,), _plain) for field in more)]
+    present = [column for column in _COLUMNS if any(set(column[1]) <= figures.keys() for figures in rows.values())]
+    columns = [*present, *((field.replace("_", " "), (field,), _plain) for field in extra_fields)]
     heads = ["", *(head for head, _, _ in columns)]
-    cells = [[name, *(_cell(one, fields, form) for _, fields, form in columns)] for name, one in rows.items()]
-    return TextTable(heads, cells, right=heads[1:], whole=heads)
+    cells = [[name, *(_cell(figures, fields, form) for _, fields, form in columns)] for name, figures in rows.items()]
+    return TextTable(heads, cells, right=heads[1:], uncut=heads)
 
 
-def _cell(one: Figures, fields: tuple[str, ...], form: Callable[..., str]) -> str | None:
-    found = [one.get(field) for field in fields]
-    return None if None in found else form(*found)
+def _cell(figures: Figures, fields: tuple[str, ...], form: Callable[..., str]) -> str | None:
+    values = [figures.get(field) for field in fields]
+    return None if None in values else form(*values)
 
 
 def _reasons(criteria: Figures) -> Mapping[tuple[str, str], list[str]]:
     """Which criteria have no figure, by figure and reason."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for criterion, one in criteria.items():
-        for reason in (one.get("reasons", {}) if isinstance(one, Mapping) else {}).items():
-            found.setdefault(reason, []).append(criterion)
-    return found
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for criterion, figures in criteria.items():
+        for reason in (figures.get("reasons", {}) if isinstance(figures, Mapping) else {}).items():
+            by_reason.setdefault(reason, []).append(criterion)
+    return by_reason
 
 
-def _has(one: object, fields: tuple[str, ...]) -> bool:
-    return one.keys() >= {*fields} if isinstance(one, Mapping) else fields == ("mean_difference",)
+def _has(figures: object, fields: tuple[str, ...]) -> bool:
+    return figures.keys() >= {*fields} if isinstance(figures, Mapping) else fields == ("mean_difference",)
 
 
 def _plain(value: object) -> str:
@@ -120,21 +124,21 @@ _COLUMNS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
 )
 """The heads of the columns, with the figures that each of them is made of."""
 
-_BESIDE = {
+_OTHER_FIELDS = {
     *("u", "t", "df", "bootstrap_method", "n_pass_pairs", "reasons", "words"),
     *("pass_rate_difference", "pass_rate_ci_low", "pass_rate_ci_high"),
     *("adjusted_wilcoxon_p", "adjusted_sign_p", "adjusted_mcnemar_p"),
 }
-"""What has no column: it is in the document."""
+"""Figures without a column; the document has them."""
 
-_SAME = "the same subjects in both runs"
+_SAME_SUBJECTS = "the same subjects in both runs"
 
 _TITLES = (
-    (("n_pairs",), _SAME),
-    (("fail_to_pass",), _SAME),
+    (("n_pairs",), _SAME_SUBJECTS),
+    (("fail_to_pass",), _SAME_SUBJECTS),
     (("delta",), "how much more often B is ahead than behind"),
     (("n_baseline",), "all subjects of each run, as if they were different ones"),
-    (("n", "mean_difference"), _SAME),
+    (("n", "mean_difference"), _SAME_SUBJECTS),
     (("mean_difference",), "the difference of the means of all subjects"),
 )
-"""What a comparison is about, by figures that only such a one has; the first that fits."""
+"""Titles of comparisons, by figures that only such a comparison has; the first match counts."""

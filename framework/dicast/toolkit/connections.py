@@ -28,29 +28,29 @@ def listening_socket(host: str, port: int) -> socket.socket:
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind, protocol)  # without TCP's own number asyncio delays short answers
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
-        made.listen(WAITING)
+        server = socket.socket(family, kind, protocol)  # without TCP's own number asyncio delays short answers
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind(address)
+        server.listen(WAITING)
     except OSError as error:
         message = f"cannot listen on {host}:{port}: {error.strerror}; choose another --port or --host"
         raise ConfigError(message) from error
-    return made
+    return server
 
 
 def connection_limit() -> int:
-    """Return how many connections may be open, by the number of files that the process may open.
+    """Return the most connections that may be open, by the number of files that the process may open.
 
-    The soft limit of files is raised to what :data:`CONNECTIONS` need, as far as the hard limit allows.
+    The soft limit of files is raised to the number that :data:`CONNECTIONS` need, as far as the hard limit allows.
     """
     try:
         import resource
     except ImportError:  # Windows has no such limit
         return CONNECTIONS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = CONNECTIONS + RESERVED_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    needed = CONNECTIONS + RESERVED_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return CONNECTIONS if soft == resource.RLIM_INFINITY else max(min(CONNECTIONS, soft - RESERVED_FILES), 8)
 
@@ -71,8 +71,8 @@ class Connections:
         self._open += 1
         self._silent[transport] = None
         if self._open > self._limit:
-            others = self._sending if len(self._silent) == 1 and self._sending else self._silent
-            oldest, _ = others.popitem(last=False)
+            candidates = self._sending if len(self._silent) == 1 and self._sending else self._silent
+            oldest, _ = candidates.popitem(last=False)
             if isinstance(oldest, Transport):
                 oldest.abort()
 

@@ -24,7 +24,7 @@ def dataset_records(
 
     :raises DataError: when the file cannot be opened; without *check*, at a bad line.
     """
-    found = 0
+    count = 0
     for number, line in file.lines(max_line_bytes, check):
         if not line.strip():
             continue
@@ -32,10 +32,10 @@ def dataset_records(
         if isinstance(record, Problem):
             file.fault(record, number, check)
             continue
-        found += 1
-        if found == MAX_RECORDS + 1:
+        count += 1
+        if count == MAX_RECORDS + 1:
             file.fault(f"Dataset {file.label!r} has too many records: maximum {MAX_RECORDS}", number, check)
-        if found <= MAX_RECORDS:
+        if count <= MAX_RECORDS:
             yield number, record
 
 
@@ -44,14 +44,14 @@ def read_dataset(path: Path) -> list[dict[str, Any]]:
 
     :raises DataError: naming every bad line.
     """
-    with InputFile.opened(path) as file, InputCheck(file, kept=MAX_RECORDS) as check:
-        found = [record for _, record in dataset_records(file, check=check)]
-        check.finish(max(1, len(found)))
-    return found
+    with InputFile.opened(path) as file, InputCheck(file, most=MAX_RECORDS) as check:
+        records = [record for _, record in dataset_records(file, check=check)]
+        check.finish(max(1, len(records)))
+    return records
 
 
 def _record(line: bytes, label: str, number: int) -> dict[str, Any] | Problem:
-    """The record that *line* is, or what is wrong with it, in the protocol's words."""
+    """Return the record in *line*, or its problem in the protocol's words."""
     at = f"in dataset {label!r} at line {number}"
     try:
         line.decode()

@@ -56,7 +56,7 @@ def marked_encoding(start: bytes) -> str | None:
 def fitting_encodings(line: bytes, encoding: str = UTF_8) -> list[str]:
     """Return up to three encodings, not *encoding*, in which *line* is text, the likeliest first.
 
-    Western letters beyond ASCII stand alone among others; letters of the East and Cyrillic ones are next to each other.
+    Western letters beyond ASCII occur alone between ASCII letters; Cyrillic and East Asian letters occur in sequences.
     """
     together = sum(first > 127 and second > 127 for first, second in pairwise(line))
     is_western = sum(byte > 127 for byte in line) > 2 * together

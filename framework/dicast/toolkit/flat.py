@@ -1,4 +1,4 @@
-"""A record as one row: which column each of its values stands in."""
+"""Records as rows of a table: the column of each value."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ def flat(record: Record) -> dict[str, object]:
     ``retry_max_attempts``, ``retry_history`` as JSON; ``security_level``. Lists stay lists, empty mappings vanish, and a
     number that is not finite is None. Of two values that would have the same name, the later one's gets ``_2``.
     """
-    found = dict(leaves(record))
-    return dict(zip(names(found), found.values(), strict=True))
+    values = dict(leaves(record))
+    return dict(zip(names(values), values.values(), strict=True))
 
 
 def leaves(record: Record) -> list[tuple[Place, object]]:
     """Every value of *record* that has a column, with its place. A list, as handing on each takes longer than finding it."""
-    found: list[tuple[Place, object]] = [((ROW, key), _finite(value)) for key, value in record.get("row", {}).items()]
-    _add_response(found, (RESPONSE, "llm", "content"), record.get("response"))
+    items: list[tuple[Place, object]] = [((ROW, key), _finite(value)) for key, value in record.get("row", {}).items()]
+    _add_response(items, (RESPONSE, "llm", "content"), record.get("response"))
     for name, response in record.get("responses", {}).items():
-        _add_response(found, (RESPONSES, "llm", name), response)
-    _add_nested(found, (METRICS, "metric"), record.get("metrics"))
+        _add_response(items, (RESPONSES, "llm", name), response)
+    _add_nested(items, (METRICS, "metric"), record.get("metrics"))
     retry: Mapping[str, Any] = record.get("retry") or {}
-    found += [((RETRY, "retry", key), retry[key]) for key in ("attempts", "max_attempts") if key in retry]
+    items += [((RETRY, "retry", key), retry[key]) for key in ("attempts", "max_attempts") if key in retry]
     if "history" in retry:
-        found.append(((RETRY, "retry", "history"), orjson.dumps(retry["history"], _plain).decode()))
+        items.append(((RETRY, "retry", "history"), orjson.dumps(retry["history"], _plain).decode()))
     if record.get("security_level") is not None:
-        found.append(((LEVEL, "security_level"), record["security_level"]))
-    return found
+        items.append(((LEVEL, "security_level"), record["security_level"]))
+    return items
 
 
 def names(places: Iterable[Place], reserved: Iterable[str] = ()) -> list[str]:
     """The columns' names, no two alike; a row's column that has a *reserved* name gets ``row_`` before it."""
-    kept = set(reserved)
-    taken: set[str] = set()
+    fixed = set(reserved)
+    used: set[str] = set()
     return [
-        _free(f"row_{place[1]}" if place[0] == ROW and place[1] in kept else name_of(place), taken) for place in places
+        _free(f"row_{place[1]}" if place[0] == ROW and place[1] in fixed else name_of(place), used) for place in places
     ]
 
 
@@ -92,33 +92,33 @@ class Columns:
         )
 
 
-def _add_response(found: list[tuple[Place, object]], place: Place, response: Mapping[str, Any] | None) -> None:
+def _add_response(items: list[tuple[Place, object]], place: Place, response: Mapping[str, Any] | None) -> None:
     if response is None:
         return
     if response.get("content") is not None:
-        found.append((place, response["content"]))
-    _add_nested(found, (*place, "metric"), response.get("metrics"))
+        items.append((place, response["content"]))
+    _add_nested(items, (*place, "metric"), response.get("metrics"))
 
 
-def _add_nested(found: list[tuple[Place, object]], place: Place, value: object) -> None:
+def _add_nested(items: list[tuple[Place, object]], place: Place, value: object) -> None:
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if type(inner) is not str and isinstance(inner, Mapping):
-                _add_nested(found, (*place, key), inner)
+                _add_nested(items, (*place, key), inner)
             else:
-                found.append(((*place, key), _finite(inner)))
+                items.append(((*place, key), _finite(inner)))
 
 
 def _finite(value: object) -> object:
     return None if type(value) is float and not math.isfinite(value) else value
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free(name: str, used: set[str]) -> str:
     free, count = name, 1
-    while free in taken:
+    while free in used:
         count += 1
         free = f"{name}_{count}"
-    taken.add(free)
+    used.add(free)
     return free
 
 

@@ -16,9 +16,9 @@ from .._kernel.values import Failure, Subject
 from .._kernel.values.errors import ConfigError
 from .answers import answered
 
-_GIVEN = ("subject", "row")
+_SPECIAL = ("subject", "row")
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-_MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _check_function(_instance: object, _attribute: object, function: Callable[..., object]) -> None:
@@ -28,16 +28,16 @@ def _check_function(_instance: object, _attribute: object, function: Callable[..
 
 @frozen
 class FunctionTask:
-    """Calls *function* about each row; what it returns is the output.
+    """A task that calls *function* for each row; the return value is the output.
 
-    Its parameters are the row's columns by their names (``input``, ``reference``, and the others'); ``row`` is all of them as a
+    Its parameters are the row's columns by their names (``input``, ``reference``, and others); ``row`` is all of them as a
     dict, ``subject`` the :class:`~dicast.Subject`, ``**rest`` the columns that no other parameter takes. A function of one parameter
     with another name gets the input. It returns text, or any other JSON value, whose JSON text is the output; a mapping with
-    ``content`` and ``metrics``, or with ``responses`` by criterion; a Subject with an output, or a Failure. What it raises is a
+    ``content`` and ``metrics``, or with ``responses`` by criterion; a Subject with an output, or a Failure. An error that it raises is a
     failure of its row (``crashed``), and so is an answer of None or blank text (``judge_output_invalid``).
 
-    An ``async def`` runs in the event loop. A ``def`` runs in a thread of its own, so that functions which wait for a network may do so
-    side by side; one that is over its time cannot be ended, goes on in its thread, and what it returns is not used.
+    An ``async def`` runs in the event loop. A ``def`` runs in its own thread, so that functions which wait for a network run
+    at the same time. After a timeout such a function cannot be ended: it goes on in its thread, and its return value is not used.
     """
 
     name = "function"
@@ -53,37 +53,41 @@ class FunctionTask:
         answer = self.function(*named[0], **named[1]) if waits else await _in_thread(self.function, *named)
         if inspect.isawaitable(answer):
             answer = await answer
-        return _made(subject, answer, time.monotonic() - began)
+        return _output(subject, answer, time.monotonic() - began)
 
 
-def _made(subject: Subject, answer: object, seconds: float) -> Subject | Failure:
+def _output(subject: Subject, answer: object, seconds: float) -> Subject | Failure:
     return answer if isinstance(answer, Failure | Subject) else answered(subject, answer, seconds)
 
 
 def _arguments(function: Callable[..., Any], subject: Subject) -> tuple[list[Any], dict[str, Any]] | Failure:
-    """What *function* is called with about *subject*; a Failure where a column is missing."""
+    """Return the positional and keyword arguments of *function* for *subject*, or a Failure if a column is missing."""
     row = columns(subject)
-    known: Mapping[str, Any] = {**row, "subject": subject, "row": row}
+    values: Mapping[str, Any] = {**row, "subject": subject, "row": row}
     first, named, missing = list[Any](), dict[str, Any](), list[str]()
     parameters = inspect.signature(function).parameters.values()
-    needed = [one for one in parameters if one.default is one.empty and one.kind not in _MANY]
-    for one in parameters:
-        if one.kind in _BY_NAME and one.name in known:
-            named[one.name] = known[one.name]
-        elif one in needed and len(needed) == 1 and one.kind is not one.KEYWORD_ONLY:
+    needed = [
+        parameter
+        for parameter in parameters
+        if parameter.default is parameter.empty and parameter.kind not in _VARIADIC
+    ]
+    for parameter in parameters:
+        if parameter.kind in _BY_NAME and parameter.name in values:
+            named[parameter.name] = values[parameter.name]
+        elif parameter in needed and len(needed) == 1 and parameter.kind is not parameter.KEYWORD_ONLY:
             first.append(subject.input)
-        elif one in needed:
-            missing.append(one.name)
+        elif parameter in needed:
+            missing.append(parameter.name)
     if missing:
-        there = ", ".join(name for name in row)
-        return Failure("missing_input", f"the row has no column {', '.join(missing)}; it has {there}")
-    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        available = ", ".join(name for name in row)
+        return Failure("missing_input", f"the row has no column {', '.join(missing)}; it has {available}")
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         named |= {name: value for name, value in row.items() if name not in named}
     return first, named
 
 
 async def _in_thread(function: Callable[..., Any], first: list[Any], named: dict[str, Any]) -> Any:
-    """What *function* returns in a thread that nobody waits for at the end of the process."""
+    """Return the result of *function*, called in a thread that does not delay the end of the process."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()

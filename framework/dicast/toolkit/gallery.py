@@ -23,7 +23,7 @@ from .media import BadMedia, Urls, media_part, sendable
 from .parts import MediaPart
 
 MediaMode = Literal["auto", "show", "mark"]
-"""Whether media are sent to a model that reads them (``auto``), to such a model only (``show``), or never (``mark``)."""
+"""Rule for media: sent to a model that reads them (``auto``), refused by other models (``show``), or never sent (``mark``)."""
 
 MOST_ITEMS = 50
 """The number of media in one request; providers take 100 and more, but each costs tokens."""

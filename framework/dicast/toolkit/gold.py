@@ -1,4 +1,4 @@
-"""Files of labels: what people say of subjects, as JSON lines or CSV."""
+"""Files of labels by people about subjects, as JSON lines or CSV."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .._kernel.values.names import identifier, nearest
 from .input_file import InputCheck, InputFile
 
 KEYS = ("subject_id", "subject_kind", "score", "label", "labeller", "session_id", "output_digest", "run")
-"""What a label may say; other keys are the writer's own."""
+"""Keys of a label; other keys are custom keys of its author."""
 
 _WORDS = {
     **dict.fromkeys(("pass", "passed", "good", "yes", "true", "win", "1"), 1.0),
     **dict.fromkeys(("fail", "failed", "bad", "no", "false", "loss", "lose", "0"), 0.0),
     "tie": 0.5,
 }
-"""What a word in ``label`` means as a score."""
+"""Scores of the words in ``label``."""
 
 
 @frozen
 class GoldLabel:
-    """What a labeller says of one subject.
+    """A labeller's label for one subject.
 
-    *kind* is "" where the label does not say of which kind the subject is; *session_id* is None likewise; *labeller* is None where
-    nobody is named. *others* are the keys that are the writer's own. *output_digest* and *run* say which output the label is about: the digest of
-    the output, or the run that judged it; without either the label is about every output that the source brings.
+    *kind* is "" if the label has no kind of subject; *session_id* and *labeller* are None if it has none. *others* are further keys of the
+    label's author. *output_digest* and *run* identify the labeled output: the digest of the output, or the run that judged it. Without
+    either, the label is about every output that the source brings.
     """
 
     subject_id: str
@@ -57,7 +57,7 @@ def gold_labels(file: InputFile, check: InputCheck) -> Iterator[tuple[int, GoldL
 
 
 def _begins_as_json(file: InputFile) -> bool:
-    """Whether the first line that is not blank is JSON; a header of columns begins with a letter or a quote."""
+    """Return True if the first line that is not blank is JSON; a header of columns begins with a letter or a quote."""
     for _, line in file.lines():
         if line.strip():
             return line.lstrip()[:1] in b"{["
@@ -103,9 +103,9 @@ def _texts(file: InputFile, check: InputCheck, numbers: list[int]) -> Iterator[s
 
 
 def _label(record: Mapping[str, Any], *, is_json: bool) -> GoldLabel:
-    """The label in one line.
+    """Return the label in one line.
 
-    :raises DataError: (without a place) saying what is wrong with it.
+    :raises DataError: (without a place) with the problem.
     """
     problems = [_missing("subject_id", record)] if "subject_id" not in record else []
     if not {"score", "label"} & record.keys():
@@ -148,32 +148,32 @@ def _score(record: Mapping[str, Any], *, is_json: bool) -> float:
 
     :raises DataError: when it gives two that differ, or none from 0 to 1.
     """
-    found = [
+    scores = [
         _as_score(name, record[name], is_json=is_json) for name in ("score", "label") if record.get(name) is not None
     ]
-    if not found:
+    if not scores:
         raise DataError(Problem("the label is null; give a score from 0 to 1, or leave the line out", path="score"))
-    if len(set(found)) > 1:
-        said = f"score {record['score']!r} and label {record['label']!r} differ; keep one of them"
-        raise DataError(Problem(said, path="label", value=record["label"]))
-    return found[0]
+    if len(set(scores)) > 1:
+        message = f"score {record['score']!r} and label {record['label']!r} differ; keep one of them"
+        raise DataError(Problem(message, path="label", value=record["label"]))
+    return scores[0]
 
 
-def _as_score(name: str, given: object, *, is_json: bool) -> float:
-    value = given
-    if name == "label" and isinstance(given, bool):
-        return float(given)
-    if isinstance(given, str) and name == "label" and (known := _WORDS.get(given.strip().lower())) is not None:
-        return known
-    if isinstance(given, str) and (name == "label" or not is_json):
-        value = _number(given)
+def _as_score(name: str, raw: object, *, is_json: bool) -> float:
+    value = raw
+    if name == "label" and isinstance(raw, bool):
+        return float(raw)
+    if isinstance(raw, str) and name == "label" and (score := _WORDS.get(raw.strip().lower())) is not None:
+        return score
+    if isinstance(raw, str) and (name == "label" or not is_json):
+        value = _number(raw)
     if type(value) in (int, float) and 0 <= value <= 1:  # type: ignore[operator]  # it is a number
         return float(value)  # type: ignore[arg-type]  # likewise
     if name == "label":
         words = "a score from 0 to 1, true or false, pass, fail or tie"
-        hint = nearest(given.lower(), _WORDS) if isinstance(given, str) else None
-        raise DataError(Problem(f"{given!r} is no label; write {words}", path=name, value=given, hint=hint))
-    raise DataError(Problem(f"{given!r} is not a score from 0 to 1", path=name, value=given))
+        hint = nearest(raw.lower(), _WORDS) if isinstance(raw, str) else None
+        raise DataError(Problem(f"{raw!r} is no label; write {words}", path=name, value=raw, hint=hint))
+    raise DataError(Problem(f"{raw!r} is not a score from 0 to 1", path=name, value=raw))
 
 
 def _number(text: str) -> float | None:
@@ -184,7 +184,7 @@ def _number(text: str) -> float | None:
 
 
 def _missing(name: str, record: Mapping[str, Any]) -> Problem:
-    """What to say of a line without the key *name*: which key was written in its place, if there is one like it."""
+    """Return the problem of a line without the key *name*, with the similar key that was written in its place, if any."""
     written = nearest(name, (key for key in record if key not in KEYS))
     if written is None:
         also = " (or 'label')" if name == "score" else ""

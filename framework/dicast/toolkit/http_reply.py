@@ -18,7 +18,7 @@ IDENTITY = {"Accept-Encoding": "identity"}
 """The header that asks for a reply that is not compressed."""
 
 _COMPLAINT_BYTES = 65_536
-"""How much is read of what says that something went wrong."""
+"""The most bytes that are read of an error message."""
 
 _LONGEST_SECONDS = 366 * 86_400.0
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
@@ -29,9 +29,9 @@ class ReplyRefused(DicastError):
 
 
 class ReplyReader:
-    """Reads the replies of one server: at most *most* bytes, without the *secrets* in any usual spelling.
+    """Reader of one server's replies: at most *most* bytes, with the *secrets* masked in any usual spelling.
 
-    *option* is what the limit is called in the pipeline file.
+    *option* is the name of the limit in the pipeline file.
     """
 
     def __init__(self, secrets: Iterable[str], most: int = MAX_REPLY_BYTES, option: str = "max_reply_bytes") -> None:
@@ -42,9 +42,9 @@ class ReplyReader:
     async def read(
         self, chunks: AsyncIterable[bytes], headers: Mapping[str, str], *, cut: bool = False, masked: bool = True
     ) -> bytes:
-        """The whole reply, decoded and masked; with *cut* the beginning of one that cannot be read whole, for a complaint.
+        """Return the complete reply, decoded and masked; with *cut*, return the beginning of a reply that cannot be read completely, for a complaint.
 
-        Without *masked* it may hold secrets still: for what is no text, and would not be the same after.
+        Without *masked* it may contain secrets: for content that is not text, which masking would change.
 
         :raises ReplyRefused: when it is too long, or cannot be decoded.
         """
@@ -56,7 +56,7 @@ class ReplyReader:
         return self._mask.reply(intake.data) if masked else intake.data
 
     def read_now(self, chunks: Iterable[bytes], headers: Mapping[str, str], *, cut: bool = False) -> bytes:
-        """What ``read`` does, for clients that wait in a thread."""
+        """Return the same as ``read``, for clients that wait in a thread."""
         intake = _Intake(headers, self._most, self._option, cut)
         if not intake.full:
             any(map(intake.add, chunks))
@@ -68,11 +68,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
     More than a year is nothing that can be used. Header names are matched as *headers* does, which for HTTP libraries is in any case.
     """
-    asked = headers.get("Retry-After", "")
-    for text, unit in ((headers.get("Retry-After-Ms", ""), 1e-3), (asked, 1.0)):
+    header = headers.get("Retry-After", "")
+    for text, unit in ((headers.get("Retry-After-Ms", ""), 1e-3), (header, 1.0)):
         if math.isfinite(seconds := _number(text) * unit):
             return max(0.0, seconds) if seconds <= _LONGEST_SECONDS else None
-    until = _moment(asked)
+    until = _moment(header)
     # By the server's own clock, where it gives the time.
     now = _moment(headers.get("Date", "")) or datetime.now(UTC)
     seconds = 0.0 if until is None else (until - now).total_seconds()
@@ -99,26 +99,26 @@ class _Intake:
 
     def __init__(self, headers: Mapping[str, str], most: int, option: str, cut: bool) -> None:
         self._coding = headers.get("Content-Encoding", "").strip().lower()
-        self._most, self._option, self._cut, self._found = most, option, cut, bytearray()
+        self._most, self._option, self._cut, self._content = most, option, cut, bytearray()
         if cut:
             self._most = min(most, _COMPLAINT_BYTES)
-        plain, known = self._coding in ("", "identity"), self._coding in _WINDOW_BITS
-        self._decoder = zlib.decompressobj(_WINDOW_BITS[self._coding]) if known else None
-        self.full = not plain and not known
+        plain, is_known = self._coding in ("", "identity"), self._coding in _WINDOW_BITS
+        self._decoder = zlib.decompressobj(_WINDOW_BITS[self._coding]) if is_known else None
+        self.full = not plain and not is_known
         if self.full and not cut:
             raise ReplyRefused(f"the reply is compressed as {self._coding!r:.80}, and identity was asked for")
 
     @property
     def data(self) -> bytes:
-        return bytes(self._found)
+        return bytes(self._content)
 
     def add(self, chunk: bytes) -> bool:
         """Take *chunk* in; whether nothing more is to be read."""
-        self._found += self._decoded(chunk)
-        if len(self._found) > self._most:
+        self._content += self._decoded(chunk)
+        if len(self._content) > self._most:
             if not self._cut:
                 raise ReplyRefused(f"the reply has more than {self._most:,} bytes ({self._option})")
-            del self._found[self._most :]
+            del self._content[self._most :]
             self.full = True
         return self.full
 
@@ -130,7 +130,7 @@ class _Intake:
             return self._decoder.decompress(chunk, self._most + 1)
         except zlib.error as error:
             if not self._cut:
-                said = f"the reply says that it is compressed as {self._coding}, and is not: {error}"
-                raise ReplyRefused(said) from error
+                message = f"the reply says that it is compressed as {self._coding}, and is not: {error}"
+                raise ReplyRefused(message) from error
             self.full = True
             return b""

@@ -1,7 +1,7 @@
-"""Reading line-based input: what every source of rows or traces shares.
+"""Reading of line-based input, shared by the sources of rows and traces.
 
-A source reads its input twice. The first pass (:class:`InputCheck`) looks at every line, so that nothing is judged, and
-nothing spent, on a file that is broken further down; the second streams it.
+A source reads its input twice. The first pass (:class:`InputCheck`) looks at every line, so that nothing is judged and no
+money is spent on a file that is broken further down; the second pass streams it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES = 64 * 2**20
 """How long a line may be by default."""
 
-KEPT = 100
+MAX_LISTED = 100
 """How many bad lines are named; the others are counted."""
 
 STDIN = Path("-")
@@ -42,9 +42,9 @@ _LONG_LINES = 4
 """How many times as long as allowed a line may be for the rest of the file to be checked too."""
 
 _BATCH = 5000
-_SHOWN = 40
+_EXCERPT = 40
 _EXACT = {str, int, bool, type(None)}
-"""Types of values that were read as they are written; what does not fit into 64 bits becomes a float."""
+"""Types of values that are read exactly; numbers that do not fit into 64 bits become floats."""
 
 _TOO_DEEP = (
     f"more than {MAX_DEPTH} levels of nesting cannot be recorded; flatten the line, or keep its deep part as text"
@@ -56,9 +56,9 @@ Numbered = Iterator[tuple[int, T]]
 
 @frozen
 class InputFile:
-    """A file of lines: UTF-8 with or without a byte order mark, any line end, gzip found by its magic bytes.
+    """A file of lines: UTF-8 with or without a byte order mark, any line end, gzip recognized by its magic bytes.
 
-    *path* is where its bytes are, *label* what messages call it. Make it with :meth:`opened`, which also takes ``-``.
+    *path* is the path of its bytes, *label* its name in messages. Make it with :meth:`opened`, which also takes ``-``.
     """
 
     path: Path
@@ -128,19 +128,19 @@ class InputFile:
         *,
         unique: bool = False,
     ) -> Numbered[dict[str, Any]]:
-        r"""Yield the JSON object of each line that is not blank, with the line's physical number; faults as :meth:`lines`.
+        r"""Yield the JSON object of each line that is not blank, with the line's physical number; faults as in :meth:`lines`.
 
-        With *failures* a line whose only fault is a lone surrogate in a text is yielded too, with the surrogate written as its escape
-        (``\ud83d``): *failures* has by its number why that record failed. Take it out before the next line is read.
-        With *numbers* a number that needs more than 64 bits is no fault: what *numbers* returns for its digits takes its place.
-        With *unique* and *check* a key that an object has twice is a fault; otherwise its last value counts.
+        With *failures*, a line whose only fault is a lone surrogate in a text is yielded too, with the surrogate written as its escape
+        (``\ud83d``): *failures* has the reason why that record failed by its number. Take it out before the next line is read.
+        With *numbers*, a number that needs more than 64 bits is no fault: *numbers* returns its replacement for its digits.
+        With *unique* and *check*, a key that an object has twice is a fault; otherwise its last value counts.
         """
         for number, line in self.lines(max_line_bytes, check):
             try:
                 value = orjson.loads(line)
             except orjson.JSONDecodeError as error:
-                if (found := self._failed(line, error, number, check, failures)) is not None:
-                    yield number, found
+                if (item := self._failed(line, error, number, check, failures)) is not None:
+                    yield number, item
                 continue
             if type(value) is not dict:
                 self.fault(f"the line is {json_type(value)}, it must be a JSON object", number, check)
@@ -171,25 +171,26 @@ class InputFile:
         """Return the object of a *line* that orjson does not read, and put into *failures* why it failed; else report the fault."""
         if not line.strip():
             return None
-        found = None if failures is None else with_lone_surrogates(line)
+        record = None if failures is None else with_lone_surrogates(line)
         if (wrong := _undecodable(line)) is not None:
             self.undecodable(wrong, number, check)
-        elif found is None or failures is None:
+        elif record is None or failures is None:
             self.fault(_not_json(line, error), number, check)
-        elif type(found.value) is not dict:
-            self.fault(f"the line is {json_type(found.value)}, it must be a JSON object", number, check)
-        elif check is not None and too_deep(line, found.value):
+        elif type(record.value) is not dict:
+            self.fault(f"the line is {json_type(record.value)}, it must be a JSON object", number, check)
+        elif check is not None and too_deep(line, record.value):
             self.fault(_TOO_DEEP, number, check)
         elif check is not None and (digits := inexact(line)):
             self.fault(_not_exact(line, digits), number, check)
         else:
-            failures[number] = found.why
-            return found.value
+            failures[number] = record.why
+            return record.value
         return None
 
-    def fault(self, what: str | Problem | DataError, line: int, check: InputCheck | None) -> None:
-        """Report *what* is wrong with *line* to *check*; with none, raise it as a :class:`~dicast.DataError`."""
-        problems = what.problems if isinstance(what, DataError) else (Problem(what) if isinstance(what, str) else what,)
+    def fault(self, fault: str | Problem | DataError, line: int, check: InputCheck | None) -> None:
+        """Report the problem *fault* of *line* to *check*; without *check*, raise it as a :class:`~dicast.DataError`."""
+        problem = Problem(fault) if isinstance(fault, str) else fault
+        problems = problem.problems if isinstance(problem, DataError) else (problem,)
         placed = [evolve(problem, file=self.label, line=line) for problem in problems]
         if check is None:
             raise DataError(placed)
@@ -253,7 +254,7 @@ class InputFile:
             return open_file(self.path)
         except OSError as error:
             folder, missing = self.path.parent, isinstance(error, FileNotFoundError)
-            names = [each.name for each in folder.iterdir()] if missing and folder.is_dir() else []
+            names = [entry.name for entry in folder.iterdir()] if missing and folder.is_dir() else []
             wrong = "no such file" if missing else f"the file cannot be opened: {error.strerror}"
             raise DataError(Problem(wrong, self.label, hint=nearest(self.path.name, names))) from error
 
@@ -263,9 +264,9 @@ def _not_json(line: bytes, error: orjson.JSONDecodeError) -> Problem:
 
 
 def _not_exact(line: bytes, digits: str) -> Problem:
-    shown = digits if len(digits) <= _SHOWN else f"{digits[:_SHOWN]}…"
-    wrong = f"the number {shown} needs more than 64 bits, so it cannot be recorded exactly; write it as a string"
-    return Problem(wrong, column=len(line[: line.find(digits.encode())].decode()) + 1, value=shown)
+    excerpt = digits if len(digits) <= _EXCERPT else f"{digits[:_EXCERPT]}…"
+    wrong = f"the number {excerpt} needs more than 64 bits, so it cannot be recorded exactly; write it as a string"
+    return Problem(wrong, column=len(line[: line.find(digits.encode())].decode()) + 1, value=excerpt)
 
 
 def _repeated(line: bytes, key: str) -> Problem:
@@ -297,15 +298,15 @@ def _skip_line(file: BinaryIO, line: bytes, most: int) -> bool:
 
 
 class InputCheck:
-    """The first pass over an input: counts every bad line, keeps the first *kept*, and finds ids that occur twice.
+    """The first pass over an input: counts every bad line, lists the first *most* of them, and finds ids that occur twice.
 
-    Ids wait in a temporary file, not in memory. Use it as a context manager and end with :meth:`finish`. Where the input
-    does not count in lines, *unit* is what it counts in: the ``item`` of a list, the ``row`` of a table.
+    Ids are in a temporary file, not in memory. Use it as a context manager and end with :meth:`finish`. *unit* is the unit of the input: ``line``,
+    the ``item`` of a list, or the ``row`` of a table.
     """
 
-    def __init__(self, file: InputFile, kept: int = KEPT, unit: str = "line") -> None:
+    def __init__(self, file: InputFile, most: int = MAX_LISTED, unit: str = "line") -> None:
         self.file = file
-        self.kept = kept
+        self.most = most
         self.unit = unit
         self.digest = hashlib.sha256()
         self.total = 0
@@ -325,7 +326,7 @@ class InputCheck:
     def report(self, problem: Problem) -> None:
         """Count *problem*; keep it if it is among the first."""
         self.total += 1
-        if len(self._problems) < self.kept:
+        if len(self._problems) < self.most:
             self._problems.append(problem)
 
     def report_undecodable(self, problem: Problem) -> None:
@@ -336,7 +337,7 @@ class InputCheck:
             self.total += 1
 
     def add_id(self, id: str, line: int, kind: str = "id") -> None:
-        """Note that *line*, a number in the check's unit, names *id*, which no other line may among those of the same *kind*."""
+        """Record that *line*, a number in the check's unit, has *id*, which must be unique among ids of the same *kind*."""
         self._ids.append((kind, id, line))
         if len(self._ids) >= _BATCH:
             self._spool()
@@ -352,10 +353,10 @@ class InputCheck:
         if not self.total and not subjects:
             self.report(Problem("there are no subjects in this input", self.file.label))
         if self.total:
-            found = [*self._encoding_problem(), *self._problems]
-            problems = sorted(found, key=lambda problem: problem.line or 0)[: self.kept]
-            if more := self.total - len(problems):
-                problems.append(Problem(f"… and {more:,} more", self.file.label))
+            all_problems = [*self._encoding_problem(), *self._problems]
+            problems = sorted(all_problems, key=lambda problem: problem.line or 0)[: self.most]
+            if unlisted := self.total - len(problems):
+                problems.append(Problem(f"… and {unlisted:,} more", self.file.label))
             raise DataError(problems)
         return self.digest.hexdigest()
 
@@ -389,7 +390,7 @@ class InputCheck:
         rows = database.execute(
             "SELECT ids.kind, ids.id, ids.line, earlier.line FROM twice JOIN ids USING (kind, id) "
             "JOIN ids AS earlier ON earlier.rowid = first WHERE ids.rowid > first ORDER BY ids.rowid LIMIT ?",
-            (self.kept,),
+            (self.most,),
         )
         for kind, id, line, first in rows if total else ():
             message, place = f"duplicate {kind} {id!r}, first on line {first}", line

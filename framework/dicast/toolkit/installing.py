@@ -26,7 +26,7 @@ def how_to_install(*names: str) -> str:
     clone = _clone()
     if clone is None:
         return f"{pip} install 'dicast[{listed}]'"
-    if Path(sys.prefix) == clone / ".venv" and _said("INSTALLER").strip() == "uv":
+    if Path(sys.prefix) == clone / ".venv" and _metadata("INSTALLER").strip() == "uv":
         elsewhere = "" if Path.cwd().is_relative_to(clone) else f" --project {quote(str(clone))}"
         command = f"uv sync --inexact{''.join(f' --extra {name}' for name in names)}{elsewhere}"
     elif "all" in names:
@@ -66,12 +66,12 @@ def extras() -> set[str]:
 
 def _clone() -> Path | None:
     """The folder that dicast was installed from, if it was one."""
-    origin = orjson.loads(_said("direct_url.json") or "{}")
+    origin = orjson.loads(_metadata("direct_url.json") or "{}")
     return Path(unquote(urlsplit(origin["url"]).path)) if "dir_info" in origin else None
 
 
-def _said(name: str) -> str:
-    """What the installer wrote into the file *name* of dicast's metadata; nothing where there is none."""
+def _metadata(name: str) -> str:
+    """Return the text of the file *name* of dicast's metadata, which the installer wrote; empty if there is none."""
     try:
         return metadata.distribution("dicast").read_text(name) or ""
     except metadata.PackageNotFoundError:
@@ -87,5 +87,5 @@ def _places(clone: Path, extra: str) -> Iterator[str]:
                 yield from _places(clone, other)
         elif part:
             name = part[1].replace("-", "_")
-            found = [folder for folder in (clone / "plugins" / name, clone / "contrib" / name) if folder.is_dir()]
-            yield from (f"{folder}[{part[2]}]" if part[2] else str(folder) for folder in found)
+            folders = [folder for folder in (clone / "plugins" / name, clone / "contrib" / name) if folder.is_dir()]
+            yield from (f"{folder}[{part[2]}]" if part[2] else str(folder) for folder in folders)

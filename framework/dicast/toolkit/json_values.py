@@ -1,4 +1,4 @@
-"""Looking into JSON values: what stands at a place in one, and how deep it is."""
+"""Reading of JSON values: the value at a path, and the depth of a value."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import orjson
 from .._kernel.values.errors import ConfigError
 
 MISSING: Any = type("Missing", (), {})()
-"""What :func:`lookup` and :func:`locate` give where there is no value; null is a value."""
+"""Result of :func:`lookup` and :func:`locate` if there is no value; null is a value."""
 
 MAX_DEPTH = 200
-"""How many objects and lists may stand inside each other in what is read."""
+"""The most nested objects and lists that are read."""
 
 _WRITABLE = 254  # orjson reads 1,024 levels, and writes these
 _ANY_DIGIT = bytes.maketrans(b"0123456789", b"0" * 10)
@@ -26,7 +26,7 @@ _LONG = b"0" * 19  # an integer of so many digits may need more than 64 bits
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
 """A text that is a number, as statistics read it."""
 _SHOWN_DIGITS = 40
-_HELD = 17
+_EXACT_DIGITS = 17
 """So many significant digits of a number are kept by a double."""
 
 
@@ -52,9 +52,9 @@ def locate(output: object, field: str) -> Any:
 
 
 def too_deep(text: bytes, value: object) -> bool:
-    """True when *value*, which *text* is the JSON of, is nested deeper than :data:`MAX_DEPTH`.
+    """Return True if *value*, whose JSON is *text*, is nested deeper than :data:`MAX_DEPTH`.
 
-    What is judged is recorded inside an event and its parts, so less than what can be written may be read.
+    Judged values are recorded inside an event, so the limit is lower than the depth that can be written.
     """
     if text.count(b"[") + text.count(b"{") <= MAX_DEPTH:  # so with nearly every text; counting is quick
         return False
@@ -89,9 +89,9 @@ def inexact(text: bytes) -> str | None:
     """
     if not _may_be_long(text):
         return None
-    whole, fractions = list[str](), list[str]()
-    json.loads(text, parse_int=whole.append, parse_float=fractions.append)
-    return next(iter((*filter(_is_wide, whole), *filter(_is_rounded, fractions))), None)
+    integers, fractions = list[str](), list[str]()
+    json.loads(text, parse_int=integers.append, parse_float=fractions.append)
+    return next(iter((*filter(_is_wide, integers), *filter(_is_rounded, fractions))), None)
 
 
 def is_inexact(digits: str) -> bool:
@@ -111,8 +111,8 @@ def marked_numbers(text: str | bytes, mark: Callable[[str], object]) -> Any:
 
 def inexact_message(digits: str) -> str:
     """Return the message about a number that cannot be recorded as it is written, for every format."""
-    shown = digits if len(digits) <= _SHOWN_DIGITS else f"{digits[:_SHOWN_DIGITS]}…"
-    return f"the number {shown} needs more than 64 bits, so it cannot be recorded exactly; write it as a string"
+    excerpt = digits if len(digits) <= _SHOWN_DIGITS else f"{digits[:_SHOWN_DIGITS]}…"
+    return f"the number {excerpt} needs more than 64 bits, so it cannot be recorded exactly; write it as a string"
 
 
 def _may_be_long(text: bytes) -> bool:
@@ -125,7 +125,7 @@ def _is_wide(digits: str) -> bool:
 
 def _is_rounded(digits: str) -> bool:
     number = float(digits)
-    long = sum(map(str.isdigit, digits.lower().partition("e")[0])) > _HELD
+    long = sum(map(str.isdigit, digits.lower().partition("e")[0])) > _EXACT_DIGITS
     return long and abs(number) >= 2**53 and Decimal(digits) not in (Decimal(number), Decimal(repr(number)))
 
 
@@ -157,17 +157,17 @@ def _parse(text: str) -> object:
 
 
 def numbers_in(value: Mapping[str, Any]) -> dict[str, object]:
-    """What of *value* is a number, also as a text, true, false or null, which is a missing one, at any depth."""
-    found: dict[str, object] = {}
-    for key, one in value.items():
-        if isinstance(one, Mapping):
-            if inside := numbers_in(one):
-                found[key] = inside
-        elif one is None or isinstance(one, bool | int | float):
-            found[key] = one
-        elif isinstance(one, str) and _NUMBER.fullmatch(one):
-            found[key] = number if isfinite(number := float(one)) else None
-    return found
+    """Return the numbers (also as text), true, false and null values of *value* at any depth; null is a missing number."""
+    numbers: dict[str, object] = {}
+    for key, item in value.items():
+        if isinstance(item, Mapping):
+            if inside := numbers_in(item):
+                numbers[key] = inside
+        elif item is None or isinstance(item, bool | int | float):
+            numbers[key] = item
+        elif isinstance(item, str) and _NUMBER.fullmatch(item):
+            numbers[key] = number if isfinite(number := float(item)) else None
+    return numbers
 
 
 def repeated_key(text: bytes) -> str | None:

@@ -1,4 +1,4 @@
-"""Taking secrets out of what a server says, in whatever usual spelling it repeats them."""
+"""Masking of secrets in a server's text, in any usual spelling."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _IN_MESSAGES, _IN_REPLIES = 4, 8
 
 _BLANKS = b" \t\r\n\v\f\0\\"
 _GAP = r"(?:[\s\0]++|\\++[nrt]?){0,4}"
-"""What the pattern lets stand between two characters of a secret. It is bounded, and so is the time that a hostile text takes."""
+"""Pattern of text allowed between two characters of a secret. Its length is bounded, which bounds the time for a hostile text."""
 
 _LONGEST_SEARCHED = 1 << 20
 """Of a longer reply with a secret nothing is kept: the pattern would take seconds."""
 
 
 def _escapes(unit: bytes) -> re.Pattern[bytes]:
-    others = rb"%([2-7][0-9a-f])|&#0*+([0-9]{2,3});|&#x0*+([0-9a-f]{2});"
-    return re.compile(rb"\\++u(" + unit + rb")|" + others, re.IGNORECASE)
+    lower_case = rb"%([2-7][0-9a-f])|&#0*+([0-9]{2,3});|&#x0*+([0-9a-f]{2});"
+    return re.compile(rb"\\++u(" + unit + rb")|" + lower_case, re.IGNORECASE)
 
 
 _ESCAPED, _ESCAPED_ANY = _escapes(rb"00[2-7][0-9a-f]"), _escapes(rb"[0-9a-f]{4}")
@@ -37,15 +37,15 @@ class Mask:
     """Takes the *secrets* out of texts: as they are, in another case, with blanks between, escaped, as hexadecimal and as base64."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        given = {part for secret in secrets for part in (secret.strip(), *_words(secret))}
-        self._in_messages, self._in_replies = _Search(given, _IN_MESSAGES), _Search(given, _IN_REPLIES)
+        words = {part for secret in secrets for part in (secret.strip(), *_words(secret))}
+        self._in_messages, self._in_replies = _Search(words, _IN_MESSAGES), _Search(words, _IN_REPLIES)
 
     def reply(self, data: bytes) -> bytes:
         """*data*, which a model may have written, without the secrets that are no common words."""
         return self._in_replies.masked(data)
 
     def message(self, text: str) -> str:
-        """*text*, which says what went wrong, without the secrets."""
+        """Return the error message *text* with the secrets masked."""
         data = text.encode(errors="surrogatepass")
         masked = self._in_messages.masked(data)
         return text if masked is data else masked.decode(errors="replace")
@@ -100,8 +100,8 @@ class _Search:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        kept = ["".join(one for one in form if one not in _BLANKS.decode()) for form in self._forms]
-        return re.compile("|".join(_GAP.join(map(re.escape, form)) for form in kept if form), re.IGNORECASE)
+        forms = ["".join(unit for unit in form if unit not in _BLANKS.decode()) for form in self._forms]
+        return re.compile("|".join(_GAP.join(map(re.escape, form)) for form in forms if form), re.IGNORECASE)
 
 
 def _squeezed(data: bytes) -> bytes:
@@ -111,8 +111,8 @@ def _squeezed(data: bytes) -> bytes:
     return data.translate(None, _BLANKS).lower()
 
 
-def _unescaped(found: re.Match[bytes]) -> bytes:
-    in_json, in_address, decimal, hexadecimal = found.groups()
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    in_json, in_address, decimal, hexadecimal = match.groups()
     code = int(decimal) if decimal else int(in_json or in_address or hexadecimal, 16)
     return chr(code).encode(errors="surrogatepass")
 

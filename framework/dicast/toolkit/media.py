@@ -1,7 +1,7 @@
 """Media in subjects: files, data URLs and addresses as JSON values, and these values as parts of messages.
 
 A source puts :func:`read_media` into a subject. A judge or a task finds it there with :func:`media_part`, next to the parts that
-providers write into messages, and sends what :func:`sendable` makes of it.
+providers write into messages, and sends the result of :func:`sendable`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ _SVG = re.compile(
 )
 _HEAD = 1024
 _ESCAPED = 3  # characters of %41
-_SAME = {"image/jpg": "image/jpeg", "audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/mp3": "audio/mpeg"}
-_OWN = frozenset(("type", "media_type", "url", "data", "file_id", "name", "bytes", "transcript"))
+_ALIASES = {"image/jpg": "image/jpeg", "audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/mp3": "audio/mpeg"}
+_KEYS = frozenset(("type", "media_type", "url", "data", "file_id", "name", "bytes", "transcript"))
 
 
 class BadMedia(ValueError):
@@ -106,7 +106,7 @@ def media_part(value: object) -> MediaPart | None:
     if not isinstance(value, Mapping):
         return None
     kind = value.get("type")
-    if "media_type" in value and value.keys() <= _OWN and ("data" in value or "url" in value or "file_id" in value):
+    if "media_type" in value and value.keys() <= _KEYS and ("data" in value or "url" in value or "file_id" in value):
         return recorded_part(value)
     if isinstance(kind, str) and kind in _BLOCKS and any(key in value for key in _BLOCKS[kind]):
         try:
@@ -204,7 +204,7 @@ def _checked(
         raise BadMedia("the content is empty")
     if len(data) > MAX_MEDIA_BYTES:
         raise BadMedia(_too_large(len(data)))
-    actual, claimed = sniffed(data), _SAME.get(claimed or "", claimed)
+    actual, claimed = sniffed(data), _ALIASES.get(claimed or "", claimed)
     if is_stated and actual is not None and claimed is not None and _differ(actual, claimed):
         raise BadMedia(f"the data URL states {claimed}, and its bytes are {actual}; correct its type")
     type_ = (

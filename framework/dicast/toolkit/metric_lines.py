@@ -1,6 +1,6 @@
-"""METRIC and ASI lines in what a command prints: the measured values, and what else it says about them.
+"""METRIC and ASI lines in the output of a command: measured values and further information about them.
 
-Streams of any length are read in constant memory. What is searched is bytes: only what a line of ours could be becomes text.
+Streams of any length are read in constant memory. The search works on bytes: only possible METRIC and ASI lines become text.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _END = 2048
 
 @frozen
 class Measurements:
-    """What METRIC and ASI lines say.
+    """Content of METRIC and ASI lines.
 
     :ivar metrics: the last value of each name, in the order in which the names occurred first.
-    :ivar asi: likewise, the actionable side information.
-    :ivar dropped: how many METRIC and ASI lines were too long, or too many, to be kept.
+    :ivar asi: the actionable side information, in the same form.
+    :ivar dropped: the number of METRIC and ASI lines that were dropped, because they were too long or too many.
     """
 
     metrics: dict[str, float] = field(factory=dict)
@@ -80,7 +80,7 @@ class MetricLines:
                 self._scan(lines)
 
     def result(self) -> Measurements:
-        """What was found; a last line without its newline is a line, so nothing more may be fed."""
+        """Return the measurements; a last line without its newline counts, so nothing may be fed afterwards."""
         self.feed(b"\n")
         metrics = {name.decode(): value for name, value in self._metrics.items()}
         asi = {name.decode(): _asi_value(text) for name, text in self._asi.items()}
@@ -108,11 +108,11 @@ class MetricLines:
         Of a stream of few names the last lines say nearly all, and before them only the other names are looked for: ten times as fast.
         """
         last = lines.rfind(b"\n", 0, max(0, len(lines) - _END))
-        if last < max(1, len(lines) - 2 * _END) or not (known := dict(self._metric.findall(lines, last))):
+        if last < max(1, len(lines) - 2 * _END) or not (values := dict(self._metric.findall(lines, last))):
             return dict(self._metric.findall(lines))
-        others = b"(?!(?:" + b"|".join(map(re.escape, sorted(known))) + b")=)"
-        rest = re.compile(self._before + others + _NAME + self._after)
-        return dict(rest.findall(lines, 0, last + 1)) | known
+        other_names = b"(?!(?:" + b"|".join(map(re.escape, sorted(values))) + b")=)"
+        rest = re.compile(self._before + other_names + _NAME + self._after)
+        return dict(rest.findall(lines, 0, last + 1)) | values
 
     def _keep_asi(self, name: bytes, text: bytes) -> None:
         if not _is_name(name):
@@ -129,10 +129,10 @@ class MetricLines:
 
 
 class _Line:
-    """The line that has not ended yet, with the newline before it; what can be no line of ours is not kept."""
+    """The unfinished line, with the newline before it; only lines that may be METRIC or ASI lines are kept."""
 
     def __init__(self) -> None:
-        self._kept, self._skipping = bytearray(b"\n"), False
+        self._text, self._skipping = bytearray(b"\n"), False
         self.dropped = 0
 
     def add(self, piece: bytes) -> bytes | None:
@@ -143,19 +143,19 @@ class _Line:
             return None
         begin = piece.find(b"\n")
         self._append(piece[:begin])
-        lines = bytes(self._kept) + piece[begin : end + 1]
-        self._kept, self._skipping = bytearray(b"\n"), False
+        lines = bytes(self._text) + piece[begin : end + 1]
+        self._text, self._skipping = bytearray(b"\n"), False
         self._append(piece[end + 1 :])
         return lines
 
     def _append(self, piece: bytes) -> None:
         if self._skipping:
             return
-        self._kept += piece
-        ours = any(map(self._kept[:_BEGINNING].startswith, _BEGINNINGS))
-        if len(self._kept) > LONGEST_LINE or (len(self._kept) >= _BEGINNING and not ours):
+        self._text += piece
+        ours = any(map(self._text[:_BEGINNING].startswith, _BEGINNINGS))
+        if len(self._text) > LONGEST_LINE or (len(self._text) >= _BEGINNING and not ours):
             self.dropped += ours
-            self._kept, self._skipping = bytearray(), True
+            self._text, self._skipping = bytearray(), True
 
 
 def _is_name(name: bytes) -> bool:
@@ -167,23 +167,23 @@ def _is_name(name: bytes) -> bool:
 
 
 def _asi_value(text: bytes) -> Any:
-    said = text.decode(errors="replace")
-    if said in _WORDS:
-        return _WORDS[said]
-    if number := _NUMBER.fullmatch(said):
-        return _number(said, whole=number[1] is None)
-    if said[0] not in '{["':
-        return said
+    plain = text.decode(errors="replace")
+    if plain in _WORDS:
+        return _WORDS[plain]
+    if number := _NUMBER.fullmatch(plain):
+        return _number(plain, is_strict=number[1] is None)
+    if plain[0] not in '{["':
+        return plain
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return said
-    return said if too_deep(text, value) else value
+        return plain
+    return plain if too_deep(text, value) else value
 
 
-def _number(said: str, *, whole: bool) -> int | float | str:
-    """A number that can be written as JSON, or *said* itself."""
-    value = float(said)
+def _number(text: str, *, is_strict: bool) -> int | float | str:
+    """A number that can be written as JSON, or *text* itself."""
+    value = float(text)
     if not math.isfinite(value):
-        return said
-    return int(said) if whole and abs(value) < 2**63 else value
+        return text
+    return int(text) if is_strict and abs(value) < 2**63 else value

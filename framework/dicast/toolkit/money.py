@@ -28,7 +28,7 @@ def amount_text(amount: Decimal | str | float | None) -> str:
 
 
 def amounts_text(amounts: Mapping[str, str | None], units: tuple[str, ...] = ("usd", "msat")) -> str:
-    """Return amounts by unit with all their digits, those of 0 left out; empty if all are 0."""
+    """Return amounts by unit with all their digits, without amounts of 0; empty if all are 0."""
     return ", ".join(
         f"{'unknown' if value is None else value} {unit}"
         for unit, value in amounts.items()

@@ -27,7 +27,7 @@ PLACES = (
 )
 """Dotted paths at which an object may have the text of an answer, the likeliest first."""
 
-_SHOWN, _LONG = 8, 40
+_LISTED, _LONG = 8, 40
 
 
 def text_places(value: object) -> Iterator[str]:
@@ -50,7 +50,7 @@ def unread_object(subject: Subject, output: object, field: str | None, metric: s
     """
     if field is not None or not has_objects(output):
         return None
-    names = ", ".join(str(key)[:_LONG] for key in list(output)[:_SHOWN]) if isinstance(output, Mapping) else ""
+    names = ", ".join(str(key)[:_LONG] for key in list(output)[:_LISTED]) if isinstance(output, Mapping) else ""
     keys = names.encode("utf-8", "backslashreplace").decode()  # a lone surrogate cannot be recorded
     kind = f"an object with {keys or 'no keys'}" if isinstance(output, Mapping) else "a list of objects"
     place = next(text_places(output), "PATH")

@@ -9,12 +9,12 @@ from pathlib import Path
 from .._kernel.values.errors import ConfigError
 
 
-def is_same_file(one: Path, other: Path) -> bool:
+def is_same_file(first: Path, other: Path) -> bool:
     """Return whether both paths lead to one file, links included; neither has to exist."""
-    if os.path.realpath(one) == os.path.realpath(other):  # Path.resolve refuses links in a circle
+    if os.path.realpath(first) == os.path.realpath(other):  # Path.resolve refuses links in a circle
         return True
     try:
-        return one.is_file() and one.samefile(other)
+        return first.is_file() and first.samefile(other)
     except OSError:  # one of them does not exist, so that no hard link joins them
         return False
 

@@ -10,7 +10,7 @@ import attrs
 from dicast.toolkit.printable import one_line
 
 _KB, _MB = 1000, 1_000_000
-_SHOWN = 100  # characters of a name or an address in a marker
+_EXCERPT = 100  # characters of a name or an address in a marker
 _BASE64 = 4 / 3
 
 
@@ -191,4 +191,4 @@ def _size_text(size: int) -> str:
 
 def _short(text: str) -> str:
     line = one_line(text)
-    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+    return line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…"

@@ -1,4 +1,4 @@
-"""Text of others on a terminal: what would steer it, hide or pass for a line of ours is written as an escape."""
+"""Untrusted text on a terminal: characters that would control it, hide text or imitate a line of dicast become escapes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any, TextIO
 
 _STEERING = (
-    r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 and C1: ESC begins what moves the cursor, sets the title, or answers for the user
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 and C1: ESC begins sequences that move the cursor, set the title, or answer for the user
     r"\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # bidi, invisible, line separators
     r"\ud800-\udfff\U000e0000-\U000e007f"
 )
@@ -34,17 +34,17 @@ def printable(text: str) -> str:
 
 def one_line(text: str) -> str:
     r"""The same, in one line: newlines and tabs are ``\n`` and ``\t``."""
-    return _IN_A_LINE.sub(lambda found: _SHORT.get(found[0]) or _escape(found), text)
+    return _IN_A_LINE.sub(lambda match: _SHORT.get(match[0]) or _escape(match), text)
 
 
 def short_name(text: object) -> str:
     """An id or another name, cut where it is long."""
-    shown = one_line(str(text))
-    return shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 1]}…"
+    name = one_line(str(text))
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
-def _escape(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be", "surrogatepass")
+def _escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
@@ -69,9 +69,9 @@ class Printable:
         self.stream.writelines(map(printable, lines))
 
     def write_over(self, line: str) -> None:
-        """Write a line to a terminal that whatever is written next takes the place of.
+        """Write a line to a terminal that the next output replaces.
 
-        :param line: may have codes for the terminal, and no text of others that is not escaped.
+        :param line: may have codes for the terminal, but untrusted text only with escapes.
         """
         self.stream.write(_CLEAR + line)
         self.stream.flush()

@@ -27,8 +27,8 @@ class ProcessTree:
 
     @property
     def env(self) -> Mapping[str, str]:
-        """The variable to start the process with. It names the trees that this process is in itself, too, so that those who end them
-        end this one.
+        """The variable to start the process with. It also names the trees that this process belongs to, so that their owners can end
+        the new process.
         """
         return {_VARIABLE: os.environ.get(_VARIABLE, "") + self.mark}
 
@@ -42,13 +42,13 @@ class ProcessTree:
                 os.kill(leader, signal.SIGTERM)  # Windows ends the process at once
 
     def end(self) -> None:
-        """Kill what is there of it, at once; again, for what was being started meanwhile."""
+        """Kill the processes of the tree at once, and then processes that were being started meanwhile."""
         for _ in range(_SWEEPS):
-            found = [*_marked(self.mark.encode())]
-            for pid in found:
+            processes = [*_marked(self.mark.encode())]
+            for pid in processes:
                 with suppress(ProcessLookupError, PermissionError):  # it has ended, or is somebody else now
                     os.kill(pid, signal.SIGKILL)
-            if not found:
+            if not processes:
                 return
 
 
@@ -75,8 +75,8 @@ class Adoption:
         if self._before is None:
             return
         rest = {*self._before, started}
-        while found := _children(os.getpid()) - rest:
-            for pid in found:
+        while children := _children(os.getpid()) - rest:
+            for pid in children:
                 if not _kill_down(pid):
                     rest.add(pid)
                     continue
@@ -112,9 +112,9 @@ def _kill_down(pid: int) -> bool:
 
 
 def _children(pid: int) -> set[int]:
-    found: set[int] = set()
+    children: set[int] = set()
     with suppress(OSError):  # it has ended, or the kernel has no such list
         for task in Path(f"/proc/{pid}/task").iterdir():
             with suppress(OSError):
-                found |= set(map(int, (task / "children").read_text().split()))
-    return found
+                children |= set(map(int, (task / "children").read_text().split()))
+    return children

@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 @define
 class RequestTrace:
-    """What became of the requests that one call of a chat model sent: *paced* by a limiter, and *cut* off unanswered.
+    """Requests of one call of a chat model: whether they were *paced* by a limiter, or *cut* off unanswered.
 
-    *spent* is what those of no use did cost. *waits* says that it is part of a batch, whose reply outlives the process; *waited* is how many
-    seconds the call waited for batches. *reserve* makes room for a try that turns out to cost more than was reserved for it, next
-    to the expense of earlier tries; it returns a Failure where a cap leaves none.
+    *spent* is the cost of requests without a usable reply. *waits* marks a call in a batch, whose reply outlives the process; *waited* is the
+    number of seconds that the call waited for batches. *reserve* reserves more for a try that turns out to cost more than its reservation, in
+    addition to the cost of earlier tries; it returns a Failure if a cap leaves too little.
     """
 
     paced: bool = False
@@ -34,10 +34,10 @@ class RequestTrace:
 
 
 WIRE: ContextVar[RequestTrace | None] = ContextVar("dicast_wire", default=None)
-"""The call of a chat model that is under way in the current task: a limiter notes there what was sent."""
+"""The current call of a chat model in this task: a limiter records its requests there."""
 
 SLOWER = 0.5
-"""What an endpoint that has too much is left with, of the calls that were under way."""
+"""The share of calls in progress that an overloaded endpoint keeps."""
 
 STARTS = 6
 """Calls that begin in one round of the event loop, at most: the replies to calls that begin together come together, and while
@@ -45,10 +45,10 @@ they are all read the endpoint has nothing to do."""
 
 
 class RateLimiter:
-    """Spaces calls evenly, by requests and by tokens a minute, and makes fewer at once after the endpoint had too much.
+    """A limiter that spaces calls evenly, by requests and tokens per minute, and makes fewer calls at once after the endpoint was overloaded.
 
-    The number of calls at once is not limited until :meth:`overloaded` is told; then it is halved at most once for the calls
-    that were under way, and grows by one for each round of calls that went well (AIMD, as in TCP's congestion control).
+    The number of calls at once is unlimited until :meth:`overloaded` is called; then it is halved at most once for the calls
+    in progress, and grows by one for each round of calls that succeeded (AIMD, as in TCP's congestion control).
     """
 
     def __init__(self, requests_per_minute: float | None = None, tokens_per_minute: float | None = None) -> None:
@@ -77,7 +77,7 @@ class RateLimiter:
             while (wait := self._held_until - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110  # it may grow
                 await asyncio.sleep(wait)
             await self._starts.acquire()
-            asyncio.get_running_loop().call_soon(self._starts.release)  # whoever waits begins in a later round
+            asyncio.get_running_loop().call_soon(self._starts.release)  # waiting calls begin in a later round
             self._calls += 1
             try:
                 yield self._calls
@@ -129,14 +129,14 @@ class Reachability:
 
     @property
     def patient(self) -> bool:
-        """Whether a call without a connection is worth another try: not after one that gave up, before the endpoint was ever reached."""
+        """True if a call without a connection should be tried again: not after a call gave up before the endpoint was ever reached."""
         return self.reached or not self._missed
 
     async def watch(self, call: Awaitable[tuple[T, bool]]) -> T:
-        """The answer of *call*, which says beside it whether the endpoint was reached: any reply or HTTP status does.
+        """Return the answer of *call*, whose second item is True if the endpoint was reached: any reply or HTTP status counts.
 
-        Before the endpoint was ever reached, a Failure is held back until another call under way reaches it or none is left: so
-        subjects that are judged at once do not fail one by one for an endpoint that ends the run.
+        Before the endpoint was ever reached, a Failure is held back until another call in progress reaches it or none remains. So
+        subjects that are judged at the same time do not fail one by one for an endpoint that ends the run.
 
         :raises EndpointUnreachable: when too many calls in a row got no connection.
         """
@@ -155,7 +155,7 @@ class Reachability:
             self._release()
 
     async def _wait(self) -> None:
-        """Return when it is known what the calls under way come to."""
+        """Return when the outcome of the calls in progress is known."""
         waiting = asyncio.get_running_loop().create_future()
         self._waiting.add(waiting)
         self._release()
@@ -185,7 +185,7 @@ class _Pace:
         self._line = asyncio.Lock()
 
     async def take(self, amount: float) -> None:
-        """Wait until *amount* may go. Whoever is cancelled while waiting has taken nothing."""
+        """Wait until *amount* may be sent. A cancelled wait takes nothing."""
         if not self._seconds:
             return
         async with self._line:

@@ -12,7 +12,7 @@ from .json_values import read_json
 References = Literal["any", "all", "whole"]
 """How an output is compared with a list of references: the best score of any, the mean of all, or the list as one value."""
 
-_SHOWN = 60
+_EXCERPT = 60
 
 Answer = Score | Failure
 
@@ -93,7 +93,7 @@ class ReferenceList:
         if place is None:
             return evolve(best, signals={**best.signals, "references": self._counts(failures, best="whole")})
         where = f"reference {place} of {self.count}"
-        details = f"{best.details} ({where})" if best.details else f"{where}: {_shown(self.values[number])}"
+        details = f"{best.details} ({where})" if best.details else f"{where}: {_excerpt(self.values[number])}"
         feedback = f"{best.feedback} ({where.capitalize()}.)" if best.feedback else ""
         signals = {**best.signals, "references": self._counts(failures, best=place)}
         return evolve(best, details=details, feedback=feedback, signals=signals)
@@ -115,10 +115,10 @@ class ReferenceList:
             basis=weakest(bases) if bases else None,
         )
 
-    def _counts(self, failures: Sequence[Failure], **more: object) -> dict[str, object]:
+    def _counts(self, failures: Sequence[Failure], **extra: object) -> dict[str, object]:
         blank = self.count - sum(place is not None for place in self.places)
         unusable = len(failures)
-        counts: dict[str, object] = {"mode": self.references, "count": self.count, **more}
+        counts: dict[str, object] = {"mode": self.references, "count": self.count, **extra}
         return counts | ({"blank": blank} if blank else {}) | ({"unusable": unusable} if unusable else {})
 
 
@@ -146,6 +146,6 @@ def _is_list_text(output: object) -> bool:
         return False
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"

@@ -1,4 +1,4 @@
-"""A run as a table: one row a subject, with what its task made of it and what was said of that."""
+"""Runs as tables: one row per subject, with its task's output and its verdicts."""
 
 from __future__ import annotations
 
@@ -48,35 +48,35 @@ Key = tuple[str | None, str | None]
 
 @define
 class Row:
-    """A subject with its record and the terminal events it has had: *ended* maps a label to the payload.
+    """A subject with its record and the terminal events so far: *verdicts* maps a label to the payload.
 
-    *first* is the id of the event that told of it first, and such ids ascend in the order of reading; *begun* says that
-    something is made of it, or is to be; *content* is what was judged, where that is kept.
+    *first* is the id of the subject's first event; such ids ascend in the order of reading. *is_started* is True if the subject was sent to a
+    task or a judge. *content* is the judged content, if it is kept.
     """
 
     kind: str | None
     id: str | None
     session_id: str | None
     first: str
-    begun: bool
+    is_started: bool
     record: Mapping[str, Any] = field(factory=dict)
-    ended: dict[str, Mapping[str, Any]] = field(factory=dict)
+    verdicts: dict[str, Mapping[str, Any]] = field(factory=dict)
     content: Mapping[str, Any] | None = None
     read: Mapping[str, Any] = field(factory=dict)
 
 
 class RunTable:
-    """Takes a run's events and keeps its rows on disk, in a file without a name in *folder*; memory holds what is not finished.
+    """Table of a run's rows, made from its events and kept in a file without a name in *folder*; memory holds unfinished rows.
 
-    First come the columns of :func:`~dicast.toolkit.flat.flat`, where the run has records; then ``subject_kind, subject_id, session_id, score,
+    First come the columns of :func:`~dicast.toolkit.flat.flat`, if the run has records; then ``subject_kind, subject_id, session_id, score,
     tier, failure, cost_usd``, ``metric_<label>`` for each metric, and ``judge_<label>_score``, ``_confidence``, ``_kind`` and
     ``_failure`` for each judge. A row's own session_id is the subject's and has one column; a row's column that has the name of
     another of the seven gets ``row_`` before it. A metric on a scale of its own has its values in ``metric_<label>_raw``, and in ``raw``
-    next to an empty ``score`` where it has a weight. Of other columns with the same name the later one gets ``_2``. With
+    next to an empty ``score`` if it has a weight. Of other columns with the same name the later one gets ``_2``. With
     *metrics* False there is none whose name begins with ``metric_``. Columns ``finish_reason`` (of the output) and
     ``finish_reason_<judge>`` (of its last reply) have the endpoint's word for the end of the text, ``hidden_media_<judge>`` the kinds and
-    numbers of media that it saw as markers, ``cut_evidence_<judge>`` the number of characters cut from its evidence; each is there if any row has a value. With *content* the last columns are ``input``, ``output`` and
-    ``reference``, unless a record has them, ``reason_<label>`` for each metric and judge, and ``rationale_<label>`` where one was captured.
+    numbers of media that it saw as markers, ``cut_evidence_<judge>`` the number of characters cut from its evidence; each exists if any row has a value. With *content* the last columns are ``input``, ``output`` and
+    ``reference``, unless a record has them, ``reason_<label>`` for each metric and judge, and ``rationale_<label>`` if one was captured.
     """
 
     wants = (RUN_STARTED, SUBJECT_READ, EVAL_STARTED, *RECORD_ENDS, *VERDICT_ENDS)
@@ -96,10 +96,10 @@ class RunTable:
         self._verdicts: _Verdicts | None = None
 
     def take(self, events: Sequence[Event]) -> int:
-        """Note *events*, and return how many rows are finished with them. May be repeated after an OSError.
+        """Add *events*, and return the number of rows that they finish. May be repeated after an OSError.
 
-        The events that end subjects come in the order in which these were read: one for a later subject finishes the earlier.
-        A subject that is judged again may come later: all is told of it then, the event that it was read as well.
+        The events that end subjects come in the order in which the subjects were read: an event of a later subject finishes earlier subjects.
+        A subject that is judged again may come later: then all of its events are sent again, including the event that it was read.
         """
         for event in events:
             if event.type == RUN_STARTED:
@@ -109,11 +109,11 @@ class RunTable:
         return 0 if self._newest is None else self._keep(list(takewhile(self._newest.__ne__, self._rows)))
 
     def end(self) -> int:
-        """Take the subjects that are left for finished, and return their number.
+        """Finish the remaining subjects, and return their number.
 
-        Those that nobody judges have a row, too; those that were about to be judged when the run stopped have none.
+        Subjects without judgments have a row too; subjects whose judgments had only started when the run stopped have none.
         """
-        return self._keep([key for key, row in self._rows.items() if row.ended or row.record or not row.begun])
+        return self._keep([key for key, row in self._rows.items() if row.verdicts or row.record or not row.is_started])
 
     def close(self) -> None:
         """Give the file back."""
@@ -124,7 +124,7 @@ class RunTable:
         return names(self._places(), {*SUBJECT} - {"session_id"})
 
     def rows(self) -> Iterator[list[object]]:
-        """The rows, in the order in which the subjects were read; what is missing is None. From the beginning each time."""
+        """Yield the rows in the order in which the subjects were read, with None for missing values. Each call starts at the beginning."""
         numbers = [self._columns.numbers[_SESSION if place == _ROWS_SESSION else place] for place in self._places()]
         width = len(self._columns.numbers)
         in_order = numbers == list(range(width))
@@ -156,9 +156,9 @@ class RunTable:
         if row is None:
             row = self._rows[key] = Row(*key, event.session_id, event.id, self._makes_records)
         if event.type == EVAL_STARTED:
-            row.begun = True
+            row.is_started = True
         elif event.type in VERDICT_ENDS:
-            row.ended[str(event.payload["judge"])] = event.payload
+            row.verdicts[str(event.payload["judge"])] = event.payload
             self._newest = key
         elif event.type in RECORD_ENDS:
             row.record = event.payload
@@ -185,28 +185,28 @@ class RunTable:
     def _cells(self, verdicts: _Verdicts, row: Row) -> list[object]:
         cells = verdicts.cells(row)  # their columns have the first numbers
         if row.record:
-            found = leaves({**self._levels, **row.record})  # a failed task's record says nothing of its level
-            self._columns.put(cells, found if self._metrics else (one for one in found if one[0][0] != METRICS))
+            values = leaves({**self._levels, **row.record})  # a failed task's record says nothing of its level
+            self._columns.put(cells, values if self._metrics else (leaf for leaf in values if leaf[0][0] != METRICS))
         if endings := [*self._endings(row)]:
             self._columns.put(cells, endings)
         if self._texts is not None:
-            self._columns.put(cells, self._texts.found(row.content, row.ended, row.record).items())
+            self._columns.put(cells, self._texts.texts(row.content, row.verdicts, row.record).items())
         return cells
 
     def _endings(self, row: Row) -> Iterator[tuple[Place, object]]:
         """Yield the reason why the output of *row* ended; for each judge that of its last reply, and its hidden media and cut evidence."""
         if (ending := output_ending(row.record, row.read)) is not None:
             yield (ENDING, "finish_reason"), ending
-        for item in row.ended.get(_COMBINED, {}).get("scores", ()):
+        for item in row.verdicts.get(_COMBINED, {}).get("scores", ()):
             yield from self._evidence(str(item["metric"]), item["signals"])
-        for label, ended in row.ended.items():
-            reason = ended.get("finish_reason") or (ended.get("signals") or {}).get("finish_reason")
+        for label, payload in row.verdicts.items():
+            reason = payload.get("finish_reason") or (payload.get("signals") or {}).get("finish_reason")
             name = self._names.get(label)
             if name is None:
                 continue
             if reason is not None:
                 yield (ENDING, f"finish_reason_{name}"), reason
-            yield from self._evidence(label, ended.get("signals") or {})
+            yield from self._evidence(label, payload.get("signals") or {})
 
     def _evidence(self, label: str, signals: Mapping[str, Any]) -> Iterator[tuple[Place, object]]:
         """Yield the hidden media and the cut evidence that *signals* of a judge or metric state."""
@@ -250,36 +250,36 @@ class _Verdicts:
         return cls(labels, judges, recorded_score_label(started), tuple(started["counted"]), places, raw)
 
     def cells(self, row: Row) -> list[object]:
-        """The cells of *row*; what is missing is None."""
+        """Return the cells of *row*, with None for missing values."""
         score, tier, failure = self._outcome(row)
         failure = failure or row.record.get("failure_mode")  # of its task, where nothing was judged
         cells: list[object] = [row.kind, row.id, row.session_id, score, tier, failure, _cost(row)]
-        ended = row.ended.get(_COMBINED, {})
+        payload = row.verdicts.get(_COMBINED, {})
         if _COMBINED in self.raw:
-            cells.append(ended.get("raw"))
+            cells.append(payload.get("raw"))
         if self.metrics:
-            signals = ended.get("signals", {})
+            signals = payload.get("signals", {})
             values, raws = signals.get("metrics", {}), signals.get("raw", {})
             for label in self.metrics:
                 cells += (values.get(label), raws.get(label)) if label in self.raw else (values.get(label),)
         for judge in self.judges:
-            ended = row.ended.get(judge, {})
-            cells += (ended.get(key) for key in ("score", "confidence", "judge_kind", "failure_mode"))
+            payload = row.verdicts.get(judge, {})
+            cells += (payload.get(key) for key in ("score", "confidence", "judge_kind", "failure_mode"))
         return cells
 
     def _outcome(self, row: Row) -> tuple[object, object, object]:
         """Return score, tier and failure: of the label of the run's score, where there is one; else the first failure alone."""
         label = self.label
-        if label is not None and label in row.ended:
-            ended = row.ended[label]
-            return ended.get("score"), ended.get("tier"), ended.get("failure_mode")
-        combined = row.ended.get("metrics", {})
+        if label is not None and label in row.verdicts:
+            payload = row.verdicts[label]
+            return payload.get("score"), payload.get("tier"), payload.get("failure_mode")
+        combined = row.verdicts.get("metrics", {})
         value = combined.get("signals", {}).get("metrics", {}).get(label)
         if value is not None:
             return value, _tier(combined["scores"], label), None
         if label is not None and isinstance(scores := row.record.get("metrics", {}).get("scores"), Mapping):
             value = scores.get(label)
-        modes = (row.ended[label].get("failure_mode") for label in self.counted if label in row.ended)
+        modes = (row.verdicts[label].get("failure_mode") for label in self.counted if label in row.verdicts)
         return value, None, next(filter(None, modes), None)
 
 
@@ -289,7 +289,7 @@ def _tier(scores: Sequence[Mapping[str, Any]], metric: object) -> object:
 
 
 class _Spool:
-    """Rows on disk. What was added before an OSError is written over when it is added again."""
+    """Rows on disk. Rows added before an OSError are overwritten when they are added again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -297,7 +297,7 @@ class _Spool:
         self._size = 0
 
     def add(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Keep *rows*, or raise OSError and keep none of them."""
+        """Store *rows*, or raise OSError and store nothing."""
         blocks = [_packed(rows[start : start + _BLOCK]) for start in range(0, len(rows), _BLOCK)]
         data = b"".join(len(block).to_bytes(8, "big") + block for block in blocks)
         self._file.seek(self._size)
@@ -315,14 +315,14 @@ class _Spool:
         while place < self._size:
             self._file.seek(place)
             length = int.from_bytes(self._read(8), "big")
-            yield from marshal.loads(self._read(length))  # noqa: S302  # what this process has written
+            yield from marshal.loads(self._read(length))  # noqa: S302  # written by this process
             place += 8 + length
 
     def _read(self, length: int) -> bytes:
         data = b""
-        while len(data) < length and (more := self._file.read(length - len(data))):
-            data += more
-        return data  # one that is shorter than what was written is refused as what it is to be
+        while len(data) < length and (part := self._file.read(length - len(data))):
+            data += part
+        return data  # data that is too short is refused when it is decoded
 
     def close(self) -> None:
         """Let go of the rows."""
@@ -330,7 +330,7 @@ class _Spool:
 
 
 def _ascending(spool: _Spool, late: bool) -> Iterator[Any]:
-    """The rows in *spool* that came in the order of reading; or those that came *late*, behind one that was read later."""
+    """Yield the rows in *spool* that came in the order of reading; with *late*, the rows that came after a row that was read later."""
     newest = ""
     for row in spool.rows():
         if (row[0] < newest) == late:
@@ -358,8 +358,8 @@ def _plain(value: object) -> object:
 
 
 def _cost(row: Row) -> str | None:
-    """What judging *row* cost, a plain decimal number; None when a part of it is not known."""
-    costs: list[Any] = [ended.get("judge_cost_usd") for ended in row.ended.values()]
+    """Return the cost of judging *row* as a plain decimal number, or None if a part of it is unknown."""
+    costs: list[Any] = [payload.get("judge_cost_usd") for payload in row.verdicts.values()]
     if not costs or None in costs:
         return None
     return format(sum(map(Decimal, costs)), "f")

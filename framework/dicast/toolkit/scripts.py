@@ -8,14 +8,14 @@ from pathlib import Path
 
 
 def scripts(command: str | tuple[str, ...], base: Path) -> dict[str, Path]:
-    """The files that hold what *command*, started in *base*, runs, by the words that name them.
+    """Return the files that *command*, started in *base*, runs, by the words that name them.
 
-    Of each program that is started by its path, that file; else the first file or Python module that its arguments name. A further
-    one may as well be what the program writes.
+    For each program that is started by its path, that file; else the first file or Python module that its arguments name. A further
+    file may be an output of the program.
     """
     commands = _commands(command) if isinstance(command, str) else [list(command)]
-    found = [next(_named(words, base), None) for words in commands]
-    return dict(one for one in found if one is not None)
+    items = [next(_named(words, base), None) for words in commands]
+    return dict(item for item in items if item is not None)
 
 
 def _commands(text: str) -> Iterator[list[str]]:

@@ -37,8 +37,8 @@ def escaped(value: Any) -> Escaped | None:
     if not places:
         return None
     place, surrogate = places[0]
-    more = f", and in {len(places) - 1:,} more" if len(places) > 1 else ""
-    return Escaped(result, f"the text at {place!r}{more} has the lone surrogate {surrogate}, which is not Unicode")
+    rest = f", and in {len(places) - 1:,} more" if len(places) > 1 else ""
+    return Escaped(result, f"the text at {place!r}{rest} has the lone surrogate {surrogate}, which is not Unicode")
 
 
 def _escaped(value: Any, place: str, places: list[tuple[str, str]]) -> Any:

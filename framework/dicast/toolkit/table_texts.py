@@ -1,4 +1,4 @@
-"""The columns of a run's table that are for readers: what was judged, and why it scored as it did."""
+"""Columns of a run's table for readers: the judged content, and the reasons of scores."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ VERDICT, ENDING, CONTENT, REASON, RATIONALE = range(LEVEL + 1, LEVEL + 6)
 """The groups of columns that come behind a record's, in their order."""
 
 METRICS, RECORD = "metrics", "record"
-"""The labels of what all metrics together, and a task, are said to have failed for."""
+"""Labels under which failures of all metrics together, and of a task, are recorded."""
 
 _NOT_IN_A_COLUMN = re.compile(r"[^A-Za-z0-9_]")
 
-Ended = Mapping[str, Mapping[str, Any]]
+Verdicts = Mapping[str, Mapping[str, Any]]
 """The payloads of the events that ended a subject's verdicts, by label."""
 
 
 class TableTexts:
-    """``input``, ``output`` and ``reference`` where no record has them, ``reason_<label>`` and ``rationale_<label>``.
+    """``input``, ``output`` and ``reference`` if no record has them, ``reason_<label>`` and ``rationale_<label>``.
 
-    A metric's reason is what it said of its score, or why it has none; a judge's are the flags that lowered its score, or why it failed. A rationale is there where
-    it was captured, and no row without one has the column.
+    The reason of a metric is its explanation of the score, or of a missing score; the reason of a judge is the flags that lowered its score, or its
+    failure. Rationales are present if they were captured; without any, there is no column.
     """
 
     def __init__(self, started: Mapping[str, Any], *, records: bool) -> None:
@@ -37,52 +37,54 @@ class TableTexts:
         self.rationales: dict[str, Place] = {label: (RATIONALE, f"rationale_{name}") for label, name in columns.items()}
         self.places = [place for place, _ in self._content] + [self.reasons[label] for label in labels[:-2]]
 
-    def found(self, content: Mapping[str, Any] | None, ended: Ended, record: Mapping[str, Any]) -> dict[Place, object]:
+    def texts(
+        self, content: Mapping[str, Any] | None, verdicts: Verdicts, record: Mapping[str, Any]
+    ) -> dict[Place, object]:
         """The texts of a row, by their places. Written flat: it is asked for every row of a file."""
-        found: dict[Place, object] = {}
+        texts: dict[Place, object] = {}
         if content is not None:
             for place, name in self._content:
-                found[place] = content[name]
+                texts[place] = content[name]
         if "failure_mode" in record:
-            found[self.reasons[RECORD]] = record.get("error")
-        for label, said in ended.items():
-            if "failure_mode" in said:
-                self._add_failure(found, label, str(said.get("error_message") or ""))
+            texts[self.reasons[RECORD]] = record.get("error")
+        for label, payload in verdicts.items():
+            if "failure_mode" in payload:
+                self._add_failure(texts, label, str(payload.get("error_message") or ""))
             elif label == METRICS:
-                self._add_metrics(found, said)
+                self._add_metrics(texts, payload)
             else:
-                self._add_judge(found, label, said["signals"])
-        return found
+                self._add_judge(texts, label, payload["signals"])
+        return texts
 
-    def _add_failure(self, found: dict[Place, object], label: str, message: str) -> None:
+    def _add_failure(self, texts: dict[Place, object], label: str, message: str) -> None:
         """Why there is no verdict: a metric's own message where the failure is one metric's."""
         if label == METRICS:
-            own = [metric for metric in self._metrics if message.startswith(f"{metric}: ")]
-            label = max(own, key=len, default=METRICS)
+            failing = [metric for metric in self._metrics if message.startswith(f"{metric}: ")]
+            label = max(failing, key=len, default=METRICS)
             message = message.removeprefix(f"{label}: ")
-        found[self.reasons[label]] = message
+        texts[self.reasons[label]] = message
 
-    def _add_judge(self, found: dict[Place, object], label: str, signals: Mapping[str, Any]) -> None:
+    def _add_judge(self, texts: dict[Place, object], label: str, signals: Mapping[str, Any]) -> None:
         """The flags that lowered a judge's score, which rubrics name, and its rationale."""
         if flags := signals.get("flags_negative"):
-            found[self.reasons[label]] = ", ".join(map(str, flags))
+            texts[self.reasons[label]] = ", ".join(map(str, flags))
         if text := signals.get("rationale_redacted"):
-            found[self.rationales[label]] = text
+            texts[self.rationales[label]] = text
 
-    def _add_metrics(self, found: dict[Place, object], said: Mapping[str, Any]) -> None:
-        """What each metric said; the texts of several rollouts a line each, those that are alike once."""
-        for one in said.get("skipped", ()):
-            found[self.reasons[one["metric"]]] = f"skipped: {one['reason']}"
-        for one in said.get("spared", ()):
-            found[self.reasons[one["metric"]]] = "spared by the gate"
+    def _add_metrics(self, target: dict[Place, object], payload: Mapping[str, Any]) -> None:
+        """Add the reasons of each metric; the texts of several rollouts on a line each, without repetition."""
+        for spared in payload.get("skipped", ()):
+            target[self.reasons[spared["metric"]]] = f"skipped: {spared['reason']}"
+        for spared in payload.get("spared", ()):
+            target[self.reasons[spared["metric"]]] = "spared by the gate"
         texts: dict[Place, list[str]] = {}
-        for score in said.get("scores", ()):
+        for score in payload.get("scores", ()):
             if text := score.get("details") or score.get("feedback"):
                 texts.setdefault(self.reasons[score["metric"]], []).append(str(text))
             if text := score["signals"].get("rationale_redacted"):
                 texts.setdefault(self.rationales[score["metric"]], []).append(str(text))
         for place, some in texts.items():
-            found[place] = some[0] if len(some) == 1 else "\n".join(dict.fromkeys(some))
+            target[place] = some[0] if len(some) == 1 else "\n".join(dict.fromkeys(some))
 
 
 def column_names(labels: Iterable[str]) -> list[str]:

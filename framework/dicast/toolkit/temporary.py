@@ -1,6 +1,6 @@
-"""A temporary SQLite file for what grows with the number of subjects, and therefore may not live in memory.
+"""Temporary SQLite files for data that grows with the number of subjects and therefore must not be in memory.
 
-The file has no name and is gone when its owner is.
+The file has no name and disappears with its owner.
 """
 
 from __future__ import annotations

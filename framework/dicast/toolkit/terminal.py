@@ -1,4 +1,4 @@
-"""What commands print: drawn by rich where standard output is a terminal, and as plain lines anywhere else."""
+"""Output of commands: drawn by rich if standard output is a terminal, otherwise plain lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORDS: Mapping[str, str] = {
     **dict.fromkeys(("failed", "broken", "duplicate", "worse", "dead"), _BAD),
     **dict.fromkeys(("undecided", "blocked", "no evidence", "stopped", "running"), _OPEN),
 }
-"""The words that have a colour where they are a whole cell, or say in a line what came of something."""
+"""Words with a color if they are a whole cell, or the result in a line."""
 _IN_LINES = (
     (r"^\S.*  (?:in )?run \S+.*$", "bold"),
     (r"^[^\s:][^:]{,40}:(?= |$)", "bold"),
@@ -38,12 +38,12 @@ _IN_LINES = (
     (r"^(?:  NOT ALIKE|NOT COMPARABLE|BROKEN|failed(?=: \d)|sink .* LOST [\d,]+)", _BAD),
     (r"^(?:warning|stopped)(?=:)", _OPEN),
 )
-"""What of a line has a style; None is that of its word."""
+"""Patterns of styled parts of a line; None is the style of its word."""
 
 
 @frozen
 class Drawing:
-    """A *table* for a terminal, with the plain *lines* that say the same elsewhere; *marked* is the column of what went wrong."""
+    """A *table* for a terminal, with equivalent plain *lines* for other outputs; *marked* is the column of failures."""
 
     table: TextTable
     lines: Sequence[str]
@@ -58,7 +58,7 @@ class Line:
 
 
 Part = str | Line | TextTable | Drawing
-"""What is printed: lines, without codes for a terminal, and tables."""
+"""Printed parts: lines without terminal codes, and tables."""
 
 
 def terminal(stream: Any) -> Printable | None:
@@ -71,13 +71,13 @@ def terminal(stream: Any) -> Printable | None:
     return stream if stream.isatty() else None
 
 
-def coloured() -> bool:
-    """Whether colours are wanted: ``NO_COLOR`` says that they are not."""
+def has_color() -> bool:
+    """Return True if colors are wanted; ``NO_COLOR`` turns them off."""
     return not os.environ.get("NO_COLOR")
 
 
 def width_of(stream: TextIO) -> int:
-    """How many columns the terminal has; ``COLUMNS`` counts before what it says."""
+    """Return the number of columns of the terminal; ``COLUMNS`` takes precedence."""
     named = os.environ.get("COLUMNS", "")
     try:
         return (
@@ -88,11 +88,11 @@ def width_of(stream: TextIO) -> int:
 
 
 def print_lines(parts: Iterable[Part]) -> None:
-    """Print *parts*, lines and tables, to standard output: drawn where it is a terminal, plain lines anywhere else.
+    """Print *parts*, lines and tables, to standard output: drawn on a terminal, otherwise as plain lines.
 
-    Lines are coloured by what they say, and wrapped where the terminal ends. Nobody has to escape anything in them.
+    Lines are colored by their content and wrapped at the terminal's width. Callers need not escape anything in them.
     """
-    stream = terminal(sys.stdout) if coloured() else None
+    stream = terminal(sys.stdout) if has_color() else None
     if stream is None:
         click.echo(plain_lines(parts))
     else:
@@ -131,7 +131,7 @@ def drawn(parts: Iterable[Part], width: int) -> str:
 
 
 def canvas_of(width: int) -> Console:
-    """What is drawn on with rich: a text of *width* columns, in which markup is text like any other."""
+    """Return a rich console that draws into a text of *width* columns, in which markup is ordinary text."""
     from rich.console import Console  # 40 ms, that only a terminal needs
 
     return Console(
@@ -139,7 +139,7 @@ def canvas_of(width: int) -> Console:
         force_terminal=True,
         force_jupyter=False,
         color_system="standard",
-        no_color=not coloured(),
+        no_color=not has_color(),
         width=width,
         height=24,
         markup=False,
@@ -150,7 +150,7 @@ def canvas_of(width: int) -> Console:
 
 
 def text_of(canvas: Console) -> str:
-    """What was drawn on *canvas*."""
+    """Return the text drawn on *canvas*."""
     return str(canvas.file.getvalue())  # type: ignore[attr-defined]  # it is a StringIO
 
 
@@ -178,12 +178,12 @@ def _wrapped(line: str, canvas: Console) -> Iterator[Text]:
 
 def _styles(line: str) -> Iterator[tuple[str, int, int]]:
     for pattern, style in _IN_LINES:
-        for found in re.finditer(pattern, line):  # compiled when a line is drawn first
-            yield (_WORDS[found["word"]], *found.span("word")) if style is None else (style, *found.span())
+        for match in re.finditer(pattern, line):  # compiled when a line is drawn first
+            yield (_WORDS[match["word"]], *match.span("word")) if style is None else (style, *match.span())
 
 
 def _draw_table(drawing: Drawing, canvas: Console) -> None:
-    """Draw a table whose columns have room beside each other; of any other the plain lines."""
+    """Draw a table whose columns fit next to each other; otherwise print its plain lines."""
     from rich.table import Table
     from rich.text import Text
 
@@ -195,7 +195,7 @@ def _draw_table(drawing: Drawing, canvas: Console) -> None:
     grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for number, head in enumerate(table.columns):
         side: Any = "right" if table.on_the_right(number) else "left"
-        grid.add_column(Text(one_line(head)), justify=side, no_wrap=head in table.whole, overflow="fold")
+        grid.add_column(Text(one_line(head)), justify=side, no_wrap=head in table.uncut, overflow="fold")
     for row in table.cells():
         styles = (
             _BAD if head == drawing.marked else _WORDS.get(cell, "")

@@ -19,17 +19,17 @@ _BETWEEN = "  "
 
 @frozen
 class TextTable:
-    """A table for a reader: the heads of its *columns*, and *rows* of texts, numbers and None, which stands for what is missing.
+    """A table for a reader: the heads of its *columns*, and *rows* of texts, numbers and None for missing values.
 
-    Columns of numbers are set to the right, and so are those named in *right*. Those named in *whole* are never cut.
+    Columns of numbers, and the columns *right*, are right-aligned. The columns *uncut* are never cut.
 
-    :param least: how many characters of each text have to be left when texts are cut so that all columns have room.
+    :param least: how many characters remain of each text when texts are cut so that all columns fit.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
     right: Collection[str] = ()
-    whole: Collection[str] = ()
+    uncut: Collection[str] = ()
     least: int = 20
 
     def cells(self) -> list[list[str]]:
@@ -37,9 +37,9 @@ class TextTable:
         return [[cell_text(cell) for cell in row] for row in self.rows]
 
     def on_the_right(self, column: int) -> bool:
-        """Whether the column of this number is set to the right."""
-        found = [row[column] for row in self.rows if row[column] is not None]
-        return self.columns[column] in self.right or (bool(found) and all(map(_is_number, found)))
+        """Return True if the column of this number is right-aligned."""
+        values = [row[column] for row in self.rows if row[column] is not None]
+        return self.columns[column] in self.right or (bool(values) and all(map(_is_number, values)))
 
     def lines(self, width: int = WIDTH) -> Iterator[str]:
         """The table as plain lines of at most *width* characters, where that can be.
@@ -59,16 +59,16 @@ class TextTable:
     def _widths(self, rows: Sequence[Sequence[str]], width: int) -> list[int]:
         """The widths of the columns: the widest texts are cut until a line has room for all; where that cuts too much, none below the most."""
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        texts = [at for at, name in enumerate(self.columns) if name not in self.whole and not self.on_the_right(at)]
+        texts = [at for at, name in enumerate(self.columns) if name not in self.uncut and not self.on_the_right(at)]
         for column in texts:
-            most = min(MOST, (width - len(_BETWEEN)) // 2)  # so that any of them has room beside the first
+            most = min(MOST, (width - len(_BETWEEN)) // 2)  # so that any column fits next to the first
             widths[column] = min(widths[column], max(most, len(rows[0][column])))
         cut = list(widths)
         while (over := sum(cut) + len(_BETWEEN) * (len(cut) - 1) - width) > 0:
             widest = max(texts, key=cut.__getitem__, default=None)
             if widest is None or cut[widest] <= self.least:
                 return widths
-            second = max((cut[one] for one in texts if one != widest), default=0)
+            second = max((cut[place] for place in texts if place != widest), default=0)
             cut[widest] = max(self.least, cut[widest] - over, min(second, cut[widest] - 1))
         return cut
 
@@ -89,7 +89,7 @@ def _is_number(cell: object) -> bool:
 
 
 def _blocks(widths: Sequence[int], width: int) -> Iterator[list[int]]:
-    """The columns that stand beside each other; the first one in all blocks."""
+    """Yield groups of columns that fit next to each other; the first column is in all of them."""
     block, room = [0], width - widths[0]
     for column in range(1, len(widths)):
         needed = len(_BETWEEN) + widths[column]

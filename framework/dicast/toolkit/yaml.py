@@ -42,7 +42,7 @@ def write_yaml(data: Mapping[str, object]) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """PyYAML's writer, which knows the words of YAML 1.1, with quotes for those of 1.2."""
+    """PyYAML's writer, which quotes the special words of YAML 1.1, extended to quote the special words of YAML 1.2."""
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:

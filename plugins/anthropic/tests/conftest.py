@@ -1,4 +1,4 @@
-"""Asking ``anthropic/chat`` against the API of the tests."""
+"""Fixtures that ask ``anthropic/chat`` with the API of the tests."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def model(chat_server, claude):
     chat_server.answer = claude
 
     def make(**options):
-        given = {"base_url": claude.url(chat_server), "price": "free", "api_key": Secret(claude.key)}
-        return Chat(**{"model": "claude-haiku-4-5", **given, **options})
+        defaults = {"base_url": claude.url(chat_server), "price": "free", "api_key": Secret(claude.key)}
+        return Chat(**{"model": "claude-haiku-4-5", **defaults, **options})
 
     return make
 

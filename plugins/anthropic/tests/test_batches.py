@@ -44,18 +44,18 @@ class MessageBatchServer:
         self.batches[id_] = {"id": id_, "requests": requests, "due": time.monotonic() + self.seconds, "created_at": now}
         return id_
 
-    def shown(self, id_):
+    def batch_json(self, id_):
         batch = self.batches[id_]
         if "results" not in batch and time.monotonic() >= batch["due"]:
-            batch["results"] = [self.result(one) for one in reversed(batch["requests"])]
-        ended = "results" in batch
-        counts = {"succeeded" if ended else "processing": len(batch["requests"])}
-        status = "ended" if ended else "in_progress"
+            batch["results"] = [self.result(request) for request in reversed(batch["requests"])]
+        is_ended = "results" in batch
+        counts = {"succeeded" if is_ended else "processing": len(batch["requests"])}
+        status = "ended" if is_ended else "in_progress"
         return {"id": id_, "processing_status": status, "request_counts": counts, "created_at": batch["created_at"]}
 
     def result(self, request):
-        found = self.outcome(request["params"])
-        if found is None:
+        outcome = self.outcome(request["params"])
+        if outcome is None:
             self.billed += 1
             content = request["params"]["messages"][-1]["content"]
             text = "".join(block["text"] for block in content)
@@ -63,8 +63,8 @@ class MessageBatchServer:
             usage = {"input_tokens": 1000, "output_tokens": 200}
             blocks = [{"type": "text", "text": json.dumps(verdict)}]
             message = {"model": "m", "content": blocks, "stop_reason": "end_turn", "usage": usage}
-            found = {"type": "succeeded", "message": message}
-        return {"custom_id": request["custom_id"], "result": found}
+            outcome = {"type": "succeeded", "message": message}
+        return {"custom_id": request["custom_id"], "result": outcome}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -92,19 +92,19 @@ class _Handler(BaseHTTPRequestHandler):
                 if server.hook("created") == "drop":
                     self.close_connection = True
                     return
-                self.reply(server.shown(id_))
+                self.reply(server.batch_json(id_))
             case "GET", []:
                 server.steps.append("list")
-                self.reply({"data": [server.shown(id_) for id_ in [*server.batches][::-1]], "has_more": False})
+                self.reply({"data": [server.batch_json(id_) for id_ in [*server.batches][::-1]], "has_more": False})
             case "GET", [id_]:
                 server.steps.append("poll")
-                self.reply(server.shown(id_))
+                self.reply(server.batch_json(id_))
             case "GET", [id_, "results"]:
-                self.reply(b"".join(json.dumps(one).encode() + b"\n" for one in server.batches[id_]["results"]))
+                self.reply(b"".join(json.dumps(item).encode() + b"\n" for item in server.batches[id_]["results"]))
             case "POST", [id_, "cancel"]:
                 server.steps.append("cancel")
                 server.batches[id_]["due"] = 0
-                self.reply(server.shown(id_))
+                self.reply(server.batch_json(id_))
 
     do_GET = do_POST = route  # noqa: N815
 

@@ -52,7 +52,7 @@ def test_the_listed_price_covers_the_cache(claude, monkeypatch):
     ],
 )
 def test_stop_reasons(ask, claude, reason, expected):
-    claude.more = {"stop_reason": reason}
+    claude.reply_members = {"stop_reason": reason}
     reply = ask()
     assert (reply.stop_reason, reply.finish_reason) == (expected, reason)
 
@@ -60,7 +60,7 @@ def test_stop_reasons(ask, claude, reason, expected):
 def test_thinking_is_no_part_of_the_text(ask, claude):
     thinking = {"type": "thinking", "thinking": "No?", "signature": "x"}
     hidden = {"type": "redacted_thinking", "data": "x"}
-    claude.more = blocks(thinking, hidden, {"type": "text", "text": "Yes"}, {"type": "text", "text": "."})
+    claude.reply_members = blocks(thinking, hidden, {"type": "text", "text": "Yes"}, {"type": "text", "text": "."})
     assert ask().text == "Yes."
 
 
@@ -83,7 +83,7 @@ def test_the_tokens_of_thinking_are_counted_and_billed(ask, claude):
     ids=str,
 )
 def test_a_reply_without_usage_costs_the_estimate(ask, claude, model, question, usage):
-    claude.more = {"usage": usage}
+    claude.reply_members = {"usage": usage}
     reply = ask(price=PRICE)
     assert reply.usage is None
     assert reply.cost == model(price=PRICE).estimate(question())
@@ -97,7 +97,7 @@ def test_a_reply_without_usage_costs_the_estimate(ask, claude, model, question, 
     [(529, "overloaded_error", 4), (500, "api_error", 4), (429, "rate_limit_error", 4), (413, "request_too_large", 1)],
 )
 def test_faults_are_tried_again_if_they_may_pass(chat_server, ask, claude, no_waits, status, kind, requests):
-    claude.broken = lambda asked: claude.error("Overloaded", status, kind)
+    claude.broken = lambda request: claude.error("Overloaded", status, kind)
     failed = ask(price=PRICE)
     assert (failed.kind, failed.cost, len(chat_server.requests)) == ("judge_call_failed", Cost.zero(), requests)
     assert f"HTTP {status}: Overloaded" in failed.message
@@ -122,14 +122,14 @@ def test_an_overloaded_api_is_asked_again(chat_server, ask, claude, no_waits):
     ],
 )  # fmt: skip
 def test_an_account_without_access_or_credit_ends_the_run(chat_server, ask, claude, status, kind, message, details):
-    claude.broken = lambda asked: claude.error(message, status, kind, **details)
+    claude.broken = lambda request: claude.error(message, status, kind, **details)
     with pytest.raises(AccessRefused, match=message[:20]):
         ask()
     assert len(chat_server.requests) == 1
 
 
 def test_a_refusal_by_policy_is_asked_once(chat_server, ask, claude):
-    claude.broken = lambda asked: claude.error(
+    claude.broken = lambda request: claude.error(
         "Output blocked by content filtering policy", 400, "invalid_request_error"
     )
     failed = ask()
@@ -137,11 +137,11 @@ def test_a_refusal_by_policy_is_asked_once(chat_server, ask, claude):
 
 
 def test_a_prompt_that_is_too_long_fails_its_row_alone(chat_server, ask, question, claude):
-    said = "prompt is too long: 208310 tokens > 200000 maximum"
-    chat_server.script(claude.error(said, 400, "invalid_request_error"))
+    message = "prompt is too long: 208310 tokens > 200000 maximum"
+    chat_server.script(claude.error(message, 400, "invalid_request_error"))
     first, second = ask(question(schema={"type": "object", "additionalProperties": False}), question())
     assert isinstance(first, Failure)
-    assert said in first.message
+    assert message in first.message
     assert (second.text, second.adapted, len(chat_server.requests)) == ("Yes.", (), 2)
 
 
@@ -155,7 +155,7 @@ def test_a_prompt_that_is_too_long_fails_its_row_alone(chat_server, ask, questio
     ],
 )
 def test_a_reply_that_is_no_message(chat_server, ask, claude, no_waits, body, message):
-    claude.broken = lambda asked: chat_server.raw(body)
+    claude.broken = lambda request: chat_server.raw(body)
     failed = ask(retries=1, price=PRICE)
     assert (failed.kind, len(chat_server.requests)) == ("judge_call_failed", 2)
     assert message in failed.message
@@ -168,7 +168,7 @@ def test_an_error_with_status_200_costs_nothing(chat_server, ask, claude, no_wai
 
 
 def test_the_key_is_in_no_message(ask, claude):
-    claude.broken = lambda asked: claude.error(f"bad key {claude.key}", 400, "invalid_request_error")
+    claude.broken = lambda request: claude.error(f"bad key {claude.key}", 400, "invalid_request_error")
     assert claude.key not in ask().message
 
 

@@ -26,12 +26,12 @@ CACHED = {"cache_control": {"type": "ephemeral"}}
 
 def test_sends_the_conversation_with_key_and_version(chat_server, ask, claude):
     assert isinstance(ask(), Reply)
-    asked = chat_server.requests[0]
-    assert asked.path == "/v1/messages"
-    assert asked.headers["x-api-key"] == claude.key
-    assert asked.headers["anthropic-version"] == "2023-06-01"
-    assert "authorization" not in asked.headers
-    assert asked.body == {
+    request = chat_server.requests[0]
+    assert request.path == "/v1/messages"
+    assert request.headers["x-api-key"] == claude.key
+    assert request.headers["anthropic-version"] == "2023-06-01"
+    assert "authorization" not in request.headers
+    assert request.body == {
         "model": "claude-haiku-4-5",
         "max_tokens": 64,
         "system": [{"type": "text", "text": "You judge.", **CACHED}],
@@ -83,8 +83,8 @@ def test_sends_stop_top_p_and_further_fields(chat_server, ask):
 # media
 
 
-def image(media_type="image/png", data=b"\x89PNG", **more):
-    return Media("image", media_type, f"[{media_type}]", base64.b64encode(data).decode(), **more)
+def image(media_type="image/png", data=b"\x89PNG", **fields):
+    return Media("image", media_type, f"[{media_type}]", base64.b64encode(data).decode(), **fields)
 
 
 def test_media_are_sent_and_counted(chat_server, ask):
@@ -111,8 +111,8 @@ def test_media_are_sent_and_counted(chat_server, ask):
 
 def test_a_model_without_media_gets_the_markers(chat_server, ask, claude):
     blind = "messages.0.content.0: this model does not support image input"
-    claude.broken = lambda asked: (
-        claude.error(blind, 400, "invalid_request_error") if '"image"' in str(asked.body).replace("'", '"') else None
+    claude.broken = lambda call: (
+        claude.error(blind, 400, "invalid_request_error") if '"image"' in str(call.body).replace("'", '"') else None
     )
     request = ChatRequest((Message.of_parts("user", ["Look: ", image()]),))
     first, second = ask(request, request)
@@ -122,12 +122,12 @@ def test_a_model_without_media_gets_the_markers(chat_server, ask, claude):
 
 
 def test_an_image_that_is_too_large_fails_its_row_alone(chat_server, ask, claude):
-    said = "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6291456 bytes > 5242880 bytes"
-    chat_server.script(claude.error(said, 400, "invalid_request_error"))
+    message = "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6291456 bytes > 5242880 bytes"
+    chat_server.script(claude.error(message, 400, "invalid_request_error"))
     request = ChatRequest((Message.of_parts("user", ["Look: ", image()]),))
     first, second = ask(request, request)
     assert isinstance(first, Failure)
-    assert said in first.message
+    assert message in first.message
     assert second.media == {"image": 1}
 
 
@@ -149,7 +149,7 @@ def test_a_model_without_formats_replies_by_a_tool(chat_server, ask, question, c
         "tool_use",
     )
     assert first.adapted == second.adapted == ("response_format",)
-    assert [set(asked.body) & {"tools", "output_config"} for asked in chat_server.requests] == [
+    assert [set(request.body) & {"tools", "output_config"} for request in chat_server.requests] == [
         {"output_config"},
         {"tools"},
         {"tools"},
@@ -218,7 +218,7 @@ def test_thinking_that_used_up_the_limit_gets_twice_the_room_once(chat_server, a
     claude.thinking_tokens = 5000
     reply = ask(model="claude-opus-5", temperature=None, price=PRICE)
     assert reply.text == "Yes."
-    assert [asked.body["max_tokens"] for asked in chat_server.requests] == [64 + 4096, 64 + 8192]
+    assert [request.body["max_tokens"] for request in chat_server.requests] == [64 + 4096, 64 + 8192]
     assert reply.cost.amount * 1_000_000 == (100 + 4160) + (100 + 5020)
     assert [entry["error"] for entry in reply.retry["history"]] == ["thinking left no tokens for the answer"]
 
@@ -226,7 +226,7 @@ def test_thinking_that_used_up_the_limit_gets_twice_the_room_once(chat_server, a
 def test_no_room_for_thinking_is_doubled_to_that_of_the_answer(chat_server, ask, claude):
     claude.thinking_tokens = 64
     assert ask(model="claude-opus-5", temperature=None, max_reasoning_tokens=0).text == "Yes."
-    assert [asked.body["max_tokens"] for asked in chat_server.requests] == [64, 128]
+    assert [request.body["max_tokens"] for request in chat_server.requests] == [64, 128]
 
 
 def test_many_calls_at_once_adapt_together(chat_server, claude, model, question):
@@ -258,11 +258,11 @@ def test_calls_that_start_before_the_first_answer_adapt_together(chat_server, cl
 def test_a_block_of_thinking_without_an_answer_shows_that_the_model_reasons(chat_server, model, question):
     """Gateways in the format of the API report no tokens of thinking."""
 
-    def answer(asked):
+    def answer(request):
         thinking = {"type": "thinking", "thinking": "Hm.", "signature": "x"}
-        is_cut = asked.body["max_tokens"] < 1000
+        is_cut = request.body["max_tokens"] < 1000
         content = [thinking] if is_cut else [thinking, {"type": "text", "text": "Yes."}]
-        usage = {"input_tokens": 100, "output_tokens": asked.body["max_tokens"] if is_cut else 500}
+        usage = {"input_tokens": 100, "output_tokens": request.body["max_tokens"] if is_cut else 500}
         stop = "max_tokens" if is_cut else "end_turn"
         return chat_server.Answer(body={"type": "message", "content": content, "stop_reason": stop, "usage": usage})
 
@@ -274,7 +274,7 @@ def test_a_block_of_thinking_without_an_answer_shows_that_the_model_reasons(chat
             return await live.complete(question())
 
     reply = asyncio.run(work())
-    assert (reply.text, [asked.body["max_tokens"] for asked in chat_server.requests]) == ("Yes.", [64, 64 + 8192])
+    assert (reply.text, [request.body["max_tokens"] for request in chat_server.requests]) == ("Yes.", [64, 64 + 8192])
     assert reply.cost.amount * 1_000_000 == (100 + 64) + (100 + 500)
 
 
@@ -291,7 +291,7 @@ def test_a_model_that_thinks_without_a_name_for_it_gets_room(chat_server, ask, q
     claude.thinking_tokens = 10
     first, second = ask(question(), question(), model="claude-sonnet-4-6", extra_body={"thinking": {"type": "adaptive"}}, temperature=None)  # fmt: skip
     assert first.usage.reasoning_tokens == second.usage.reasoning_tokens == 10
-    assert [asked.body["max_tokens"] for asked in chat_server.requests] == [64, 64 + 4096]
+    assert [request.body["max_tokens"] for request in chat_server.requests] == [64, 64 + 4096]
 
 
 def test_the_estimate_covers_thinking_and_the_writes_to_the_cache(model, question):
@@ -336,8 +336,8 @@ def test_the_estimate_counts_an_image_by_the_pixels_of_the_family():
 
     chat = Chat("claude-sonnet-4-5", api_key=Secret("k"), price=Price(Decimal(1), Decimal(0)))
     link = Media("image", "image/png", "[image/png]", url="https://example.org/a.png")
-    text, shown = Message("user", "[image/png]"), Message.of_parts("user", [link])
-    costs = [chat.estimate(ChatRequest((message,), max_output_tokens=1)).amount for message in (text, shown)]
+    text, picture = Message("user", "[image/png]"), Message.of_parts("user", [link])
+    costs = [chat.estimate(ChatRequest((message,), max_output_tokens=1)).amount for message in (text, picture)]
     assert costs[1] - costs[0] == Decimal(4784) / 10**6
 
 
@@ -352,9 +352,9 @@ def test_a_failure_has_the_parameters_that_were_adapted(chat_server, ask, questi
 
 
 def test_a_limit_that_falls_with_every_request_is_asked_for_only_so_often(chat_server, ask, claude):
-    def lower(asked):
+    def lower(request):
         return claude.error(
-            f"max_tokens: {asked.body['max_tokens']} > {10**6 - len(chat_server.requests)}, which is the maximum",
+            f"max_tokens: {request.body['max_tokens']} > {10**6 - len(chat_server.requests)}, which is the maximum",
             400,
             "invalid_request_error",
         )
@@ -367,7 +367,7 @@ def test_a_limit_that_falls_with_every_request_is_asked_for_only_so_often(chat_s
 
 @pytest.mark.parametrize("limit", ["0", "9" * 5000])
 def test_a_limit_that_no_model_has_changes_nothing(chat_server, ask, claude, limit):
-    claude.broken = lambda asked: claude.error(
+    claude.broken = lambda request: claude.error(
         f"max_tokens: 64 > {limit}, which is the maximum", 400, "invalid_request_error"
     )
     assert "HTTP 400: max_tokens: 64 >" in ask().message

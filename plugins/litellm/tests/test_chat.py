@@ -40,13 +40,13 @@ def no_waits():
         yield
 
 
-def asking(text="Judge.\nseal: 0123456789ab", **more):
-    return ChatRequest((Message("system", "You judge.", cache=True), Message("user", text)), **more)
+def asking(text="Judge.\nseal: 0123456789ab", **fields):
+    return ChatRequest((Message("system", "You judge.", cache=True), Message("user", text)), **fields)
 
 
 def chat(server, **options):
-    given = {"model": "openai/some-model", "api_base": server.url, "api_key": Secret(KEY), "price": PRICE}
-    return Chat(**{**given, **options})
+    defaults = {"model": "openai/some-model", "api_base": server.url, "api_key": Secret(KEY), "price": PRICE}
+    return Chat(**{**defaults, **options})
 
 
 def ask(model, *requests):
@@ -115,7 +115,7 @@ def test_log_probabilities_arrive(chat_server):
 
 
 @pytest.mark.parametrize(
-    ("given", "stop_reason"),
+    ("finish_reason", "stop_reason"),
     [
         ("stop", "end_turn"),
         ("length", "max_tokens"),
@@ -125,8 +125,8 @@ def test_log_probabilities_arrive(chat_server):
         ("weird", "weird"),
     ],
 )
-def test_stop_reason_is_normalised_and_an_unknown_one_is_kept(chat_server, given, stop_reason):
-    chat_server.script(chat_server.reply("x", finish_reason=given))
+def test_stop_reason_is_normalised_and_an_unknown_one_is_kept(chat_server, finish_reason, stop_reason):
+    chat_server.script(chat_server.reply("x", finish_reason=finish_reason))
     assert ask(chat(chat_server))[0].stop_reason == stop_reason
 
 
@@ -168,10 +168,10 @@ def test_format_falls_back_and_stays_there(chat_server):
 def test_bad_request_that_no_format_cures_is_a_failure_and_changes_no_format(chat_server):
     chat_server.script(*[chat_server.error(400, f"too long {KEY}")] * 3)
     answers = ask(chat(chat_server), *[asking(schema=SCHEMA, nonces=("0123456789ab",))] * 2)
-    found = failure(answers[:1])
-    assert (found.kind, found.retryable) == ("judge_call_failed", False)
-    assert "too long ***" in found.message
-    assert found.cost.is_zero
+    failed = failure(answers[:1])
+    assert (failed.kind, failed.retryable) == ("judge_call_failed", False)
+    assert "too long ***" in failed.message
+    assert failed.cost.is_zero
     assert chat_server.requests[-1].body["response_format"]["type"] == "json_schema"
 
 
@@ -193,11 +193,11 @@ def test_no_access_says_what_the_tries_before_it_did_cost(chat_server):
 
 def test_tries_of_no_use_say_at_once_what_they_did_cost(chat_server, monkeypatch):
     """For the call may be given up while it waits to try again."""
-    told = []
-    monkeypatch.setattr(RateLimiter, "spent", lambda self, cost: told.append(cost.amount))
+    costs = []
+    monkeypatch.setattr(RateLimiter, "spent", lambda self, cost: costs.append(cost.amount))
     chat_server.script(chat_server.raw({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 20}}), 503)
     (reply,) = ask(chat(chat_server))
-    assert (told, reply.cost.amount) == ([Decimal("0.00014"), 0], Decimal("0.00028"))
+    assert (costs, reply.cost.amount) == ([Decimal("0.00014"), 0], Decimal("0.00028"))
 
 
 def test_missing_key_stops_the_run(chat_server, monkeypatch):
@@ -209,8 +209,8 @@ def test_missing_key_stops_the_run(chat_server, monkeypatch):
 def test_key_comes_from_the_environment_and_is_not_told(chat_server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     chat_server.answer = chat_server.error(400, f"bad {KEY}")
-    found = failure(ask(chat(chat_server, api_key=None)))
-    assert "bad ***" in found.message
+    failed = failure(ask(chat(chat_server, api_key=None)))
+    assert "bad ***" in failed.message
     assert chat_server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
@@ -230,9 +230,9 @@ def test_passing_fault_is_asked_again_and_costs_nothing(chat_server, no_waits, f
     assert chat_server.count == 2
 
 
-@pytest.mark.parametrize("told", ["drop", "cut", b"<html>", b'{"choi', b"{}"])
-def test_try_that_may_have_been_paid_for_counts_with_its_estimate(chat_server, no_waits, told):
-    fault = {"fault": told} if isinstance(told, str) else {"body": told}
+@pytest.mark.parametrize("answer", ["drop", "cut", b"<html>", b'{"choi', b"{}"])
+def test_try_that_may_have_been_paid_for_counts_with_its_estimate(chat_server, no_waits, answer):
+    fault = {"fault": answer} if isinstance(answer, str) else {"body": answer}
     chat_server.script(chat_server.Answer("x", **fault), "Fine.")
     model = chat(chat_server)
     (reply,) = ask(model)
@@ -249,43 +249,43 @@ def test_retry_after_is_kept(chat_server):
 
 def test_retry_after_that_is_too_long_fails_at_once(chat_server):
     chat_server.script(chat_server.error(429, retry_after=3600))
-    found = failure(ask(chat(chat_server)))
-    assert "asks to wait 3,600 s" in found.message
-    assert found.retryable
+    failed = failure(ask(chat(chat_server)))
+    assert "asks to wait 3,600 s" in failed.message
+    assert failed.retryable
     assert chat_server.count == 1
 
 
 def test_lasting_fault_is_a_failure_after_all_retries(chat_server):
     chat_server.answer = 500
-    found = failure(ask(chat(chat_server, retries=1)))
-    assert (found.kind, found.retryable) == ("judge_call_failed", True)
-    assert "(2 tries)" in found.message
+    failed = failure(ask(chat(chat_server, retries=1)))
+    assert (failed.kind, failed.retryable) == ("judge_call_failed", True)
+    assert "(2 tries)" in failed.message
     assert chat_server.count == 2
 
 
 def test_nobody_there_costs_nothing():
     model = Chat("openai/m", api_base="http://127.0.0.1:9/v1", api_key=Secret(KEY), price=PRICE, retries=0)
-    found = failure(ask(model))
-    assert (found.kind, found.retryable) == ("judge_call_failed", True)
-    assert found.cost.is_zero
+    failed = failure(ask(model))
+    assert (failed.kind, failed.retryable) == ("judge_call_failed", True)
+    assert failed.cost.is_zero
 
 
 def test_timeout_is_not_asked_again_and_counts_with_its_estimate(chat_server):
     ask(chat(chat_server))  # litellm is imported
     chat_server.answer = chat_server.Answer(fault="hang")
     model = chat(chat_server, timeout=0.5)
-    found = failure(ask(model))
-    assert found.kind == "timeout"
-    assert "no reply within 0.5 s" in found.message
-    assert found.cost == model.estimate(asking())
+    failed = failure(ask(model))
+    assert failed.kind == "timeout"
+    assert "no reply within 0.5 s" in failed.message
+    assert failed.cost == model.estimate(asking())
     assert chat_server.count == 2
 
 
 def test_content_policy_is_a_refusal(chat_server):
     error = {"message": "blocked: content_policy_violation", "type": "invalid_request_error"}
     chat_server.answer = chat_server.raw({"error": error}, status=400)
-    found = failure(ask(chat(chat_server), asking(schema=SCHEMA)))
-    assert found.kind == "refused"
+    failed = failure(ask(chat(chat_server), asking(schema=SCHEMA)))
+    assert failed.kind == "refused"
     assert chat_server.count == 1
 
 

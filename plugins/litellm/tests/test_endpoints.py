@@ -41,19 +41,19 @@ def ask(chat_server):
             return [await live.complete(request) for request in requests]
 
     def asking(*requests, model="openai/some-model", **options):
-        given = {"api_base": chat_server.url, "api_key": Secret(KEY), "price": PRICE, **options}
-        answers = asyncio.run(run(Chat(model, **given), requests or (SEALED,)))
+        defaults = {"api_base": chat_server.url, "api_key": Secret(KEY), "price": PRICE, **options}
+        answers = asyncio.run(run(Chat(model, **defaults), requests or (SEALED,)))
         return answers if requests[1:] else answers[0]
 
     return asking
 
 
-def refusing(server, fields, message, **more):
+def refusing(server, fields, message, **fields_of_error):
     """An answer that refuses requests with one of *fields*."""
-    error = {"message": message, "type": "invalid_request_error", **more}
+    error = {"message": message, "type": "invalid_request_error", **fields_of_error}
 
-    def answer(asked):
-        return server.raw({"error": error}, status=400) if set(fields) & set(asked.body) else "Fine."
+    def answer(request):
+        return server.raw({"error": error}, status=400) if set(fields) & set(request.body) else "Fine."
 
     return answer
 
@@ -86,8 +86,8 @@ def test_a_limit_of_another_name_is_translated(chat_server, ask):
 
 
 def test_a_system_message_moves_to_the_front_of_the_user_message(chat_server, ask):
-    def answer(asked):
-        roles = [message["role"] for message in asked.body["messages"]]
+    def answer(request):
+        roles = [message["role"] for message in request.body["messages"]]
         return chat_server.error(400, "System role not supported") if "system" in roles else "Fine."
 
     chat_server.answer = answer
@@ -127,7 +127,7 @@ def test_an_empty_reply_by_its_limit_is_asked_again_once(chat_server, ask):
     chat_server.script(empty)
     reply = ask(max_reasoning_tokens=100)
     assert (reply.text != "", chat_server.count) == (True, 2)
-    assert [asked.body["max_tokens"] for asked in chat_server.requests] == [164, 264]
+    assert [request.body["max_tokens"] for request in chat_server.requests] == [164, 264]
     assert reply.cost.amount * 1_000_000 == (100 + 2 * 64) + (100 + 2 * 20)
     chat_server.answer = empty
     failed = ask(max_reasoning_tokens=100)
@@ -184,9 +184,9 @@ def test_words_for_the_end_of_a_whole_reply(chat_server, ask, reason):
 
 def test_extra_fields_and_headers_are_sent(chat_server, ask):
     ask(extra_body={"top_k": 3}, extra_headers={"X-Title": "dicast", "X-Key": Secret("hidden-value")})
-    asked = chat_server.requests[0]
-    assert asked.body["top_k"] == 3
-    assert (asked.headers["x-title"], asked.headers["x-key"]) == ("dicast", "hidden-value")
+    request = chat_server.requests[0]
+    assert request.body["top_k"] == 3
+    assert (request.headers["x-title"], request.headers["x-key"]) == ("dicast", "hidden-value")
 
 
 def test_extra_body_has_no_field_of_the_judge():
@@ -202,8 +202,8 @@ def test_images_are_sent_and_markers_where_they_are_refused(chat_server, ask):
     assert ask(request).media == {"image": 1}
     assert chat_server.requests[0].body["messages"][0]["content"][1]["type"] == "image_url"
 
-    def blind(asked):
-        text = isinstance(asked.body["messages"][0]["content"], str)
+    def blind(request):
+        text = isinstance(request.body["messages"][0]["content"], str)
         return "Fine." if text else chat_server.error(400, "This model does not support image input")
 
     chat_server.answer = blind
@@ -242,8 +242,8 @@ def test_a_page_in_place_of_a_reply_is_named(chat_server, ask):
 def test_a_failure_has_the_parameters_that_were_adapted(chat_server, ask):
     error = {"message": "Unrecognized request argument supplied: seed", "type": "invalid_request_error"}
     too_long = {"message": "This model's maximum context length is 10 tokens.", "type": "invalid_request_error"}
-    chat_server.answer = lambda asked: chat_server.raw(
-        {"error": error if "seed" in asked.body else too_long}, status=400
+    chat_server.answer = lambda request: chat_server.raw(
+        {"error": error if "seed" in request.body else too_long}, status=400
     )
     answer = ask(seed=1)
     assert isinstance(answer, Failure)

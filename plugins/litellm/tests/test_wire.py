@@ -1,4 +1,4 @@
-"""What litellm sends goes by dicast's rules: the size of replies, redirects, keys that come back, certificates and proxies."""
+"""Requests of litellm follow dicast's rules: the size of replies, redirects, returned keys, certificates and proxies."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MOST = 100_000
 
 def ask(server, model="openai/m", **options):
     base = server.url.removesuffix("/v1") if model.startswith("anthropic") else server.url
-    given = {"api_base": base, "api_key": Secret(KEY), "price": Price(1, 2), "retries": 0, **options}
+    defaults = {"api_base": base, "api_key": Secret(KEY), "price": Price(1, 2), "retries": 0, **options}
 
     async def run():
-        async with Chat(model, **given).open(RunContext("r1", "test", Path())) as live:
+        async with Chat(model, **defaults).open(RunContext("r1", "test", Path())) as live:
             return await live.complete(ChatRequest((Message("user", "Judge."),)))
 
     return asyncio.run(run())

@@ -1,4 +1,4 @@
-"""Asking ``openai/chat`` against the endpoint of the tests."""
+"""Fixtures that ask ``openai/chat`` with the endpoint of the tests."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def model(chat_server):
     """Make a model that asks the server: ``model(retries=0)``."""
 
     def make(**options):
-        given = {"base_url": chat_server.url, "model": "m", "price": "free", "api_key": Secret(KEY), **options}
-        return Chat(**given)
+        defaults = {"base_url": chat_server.url, "model": "m", "price": "free", "api_key": Secret(KEY), **options}
+        return Chat(**defaults)
 
     return make
 

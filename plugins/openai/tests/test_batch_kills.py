@@ -79,10 +79,10 @@ class Campaign:
         if not self.count("run.completed"):
             return self.run()
         words = ["show", "last", "--json"]
-        shown = subprocess.run(
+        output = subprocess.run(
             [sys.executable, "-m", "dicast", *words], check=True, cwd=self.folder, capture_output=True
         )
-        return json.loads(shown.stdout)
+        return json.loads(output.stdout)
 
     def query(self, text, *parameters):
         path = self.folder / ".dicast" / "ledger.db"

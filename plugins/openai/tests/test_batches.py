@@ -56,8 +56,8 @@ def judged(folder, model):
     """Run a pipeline over rows with a judge of the model: ``judged({"retries": 0}, rows=5, poll=1)``."""
 
     def run(judge=(), *, count=20, sections=(), **options):
-        asked = {"llm/judge": {"model": model(**options), **dict(judge)}}
-        return dicast.run(pipeline(asked, source=rows(folder, count), **dict(sections)))
+        judges_option = {"llm/judge": {"model": model(**options), **dict(judge)}}
+        return dicast.run(pipeline(judges_option, source=rows(folder, count), **dict(sections)))
 
     return run
 
@@ -68,9 +68,9 @@ def events(folder, *types):
     connection = sqlite3.connect(folder / ".dicast" / "ledger.db")
     marks = ", ".join("?" * len(types))
     query = f"SELECT type, payload FROM events WHERE type IN ({marks}) ORDER BY seq"
-    found = [(kind, json.loads(payload)) for kind, payload in connection.execute(query, types)]
+    rows_read = [(kind, json.loads(payload)) for kind, payload in connection.execute(query, types)]
     connection.close()
-    return found
+    return rows_read
 
 
 def sizes(server):
@@ -91,14 +91,14 @@ def test_more_calls_than_a_batch_may_have_become_several(judged, batch_server):
 
 def test_the_key_is_recorded_before_the_request_and_stands_in_the_batch(judged, batch_server, folder):
     judged(count=3)
-    (intended, created, ended) = events(folder, "batch.intended", "batch.created", "batch.ended")
+    (intended, created, end) = events(folder, "batch.intended", "batch.created", "batch.ended")
     (batch,) = batch_server.batches.values()
     key = intended[1]["key"]
-    assert batch["metadata"]["key"] == key == created[1]["key"] == ended[1]["key"]
+    assert batch["metadata"]["key"] == key == created[1]["key"] == end[1]["key"]
     assert created[1]["batch_id"] == batch["id"]
     ids = [json.loads(line)["custom_id"] for line in batch_server.files[batch["input_file_id"]].splitlines()]
     assert ids == [f"{key}-{number}" for number in range(3)]
-    assert (ended[1]["replied"], ended[1]["failed"]) == (3, 0)
+    assert (end[1]["replied"], end[1]["failed"]) == (3, 0)
 
 
 def test_items_without_a_reply_are_sent_again_once(judged, batch_server):
@@ -135,12 +135,12 @@ def test_an_expired_batch_is_settled_as_far_as_it_came(judged, batch_server):
 
 
 def test_bad_replies_are_asked_for_again_in_a_next_batch(judged, batch_server):
-    asked = []
+    texts = []
 
     def reply(body):
         from_server = json.loads(json.dumps(first(body)))
-        asked.append(body["messages"][-1]["content"])
-        if "q1\n" in asked[-1] and len(asked) <= 5:
+        texts.append(body["messages"][-1]["content"])
+        if "q1\n" in texts[-1] and len(texts) <= 5:
             from_server["choices"][0]["message"]["content"] = "no verdict"
         return from_server
 
@@ -183,11 +183,11 @@ def test_a_cascade_sends_only_what_escalates(folder, model, batch_server):
     }
 
     def reply(body):
-        found = plain(body)
+        answer = plain(body)
         sure = 0.2 if body["model"] == "s" and "q1\n" in body["messages"][-1]["content"] else 0.9
-        verdict = json.loads(found["choices"][0]["message"]["content"])
-        found["choices"][0]["message"]["content"] = json.dumps({**verdict, "confidence": sure})
-        return found
+        verdict = json.loads(answer["choices"][0]["message"]["content"])
+        answer["choices"][0]["message"]["content"] = json.dumps({**verdict, "confidence": sure})
+        return answer
 
     plain, batch_server.reply = batch_server.reply, reply
     done = dicast.run(pipeline(cascade, source=rows(folder, 30)))
@@ -196,11 +196,11 @@ def test_a_cascade_sends_only_what_escalates(folder, model, batch_server):
 
 def test_the_two_orders_of_a_pair_are_one_batch(folder, model, batch_server):
     def reply(body):
-        found = plain(body)
-        seal = json.loads(found["choices"][0]["message"]["content"])["seal"]
+        answer = plain(body)
+        seal = json.loads(answer["choices"][0]["message"]["content"])["seal"]
         text = json.dumps({"seal": seal, "winner": "A", "confidence": 0.9, "rationale": "x"})
-        found["choices"][0]["message"]["content"] = text
-        return found
+        answer["choices"][0]["message"]["content"] = text
+        return answer
 
     plain, batch_server.reply = batch_server.reply, reply
     dicast.run(pipeline({"llm/pairwise": {"model": model(), "opponent": "reference"}}, source=with_references(folder)))
@@ -216,19 +216,19 @@ def with_references(folder):
 def test_all_judges_rollouts_and_metrics_of_a_file_are_one_batch(folder, model, batch_server):
     judges = [{"llm/judge": {"as": label, "model": model()}} for label in ("one", "two")]
     metrics = [{"llm/judge": {"as": label, "model": model()}} for label in ("three", "four")]
-    whole = pipeline(judges[0], source=rows(folder, 5), metrics=metrics, scoring={"rollouts": 2})
-    done = dicast.run({**whole, "judges": judges, "name": "p"})
+    document = pipeline(judges[0], source=rows(folder, 5), metrics=metrics, scoring={"rollouts": 2})
+    done = dicast.run({**document, "judges": judges, "name": "p"})
     assert sizes(batch_server) == [5 * (2 + 2 * 2)]
     assert Decimal(done.cost["usd"]) == 30 * COST
 
 
 def test_reasons_before_the_verdict_are_two_batches_that_are_taken_up(started, batch_server, model, folder):
     def reply(body):
-        found, text = plain(body), body["messages"][-1]["content"]
+        answer, text = plain(body), body["messages"][-1]["content"]
         if "seal: " not in text:
             fence = text.split("<<<data ")[1].split("\n")[0]
-            found["choices"][0]["message"]["content"] = f"Between the lines with {fence} stands an answer."
-        return found
+            answer["choices"][0]["message"]["content"] = f"Between the lines with {fence} stands an answer."
+        return answer
 
     plain, batch_server.reply = batch_server.reply, reply
     running = started(judge={"reasoning": "before"})
@@ -314,7 +314,7 @@ def test_a_failed_item_has_the_parameters_that_were_adapted(judged, batch_server
 
 @pytest.mark.parametrize("body", ["no completion", {"choices": NESTED}, NESTED], ids=["text", "choices", "list"])
 def test_an_item_that_came_back_unreadable_is_paid_by_its_bound(judged, batch_server, body):
-    batch_server.reply = lambda asked: body
+    batch_server.reply = lambda request: body
     done = judged(count=1)
     assert (done.failures, sizes(batch_server)) == ({"judge_call_failed": 1}, [1, 1])
     assert Decimal(done.cost["usd"]) > 2 * Decimal("0.0005")
@@ -440,8 +440,8 @@ def printed(folder, *command):
 @pytest.fixture
 def started(folder, model, batch_server):
     def start(*arguments, count=5, judge=(), **options):
-        asked = {"llm/judge": {"model": model(**options), **dict(judge)}}
-        (folder / "p.json").write_text(json.dumps(pipeline(asked, source=rows(folder, count))))
+        judges_option = {"llm/judge": {"model": model(**options), **dict(judge)}}
+        (folder / "p.json").write_text(json.dumps(pipeline(judges_option, source=rows(folder, count))))
         return Started(folder, *arguments)
 
     return start
@@ -462,10 +462,10 @@ def test_ctrl_c_leaves_the_batch_and_its_reservations(started, batch_server, fol
     assert done["batches"][0]["batch_id"] == batch["id"]
     assert Decimal(done["reserved"]["usd"]) > 5 * COST / 2
     assert f"waiting for batch {batch['id']}: 5 calls to m;" in running.err
-    shown = printed(folder, "show", "last")
-    assert f"reserved for calls in batches: {done['reserved']['usd']} usd" in shown
+    output = printed(folder, "show", "last")
+    assert f"reserved for calls in batches: {done['reserved']['usd']} usd" in output
     for flags in ("", " --cancel-batches"):
-        assert f"    dicast run FILE --resume {done['run_id']}{flags}\n" in shown
+        assert f"    dicast run FILE --resume {done['run_id']}{flags}\n" in output
     (listed,) = json.loads(printed(folder, "runs", "--json"))["runs"]
     assert (listed["state"], listed["batches"][0]["calls"]) == ("waiting", 5)
     assert "waiting" in printed(folder, "runs")
@@ -487,7 +487,7 @@ def test_cancel_batches_cancels_at_ctrl_c_and_a_resumed_run_buys_the_rest(starte
     running.wait_for(batch_server, "poll")
     done = running.end(signal.SIGINT)
     assert batch_server.steps.count("cancel") == 1
-    assert [one["batch_id"] for one in done["cancelled_batches"]] == [*batch_server.batches]
+    assert [batch["batch_id"] for batch in done["cancelled_batches"]] == [*batch_server.batches]
     batch_server.seconds = 0.1
     done = started("--resume", count=6).end()
     assert (done["scored"], sizes(batch_server), sum(batch_server.billed.values())) == (6, [6, 3], 6)
@@ -503,7 +503,9 @@ def test_a_resumed_run_with_cancel_batches_makes_no_new_batch(started, batch_ser
     assert (done["scored"], done["failures"], sizes(batch_server)) == (3, {"judge_call_failed": 3}, [6])
     assert (Decimal(done["cost"]["usd"]), done["spend_lost"]["usd"]) == (3 * COST, "0")
     (batch,) = batch_server.batches.values()
-    assert [(one["batch_id"], one["model"]) for one in done["cancelled_batches"]] == [(batch["id"], "m")]
+    assert [(cancelled["batch_id"], cancelled["model"]) for cancelled in done["cancelled_batches"]] == [
+        (batch["id"], "m")
+    ]
     message = done["failed_subjects"][0]["error_message"]
     assert f"batch {batch['id']} was cancelled before it replied to this call" in message
     assert "--resume --retry-failed" in message
@@ -519,7 +521,7 @@ def test_cancel_batches_takes_up_the_run_of_the_same_name_alone(started, batch_s
         running.end(signal.SIGKILL)
     first, second = batch_server.batches.values()
     done = started(*names[0], "--resume", "--cancel-batches").end()
-    assert [one["batch_id"] for one in done["cancelled_batches"]] == [first["id"]]
+    assert [cancelled["batch_id"] for cancelled in done["cancelled_batches"]] == [first["id"]]
     assert (done["name"], second["status"], batch_server.steps.count("cancel")) == ("one", "in_progress", 1)
 
 
@@ -551,10 +553,10 @@ def test_a_failed_judgment_is_bought_anew_when_it_is_retried(started, batch_serv
     plain = batch_server.reply
 
     def reply(body):
-        found = plain(body)
+        answer = plain(body)
         if "q1\n" in body["messages"][-1]["content"]:
-            found["choices"][0]["message"]["content"] = "no verdict"
-        return found
+            answer["choices"][0]["message"]["content"] = "no verdict"
+        return answer
 
     if how == "error":
         batch_server.outcome = lambda item: 500 if "q1\n" in item["body"]["messages"][-1]["content"] else None

@@ -1,4 +1,4 @@
-"""What the environment and the list of prices say where the pipeline does not."""
+"""Values from the environment and the list of prices for options that the pipeline lacks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def environment(monkeypatch):
     return monkeypatch
 
 
-def asked(model, tmp_path):
+def answer_of(model, tmp_path):
     async def work():
         async with model.open(RunContext("run", "test", tmp_path)) as live:
             return await live.complete(ChatRequest((Message("user", "Is it so?"),), max_output_tokens=16))
@@ -51,13 +51,13 @@ def test_with_a_key_in_the_environment_the_model_is_enough(environment):
 def test_the_environments_address_is_asked_with_its_key(environment, chat_server, tmp_path):
     environment.setenv("OPENAI_BASE_URL", chat_server.url)
     environment.setenv("OPENAI_API_KEY", KEY)
-    assert isinstance(asked(Chat(model="m", price="free"), tmp_path), Reply)
+    assert isinstance(answer_of(Chat(model="m", price="free"), tmp_path), Reply)
     assert chat_server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 def test_an_address_of_the_file_is_never_sent_the_environments_key(environment, chat_server, tmp_path):
     environment.setenv("OPENAI_API_KEY", KEY)
-    assert isinstance(asked(Chat(base_url=chat_server.url, model="m", price="free"), tmp_path), Reply)
+    assert isinstance(answer_of(Chat(base_url=chat_server.url, model="m", price="free"), tmp_path), Reply)
     assert "authorization" not in chat_server.requests[0].headers
 
 
@@ -77,18 +77,18 @@ def test_a_local_address_of_the_environment_needs_no_key(environment):
 def test_what_the_environment_lacks_is_named_before_anything_is_asked(environment, tmp_path, names, message):
     for name, value in names.items():
         environment.setenv(name, value)
-    with pytest.raises(ConfigError) as found:
+    with pytest.raises(ConfigError) as refusal:
         Bench(tmp_path).build("model", "openai/chat", {"model": "m", "price": "free"})
-    assert message in str(found.value)
-    assert "w0rd" not in str(found.value) + repr(found.value.problems)
+    assert message in str(refusal.value)
+    assert "w0rd" not in str(refusal.value) + repr(refusal.value.problems)
 
 
 def test_another_address_in_the_environment_is_another_model(environment, tmp_path):
     environment.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     first = Chat(model="m", price="free")
-    told = first.reads(tmp_path), first.identity()
+    identities = first.reads(tmp_path), first.identity()
     environment.setenv("OPENAI_BASE_URL", "http://127.0.0.1:8/v1")
-    assert (first.reads(tmp_path), first.identity()) != told
+    assert (first.reads(tmp_path), first.identity()) != identities
     assert Chat(base_url="http://127.0.0.1:9/v1", model="m", price="free").reads(tmp_path) == {}
 
 

@@ -21,12 +21,12 @@ def png(width, height):
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IEND", b"")
 
 
-def media(kind="image", media_type="image/png", content=b"", **more):
+def media(kind="image", media_type="image/png", content=b"", **fields):
     data = base64.b64encode(content or png(64, 64)).decode()
-    return Media(kind, media_type, f"[{media_type}]", data, **more)
+    return Media(kind, media_type, f"[{media_type}]", data, **fields)
 
 
-def asked(*parts, **options):
+def question_with(*parts, **options):
     return ChatRequest((Message.of_parts("user", ["Look: ", *parts]),), max_output_tokens=64, **options)
 
 
@@ -36,7 +36,9 @@ WAV = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0" + struct.pack("<II", 8000, 1
 def test_sends_a_part_for_each_of_the_media(chat_server, ask):
     chat_server.answer = "ok"
     image = Media("image", "image/*", "[image]", url="https://example.org/a.png")
-    reply = ask(asked(media(), image, media("audio", "audio/mpeg"), media("file", "application/pdf", name="a.pdf")))
+    reply = ask(
+        question_with(media(), image, media("audio", "audio/mpeg"), media("file", "application/pdf", name="a.pdf"))
+    )
     text, *parts = chat_server.requests[0].body["messages"][0]["content"]
     assert text == {"type": "text", "text": "Look: "}
     assert [part["type"] for part in parts] == ["image_url", "image_url", "input_audio", "file"]
@@ -49,7 +51,9 @@ def test_sends_a_part_for_each_of_the_media(chat_server, ask):
 
 def test_types_that_the_format_does_not_have_are_markers(chat_server, ask):
     chat_server.answer = "ok"
-    reply = ask(asked(media("image", "image/svg+xml"), media("audio", "audio/ogg"), media("file", "text/csv"), media()))
+    reply = ask(
+        question_with(media("image", "image/svg+xml"), media("audio", "audio/ogg"), media("file", "text/csv"), media())
+    )
     content = chat_server.requests[0].body["messages"][0]["content"]
     assert content[0]["text"] == "Look: [image/svg+xml][audio/ogg][text/csv]"
     assert reply.media == {"image": 1}
@@ -76,7 +80,7 @@ REFUSED = [
 def test_a_model_that_reads_no_images_gets_markers_from_then_on(chat_server, ask, status, message):
     chat_server.script(chat_server.error(status, message))
     chat_server.answer = "ok"
-    first, second = ask(asked(media()), asked(media()), retries=0)
+    first, second = ask(question_with(media()), question_with(media()), retries=0)
     assert [first.text, first.media, second.media] == ["ok", {}, {}]
     bodies = [request.body["messages"][0]["content"] for request in chat_server.requests]
     assert bodies[1:] == ["Look: [image/png]"] * 2
@@ -85,7 +89,7 @@ def test_a_model_that_reads_no_images_gets_markers_from_then_on(chat_server, ask
 def test_only_the_kind_that_is_refused_becomes_a_marker(chat_server, ask):
     chat_server.script(chat_server.error(400, "This model does not support audio input."))
     chat_server.answer = "ok"
-    reply = ask(asked(media(), media("audio", "audio/wav")), retries=0)
+    reply = ask(question_with(media(), media("audio", "audio/wav")), retries=0)
     assert reply.media == {"image": 1}
 
 
@@ -107,7 +111,7 @@ def test_a_complaint_about_one_image_fails_its_call_alone(chat_server, ask, stat
     chat_server.answer = lambda request: (
         chat_server.error(status, message) if "content" in str(request.body) and request.number == 1 else "ok"
     )
-    first, second = ask(asked(media()), asked(media()), retries=0, temperature=None)
+    first, second = ask(question_with(media()), question_with(media()), retries=0, temperature=None)
     assert isinstance(first, Failure)
     assert message.split(" ")[0] in first.message
     assert second.media == {"image": 1}
@@ -115,7 +119,7 @@ def test_a_complaint_about_one_image_fails_its_call_alone(chat_server, ask, stat
 
 def test_a_request_that_needs_its_media_fails_without_another_call(chat_server, ask):
     chat_server.answer = chat_server.error(400, "This model does not support image input.")
-    first, second = ask(asked(media(), needs_media=True), asked(media(), needs_media=True), retries=0)
+    first, second = ask(question_with(media(), needs_media=True), question_with(media(), needs_media=True), retries=0)
     assert {first.kind, second.kind} == {"missing_input"}
     assert chat_server.count == 1
 
@@ -123,7 +127,7 @@ def test_a_request_that_needs_its_media_fails_without_another_call(chat_server, 
 def test_other_404_still_ends_the_run(chat_server, ask):
     chat_server.answer = chat_server.error(404, "The model `m` does not exist")
     with pytest.raises(AccessRefused):
-        ask(asked(media()))
+        ask(question_with(media()))
 
 
 @pytest.mark.parametrize(
@@ -163,5 +167,5 @@ def test_the_estimate_covers_media(model):
     from dicast import Price
 
     chat = model(price=Price(Decimal(1), Decimal(0)), model="gpt-4o")
-    text = attrs.evolve(asked(media()), messages=(Message("user", "Look: [image/png]"),))
-    assert chat.estimate(asked(media())).amount - chat.estimate(text).amount == Decimal("0.000255")
+    text = attrs.evolve(question_with(media()), messages=(Message("user", "Look: [image/png]"),))
+    assert chat.estimate(question_with(media())).amount - chat.estimate(text).amount == Decimal("0.000255")

@@ -93,11 +93,11 @@ def test_a_refused_amount_is_no_reason_for_another_name(chat_server, endpoint_mo
     assert chat_server.count == calls
 
 
-@pytest.mark.parametrize("shown", ["usage", "text"])
-def test_a_model_seen_to_reason_gets_room_from_then_on(chat_server, ask, question, shown):
+@pytest.mark.parametrize("evidence", ["usage", "text"])
+def test_a_model_seen_to_reason_gets_room_from_then_on(chat_server, ask, question, evidence):
     usage = {"prompt_tokens": 100, "completion_tokens": 20, "completion_tokens_details": {"reasoning_tokens": 10}}
     by_text = chat_server.reply("yes", message={"reasoning_content": "hm"})
-    chat_server.answer = chat_server.reply("yes", usage=usage) if shown == "usage" else by_text
+    chat_server.answer = chat_server.reply("yes", usage=usage) if evidence == "usage" else by_text
     ask(question(), question())
     assert [request.body["max_tokens"] for request in chat_server.requests] == [64, 64 + 4096]
 

@@ -1,4 +1,4 @@
-"""What is made of an answer: the reply, its cost, and every way in which there is none."""
+"""Reading of answers: the reply, its cost, and every failure."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def test_tries_again_after_what_may_pass(chat_server, ask, status):
     chat_server.script(chat_server.error(status, "busy"), chat_server.error(status, "still"))
     reply = ask(price=PRICE)
     assert (reply.cost, reply.metrics, chat_server.count) == (COUNTED, {}, 3)
-    said = f"m at {chat_server.url}/chat/completions: HTTP {status}:"
-    history = [{"attempt": 1, "error": f"{said} busy"}, {"attempt": 2, "error": f"{said} still"}]
+    message = f"m at {chat_server.url}/chat/completions: HTTP {status}:"
+    history = [{"attempt": 1, "error": f"{message} busy"}, {"attempt": 2, "error": f"{message} still"}]
     assert reply.retry == {"attempts": 3, "max_attempts": 4, "history": history}
 
 
@@ -129,9 +129,9 @@ def test_a_lasting_fault_is_one_call_and_its_retries(chat_server, ask):
     chat_server.answer = chat_server.error(500, "out of order")
     failure = ask(price=PRICE)
     assert (failure.kind, failure.cost, chat_server.count) == ("judge_call_failed", Cost.zero(), 4)
-    said = f"m at {chat_server.url}/chat/completions: HTTP 500: out of order"
-    assert (failure.message, failure.retryable) == (f"{said} (4 tries)", True)
-    history = [{"attempt": number, "error": said} for number in (1, 2, 3, 4)]
+    message = f"m at {chat_server.url}/chat/completions: HTTP 500: out of order"
+    assert (failure.message, failure.retryable) == (f"{message} (4 tries)", True)
+    history = [{"attempt": number, "error": message} for number in (1, 2, 3, 4)]
     assert failure.retry == {"attempts": 4, "max_attempts": 4, "history": history}
 
 
@@ -150,25 +150,25 @@ def test_retries_are_counted(chat_server, ask, no_waits, retries):
 def test_waits_between_tries(chat_server, ask):
     chat_server.script(500, 500)
     ask()
-    times = [asked.time for asked in chat_server.requests]
+    times = [request.time for request in chat_server.requests]
     assert times[1] - times[0] >= 0.25
     assert 0.5 <= times[2] - times[1] < 2
 
 
 @pytest.mark.parametrize("kind", ["seconds", "date", "milliseconds"])
 def test_retry_after_is_kept(chat_server, ask, kind):
-    told = {
+    headers = {
         "seconds": {"retry_after": 1.2},
         "date": {"retry_after": chat_server.http_date(2)},
         "milliseconds": {"retry_after": 50, "Retry_After_Ms": "1200"},
     }[kind]
-    chat_server.script(chat_server.error(429, **told))
-    begun = time.monotonic()
+    chat_server.script(chat_server.error(429, **headers))
+    start = time.monotonic()
     assert isinstance(ask(), Reply)
-    first, second = (asked.time for asked in chat_server.requests)
+    first, second = (request.time for request in chat_server.requests)
     # A date has no fractions of a second.
     least, most = (1.0, 5) if kind == "date" else (1.2, 5)
-    assert least - (first - begun) <= second - first <= most
+    assert least - (first - start) <= second - first <= most
 
 
 def test_retry_after_holds_the_other_calls_too(chat_server, model):
@@ -183,8 +183,8 @@ def test_retry_after_holds_the_other_calls_too(chat_server, model):
             return [await live.complete(REQUEST), await first]
 
     assert [type(answer) for answer in asyncio.run(run())] == [Reply, Reply]
-    refused, *others = [asked.time for asked in chat_server.requests]
-    assert min(others) - refused >= 1.5
+    refused, *later = [request.time for request in chat_server.requests]
+    assert min(later) - refused >= 1.5
 
 
 @pytest.mark.parametrize("wait", [301, "date"])
@@ -296,8 +296,8 @@ def test_no_access_ends_the_run(chat_server, ask, status):
     chat_server.answer = chat_server.error(status, "no such key or model")
     with pytest.raises(AccessRefused) as refused:
         ask()
-    said = f"m at {chat_server.url}/chat/completions: HTTP {status}: no such key or model"
-    assert (str(refused.value), chat_server.count) == (said, 1)
+    message = f"m at {chat_server.url}/chat/completions: HTTP {status}: no such key or model"
+    assert (str(refused.value), chat_server.count) == (message, 1)
 
 
 @pytest.mark.usefixtures("no_waits")
@@ -317,7 +317,7 @@ def test_another_refusal_fails_the_call_alone(chat_server, ask, status):
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ({"error": {"message": "first\n second"}}, "first second"),
         ({"error": "plain"}, "plain"),
@@ -328,9 +328,9 @@ def test_another_refusal_fails_the_call_alone(chat_server, ask, status):
         (b"", ""),
     ],
 )
-def test_the_endpoints_words_are_passed_on(chat_server, ask, body, said):
+def test_the_endpoints_words_are_passed_on(chat_server, ask, body, message):
     chat_server.answer = chat_server.raw(body, status=413)
-    assert ask().message.endswith(f"HTTP 413: {said}".rstrip())
+    assert ask().message.endswith(f"HTTP 413: {message}".rstrip())
 
 
 @pytest.mark.parametrize(
@@ -353,8 +353,8 @@ def test_no_message_log_or_output_holds_the_key(chat_server, ask, caplog, capfd)
     with pytest.raises(AccessRefused) as refused:
         ask()
     assert "x***" in str(refused.value)
-    shown = str(refused.value) + caplog.text + "".join(capfd.readouterr())
-    assert "sk-not" not in shown
+    texts = str(refused.value) + caplog.text + "".join(capfd.readouterr())
+    assert "sk-not" not in texts
 
 
 @pytest.mark.parametrize("key", ["no", "x", "m"])
@@ -427,7 +427,7 @@ def test_fewer_calls_at_once_after_the_endpoint_had_too_much(chat_server, model,
     assert all(isinstance(answer, Reply) for answer in asyncio.run(run()))
     first, later = chat_server.requests[:40], chat_server.requests[40:]
     assert chat_server.peak == 40
-    crowd = max(sum(0 <= one.time - other.time < 0.1 for other in later) for one in later)
+    crowd = max(sum(0 <= request.time - other.time < 0.1 for other in later) for request in later)
     assert crowd < 40
     assert first[-1].time < later[0].time
 
@@ -435,8 +435,8 @@ def test_fewer_calls_at_once_after_the_endpoint_had_too_much(chat_server, model,
 @pytest.mark.usefixtures("no_waits")
 def test_tries_of_no_use_say_at_once_what_they_did_cost(chat_server, ask, monkeypatch):
     """For the call may be given up while it waits to try again."""
-    told = []
-    monkeypatch.setattr(RateLimiter, "spent", lambda self, cost: told.append(cost))
+    costs = []
+    monkeypatch.setattr(RateLimiter, "spent", lambda self, cost: costs.append(cost))
     chat_server.script(chat_server.raw({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 20}}), 503)
     assert ask(price=PRICE).cost == COUNTED + COUNTED
-    assert told == [COUNTED, Cost.zero()]
+    assert costs == [COUNTED, Cost.zero()]

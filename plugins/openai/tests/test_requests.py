@@ -1,4 +1,4 @@
-"""What is sent, and how the endpoint's own ways are found out."""
+"""Requests, and adaptation to an endpoint's deviations."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ FORMATS = {
 
 
 def sent(server):
-    return [asked.body.get("response_format", {}).get("type", "text") for asked in server.requests]
+    return [request.body.get("response_format", {}).get("type", "text") for request in server.requests]
 
 
 def test_sends_the_conversation_with_the_key_as_bearer_token(chat_server, ask, question):
     ask(question("Is it so?"))
-    asked = chat_server.requests[0]
-    assert asked.path == "/v1/chat/completions"
-    assert asked.headers["authorization"] == "Bearer sk-not-to-be-shown"
-    assert asked.headers["content-type"] == "application/json"
-    assert asked.body == {
+    request = chat_server.requests[0]
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["authorization"] == "Bearer sk-not-to-be-shown"
+    assert request.headers["content-type"] == "application/json"
+    assert request.body == {
         "model": "m",
         "messages": [{"role": "system", "content": "You judge."}, {"role": "user", "content": "Is it so?"}],
         "max_tokens": 64,
@@ -64,10 +64,12 @@ def test_keeps_the_query_of_the_address(chat_server, ask):
 
 
 @pytest.mark.parametrize(
-    ("own", "wanted", "expected"), [(0.0, None, 0.0), (0.3, None, 0.3), (0.3, 0.9, 0.9), (None, None, None)]
+    ("configured", "requested", "expected"), [(0.0, None, 0.0), (0.3, None, 0.3), (0.3, 0.9, 0.9), (None, None, None)]
 )
-def test_the_request_decides_on_the_temperature_before_the_option(chat_server, ask, question, own, wanted, expected):
-    ask(question(temperature=wanted), temperature=own)
+def test_the_request_decides_on_the_temperature_before_the_option(
+    chat_server, ask, question, configured, requested, expected
+):
+    ask(question(temperature=requested), temperature=configured)
     assert chat_server.requests[0].body.get("temperature") == expected
 
 
@@ -128,15 +130,15 @@ def test_a_request_that_no_format_cures_fails_and_changes_no_format(chat_server,
 
 
 def test_the_limit_of_tokens_goes_by_its_newer_name_where_the_endpoint_wants_it(chat_server, ask, question):
-    def answer(asked):
-        if "max_tokens" not in asked.body:
+    def answer(request):
+        if "max_tokens" not in request.body:
             return "yes"
         return chat_server.error(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
 
     chat_server.answer = answer
     replies = ask(question(schema=SCHEMA), question(schema=SCHEMA), retries=0)
     assert [reply.text for reply in replies] == ["yes", "yes"]
-    assert [asked.body.get("max_completion_tokens") for asked in chat_server.requests] == [None, 64, 64]
+    assert [request.body.get("max_completion_tokens") for request in chat_server.requests] == [None, 64, 64]
     assert sent(chat_server) == ["json_schema"] * 3
 
 
@@ -234,10 +236,10 @@ def test_refuses_an_address_that_is_none(model, url):
     ],
 )
 def test_wrong_options_are_named_before_anything_is_asked(options, message):
-    with pytest.raises(ConfigError) as found:
+    with pytest.raises(ConfigError) as refusal:
         run_pipeline("{define: {grader: {openai/chat: {" + options + "}}}, metrics: [proxy/format]}")
-    assert message in str(found.value)
-    assert "w0rd" not in str(found.value) + repr(found.value.problems)
+    assert message in str(refusal.value)
+    assert "w0rd" not in str(refusal.value) + repr(refusal.value.problems)
 
 
 def test_an_at_sign_in_the_path_is_no_password(model):

@@ -44,7 +44,7 @@ def head_table(rows: Sequence[Row]) -> tuple[TextTable, list[str]]:
     omitted = [name for name in filled if _OMITTED.match(name) or (free and name == "cost_usd")]
     first = [name for name in _FIRST if name in filled]
     columns = first + [name for name in filled if name not in (*first, *omitted)]
-    return TextTable(columns, [[_cell(row[name]) for name in columns] for row in rows], whole=("failure",)), omitted
+    return TextTable(columns, [[_cell(row[name]) for name in columns] for row in rows], uncut=("failure",)), omitted
 
 
 def _cell(value: object) -> object:

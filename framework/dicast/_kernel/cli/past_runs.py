@@ -121,7 +121,7 @@ def runs_table(runs: Sequence[Listed]) -> TextTable:
     kinds = {run["kind"] for run in runs}
     indexes = [at for at, name in enumerate(_COLUMNS) if name != "kind" or kinds - {"pipeline"}]
     columns, cells = [_COLUMNS[at] for at in indexes], [[row[at] for at in indexes] for row in rows]
-    return TextTable(columns, cells, right=("scored", "score", "usd"), whole=_UNCUT, least=10)
+    return TextTable(columns, cells, right=("scored", "score", "usd"), uncut=_UNCUT, least=10)
 
 
 def _rows(run: Listed, year: str) -> Iterator[tuple[str | None, ...]]:

@@ -45,7 +45,7 @@ def _table(documents: Mapping[str, Mapping[str, Any]], baseline: str | None) -> 
         title = f"{name} (baseline)" if name == baseline else name
         rows.append([title, f"{done['scored']:,}", f"{done['failed']:,}", *cells, done["cost"].get("usd") or "unknown"])
     heads = ["EXPERIMENT", "SCORED", "FAILED", "SCORE", *names, "USD"]
-    table = TextTable(heads, rows, right=heads[1:], whole=heads[1:])
+    table = TextTable(heads, rows, right=heads[1:], uncut=heads[1:])
     return Drawing(table, [*table.lines()])
 
 

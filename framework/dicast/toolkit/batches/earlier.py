@@ -26,7 +26,7 @@ class EarlierBatch(Generic[T]):
     :param size: the number of its items.
     :param batch_id: the endpoint's id, if the ledger has it.
     :param batch: the batch at the endpoint, once it is known.
-    :param outcomes: what came of its items that nobody has taken yet, once it is read.
+    :param outcomes: the outcomes of its items that no call has taken yet, once they are read.
     :param waiting: the calls of this process that wait for its items, each with the item's number.
     """
 
@@ -69,13 +69,13 @@ class EarlierBatches(Generic[T]):
 
     def _note(self, entry: Entry, identity: str) -> None:
         payload: Mapping[str, Any] = entry.event.payload
-        key, known = payload["key"], payload["key"] in self._batches
+        key, is_known = payload["key"], payload["key"] in self._batches
         if entry.event.type == BATCH_INTENDED:
             if payload["identity"] == identity:
                 self._add(key, payload, datetime.fromisoformat(entry.event.time))
-        elif entry.event.type == BATCH_CREATED and known:
+        elif entry.event.type == BATCH_CREATED and is_known:
             self._batches[key].batch_id = payload["batch_id"]
-        elif known and not payload["replied"]:
+        elif is_known and not payload["replied"]:
             self.forget(self._batches[key])
 
     def _add(self, key: str, intended: Mapping[str, Any], since: datetime) -> None:
@@ -88,12 +88,12 @@ class EarlierBatches(Generic[T]):
 
     def _finished(self, run: RunContext) -> Iterator[tuple[str, int]]:
         """Yield key and number of the items whose judgment has ended, or whose reply a task has recorded: who asks again wants another reply."""
-        ended = {entry.event.payload["eval_id"] for entry in run.read(Query(run.run_id, VERDICT_ENDS))}
+        finished = {entry.event.payload["eval_id"] for entry in run.read(Query(run.run_id, VERDICT_ENDS))}
         for entry in run.read(Query(run.run_id, (SPEND_SETTLED,))):
             items: Any = entry.event.payload.get("batch_items") or ()
             self.booked.update(items)
             eval_id = entry.event.payload["eval_id"]
-            for item in items if eval_id is None or eval_id in ended else ():
+            for item in items if eval_id is None or eval_id in finished else ():
                 key, _, number = item.rpartition("-")
                 yield key, int(number)
 
@@ -119,6 +119,6 @@ class EarlierBatches(Generic[T]):
         items = self._items.get((digest, again))
         return items.popleft() if items else None
 
-    def wanted(self) -> list[EarlierBatch[T]]:
+    def waiting_batches(self) -> list[EarlierBatch[T]]:
         """Return the batches for whose items calls wait."""
         return [batch for batch in self._batches.values() if batch.waiting]

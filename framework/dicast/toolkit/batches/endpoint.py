@@ -36,8 +36,8 @@ class ItemFault:
     """An item of a batch without a reply.
 
     :param again: whether the call may be sent again in a new batch.
-    :param cost: what the item cost all the same.
-    :param is_uncounted: whether the item may have been billed, and does not say how many tokens; it then costs its upper bound.
+    :param cost: the cost of the item, which may be billed without a reply.
+    :param is_uncounted: whether the item may have been billed without a count of tokens; it then costs its upper bound.
     """
 
     message: str = attrs.field(converter=_cut)
@@ -52,9 +52,9 @@ class EndpointBatch:
     """A batch as the endpoint reports it.
 
     :param status: the endpoint's word.
-    :param is_ended: whether nothing of it goes on.
-    :param fault: why none of its items was processed, if that is so.
-    :param data: what else the plugin needs of it.
+    :param is_ended: whether all of its items are finished.
+    :param fault: the reason why none of its items was processed, if that is so.
+    :param data: further data for the plugin.
     """
 
     id: str

@@ -52,13 +52,13 @@ class _Call:
 
 
 class BatchModel:
-    """Collects calls, and answers them when their batch comes back; the live object of a chat model.
+    """Live object of a chat model that collects calls, and answers them when their batch comes back.
 
     :param model: the model's name.
     :param shown: the address of the endpoint without secrets, for the ledger.
-    :param identity: what decides a reply beside the request.
+    :param identity: the options that decide a reply in addition to the request.
     :param window: seconds in which the endpoint processes a batch.
-    :param poll: seconds between two looks at a batch.
+    :param poll: seconds between two requests for the state of a batch.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class BatchModel:
         window: float,
         poll: float,
     ) -> None:
-        self._endpoint, self._log, self._model, self._shown = endpoint, log, model, shown
+        self._endpoint, self._log, self._model, self._address = endpoint, log, model, shown
         self._identity, self._window, self._poll = dict(identity), window, poll
         self._named = sha256(orjson.dumps(self._identity, option=orjson.OPT_SORT_KEYS)).hexdigest()[:_DIGEST_CHARS]
         self._collected: dict[_Call, None] = {}
@@ -113,16 +113,16 @@ class BatchModel:
 
     async def send_collected(self) -> None:
         """Send the calls that wait, and return when all of them are answered. Errors go to the calls."""
-        while (taken := self._earlier.wanted()) or self._collected:
-            found = await asyncio.gather(*(self._locate(one) for one in taken))
-            here = [one for one, is_here in zip(taken, found, strict=True) if is_here]
+        while (batches := self._earlier.waiting_batches()) or self._collected:
+            is_located = await asyncio.gather(*(self._locate(batch) for batch in batches))
+            located = [batch for batch, is_here in zip(batches, is_located, strict=True) if is_here]
             collected, self._collected = self._collected, {}
             parts = [
                 part
                 for again in (False, True)
                 for part in self._parts([call for call in collected if call.is_again is again])
             ]
-            await asyncio.gather(*map(self._take_up, here), *map(self._send, parts))
+            await asyncio.gather(*map(self._take_up, located), *map(self._send, parts))
 
     async def close(self) -> None:
         """Cancel the open batches if the user wants that; else they go on."""
@@ -131,16 +131,16 @@ class BatchModel:
 
     async def _cancel_by_user(self, batch_id: str) -> None:
         await self._endpoint.cancel(batch_id)
-        self._log.cancelled[batch_id] = {"batch_id": batch_id, "model": self._model, "endpoint": self._shown}
+        self._log.cancelled[batch_id] = {"batch_id": batch_id, "model": self._model, "endpoint": self._address}
 
     def _digest(self, request: ChatRequest) -> str:
         """Return the digest of *request*; random words that replies have quoted count as one and the same."""
         if self._quoted:
-            own = {*request.nonces}
-            words = self._quoted - own
+            nonces = {*request.nonces}
+            words = self._quoted - nonces
             messages = tuple(
-                attrs.evolve(one, content=_WORD.sub(lambda at: "\0" if at[0] in words else at[0], one.content))
-                for one in request.messages
+                attrs.evolve(message, content=_WORD.sub(lambda at: "\0" if at[0] in words else at[0], message.content))
+                for message in request.messages
             )
             request = attrs.evolve(request, messages=messages)
         return request.digest(self._identity)[:_DIGEST_CHARS]
@@ -166,7 +166,7 @@ class BatchModel:
             if batch.batch is not None:
                 return True
             if self._earlier.has(batch):
-                self._ended(batch.key, None, "not_created", 0, 0)
+                self._record_end(batch.key, None, "not_created", 0, 0)
                 self._earlier.forget(batch)
         except Exception as error:
             self._fail([call for _, call in batch.waiting], error)
@@ -180,15 +180,15 @@ class BatchModel:
     async def _lookup(self, batch: EarlierBatch[_Call]) -> EndpointBatch | None:
         if batch.batch_id is not None:
             return await self._patiently(lambda: self._endpoint.status(str(batch.batch_id)), batch.until)
-        found = await self._patiently(lambda: self._endpoint.find(batch.key, batch.since, batch.size), batch.until)
-        if not found:
+        hits = await self._patiently(lambda: self._endpoint.find(batch.key, batch.since, batch.size), batch.until)
+        if not hits:
             await asyncio.sleep(self._poll)  # a request that was under way at the kill may still create it
-            found = await self._patiently(lambda: self._endpoint.find(batch.key, batch.since, batch.size), batch.until)
-        if not found:
+            hits = await self._patiently(lambda: self._endpoint.find(batch.key, batch.since, batch.size), batch.until)
+        if not hits:
             return None
-        self._log.record(BATCH_CREATED, {"key": batch.key, "batch_id": found[0].id})
-        await self._cancel(found[1:])
-        return found[0]
+        self._log.record(BATCH_CREATED, {"key": batch.key, "batch_id": hits[0].id})
+        await self._cancel(hits[1:])
+        return hits[0]
 
     async def _cancel(self, batches: Iterable[EndpointBatch]) -> None:
         for batch in batches:
@@ -232,7 +232,7 @@ class BatchModel:
             intended = {
                 "key": key,
                 "model": self._model,
-                "endpoint": self._shown,
+                "endpoint": self._address,
                 "identity": self._named,
                 "calls": [[call.digest, list(call.sent)] for call in calls],
                 "again": calls[0].is_again,
@@ -272,7 +272,7 @@ class BatchModel:
         except Exception:
             for call in calls:
                 call.wire.waits = False
-            self._ended(key, None, "not_created", 0, len(calls))
+            self._record_end(key, None, "not_created", 0, len(calls))
             raise
         self._open[key] = batch.id
         self._log.record(BATCH_CREATED, {"key": key, "batch_id": batch.id})
@@ -289,12 +289,12 @@ class BatchModel:
             except Unconfirmed:
                 await asyncio.sleep(self._poll)
             try:
-                found = await self._patiently(lambda: self._endpoint.find(key, since, size), until)
+                batches = await self._patiently(lambda: self._endpoint.find(key, since, size), until)
             except Exception as error:
                 raise Uncertain(error) from error
-            if found:
-                await self._cancel(found[1:])
-                return found[0]
+            if batches:
+                await self._cancel(batches[1:])
+                return batches[0]
 
     async def _outcomes(self, key: str, batch: EndpointBatch, until: datetime) -> dict[str, Reply | ItemFault]:
         """Wait for the end of *batch*, and return the results of its items."""
@@ -306,7 +306,7 @@ class BatchModel:
             batch = await self._patiently(lambda: self._endpoint.status(self._open[key]), until)
         outcomes: dict[str, Reply | ItemFault] = await self._patiently(lambda: self._read(batch), until)
         replies = sum(isinstance(outcome, Reply) for outcome in outcomes.values())
-        self._ended(key, batch.id, batch.status, replies, len(outcomes) - replies)
+        self._record_end(key, batch.id, batch.status, replies, len(outcomes) - replies)
         self._open.pop(key, None)
         if batch.fault is not None:
             raise BatchRefused(f"batch {batch.id} was refused: {batch.fault}")
@@ -319,7 +319,7 @@ class BatchModel:
                 outcomes[item] = outcome
         return outcomes
 
-    def _ended(self, key: str, batch_id: str | None, status: str, replied: int, failed: int) -> None:
+    def _record_end(self, key: str, batch_id: str | None, status: str, replied: int, failed: int) -> None:
         payload = {"key": key, "batch_id": batch_id, "status": status, "replied": replied, "failed": failed}
         self._log.record(BATCH_ENDED, payload)
 

@@ -74,7 +74,7 @@ async def open_batch_model(
                 endpoint,
                 log,
                 model=options.model,
-                shown=Address(address).shown(),
+                shown=Address(address).display(),
                 identity=options.identity(),
                 window=window,
                 poll=options.poll,

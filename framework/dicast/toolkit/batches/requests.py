@@ -115,7 +115,7 @@ def batches_on(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     :raises CallFault: if it has no list of objects.
     """
     data = page.get("data") or []
-    if not isinstance(data, list) or not all(isinstance(one, dict) for one in data):
+    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
         raise CallFault(f"the endpoint's list of batches is none: {json_bytes(page)[:100]!r}")
     return data
 

@@ -22,7 +22,7 @@ _ID_TYPES = (str, type(None))
 _NO_ID = "a message's 'tool_call_id' is a string"
 _NO_CALL = "a tool call has an 'id' and a 'function' with a 'name'"
 _REASONING = ("reasoning_content", "reasoning")
-_KNOWN = frozenset(
+_ITEM_KEYS = frozenset(
     (*_USUAL, *_REASONING, *_CALL_FIELDS, "refusal", "audio", "annotations", "id", "type", "status",
      "stop_sequence", "timestamp", "created_at", "index", "weight", "metadata", "reasoning_details", "provider", "logprobs", "phase")
 )  # fmt: skip
@@ -98,10 +98,10 @@ def _parts(item: Block, path: str, shapes: Shapes, types: Mapping[str, BlockRead
 
 def unread(item: Block, path: str, shapes: Shapes) -> list[Part]:
     """Return the marker of a message without a content, whose text may be in a field that is not read; nothing for other messages."""
-    others = item.keys() - _KNOWN
-    if "content" in item or not others or any(isinstance(item.get(key), str) for key in _REASONING):
+    unknown = item.keys() - _ITEM_KEYS
+    if "content" in item or not unknown or any(isinstance(item.get(key), str) for key in _REASONING):
         return []
-    names = ", ".join(sorted(others))
+    names = ", ".join(sorted(unknown))
     return [shapes.unknown("message", names, path, why=": it has no 'content'")]
 
 

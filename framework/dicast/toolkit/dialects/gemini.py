@@ -23,7 +23,7 @@ _SNAKE = {
     "executable_code": "executableCode",
     "code_execution_result": "codeExecutionResult",
 }
-_BESIDE = frozenset(
+_OTHER_KEYS = frozenset(
     ("thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "mediaResolution",
      "media_resolution", "partMetadata", "part_metadata")
 )  # fmt: skip
@@ -65,7 +65,9 @@ def read_part(block: object, path: str, shapes: Shapes) -> Part:
         refuse("each of the 'parts' is an object", path)
     if isinstance(type_ := block.get("type"), str) and type_ != "text":
         return shapes.unknown("part", type_, path, PARTS)  # of another dialect
-    fields = {_SNAKE.get(key, key): value for key, value in block.items() if value is not None and key not in _BESIDE}
+    fields = {
+        _SNAKE.get(key, key): value for key, value in block.items() if value is not None and key not in _OTHER_KEYS
+    }
     kinds = [key for key in PARTS if key in fields]
     if len(kinds) > 1:
         return shapes.unknown("part", ", ".join(kinds), path, why=": a part is one of these")

@@ -20,7 +20,7 @@ FORMATS: tuple[Format, ...] = ("auto", "openai", "responses", "anthropic", "gemi
 _LISTS = ("messages", "contents", "conversations", "conversation", "items")
 """The keys of a record that hold a list of messages; the first of them is read."""
 
-_OTHERS = frozenset(("type", "parts", "from"))
+_OTHER_KEYS = frozenset(("type", "parts", "from"))
 """Fields that a message of another dialect than OpenAI Chat or Anthropic has."""
 
 _SHOWN_KEYS = 10
@@ -74,7 +74,7 @@ def read_item(item: object, path: str, format: Format, shapes: Shapes, conversat
     """
     if not isinstance(item, dict):
         refuse("a message is an object with a 'role'", path)
-    if format == "auto" and _OTHERS.isdisjoint(item):  # as most messages
+    if format == "auto" and _OTHER_KEYS.isdisjoint(item):  # as most messages
         read_message(item, path, shapes, conversation, ANY)
         return
     _READERS[_dialect(item) if format == "auto" else format](item, path, shapes, conversation)
@@ -108,10 +108,10 @@ def _refuse_record(record: Mapping[str, Any]) -> NoReturn:
     :raises DataError: always, without a line.
     """
     keys = ", ".join(list(record)[:_SHOWN_KEYS]) or "no keys"
-    more = ", …" if len(record) > _SHOWN_KEYS else ""
+    rest = ", …" if len(record) > _SHOWN_KEYS else ""
     hint = next((near for key in record if (near := nearest(key, (*_LISTS, "input", "output")))), None)
-    wanted = "'messages', a list of messages ('contents' for Gemini, 'conversations' for ShareGPT, 'input' and 'output' for Responses)"
-    what = f"a conversation needs {wanted}; the record has {keys}{more}"
+    expected = "'messages', a list of messages ('contents' for Gemini, 'conversations' for ShareGPT, 'input' and 'output' for Responses)"
+    what = f"a conversation needs {expected}; the record has {keys}{rest}"
     raise DataError(Problem(what, path="messages", hint=hint))
 
 

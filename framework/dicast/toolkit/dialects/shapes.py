@@ -12,7 +12,7 @@ from dicast import DataError, Problem, nearest
 from ..parts import UnknownPart
 from ..roles import ROLES
 
-_SHOWN = 80
+_EXCERPT = 80
 
 
 @attrs.define
@@ -32,10 +32,10 @@ class Shapes:
         """Return the marker of an unknown *kind* of value at *path*; *names* are the names of that kind, *why* is added to the problem."""
         text = name if isinstance(name, str) else repr(name)
         if self.is_marked:
-            self.marked[f"{kind} {text:.{_SHOWN}}"] += 1
+            self.marked[f"{kind} {text:.{_EXCERPT}}"] += 1
         else:
             value = repr(name)
-            short = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+            short = value if len(value) <= _EXCERPT else f"{value[:_EXCERPT]}…"
             hint = nearest(text, names)
             wrong = f"unknown {kind} {short}{why} (unknown: mark reads it as a marker)"
             self.problems.append(Problem(wrong, path=path, value=name, hint=hint))

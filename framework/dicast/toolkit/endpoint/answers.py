@@ -47,12 +47,12 @@ class Complaint:
 
     @property
     def is_about_money(self) -> bool:
-        """Whether the account has no quota or credit left, or is closed: no later call can succeed."""
+        """True if the account has no quota or credit left, or is closed: no later call can succeed."""
         return bool(self.codes & _QUOTA_CODES) or bool(_QUOTA_WORDS.search(self.message))
 
     @property
     def is_policy(self) -> bool:
-        """Whether the endpoint refuses the content of this request."""
+        """True if the endpoint refuses the content of this request."""
         return bool(self.codes & _POLICY_CODES) or bool(_POLICY_WORDS.search(self.message))
 
 
@@ -74,12 +74,12 @@ class Answer:
 
     @property
     def is_out_of_money(self) -> bool:
-        """Whether the account has no quota or credit left, or is closed."""
+        """True if the account has no quota or credit left, or is closed."""
         return self.status in _MAY_BE_REFUSALS and self.complaint().is_about_money
 
     @property
     def is_refused_by_policy(self) -> bool:
-        """Whether the endpoint refuses the content of this request."""
+        """True if the endpoint refuses the content of this request."""
         return self.status in _MAY_BE_REFUSALS and self.complaint().is_policy
 
 
@@ -117,8 +117,8 @@ def _raw(error: Mapping[str, Any]) -> str:
 def _codes(error: Any) -> frozenset[str]:
     inner = error.get("innererror") if isinstance(error.get("innererror"), Mapping) else {}
     details = error.get("details") if isinstance(error.get("details"), Mapping) else {}
-    given = [error.get(name) for name in ("code", "type", "status")] + [inner.get("code"), details.get("error_code")]
-    return frozenset(str(code).lower() for code in given if isinstance(code, str | int))
+    codes = [error.get(name) for name in ("code", "type", "status")] + [inner.get("code"), details.get("error_code")]
+    return frozenset(str(code).lower() for code in codes if isinstance(code, str | int))
 
 
 def _parameter(error: Any) -> str | None:

@@ -51,7 +51,7 @@ class ChatOptions(Protocol):
     def estimate(self, request: ChatRequest, room: int | None = None) -> Cost: ...  # noqa: D102
     def cost(self, usage: Usage) -> Cost: ...  # noqa: D102
     def most_input_tokens(self, request: ChatRequest) -> int: ...  # noqa: D102
-    def reasoning_room(self, *, shown: bool = False) -> int: ...  # noqa: D102
+    def reasoning_room(self, *, has_reasoned: bool = False) -> int: ...  # noqa: D102
     def identity(self) -> dict[str, object]: ...  # noqa: D102
 
 
@@ -116,7 +116,7 @@ def parameters(options: ChatOptions, request: ChatRequest, form: RequestForm, ro
     :param room: the tokens for reasoning, which are added to the limit of the output.
     """
     temperature = options.temperature if request.temperature is None else request.temperature
-    wanted: dict[str, Any] = {
+    values: dict[str, Any] = {
         "temperature": temperature,
         "top_p": options.top_p,
         "seed": options.seed,
@@ -127,7 +127,7 @@ def parameters(options: ChatOptions, request: ChatRequest, form: RequestForm, ro
         "response_format": _response_format(request, form.response_format),
     }
     limit = {form.limit: request.max_output_tokens + room}
-    return limit | {name: value for name, value in wanted.items() if value is not None and name not in form.omitted}
+    return limit | {name: value for name, value in values.items() if value is not None and name not in form.omitted}
 
 
 def request_body(options: ChatOptions, request: ChatRequest, form: RequestForm, room: int) -> dict[str, Any]:
@@ -146,8 +146,8 @@ def adapted(options: ChatOptions, request: ChatRequest, form: RequestForm) -> tu
     first = RequestForm.of(options)
     if form == first:
         return ()
-    wanted = {*parameters(options, request, first, 0), *(("cache_control",) if options.cache_control else ())}
-    names = {name for name in form.omitted if name in wanted}
+    needed = {*parameters(options, request, first, 0), *(("cache_control",) if options.cache_control else ())}
+    names = {name for name in form.omitted if name in needed}
     names |= {"max_tokens"} if form.limit != first.limit else set()
     if request.schema is not None and form.response_format != first.response_format:
         names.add("response_format")
@@ -166,19 +166,19 @@ def _response_format(request: ChatRequest, form: str) -> dict[str, Any] | None:
     return {"type": form, "json_schema": {"name": "reply", "schema": request.schema, "strict": True}}
 
 
-def messages(given: tuple[Message, ...], role: str, *, marked: bool) -> list[dict[str, Any]]:
-    """Return *given* in the chat format; system messages get *role*."""
+def messages(turns: tuple[Message, ...], role: str, *, marked: bool) -> list[dict[str, Any]]:
+    """Return *turns* in the chat format; system messages get *role*."""
     if role == "user":
-        given = _without_system(given)
-    return [_message(message, role if message.role == "system" else message.role, marked) for message in given]
+        turns = _without_system(turns)
+    return [_message(message, role if message.role == "system" else message.role, marked) for message in turns]
 
 
-def _without_system(given: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return *given* with the texts of system messages in front of the first user message."""
-    texts = [message.content for message in given if message.role == "system"]
-    rest = [message for message in given if message.role != "system"]
+def _without_system(turns: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return *turns* with the texts of system messages in front of the first user message."""
+    texts = [message.content for message in turns if message.role == "system"]
+    rest = [message for message in turns if message.role != "system"]
     if not texts:
-        return given
+        return turns
     first = next((place for place, message in enumerate(rest) if message.role == "user"), None)
     if first is None:
         return (Message("user", "\n\n".join(texts)), *rest)

@@ -46,7 +46,7 @@ class Sender(Protocol[S]):
     """The way of a request to the endpoint and back."""
 
     async def prepare(self) -> None:
-        """Do what has to be done once before the first request, such as imports."""
+        """Do work that is needed once before the first request, such as imports."""
         ...
 
     async def send(self, call: Exchange, body: dict[str, Any]) -> S | Answer:
@@ -95,7 +95,7 @@ class ChatLoop(Generic[S]):
 
     @property
     def _room(self) -> int:
-        return self._options.reasoning_room(shown=self._reasons)
+        return self._options.reasoning_room(has_reasoned=self._reasons)
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
         """Ask, and ask again after faults that may pass.
@@ -131,22 +131,22 @@ class ChatLoop(Generic[S]):
         """Ask in the form that the endpoint accepts. A named refusal changes it for the run, another one only if the change helps."""
         guess: RequestForm | None = None
         for _ in range(_MOST_FORMS):
-            form, asked = guess or self._form, self._media.sent(request)
+            form, sent_request = guess or self._form, self._media.sent(request)
             if room > self._options.reasoning_room():
-                await self._client.reserve(call, self._options.estimate(asked, room))
-            call.adapted = adapted(self._options, asked, self._form)
-            answer = await self._sender.send(call, request_body(self._options, asked, form, room))
-            sent = _Sent(answer, asked, form, room)
+                await self._client.reserve(call, self._options.estimate(sent_request, room))
+            call.adapted = adapted(self._options, sent_request, self._form)
+            answer = await self._sender.send(call, request_body(self._options, sent_request, form, room))
+            sent = _Sent(answer, sent_request, form, room)
             if not isinstance(answer, Answer) or answer.status == OK:
                 if guess is not None and self._form.response_format == RequestForm.of(self._options).response_format:
                     self._form = attrs.evolve(self._form, response_format=guess.response_format)
                 return sent
-            if self._media.learn(answer, asked):
+            if self._media.learn(answer, sent_request):
                 continue
-            name = named_parameter(answer, self._names(asked, form, room))
+            name = named_parameter(answer, self._names(sent_request, form, room))
             if name is None:
-                guess = self._guess(asked, form, answer)
-            elif self._adapt(call, asked, form, name, answer):
+                guess = self._guess(sent_request, form, answer)
+            elif self._adapt(call, sent_request, form, name, answer):
                 guess = None if guess is None else guess.without(name, self._options, answer.complaint().message)
                 continue
             if guess is None or name is not None:
@@ -235,7 +235,7 @@ def _empty(reply: Reply, sent: _Sent[Any], options: ChatOptions) -> str:
     usage = reply.usage or Usage(0, 0)
     spent = usage.reasoning_tokens or usage.output_tokens
     reasoning = f" after {spent:,} {'reasoning' if usage.reasoning_tokens else 'output'} tokens" if spent else ""
-    most = options.reasoning_room(shown=True)
+    most = options.reasoning_room(has_reasoned=True)
     option = f"{most:,}{' by default' if options.max_reasoning_tokens is None else ''}"
     room = f"{sent.room:,} for reasoning" + (", twice max_reasoning_tokens" if sent.room == 2 * most else "")
     return (

@@ -157,8 +157,8 @@ class Client:
         attempts = stamina.retry_context(
             backoff, self.limits.retries + 1, timeout=None, wait_initial=0.25, wait_max=20, wait_jitter=0.25
         )
-        async for one in attempts:
-            with one:
+        async for context in attempts:
+            with context:
                 if fault is not None:
                     first, fault = fault, None
                     raise first
@@ -344,4 +344,4 @@ class Client:
         """Return *text* on one line with the address, cut, and without secrets, which an endpoint may repeat."""
         line = joined_line(self.reader.message(text))
         cut = line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…"
-        return f"{self.address.shown(path)}: {cut}"
+        return f"{self.address.display(path)}: {cut}"

@@ -71,7 +71,7 @@ class ConnectionFault(Exception):
 
     @property
     def is_connected(self) -> bool:
-        """Whether there was a connection, so that the server may have worked on the request."""
+        """True if there was a connection, so that the server may have worked on the request."""
         return self.kind == "broken"
 
 

@@ -1,4 +1,4 @@
-"""The first call of a run, which shows what the endpoint accepts."""
+"""The first call of a run, which shows which parameters the endpoint accepts."""
 
 from __future__ import annotations
 

@@ -65,13 +65,13 @@ class Address:
 
     def url(self, path: str = "") -> str:
         """Return the address of *path*, with the query of the endpoint's address and that of *path*."""
-        path, _, more = path.partition("?")
+        path, _, extra = path.partition("?")
         parts = urlsplit(self.base)
-        query = "&".join(filter(None, (parts.query, more)))
-        whole = f"{parts.path.rstrip('/')}{path}" if path else parts.path
-        return urlunsplit(parts._replace(path=whole, query=query, fragment=""))
+        query = "&".join(filter(None, (parts.query, extra)))
+        full_path = f"{parts.path.rstrip('/')}{path}" if path else parts.path
+        return urlunsplit(parts._replace(path=full_path, query=query, fragment=""))
 
-    def shown(self, path: str = "") -> str:
+    def display(self, path: str = "") -> str:
         """Return the model and the address of *path* without its query, for messages."""
         url = self.url(path).partition("?")[0]
         return f"{self.model} at {url}" if self.model and url else self.model or url
@@ -167,8 +167,8 @@ def check_url(component: object, attribute: attrs.Attribute[Any], url: str | Non
 
 def assumed_free(model: str, address: str) -> list[str]:
     """Return the assumption that *model* at a loopback *address* is free, for the summary."""
-    shown = address.partition("?")[0]
-    return [f"{model} at {shown} is free, as its address is a loopback address; write price to count a cost"]
+    plain = address.partition("?")[0]
+    return [f"{model} at {plain} is free, as its address is a loopback address; write price to count a cost"]
 
 
 def changed_options(component: Any, names: Iterable[str]) -> dict[str, object]:
@@ -178,17 +178,17 @@ def changed_options(component: Any, names: Iterable[str]) -> dict[str, object]:
     return {name: value for name, value in values.items() if value and value != fields[name].default}
 
 
-def reasoning_tokens(component: Any, models: re.Pattern[str], *, shown: bool) -> int:
+def reasoning_tokens(component: Any, models: re.Pattern[str], *, has_reasoned: bool) -> int:
     """Return the tokens for reasoning in one try: ``max_reasoning_tokens``, else a default for models that reason.
 
     :param models: the pattern of the names of models that reason.
-    :param shown: whether the model was seen to reason.
+    :param has_reasoned: whether the model was seen to reason.
     """
     if component.max_reasoning_tokens is not None:
         return int(component.max_reasoning_tokens)
     name = component.model.lower().rpartition("/")[2]
     has_effort = component.reasoning_effort not in (None, "none")
-    return REASONING_TOKENS if shown or has_effort or models.match(name) else 0
+    return REASONING_TOKENS if has_reasoned or has_effort or models.match(name) else 0
 
 
 def check_secret(component: object, attribute: attrs.Attribute[Any], secret: Secret | None) -> None:
@@ -218,10 +218,10 @@ def plain_headers(headers: Mapping[str, str | Secret]) -> dict[str, str]:
     return {name: value if isinstance(value, str) else value.value for name, value in headers.items()}
 
 
-def secret_values(*given: Secret | Mapping[str, str | Secret] | None) -> set[str]:
+def secret_values(*sources: Secret | Mapping[str, str | Secret] | None) -> set[str]:
     """Return the values of secrets, and of secrets among the values of mappings; of an address, its password too."""
     secrets: list[Secret] = []
-    for item in given:
+    for item in sources:
         values = item.values() if isinstance(item, Mapping) else (item,)
         secrets += [value for value in values if isinstance(value, Secret)]
     texts = {secret.value for secret in secrets}

@@ -59,13 +59,13 @@ def listed_price(model: str, address: str | None) -> ListedPrice | None:
     from genai_prices import data_snapshot
 
     try:
-        provider, found = data_snapshot.get_snapshot().find_provider_model(model, None, None, address)
+        provider, listed = data_snapshot.get_snapshot().find_provider_model(model, None, None, address)
     except LookupError:
         return None
-    variants = [one.prices for one in found.prices] if isinstance(found.prices, list) else [found.prices]
+    variants = [condition.prices for condition in listed.prices] if isinstance(listed.prices, list) else [listed.prices]
     for variant in variants:
         values = vars(variant)
         if any(values.get(name) is None for name in _NEEDED) or values.get(_UNCOUNTED):
             return None
-    price = ListedPrice(provider, found, f"genai-prices {genai_prices.__version__}")
+    price = ListedPrice(provider, listed, f"genai-prices {genai_prices.__version__}")
     return None if price.cost(Usage(1000, 1000)).is_zero else price

@@ -89,7 +89,7 @@ class Batch:
 
     @property
     def is_anthropic(self) -> bool:
-        """Whether the address is Anthropic's own."""
+        """True if the address is Anthropic's own."""
         return Chat.is_anthropic.fget(self)  # type: ignore[attr-defined,no-any-return]
 
     @property
@@ -104,7 +104,7 @@ class Batch:
 
     @property
     def is_assumed_free(self) -> bool:
-        """Whether the price is free because the file names a loopback address, no price and no key."""
+        """True if the price is free because the file has a loopback address, no price and no key."""
         return Chat.is_assumed_free.fget(self)  # type: ignore[attr-defined,no-any-return]
 
     def assumptions(self) -> list[str]:

@@ -112,7 +112,7 @@ class MessageBatches:
 
     async def find(self, key: str, since: datetime, size: int) -> list[EndpointBatch]:
         """Return the batches of *size* items since *since* whose items have *key*; one that goes on is waited for."""
-        found = []
+        matches = []
         for batch in await self._listed(since):
             if _size(batch) != size:
                 continue
@@ -121,20 +121,20 @@ class MessageBatches:
                 batch = await self.status(batch.id)  # noqa: PLW2901  # the same batch, later
             first = next(iter(await self._lines(batch)), {})
             if str(first.get("custom_id")).rpartition("-")[0] == key:
-                found.append(batch)
-        return found
+                matches.append(batch)
+        return matches
 
     async def _listed(self, since: datetime) -> list[EndpointBatch]:
         """Return the batches that were created since *since*; the newest come first."""
-        found: list[EndpointBatch] = []
+        listed: list[EndpointBatch] = []
         after = ""
         for _ in range(MOST_PAGES):
             page = json_object(await self._client.ask("GET", f"{self._path}?limit={_PAGE}{after}"))
-            batches = [_batch(one) for one in batches_on(page)]
-            newer = [one for one in batches if _created_at(one) >= since - _CLOCKS]
-            found += newer
+            batches = [_batch(batch) for batch in batches_on(page)]
+            newer = [batch for batch in batches if _created_at(batch) >= since - _CLOCKS]
+            listed += newer
             if len(newer) < len(batches) or not page.get("has_more") or not batches:
-                return found
+                return listed
             after = f"&after_id={quote(batches[-1].id, safe='')}"
         raise endless_list()
 
@@ -161,13 +161,13 @@ class MessageBatches:
         answer = await self._client.ask(
             "GET", f"{self._path}/{quote(batch.id, safe='')}/results", max_bytes=RESULT_BYTES
         )
-        found = []
+        items = []
         for line in filter(bytes.strip, answer.data.splitlines()):
             try:
-                found.append(orjson.loads(line))
+                items.append(orjson.loads(line))
             except orjson.JSONDecodeError:  # the call of such a line is sent again
                 continue
-        return [item for item in found if isinstance(item, Mapping)]
+        return [item for item in items if isinstance(item, Mapping)]
 
     def _outcome(self, answer: Answer) -> Reply | ItemFault:
         try:
@@ -210,12 +210,12 @@ def _created_at(batch: EndpointBatch) -> datetime:
         return datetime.now(UTC)
 
 
-def _batch(one: Mapping[str, Any]) -> EndpointBatch:
-    """Return the batch that *one* describes.
+def _batch(document: Mapping[str, Any]) -> EndpointBatch:
+    """Return the batch that *document* describes.
 
     :raises CallFault: if it describes none.
     """
-    match one:
+    match document:
         case {"id": str(id_), "processing_status": str(status)}:
-            return EndpointBatch(id_, status, status == "ended", None, one)
-    raise CallFault(f"the API's answer is no batch: {json_bytes(one)[:200].decode(errors='replace')}")
+            return EndpointBatch(id_, status, status == "ended", None, document)
+    raise CallFault(f"the API's answer is no batch: {json_bytes(document)[:200].decode(errors='replace')}")

@@ -125,7 +125,7 @@ class Chat:
 
     @property
     def is_anthropic(self) -> bool:
-        """Whether the address is Anthropic's own."""
+        """True if the address is Anthropic's own."""
         parts = urlsplit(self.base_url)
         return parts.scheme == "https" and parts.hostname == urlsplit(ANTHROPIC).hostname and parts.port in (None, 443)
 
@@ -142,7 +142,7 @@ class Chat:
 
     @property
     def is_assumed_free(self) -> bool:
-        """Whether the price is free because the file names a loopback address, no price and no key."""
+        """True if the price is free because the file has a loopback address, no price and no key."""
         is_local = self.price is None and is_loopback(self.base_url) and self.key is None
         return is_local and listed_price(self.model, ANTHROPIC) is None
 

@@ -1,4 +1,4 @@
-"""``litellm/chat``: the options, and what they say without asking anyone."""
+"""``litellm/chat``: its options, checked without a request."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .prices import Tariff, listed
 _COLD: float | None = 0.0
 _FREE = Tariff(Price(Decimal(0), Decimal(0)))
 _LATER: dict[str, Any] = {"later": True}
-_OWN = (
+_RESERVED = (
     "messages",
     "max_tokens",
     "max_completion_tokens",
@@ -55,7 +55,7 @@ _REASONING_MODELS = re.compile(
 
 def _check_extra_body(chat: Chat, attribute: attrs.Attribute[Any], body: Mapping[str, Any]) -> None:
     for name in body:
-        if name in _OWN or name in attrs.fields_dict(Chat):
+        if name in _RESERVED or name in attrs.fields_dict(Chat):
             raise ValueError(f"extra_body cannot have {name!r}; use the options and the judge's limits")
 
 
@@ -65,32 +65,32 @@ OTHER_HOSTS = {"huggingface": ("huggingface.co",), "replicate": ("api.replicate.
 
 @attrs.frozen
 class Chat:
-    """Asks a model of one of the many providers that litellm knows.
+    """A model of one of the many providers that litellm supports.
 
     litellm is imported at the first call, which takes seconds. It fetches no price list, sends no telemetry and logs nothing,
-    unless the environment variable ``LITELLM_LOG`` says so; a ``.env`` file is not read.
+    unless the environment variable ``LITELLM_LOG`` is set; a ``.env`` file is not read.
 
-    Redirects are not followed. A proxy is taken from ``HTTPS_PROXY`` and ``NO_PROXY`` for an endpoint with https, through which the key
-    passes encrypted; an endpoint with http is asked without one.
+    Redirects are not followed. A proxy is taken from ``HTTPS_PROXY`` and ``NO_PROXY`` for an endpoint with https, where the key
+    is encrypted; an endpoint with http is called without a proxy.
 
-    Refused connections, broken ones, 408, 409, 429, 5xx and replies that cannot be read are asked again, after waits that
-    double from about 0.25 s to 20 s; a ``Retry-After`` of up to 300 s is kept, and a longer one fails the call. A call that
-    ran into ``timeout`` is not asked again: it may have been paid for. 401, 403 and 404 end the run, and so does an endpoint that
+    Calls are repeated after refused and broken connections, 408, 409, 429, 5xx and replies that cannot be read. The waits
+    double from about 0.25 s to 20 s; a ``Retry-After`` of up to 300 s is respected, and a longer one fails the call. A call that
+    ran into ``timeout`` is not repeated, since it may be billed. 401, 403 and 404 end the run, and so does an endpoint that
     many calls in a row cannot connect to.
 
     A parameter that the model or the provider refuses is left out or translated once, and remembered for the run; the summary, the
     document and each verdict list it under ``adapted``. Parameters that a confidence or the form of the reply depends on
     (``logprobs``, ``response_format`` without a seal) are never left out: such a refusal ends the run.
 
-    A call costs what the provider counted. A try whose end is not known (a timeout, a broken connection) and a reply without
-    token counts are taken to have cost as much as the estimate, which is for one try. Tokens read from a prompt cache or
-    written to it are charged as litellm lists them; its prices for very long prompts and for service tiers are not regarded.
+    The cost of a call is computed from the provider's token counts. A try with an unknown end (a timeout, a broken connection) and a reply without
+    token counts cost as much as the estimate, which is for one try. Tokens read from a prompt cache or
+    written to it are charged as litellm lists them; its prices for very long prompts and for service tiers are ignored.
 
     :param model: the model as litellm names it: ``anthropic/claude-haiku-4-5``, ``azure/DEPLOYMENT`` …
-    :param api_key: by default what the provider's own environment variable holds (``ANTHROPIC_API_KEY`` …).
-    :param api_base: an endpoint other than the provider's. For models of ``huggingface`` and ``replicate`` litellm asks hosts of the
-        provider all the same; such a model needs ``allow_hosts``.
-    :param allow_hosts: hosts that may be asked next to the one of ``api_base``.
+    :param api_key: the key; by default the value of the provider's own environment variable (``ANTHROPIC_API_KEY`` …).
+    :param api_base: an endpoint other than the provider's. For models of ``huggingface`` and ``replicate`` litellm still calls hosts of the
+        provider; such a model needs ``allow_hosts``.
+    :param allow_hosts: hosts that may be called in addition to the host of ``api_base``.
     :param price: ``free``, or ``{input_per_mtok, output_per_mtok}`` in usd per million tokens, with ``cached_input_per_mtok`` and
         ``cache_write_per_mtok`` for input from a prompt cache. By default the price in the list inside the installed litellm. It is required
         for a model that litellm does not list, except that a loopback ``api_base`` without ``api_key`` is taken to be free.
@@ -101,21 +101,21 @@ class Chat:
     :param system_role: the role of system messages. ``auto`` is ``system`` and, if the endpoint refuses it, ``developer`` or ``user``,
         which puts the text in front of the user message.
     :param reasoning_effort: passed on to a model that reasons, such as ``low``; left to the model by default.
-    :param max_reasoning_tokens: the room for reasoning, added to the limit of output tokens. 4,096 by default if the name of the model, or
+    :param max_reasoning_tokens: the tokens for reasoning, added to the limit of output tokens. 4,096 by default if the name of the model, or
         its usage, shows that it reasons.
     :param timeout: seconds for one try.
     :param requests_per_minute: spaces the tries evenly; no limit by default.
-    :param tokens_per_minute: likewise, by the most tokens that a try can take; no limit by default.
-    :param retries: how often a call is tried again. Only after a 429 or a 5xx the number of calls at once is limited too.
-    :param unreachable_at_start: how many calls in a row without a connection end the run while none has had one; at least as many
-        as the run makes at once.
-    :param unreachable_later: how many end it once the endpoint was reached.
-    :param response_format: how a schema is sent. ``auto`` sends it as ``json_schema`` and, where the endpoint refuses that
-        with 400 or 422, asks for a ``json_object``, then for nothing (``text``); what was taken is kept for the run.
-    :param max_reply_bytes: how long a reply may be, decoded. A longer one fails the call as ``judge_output_invalid``.
+    :param tokens_per_minute: spaces the tries by the most tokens of each try; no limit by default.
+    :param retries: the number of further tries of a call. After a 429 or a 5xx, fewer calls are made at the same time.
+    :param unreachable_at_start: the number of calls in a row without a connection that ends the run, before the first connection; at
+        least the number of calls at the same time.
+    :param unreachable_later: the same number after the first connection.
+    :param response_format: the form of a schema in the request. ``auto`` sends it as ``json_schema``. If the endpoint refuses that
+        with 400 or 422, it asks for a ``json_object``, then sends no schema (``text``). The accepted form is used for the rest of the run.
+    :param max_reply_bytes: the most bytes of a reply, decoded. A longer one fails the call as ``judge_output_invalid``.
     :param extra_body: further arguments of litellm's ``acompletion``, such as ``{top_k: 1}`` or a provider's ``{aws_region_name: eu-west-1}``.
     :param extra_headers: further headers; their values may be secrets.
-    :param tls: ``verified`` checks the endpoint's certificate whatever the environment says; ``environment`` lets ``SSL_VERIFY=False``
+    :param tls: ``verified`` checks the endpoint's certificate regardless of the environment; ``environment`` lets ``SSL_VERIFY=False``
         and litellm's own setting switch that off.
     """
 
@@ -157,19 +157,19 @@ class Chat:
     def _tariff(self) -> Tariff:
         if self.price is not None:
             return Tariff(self.price) if isinstance(self.price, Price) else _FREE
-        found = listed(self.model)
+        tariff = listed(self.model)
         if self.is_assumed_free:
             return _FREE
-        if found is None:
+        if tariff is None:
             raise ConfigError(
                 f"the price of {self.model!r} is not known to the installed litellm; write price: free or "
                 "price: {input_per_mtok: ..., output_per_mtok: ...} (usd per million tokens)"
             )
-        return found
+        return tariff
 
     @property
     def is_assumed_free(self) -> bool:
-        """Whether the price is free because the file names a loopback address, no price and no key."""
+        """True if the price is free because the file has a loopback address, no price and no key."""
         is_local = self.api_base is not None and is_loopback(self.api_base) and self.api_key is None
         return self.price is None and is_local and listed(self.model) is None
 
@@ -203,13 +203,13 @@ class Chat:
         is_unsent = self.response_format in ("json_object", "text")
         return most_input_tokens(self.model, attrs.evolve(request, schema=None) if is_unsent else request)
 
-    def reasoning_room(self, *, shown: bool = False) -> int:
-        """Return the tokens for reasoning in one try; *shown* if the model was seen to reason."""
-        return options.reasoning_tokens(self, _REASONING_MODELS, shown=shown)
+    def reasoning_room(self, *, has_reasoned: bool = False) -> int:
+        """Return the tokens for reasoning in one try; *has_reasoned* if the model was seen to reason."""
+        return options.reasoning_tokens(self, _REASONING_MODELS, has_reasoned=has_reasoned)
 
     @property
     def cache_control(self) -> bool:
-        """Whether the fixed part of a request is marked for caching: Claude wants that, other models cache by themselves."""
+        """True if the fixed part of a request is marked for caching: Claude requires marks, other models cache automatically."""
         return "claude" in self.model.lower()
 
     def identity(self) -> dict[str, object]:

@@ -81,9 +81,9 @@ def _silent_class() -> type:
 
 
 def forget_clients(litellm: Any) -> None:
-    """Have litellm drop the clients that it keeps for the running event loop.
+    """Make litellm drop the clients that it caches for the running event loop.
 
-    It keeps them by the loop's address, which the next loop may get; those that are in use work on.
+    It caches them by the loop's address, which the next loop may get; clients in use continue to work.
     """
     cache, ending = litellm.in_memory_llm_clients_cache, f"-{id(asyncio.get_running_loop())}"
     for key in [key for key in cache.cache_dict if key.endswith(ending)]:
@@ -91,7 +91,7 @@ def forget_clients(litellm: Any) -> None:
 
 
 def secrets_around() -> list[str]:
-    """What the environment holds under the names of secrets, from where litellm takes keys."""
+    """Return the values of environment variables with names of secrets, which litellm reads as keys."""
     return [
         value
         for name, value in os.environ.items()

@@ -20,10 +20,10 @@ class Passage:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the last request got a connection."""
+        """True if the last request got a connection."""
         return self.answer is not None or (self.error is not None and not self.is_unconnected)
 
     @property
     def is_unconnected(self) -> bool:
-        """Whether the last request got no connection."""
+        """True if the last request got no connection."""
         return self.error is not None and any(type(cause).__name__ in _UNCONNECTED for cause in causes(self.error))

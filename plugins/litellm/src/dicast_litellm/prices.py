@@ -1,4 +1,4 @@
-"""What litellm's own price list says, read without importing litellm, which takes seconds."""
+"""Prices from litellm's own list, read without importing litellm, which takes seconds."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Tariff:
 
 
 def listed(model: str) -> Tariff | None:
-    """The prices that litellm lists for *model*; None where it lists none per token.
+    """Return the prices that litellm lists for *model*; None if it lists no price per token.
 
-    A model is found as litellm finds it: under its whole name, or without what says the provider, of whom the entry then is.
+    A model is found by litellm's rules: by its full name, or without the provider's prefix if the entry belongs to that provider.
     """
     prices = _prices()
     for name, provider in _names(model):
@@ -53,8 +53,8 @@ def _prices() -> Mapping[str, Mapping[str, Any]]:
     spec = find_spec("litellm")
     if spec is None or spec.origin is None:
         return {}
-    found: Mapping[str, Mapping[str, Any]] = orjson.loads((Path(spec.origin).parent / _LIST).read_bytes())
-    return found
+    prices: Mapping[str, Mapping[str, Any]] = orjson.loads((Path(spec.origin).parent / _LIST).read_bytes())
+    return prices
 
 
 def _names(model: str) -> Iterator[tuple[str, str | None]]:
@@ -66,8 +66,8 @@ def _names(model: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _is_of(entry: Mapping[str, Any], provider: str) -> bool:
-    own = str(entry.get("litellm_provider"))
-    return own.startswith(provider) or provider.startswith(own)
+    entry_provider = str(entry.get("litellm_provider"))
+    return entry_provider.startswith(provider) or provider.startswith(entry_provider)
 
 
 def _tariff(entry: Mapping[str, Any]) -> Tariff | None:

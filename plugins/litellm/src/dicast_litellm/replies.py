@@ -1,4 +1,4 @@
-"""Reading what litellm made of a provider's answer."""
+"""Reading litellm's objects for a provider's answer."""
 
 from __future__ import annotations
 

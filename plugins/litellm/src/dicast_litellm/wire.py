@@ -71,7 +71,7 @@ class Wire(LiteLLMAiohttpTransport):
         return Answer(response.status_code, httpx.Headers(masked), body)
 
     async def _get_proxy_settings(self, request: httpx.Request) -> str | None:
-        """The environment's proxy where it can only pass on what is encrypted."""
+        """Return the environment's proxy if the connection through it is encrypted."""
         return await super()._get_proxy_settings(request) if request.url.scheme == "https" else None
 
 
@@ -89,7 +89,7 @@ def wire_of(session: aiohttp.ClientSession, tls: str, max_reply_bytes: int) -> W
 
 
 class _Switch(httpx.AsyncBaseTransport):
-    """Goes by the wire in use and, for what others ask through the same client of litellm's, by the transport that litellm *makes*."""
+    """A transport that uses the current wire; for other users of the same litellm client, the transport that litellm *makes*."""
 
     def __init__(self, makes: Callable[[], httpx.AsyncBaseTransport | None]) -> None:
         self._makes = makes
@@ -114,8 +114,8 @@ def _divert() -> None:
     def create_async_transport(
         ssl_context: ssl.SSLContext | None = None, ssl_verify: bool | None = None, shared_session: Any = None
     ) -> httpx.AsyncBaseTransport | None:
-        given = {"ssl_context": ssl_context, "ssl_verify": ssl_verify, "shared_session": shared_session}
-        return makes(**given) if _IN_USE.get() is None else _Switch(lambda: makes(**given))
+        arguments = {"ssl_context": ssl_context, "ssl_verify": ssl_verify, "shared_session": shared_session}
+        return makes(**arguments) if _IN_USE.get() is None else _Switch(lambda: makes(**arguments))
 
     create_async_transport.by_dicast = True  # type: ignore[attr-defined]
     for name in ("create_async_transport", "_create_async_transport"):  # it is called by both
@@ -123,6 +123,6 @@ def _divert() -> None:
 
 
 def _secrets(request: httpx.Request) -> list[str]:
-    """What *request* carries as a key, in its headers or its address."""
+    """Return the keys of *request*, in its headers or its address."""
     carried = [*request.headers.items(), *request.url.params.items()]
     return [value for name, value in carried if any(word in name.lower() for word in _KEYS)]

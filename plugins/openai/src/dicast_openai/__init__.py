@@ -10,5 +10,5 @@ from .chat import Chat
 
 @hookimpl
 def dicast_models() -> list[type]:
-    """Offer what this plugin has."""
+    """Return the chat models of this plugin."""
     return [Chat, Batch]

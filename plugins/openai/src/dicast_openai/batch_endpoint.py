@@ -29,7 +29,7 @@ from .answers import Unreadable, read_body, read_reply
 from .chat import OPENAI, Chat
 
 _PATH = "/chat/completions"
-_ENDED = ("completed", "failed", "expired", "cancelled")
+_FINAL_STATES = ("completed", "failed", "expired", "cancelled")
 _PAGE = 100
 _CLOCKS = timedelta(hours=1)
 """How far the endpoint's clock may be behind, when batches before the intent are passed over."""
@@ -120,13 +120,13 @@ class BatchRequests:
 
     async def create(self, key: str, uploaded: str) -> EndpointBatch:
         """Create the batch of an uploaded file with one request, which is not repeated."""
-        wanted = {
+        batch = {
             "input_file_id": uploaded,
             "endpoint": f"/v1{_PATH}",
             "completion_window": self._options.window,
             "metadata": {"key": key, "created_by": "dicast"},
         }
-        created = await self._client.create("/batches", orjson.dumps(wanted))
+        created = await self._client.create("/batches", orjson.dumps(batch))
         try:
             return _batch(created)
         except CallFault as fault:
@@ -134,16 +134,16 @@ class BatchRequests:
 
     async def find(self, key: str, since: datetime, size: int) -> list[EndpointBatch]:
         """Return the batches whose metadata has *key*; the newest are listed first."""
-        found: list[EndpointBatch] = []
+        matches: list[EndpointBatch] = []
         after = ""
         for _ in range(MOST_PAGES):
             page = json_object(await self._client.ask("GET", f"/batches?limit={_PAGE}{after}"))
             batches = batches_on(page)
-            found += [_batch(one) for one in batches if _key(one) == key]
+            matches += [_batch(listed) for listed in batches if _key(listed) == key]
             oldest = batches[-1].get("created_at") if batches else None
             is_before = isinstance(oldest, int | float) and oldest < (since - _CLOCKS).timestamp()
             if not batches or not page.get("has_more") or is_before:
-                return found
+                return matches
             after = f"&after={quote(str(batches[-1].get('id')), safe='')}"
         raise endless_list()
 
@@ -200,7 +200,7 @@ class BatchRequests:
             return ItemFault(str(error), cost=cost, is_uncounted=error.usage is None and not error.is_free)
         cost = Cost.zero() if reply.usage is None else self._options.cost(reply.usage)
         if reply.stop_reason == "max_tokens" and not reply.text.strip():
-            self._room = max(self._room, 2 * self._options.chat.reasoning_room(shown=True))
+            self._room = max(self._room, 2 * self._options.chat.reasoning_room(has_reasoned=True))
             message = "the reply is empty: its limit ended it while the model reasoned; raise max_reasoning_tokens"
             return ItemFault(message, "judge_output_invalid", cost=cost)
         return attrs.evolve(reply, cost=cost)
@@ -230,7 +230,7 @@ def _batch(body: Mapping[str, Any]) -> EndpointBatch:
     match body:
         case {"id": str(id_), "status": str(status)}:
             fault = _faults(body) if status == "failed" else None
-            return EndpointBatch(id_, status, status in _ENDED, fault, body)
+            return EndpointBatch(id_, status, status in _FINAL_STATES, fault, body)
     raise CallFault(f"the endpoint's answer is no batch: {json_bytes(body)[:200].decode(errors='replace')}")
 
 
@@ -243,8 +243,8 @@ def _key(batch: Mapping[str, Any]) -> object:
 def _faults(body: Mapping[str, Any]) -> str:
     """Return why the endpoint refused a batch as a whole."""
     match body.get("errors"):
-        case {"data": [{"message": str(message)}, *more]}:
-            return message + (f" (and {len(more)} more errors)" if more else "")
+        case {"data": [{"message": str(message)}, *rest]}:
+            return message + (f" (and {len(rest)} more errors)" if rest else "")
     return "it does not say why"
 
 

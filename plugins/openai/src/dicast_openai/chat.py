@@ -157,8 +157,8 @@ class Chat:
     proxy: Secret | None = options.proxy()
 
     def __attrs_post_init__(self) -> None:
-        said = "base_url" if self.base_url is not None else "OPENAI_BASE_URL"
-        options.check_address(self.address, said)
+        option = "base_url" if self.base_url is not None else "OPENAI_BASE_URL"
+        options.check_address(self.address, option)
         if self.address == OPENAI and self.key is None:
             raise ConfigError(
                 "openai/chat needs a key: set OPENAI_API_KEY, or write api_key; or name another endpoint as base_url"
@@ -166,22 +166,22 @@ class Chat:
 
     @property
     def address(self) -> str:
-        """The endpoint: ``base_url``, else what the environment says, else OpenAI's own."""
+        """The endpoint: ``base_url``, else the environment's address, else OpenAI's."""
         return self.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
 
     @property
     def key(self) -> Secret | None:
         """The key that is sent: ``api_key``, else the environment's where the file names no address."""
-        own = os.environ.get("OPENAI_API_KEY") if self.api_key is None and self.base_url is None else None
-        return Secret(own) if own else self.api_key
+        value = os.environ.get("OPENAI_API_KEY") if self.api_key is None and self.base_url is None else None
+        return Secret(value) if value else self.api_key
 
     def reads(self, base: Path) -> dict[str, str]:
-        """The endpoint, where the environment names it: another one is another model."""
+        """Return the endpoint if the environment names it: another endpoint is another model."""
         return {} if self.base_url is not None else {"base_url": self.address}
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[ChatModel]:
-        """One client with its connections, for the whole run."""
+        """Open one client with its connections for the whole run."""
         # httpx and aiohttp take a while to import, and `dicast check` needs neither.
         from .endpoint import open_endpoint
 
@@ -198,13 +198,13 @@ class Chat:
             return self.price.most(usage)
         return self._listed.most(usage)
 
-    def reasoning_room(self, *, shown: bool = False) -> int:
-        """Return the tokens for reasoning in one try; *shown* if the model was seen to reason."""
-        return options.reasoning_tokens(self, _REASONING_MODELS, shown=shown)
+    def reasoning_room(self, *, has_reasoned: bool = False) -> int:
+        """Return the tokens for reasoning in one try; *has_reasoned* if the model was seen to reason."""
+        return options.reasoning_tokens(self, _REASONING_MODELS, has_reasoned=has_reasoned)
 
     @property
     def is_assumed_free(self) -> bool:
-        """Whether the price is free because the file names a loopback address, no price and no key."""
+        """True if the price is free because the file has a loopback address, no price and no key."""
         return (
             self.price is None
             and is_loopback(self.address)
@@ -214,7 +214,7 @@ class Chat:
 
     @property
     def is_free(self) -> bool:
-        """Whether calls cost nothing."""
+        """True if calls cost nothing."""
         return self.price == "free" or self.is_assumed_free
 
     def assumptions(self) -> list[str]:
@@ -224,7 +224,7 @@ class Chat:
         return options.assumed_free(self.model, self.address)
 
     def most_input_tokens(self, request: ChatRequest) -> int:
-        """How many tokens what is sent of *request* takes at most; the schema is sent as a ``json_schema`` alone."""
+        """Return an upper bound of the tokens that *request* sends; a schema is sent only as a ``json_schema``."""
         unsent = self.response_format in ("json_object", "text")
         return most_input_tokens(self.model, attrs.evolve(request, schema=None) if unsent else request)
 
@@ -236,12 +236,12 @@ class Chat:
 
     @property
     def _listed(self) -> ListedPrice:
-        found = listed_price(self.model, self.address)
-        assert found is not None  # or else the component is not made
-        return found
+        price = listed_price(self.model, self.address)
+        assert price is not None  # or else the component is not made
+        return price
 
     def secrets(self) -> set[str]:
-        """What neither a reply nor a message may hold."""
+        """Return the texts that neither a reply nor a message may contain."""
         return options.secret_values(self.key, self.proxy, self.headers, self.extra_headers)
 
     def sent_headers(self) -> dict[str, str]:

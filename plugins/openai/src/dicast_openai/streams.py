@@ -18,7 +18,7 @@ def read_stream(data: bytes) -> dict[str, Any]:
 
     :raises orjson.JSONDecodeError: for an event that is no JSON, as in a stream that was cut.
     """
-    whole: dict[str, Any] = {}
+    body: dict[str, Any] = {}
     message: dict[str, Any] = {}
     choice: dict[str, Any] = {"message": message, "finish_reason": None if _END in data else _CUT}
     for line in data.splitlines():
@@ -29,14 +29,14 @@ def read_stream(data: bytes) -> dict[str, Any]:
             case {"choices": [{"delta": {} as delta} as piece, *_]} as chunk:
                 _add(message, delta)
                 choice |= {name: piece[name] for name in ("finish_reason",) if piece.get(name) is not None}
-                whole |= {"choices": [choice]} | _rest(chunk)
+                body |= {"choices": [choice]} | _rest(chunk)
             case {} as chunk:
-                whole |= _rest(chunk)
-    return whole
+                body |= _rest(chunk)
+    return body
 
 
 def _add(message: dict[str, Any], delta: dict[str, Any]) -> None:
-    """Append the texts of *delta* to those of *message*."""
+    """Append the texts of *delta* to the texts of *message*."""
     for name, value in delta.items():
         if isinstance(value, str) and name != "role":
             message[name] = message.get(name, "") + value

@@ -21,13 +21,13 @@ _FAMILIES = (
 """The beginnings of models' names, after the provider's own (``openai/gpt-4o``), and the name of their vocabulary."""
 
 _A_MESSAGE = 8
-"""What stands around a message in a chat template: its role and its ends."""
+"""Tokens around a message in a chat template: its role and its ends."""
 
 _A_REQUEST = 32
-"""What a template adds once: the beginning of the reply, and for a schema the words around it."""
+"""Tokens that a template adds once: the beginning of the reply, and for a schema the words around it."""
 
 _PREAMBLES = {"gpt-oss": 96}
-"""What the template of a family puts before all messages: a system message of its own, with the date and the channels (59 tokens without their
+"""Tokens that the template of a family puts before all messages: its own system message, with the date and the channels (59 tokens without their
 ends), and the headings of instructions and of a schema."""
 
 
@@ -44,13 +44,13 @@ def most_input_tokens(model: str, request: ChatRequest) -> int:
     schema = "" if request.schema is None else orjson.dumps(request.schema).decode()
     counted = sum(_count(tokenizer, message.content, request.nonces) for message in request.messages)
     around = _A_MESSAGE * len(request.messages) + _A_REQUEST + _PREAMBLES.get(vocabulary, 0)
-    media = [each for message in request.messages for each in message.media]
-    media_count = sum(media_tokens.most_media_tokens(model, each) for each in media)
+    media = [item for message in request.messages for item in message.media]
+    media_count = sum(media_tokens.most_media_tokens(model, item) for item in media)
     return counted + len(tokenizer.encode_ordinary(schema)) + around + media_count
 
 
 def _count(tokenizer: Any, text: str, nonces: tuple[str, ...]) -> int:
-    """The tokens of *text*; a character of a nonce counts as one, so that no two calls differ by what was drawn."""
+    """Return the tokens of *text*; each character of a nonce counts as a token, so that random words do not change the count."""
     drawn = 0
     for nonce in nonces:
         drawn += text.count(nonce) * len(nonce)

@@ -42,9 +42,9 @@ def read_usage(body: object) -> Usage | None:
 def reported_cost(body: Mapping[str, Any], headers: Mapping[str, str]) -> Decimal:
     """Return the cost in usd that the completion *body* or a gateway's header reports; 0 if neither does."""
     usage = body.get("usage")
-    given = usage.get("cost") if isinstance(usage, Mapping) else None
+    amount = usage.get("cost") if isinstance(usage, Mapping) else None
     try:
-        cost = Decimal(str(given if isinstance(given, int | float) else headers.get(_COST_HEADER, "0")))
+        cost = Decimal(str(amount if isinstance(amount, int | float) else headers.get(_COST_HEADER, "0")))
     except InvalidOperation:
         return Decimal(0)
     return cost if cost.is_finite() and cost > 0 else Decimal(0)

@@ -62,7 +62,7 @@ def _judge_lines(judge: Judge) -> Iterator[Any]:
     yield ""
     heads = ("  figure", "value", "95 % interval", "to gate")
     rows = [(f"  {words}", *cells) for words, *cells in table_rows(judge)]
-    yield TextTable(heads, rows, right=("value",), whole=heads, least=30)
+    yield TextTable(heads, rows, right=("value",), uncut=heads, least=30)
     yield ""
     for line in more_lines(judge):
         yield from (f"  {part}" for part in wrapped(line, WIDTH - 2))
