@@ -1,4 +1,4 @@
-"""Running things in sandboxes, for the tests."""
+"""Helpers that run programs in sandboxes."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ needs_bubblewrap = pytest.mark.skipif(not works(), reason="bubblewrap makes no s
 
 @contextmanager
 def with_pytest() -> Iterator[Bubblewrap]:
-    """A sandbox that has pytest: copies of packages of plain Python, as the sandbox's Python need not be the one that runs the tests."""
+    """Provide a sandbox with pytest: copies of packages in plain Python, because the sandbox's Python may differ from the tests' own."""
     packages = Path(pytest.__file__).parents[1]
     with tempfile.TemporaryDirectory(prefix="dicast-pytest-") as name:
         Path(name).chmod(0o755)
         for package in ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"):
-            for found in (packages / package, *packages.glob(f"{package}-*.dist-info")):
-                shutil.copytree(found, Path(name, found.name), ignore=shutil.ignore_patterns("__pycache__"))
+            for path in (packages / package, *packages.glob(f"{package}-*.dist-info")):
+                shutil.copytree(path, Path(name, path.name), ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(packages / "py.py", name)
         yield Bubblewrap(mounts=(Path(name),), environment={"PYTHONPATH": name})
 
 
 def left(mark: str) -> list[str]:
-    """The processes of the host that have *mark* in their environment."""
-    found = []
+    """Return the commands of the host's processes with *mark* in their environment."""
+    commands = []
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdecimal() and mark.encode() in (entry / "environ").read_bytes():
-                found.append((entry / "cmdline").read_text(errors="replace"))
+                commands.append((entry / "cmdline").read_text(errors="replace"))
         except OSError:  # it has ended, or is not ours
             continue
-    return found
+    return commands
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Look until *condition* holds."""
+    """Wait until *condition* holds, at most 20 seconds."""
     end = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < end
@@ -69,15 +69,15 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def run(*command: str, limits: Limits = SMALL, **program) -> Execution:
-    """Run in a sandbox; nothing of it may be left."""
+    """Run in a sandbox, and check that no process is left."""
     mark = f"{os.getpid()}-{uuid.uuid4().hex}"
-    made = Program(command, limits, environment={MARK: mark}, **program)
-    execution = asyncio.run(Bubblewrap().execute(made))
+    marked_program = Program(command, limits, environment={MARK: mark}, **program)
+    execution = asyncio.run(Bubblewrap().execute(marked_program))
     assert isinstance(execution, Execution), execution
     assert left(mark) == []
     return execution
 
 
 def python(code: str, **program) -> Execution:
-    """Run Python code, that of a candidate."""
+    """Run Python code as a candidate's."""
     return run("python3", "-c", code, **program)

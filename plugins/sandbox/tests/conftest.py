@@ -1,4 +1,4 @@
-"""The tests' own modules are found beside them."""
+"""Configuration that makes the tests' own modules importable."""
 
 from __future__ import annotations
 

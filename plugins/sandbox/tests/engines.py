@@ -1,4 +1,4 @@
-"""A container engine for the tests, and an image made of what this machine has."""
+"""Container engine for the tests, and an image of this machine's files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def answers() -> bool:
 
 @contextmanager
 def engine(folder: Path) -> Iterator[str | None]:
-    """Where an engine answers: the client's own, or one that is started here where that can be; skips where there is none."""
+    """Provide the address of an engine: the client's own, or one that is started here if possible; skip the tests without an engine."""
     if answers():
         yield None
         return
@@ -54,10 +54,10 @@ def engine(folder: Path) -> Iterator[str | None]:
 
 @contextmanager
 def image(name: str) -> Iterator[str]:
-    """An image of this machine's shell and Python; or the one that DICAST_DOCKER_IMAGE names."""
-    given = os.environ.get("DICAST_DOCKER_IMAGE")
-    if given:
-        yield given
+    """Provide an image of this machine's shell and Python, or the image in DICAST_DOCKER_IMAGE."""
+    ready_image = os.environ.get("DICAST_DOCKER_IMAGE")
+    if ready_image:
+        yield ready_image
         return
     if not PYTHON.exists():
         pytest.skip(f"no image for the tests: there is no {PYTHON} to make one of, and DICAST_DOCKER_IMAGE names none")

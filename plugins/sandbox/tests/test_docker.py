@@ -1,4 +1,4 @@
-"""Programs in containers, where an engine answers or can be started; and what is said where there is none."""
+"""Programs in containers, if an engine answers or can be started; and the messages without an engine."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ TESTS = "import unittest\nfrom solution import f\nclass Test(unittest.TestCase):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """The name of an image, at the engine that the client asks by itself."""
+def image_name(tmp_path_factory):
+    """Return the name of an image at the client's default engine."""
     with pytest.MonkeyPatch.context() as patch, engine(tmp_path_factory.mktemp("engine")) as host:
         if host is not None:
             patch.setenv("DOCKER_HOST", host)
@@ -56,8 +56,8 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def box(made) -> Docker:
-    return Docker(made)
+def box(image_name) -> Docker:
+    return Docker(image_name)
 
 
 def containers() -> list[str]:
@@ -65,7 +65,7 @@ def containers() -> list[str]:
 
 
 def run(box: Docker, *command: str, limits=SMALL, **program) -> Execution:
-    """Run in a container, of which nothing may be left."""
+    """Run in a container, and check that no container is left."""
     execution = asyncio.run(box.execute(Program(command, limits, **program)))
     assert isinstance(execution, Execution), execution
     assert containers() == []
@@ -76,8 +76,8 @@ def python(box: Docker, code: str, **program) -> Execution:
     return run(box, "python3", "-c", code, **program)
 
 
-def each(attempts: list[str]) -> str:
-    """Code that makes all *attempts*, each in a process of its own."""
+def try_each(attempts: list[str]) -> str:
+    """Return code that makes all *attempts*, each in a process of its own."""
     return (
         "import subprocess, sys\n"
         f"for code in {attempts!r}:\n"
@@ -133,12 +133,12 @@ def test_a_report_that_is_not_there_is_none(box, code):
     assert run(box, "sh", "-c", code, collect="report").collected is None
 
 
-def test_the_environment_is_the_images_and_what_is_given(made, tmp_path, monkeypatch):
+def test_the_environment_is_the_images_and_what_is_given(image_name, tmp_path, monkeypatch):
     monkeypatch.setenv("A_SECRET_OF_THE_HOST", "hunter2")
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     proxies = {"proxies": {"default": {"httpProxy": "http://me:hunter2@proxy.invalid"}}}
     (tmp_path / "config.json").write_text(json.dumps(proxies))
-    box = Docker(made, environment={"GIVEN": "to all", "TO": "all"})
+    box = Docker(image_name, environment={"GIVEN": "to all", "TO": "all"})
     execution = run(box, "sh", "-c", "cat /proc/*/environ /proc/*/cmdline 2>&1; env", environment={"TO": "one"})
     assert "hunter2" not in execution.output
     assert {"GIVEN=to all", "TO=one", "HOME=/tmp/home", "USER=sandbox"} <= set(execution.output.splitlines())
@@ -149,9 +149,13 @@ def test_signals_are_as_usual(box):
     assert python(box, code).output == "True\n"
 
 
-def test_waiting_for_its_turn_is_not_the_programs_time(made, tmp_path):
+def test_waiting_for_its_turn_is_not_the_programs_time(image_name, tmp_path):
     rows = [{"id": str(number), "output": "x"} for number in range(3)]
-    command = {"command": "sleep 0.3", "timeout": 2, "backend": {"sandbox/docker": {"image": made, "concurrency": 1}}}
+    command = {
+        "command": "sleep 0.3",
+        "timeout": 2,
+        "backend": {"sandbox/docker": {"image": image_name, "concurrency": 1}},
+    }
     assert dicast.run(pipeline(tmp_path, rows, metrics=[{"sandbox/command": command}])).score["mean"] == 1
 
 
@@ -193,17 +197,17 @@ def test_cannot_read_what_is_not_its_own(box, tmp_path):
     (tmp_path / "secret").write_text("hunter2")
     paths = [*READS, str(tmp_path / "secret"), str(Path.home() / ".docker")]
     code = "import os; p={!r}; print('ESCAPED', os.listdir(p) if os.path.isdir(p) else open(p,'rb').read(1))"
-    assert python(box, each([code.format(path) for path in paths])).output == "all tried\n"
+    assert python(box, try_each([code.format(path) for path in paths])).output == "all tried\n"
 
 
 def test_cannot_write_but_in_memory(box):
     code = "open({!r}, 'a').write('h'); print('ESCAPED')"
-    assert python(box, each([code.format(path) for path in WRITES])).output == "all tried\n"
+    assert python(box, try_each([code.format(path) for path in WRITES])).output == "all tried\n"
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers are those of x86_64")
 def test_cannot_make_calls_that_lead_out(box):
-    assert python(box, each([SYSCALL + code for code in X86.values()])).output == "all tried\n"
+    assert python(box, try_each([SYSCALL + code for code in X86.values()])).output == "all tried\n"
 
 
 @pytest.mark.skipif(
@@ -227,17 +231,17 @@ def test_cannot_connect_to_anything(box):
             f"import socket; socket.socket(socket.AF_UNIX).connect({name!r}); print('ESCAPED')",
             *(f"import socket; socket.socket({family}, {kind}); print('ESCAPED')" for family, kind in SOCKETS),
         ]
-        assert python(box, each(attempts)).output == "all tried\n"
+        assert python(box, try_each(attempts)).output == "all tried\n"
 
 
 SOCKETS = [(40, 1), (17, 3), (38, 5), (2, 3), (31, 3), (9, 2), (40 + 2**31, 1)]
 
 
-HELD = {name: bomb for name, bomb in BOMBS.items() if name != "terminals"}
+LIMITED_BOMBS = {name: bomb for name, bomb in BOMBS.items() if name != "terminals"}
 """Pseudo-terminals of a container are counted by nobody; docs/how-to/sandboxes.md says so."""
 
 
-@pytest.mark.parametrize(("limit", "code"), HELD.values(), ids=HELD)
+@pytest.mark.parametrize(("limit", "code"), LIMITED_BOMBS.values(), ids=LIMITED_BOMBS)
 def test_a_bomb_strikes_its_limit_in_time(box, limit, code):
     limits = attrs.evolve(SMALL, wall=3 if limit == "wall" else 30, cpu=2 if limit == "cpu" else 30)
     execution = python(box, code, limits=limits)
@@ -278,8 +282,8 @@ asyncio.run(Docker(sys.argv[1]).execute(Program(("sh", "-c", sys.argv[2]), limit
 
 
 @pytest.mark.parametrize("moment", ["starting", "running"])
-def test_killing_dicast_leaves_no_container(made, moment):
-    started = subprocess.Popen([sys.executable, "-c", PROGRAM, made, HANGING])
+def test_killing_dicast_leaves_no_container(image_name, moment):
+    started = subprocess.Popen([sys.executable, "-c", PROGRAM, image_name, HANGING])
     try:
         wait_for(containers)
         if moment == "running":
@@ -317,8 +321,8 @@ def test_a_container_that_somebody_ends_is_no_score(box):
     assert containers() == []
 
 
-def test_an_image_without_tools_is_refused(made):
-    empty = f"{made}-empty"
+def test_an_image_without_tools_is_refused(image_name):
+    empty = f"{image_name}-empty"
     docker("import", "-", empty, input=packed({"nothing": b""}))
     try:
         with pytest.raises(ConfigError, match=f"cannot make a container of '{empty}'.*/bin/sh"):
@@ -327,7 +331,7 @@ def test_an_image_without_tools_is_refused(made):
         docker("rmi", empty)
 
 
-def test_a_missing_image_is_not_downloaded(made):
+def test_a_missing_image_is_not_downloaded(image_name):
     with pytest.raises(ConfigError, match=r"docker pull dicast-nobody\.invalid/x"):
         Docker("dicast-nobody.invalid/x").check()
 
@@ -355,7 +359,7 @@ def test_an_engine_that_makes_containers_and_counts_is_taken(client):
 
 
 @pytest.mark.parametrize(
-    ("commands", "said"),
+    ("commands", "message"),
     [
         ({"version": "echo 'Cannot connect to the Docker daemon' >&2; exit 1"}, "no engine answers.*Cannot connect.*DOCKER_HOST.*another backend"),
         ({"image": "echo 'No such image' >&2; exit 1"}, "has no image.*No such image.*docker pull /.*another backend"),
@@ -365,8 +369,8 @@ def test_an_engine_that_makes_containers_and_counts_is_taken(client):
     ],
     ids=["no engine", "no image", "volumes", "no container", "no limits"],
 )  # fmt: skip
-def test_what_is_missing_is_said(client, commands, said):
-    with pytest.raises(ConfigError, match=said):
+def test_what_is_missing_is_said(client, commands, message):
+    with pytest.raises(ConfigError, match=message):
         client(**commands).check()
 
 

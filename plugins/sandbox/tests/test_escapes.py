@@ -1,4 +1,4 @@
-"""What a program might try against its sandbox. Each attempt says ESCAPED where it succeeds, and none may."""
+"""Attempts of a program against its sandbox. An attempt prints ESCAPED if it succeeds, and none may."""
 
 from __future__ import annotations
 

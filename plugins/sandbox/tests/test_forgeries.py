@@ -1,4 +1,4 @@
-"""What a candidate might do to be scored as one that passes. Its function is wrong in each; the tests know what is right."""
+"""Attempts of a candidate to be scored as passing. Its function is wrong in each; the tests know the right results."""
 
 from __future__ import annotations
 
@@ -72,32 +72,32 @@ FORGERIES = {
 def score(output: str, mode: str, **options) -> Score:
     options = {"command": "python3 -m unittest test_it", "files": {"test_it.py": TESTS}, "timeout": 4, **options}
     metric = PassingTests(**{"output_file": "solution.py", "mode": mode, **options})
-    found = asyncio.run(metric.score(Subject("row", "1", output=output)))
-    assert isinstance(found, Score), found
-    return found
+    result = asyncio.run(metric.score(Subject("row", "1", output=output)))
+    assert isinstance(result, Score), result
+    return result
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", FORGERIES.values(), ids=FORGERIES)
 def test_a_forgery_in_the_tests_process_is_found_out_or_said_to_be_possible(code):
-    found = score(code, "shared")
-    assert found.value == 0 or (found.signals["forgeable"] is True and found.confidence <= 0.5)
+    result = score(code, "shared")
+    assert result.value == 0 or (result.signals["forgeable"] is True and result.confidence <= 0.5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", FORGERIES.values(), ids=FORGERIES)
 def test_no_forgery_succeeds_from_another_sandbox(code):
-    found = score(code, "isolated")
-    assert found.value == 0
-    assert found.signals["forgeable"] is False
+    result = score(code, "isolated")
+    assert result.value == 0
+    assert result.signals["forgeable"] is False
 
 
 @pytest.mark.parametrize("mode", ["shared", "isolated"])
 def test_an_honest_candidate_passes_in_either_mode(mode):
-    found = score("def f(x):\n    print('hello')\n    return x * x\n", mode)
-    assert found.value == 1, found
-    assert found.signals["passed"] == 3
-    assert found.confidence == (0.5 if mode == "shared" else 1.0)
+    result = score("def f(x):\n    print('hello')\n    return x * x\n", mode)
+    assert result.value == 1, result
+    assert result.signals["passed"] == 3
+    assert result.confidence == (0.5 if mode == "shared" else 1.0)
 
 
 def test_leaving_early_is_no_success_where_the_runner_reports():
@@ -109,10 +109,10 @@ def test_leaving_early_is_no_success_where_the_runner_reports():
 )
 def test_a_forged_report_from_another_sandbox_is_none(code):
     assert score(code, "isolated", command="python3 -m unittest test_it; true").value == 0
-    told = {"command": "python3 -m unittest test_it", "files": {"test_it.py": TESTS}, "output_file": "solution.py"}
+    options = {"command": "python3 -m unittest test_it", "files": {"test_it.py": TESTS}, "output_file": "solution.py"}
     row = Subject("row", "1", output=code, context={"tests_passing": 1})
-    found = asyncio.run(VerificationDelta(**told, mode="isolated", timeout=4).score(row))
-    assert (found.value, found.signals["tests_after"]) == (0, 0), found
+    result = asyncio.run(VerificationDelta(**options, mode="isolated", timeout=4).score(row))
+    assert (result.value, result.signals["tests_after"]) == (0, 0), result
 
 
 TAP = """import os
@@ -145,8 +145,8 @@ def test_what_a_candidate_says_beside_is_no_part_of_the_report(code, value):
 
 
 def test_what_a_candidate_said_last_is_shown_apart():
-    found = score("import os, sys\nsys.stderr.write('alas'); sys.stderr.flush(); os._exit(3)", "isolated")
-    assert found.details.endswith("RuntimeError: the candidate has ended\nThe candidate wrote:\nalas")
+    result = score("import os, sys\nsys.stderr.write('alas'); sys.stderr.flush(); os._exit(3)", "isolated")
+    assert result.details.endswith("RuntimeError: the candidate has ended\nThe candidate wrote:\nalas")
 
 
 LOOPS = """import unittest, solution
@@ -165,9 +165,9 @@ class Loops(unittest.TestCase):
     "raised", ["StopIteration", "StopAsyncIteration", "GeneratorExit", "SystemExit", "UserWarning"]
 )
 def test_what_a_candidate_raises_does_not_end_the_tests_loops(raised):
-    found = score(f"def f(x): raise {raised}('so')", "isolated", files={"test_it.py": LOOPS})
-    assert (found.value, found.signals["failed"]) == (0, 2)
-    assert f"RuntimeError: {raised}: so" in found.details
+    result = score(f"def f(x): raise {raised}('so')", "isolated", files={"test_it.py": LOOPS})
+    assert (result.value, result.signals["failed"]) == (0, 2)
+    assert f"RuntimeError: {raised}: so" in result.details
 
 
 def test_a_class_that_is_named_like_a_skip_skips_nothing():
@@ -184,8 +184,8 @@ def test_tests_tell_by_the_exception_what_a_function_does():
         "    else: raise SystemExit(1)\n"
     )
     code = "import builtins\ndef f(name): raise getattr(builtins, name)('a\\nb')"
-    found = score(code, "isolated", command="python3 check.py", files={"check.py": tests})
-    assert found.value == 1, found.details
+    result = score(code, "isolated", command="python3 check.py", files={"check.py": tests})
+    assert result.value == 1, result.details
 
 
 def test_values_of_derived_types_pass_as_the_plain_ones():
@@ -205,8 +205,8 @@ def test_values_of_derived_types_pass_as_the_plain_ones():
         "assert [type(one) for one in found] == [dict, dict, dict, int, str, tuple, bytes, float]\n"
         "assert back(collections.Counter()) == 'dict'\n"
     )
-    found = score(code, "isolated", command="python3 check.py", files={"check.py": tests})
-    assert found.value == 1, found.details
+    result = score(code, "isolated", command="python3 check.py", files={"check.py": tests})
+    assert result.value == 1, result.details
 
 
 PACKAGED = TESTS.replace("from solution", "from pkg.solution")
@@ -237,8 +237,8 @@ def test_an_isolated_module_imports_from_its_package(tmp_path, place, package):
         "output_file": f"{place}/solution.py", "files": {"test_it.py": PACKAGED},
         "template": tmp_path, "candidate_files": (place,),
     }  # fmt: skip
-    found = score(code, "isolated", **options)
-    assert found.value == 1, found.details
+    result = score(code, "isolated", **options)
+    assert result.value == 1, result.details
 
 
 def test_a_name_that_is_taken_is_the_candidates(tmp_path):
@@ -249,8 +249,8 @@ def test_a_name_that_is_taken_is_the_candidates(tmp_path):
             if "candidate" in name
             else f"import sys; sys.path.append('my-code')\n{tests}"
         )
-        found = score("def f(x): return x * x", "isolated", output_file=name, files={"test_it.py": moved})
-        assert found.value == 1, (name, found.details)
+        result = score("def f(x): return x * x", "isolated", output_file=name, files={"test_it.py": moved})
+        assert result.value == 1, (name, result.details)
 
 
 def test_an_isolated_candidate_sees_of_a_template_what_it_is_given(tmp_path):
@@ -259,9 +259,9 @@ def test_an_isolated_candidate_sees_of_a_template_what_it_is_given(tmp_path):
     (tmp_path / "library.py").write_text("")
     (tmp_path / "test_it.py").write_text(TESTS)
     see = "import os, sys\nsys.stderr.write(str(sorted(n for n in os.listdir('.') if n[0] not in '._'))); sys.stderr.flush(); os._exit(1)"
-    for given, seen in ((None, []), (("lib/",), ["lib"]), (("test_it.py",), ["test_it.py"])):
-        found = score(see, "isolated", files=None, template=tmp_path, candidate_files=given)
-        assert found.details.endswith(str(sorted(["solution.py", *seen]))), found.details
+    for candidate_files, seen in ((None, []), (("lib/",), ["lib"]), (("test_it.py",), ["test_it.py"])):
+        result = score(see, "isolated", files=None, template=tmp_path, candidate_files=candidate_files)
+        assert result.details.endswith(str(sorted(["solution.py", *seen]))), result.details
     code = "from lib.power import TWO\ndef f(x): return x ** TWO\n"
     assert score(code, "isolated", files=None, template=tmp_path, candidate_files=("lib",)).value == 1
     assert score(code, "isolated", files=None, template=tmp_path).value == 0
@@ -278,14 +278,14 @@ def test_plain_values_pass_between_the_sandboxes_with_their_types():
         "try: same(object())\nexcept TypeError: pass\nelse: raise SystemExit(1)\n"
     )
     code = "LIMIT = 7\ndef same(value): return value\ndef fail(): raise ValueError('wrong')\n"
-    found = score(code, "isolated", command=("python3", "check.py"), files={"check.py": tests})
-    assert found.value == 1, found.details
+    result = score(code, "isolated", command=("python3", "check.py"), files={"check.py": tests})
+    assert result.value == 1, result.details
 
 
 def test_the_tests_are_not_to_be_seen_by_an_isolated_candidate():
     code = "import os\ndef f(x): raise ValueError(str(sorted(os.listdir('.'))))"
-    found = score(code, "isolated")
-    assert "test_it" not in found.details.partition("\n")[2].split("ValueError: ")[1].split("\n")[0]
+    result = score(code, "isolated")
+    assert "test_it" not in result.details.partition("\n")[2].split("ValueError: ")[1].split("\n")[0]
 
 
 def test_a_candidate_of_another_language_talks_by_its_stdin_and_stdout():
@@ -293,7 +293,7 @@ def test_a_candidate_of_another_language_talks_by_its_stdin_and_stdout():
         "import os\nends = os.fdopen(int(os.environ['DICAST_PEER_FD']), 'r+b', buffering=0)\nends.write(b'21\\n')\n"
         "assert ends.read(10) == b'42\\n'\n"
     )
-    found = score(
+    result = score(
         "read n; echo $((n * 2))", "isolated", candidate="sh solution.py", command="python3 check.py", files={"check.py": tests}
     )  # fmt: skip
-    assert found.value == 1, found.details
+    assert result.value == 1, result.details

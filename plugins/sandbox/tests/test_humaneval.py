@@ -1,4 +1,4 @@
-"""HumanEval as a pipeline: a cheap gate in front of the problems' own tests, run in sandboxes."""
+"""HumanEval as a pipeline: a cheap gate before the problems' own tests, which run in sandboxes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PARSE = ("canonical", "none")
 
 @attrs.frozen
 class Ran:
-    """A pipeline that was run: its folder, what the command printed, and the run's document."""
+    """Finished pipeline: its folder, the output of the command, and the run's document."""
 
     folder: Path
     text: str
@@ -68,7 +68,7 @@ def problems() -> list[dict[str, str]]:
 
 
 def write(folder: Path, problems: list[dict[str, str]]) -> None:
-    """A row for each problem and kind of answer, the kinds taking turns."""
+    """Write a row for each problem and kind of answer; the kinds alternate."""
     rows = [
         {"id": f"{problem['task_id']} {kind}", "output": answer(problem)}
         | {key: problem[key] for key in ("prompt", "test", "entry_point")}
@@ -95,7 +95,7 @@ def ran(problems, tmp_path_factory) -> Ran:
 
 
 def passing(ran: Ran, kind: str) -> list[str]:
-    """The problems whose tests answers of *kind* pass."""
+    """Return the problems with an answer of *kind* that passes their tests."""
     verdicts = json.loads(dicast(ran.folder, "verdicts", "--json"))["verdicts"]
     values = {
         verdict["subject_id"]: score["value"]
@@ -139,16 +139,16 @@ def test_an_interrupted_run_comes_to_the_same(problems, tmp_path):
     for folder in (undisturbed, interrupted):
         folder.mkdir()
         write(folder, problems[::4])
-    whole = json.loads(dicast(undisturbed, "run", "pipeline.yaml", "--json"))
+    complete = json.loads(dicast(undisturbed, "run", "pipeline.yaml", "--json"))
     part = interrupt(interrupted)
-    assert 0 < part["metrics"]["tests"]["spared"] < whole["metrics"]["tests"]["spared"]
+    assert 0 < part["metrics"]["tests"]["spared"] < complete["metrics"]["tests"]["spared"]
     resumed = json.loads(dicast(interrupted, "run", "pipeline.yaml", "--resume", "--json"))
-    assert settled(resumed) == settled(whole)
+    assert settled(resumed) == settled(complete)
     assert resumed["spend_lost"] == part["spend_lost"]
 
 
 def interrupt(folder: Path) -> dict:
-    """Run the pipeline until something is judged, and send it Ctrl-C; return its document."""
+    """Run the pipeline until it has judged a subject, send it Ctrl-C, and return its document."""
     command = [sys.executable, "-m", "dicast", "run", "pipeline.yaml", "--json"]
     started = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
     try:
@@ -174,5 +174,5 @@ def judged(folder: Path) -> int:
 
 
 def settled(document: dict) -> dict:
-    """A run's document without its ids, and without what an interruption has lost: the calls that were under way."""
+    """Return a run's document without its ids, and without the calls that an interruption has lost."""
     return {key: value for key, value in document.items() if key not in ("run_id", "ledger", "spend_lost")}

@@ -1,4 +1,4 @@
-"""However a run of dicast ends, no process and no file of its sandboxes is left."""
+"""Ends of a run of dicast: no process and no file of its sandboxes may be left."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUICK = "echo x >x; sleep 0.02"
 CANDIDATE = "import time\ndef f(x): time.sleep(50)\n"
 
 
-def told(pid: int) -> str:
+def command_line(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
     except OSError:
@@ -36,9 +36,9 @@ def told(pid: int) -> str:
 
 
 def running(mark: str) -> list[str]:
-    """The processes with *mark* in their environment or in their command: bwrap's, too, which have no environment."""
+    """Return the processes with *mark* in their environment or in their command; bwrap itself has no environment."""
     pids = [int(entry) for entry in os.listdir("/proc") if entry.isdecimal()]
-    return left(mark) + [words for pid in pids if mark in (words := told(pid))]
+    return left(mark) + [words for pid in pids if mark in (words := command_line(pid))]
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 30) -> None:
@@ -60,7 +60,7 @@ class Running:
 
 @contextmanager
 def started(tmp_path: Path, command: str, rows: int = 300, **options: object) -> Iterator[Running]:
-    """``dicast run`` over *rows* candidates, eight at a time; afterwards nothing may be left."""
+    """Provide ``dicast run`` over *rows* candidates, eight at a time; afterwards no process may be left."""
     mark = f"kill-{os.getpid()}-{time.monotonic_ns()}"
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -92,7 +92,7 @@ def started(tmp_path: Path, command: str, rows: int = 300, **options: object) ->
 
 
 def mounts() -> set[str]:
-    """What bwrap might have mounted where this process sees it."""
+    """Return the mounts of bwrap that this process can see."""
     lines = Path("/proc/self/mounts").read_text().splitlines()
     return {line for line in lines if any(word in line for word in ("/tmp/work", "newroot", "oldroot", "bwrap"))}
 
@@ -142,11 +142,11 @@ def test_what_is_given_up_while_it_waits_or_runs_leaves_its_turn_to_others():
             runs = asyncio.create_task(asyncio.wait_for(pool.execute(program), 0.8))
             await asyncio.sleep(0.1)
             waits = asyncio.create_task(asyncio.wait_for(pool.execute(program), 0.2))
-            ended = await asyncio.gather(runs, waits, return_exceptions=True)
-            return [*ended, await asyncio.wait_for(pool.execute(Program(("echo", "next"), SMALL)), 10)]
+            errors = await asyncio.gather(runs, waits, return_exceptions=True)
+            return [*errors, await asyncio.wait_for(pool.execute(Program(("echo", "next"), SMALL)), 10)]
 
-    *ended, third = asyncio.run(given_up())
-    assert [type(one) for one in ended] == [TimeoutError, TimeoutError]
+    *errors, third = asyncio.run(given_up())
+    assert [type(error) for error in errors] == [TimeoutError, TimeoutError]
     assert isinstance(third, Execution)
     assert third.output == "next\n"
     assert left("MARK=given-up") == []
@@ -163,6 +163,6 @@ def test_what_is_given_up_while_it_starts_is_ended(milliseconds):
             return await asyncio.gather(*runs, return_exceptions=True)
 
     started = time.monotonic()
-    assert [type(one) for one in asyncio.run(given_up())] == [TimeoutError] * 8
+    assert [type(error) for error in asyncio.run(given_up())] == [TimeoutError] * 8
     assert time.monotonic() - started < 40
     assert running(mark) == []

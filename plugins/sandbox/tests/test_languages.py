@@ -1,4 +1,4 @@
-"""Workspaces of several languages, tested by the runners that people use: what the runners really print is what is read.
+"""Workspaces of several languages, tested by common runners: their real output is read.
 
 Tools that are not installed are skipped. ``DICAST_NODE_MODULES`` names a folder with jest and vitest (``npm install jest vitest``).
 """
@@ -34,10 +34,10 @@ COLOURS = {
 
 @attrs.frozen
 class Language:
-    """How candidates are tested, and five of them.
+    """Test command of candidates, and five candidates.
 
-    *right* passes *passed* tests and has *skipped* left out; *wrong* fails *failed* and passes the others of *ran*; *broken* cannot
-    be built or imported; *leaving* ends with exit code 0 before its tests have; *forging* writes a report of its own and does so.
+    *right* passes *passed* tests and skips *skipped*; *wrong* fails *failed* and passes the others of *ran*; *broken* cannot
+    be built or imported; *leaving* ends with exit code 0 before its tests have; *forging* does the same after writing a report of its own.
     """
 
     command: str
@@ -195,11 +195,11 @@ def scored(language: Language, output: str, box: Bubblewrap) -> Score:
         report=language.report,
         backend=box,
     )
-    found = asyncio.run(metric.score(Subject("row", "1", output=output)))
-    assert isinstance(found, Score), found
-    assert found.signals["forgeable"] is True
-    assert found.confidence <= 0.5
-    return found
+    result = asyncio.run(metric.score(Subject("row", "1", output=output)))
+    assert isinstance(result, Score), result
+    assert result.signals["forgeable"] is True
+    assert result.confidence <= 0.5
+    return result
 
 
 # What a runner needs inside
@@ -217,13 +217,13 @@ def cargo() -> Bubblewrap:
         return Bubblewrap()
     if not shutil.which("rustc"):
         pytest.skip("cargo is not installed")
-    said = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True, cwd="/")
-    folder = readable(Path(said.stdout.strip()), "bin", "lib", copy=os.link)  # it is large
+    sysroot = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True, cwd="/")
+    folder = readable(Path(sysroot.stdout.strip()), "bin", "lib", copy=os.link)  # it is large
     return Bubblewrap(mounts=(folder,), environment={"PATH": f"{folder}/bin:{INSIDE}"})
 
 
 def readable(private: Path, *names: str, copy: Callable[[str, str], object]) -> Path:
-    """The folder *private*, or where only root can read it a copy of *names* in it that others can read, too."""
+    """Return the folder *private*, or if only root can read it a copy of *names* in it that others can read too."""
     if os.geteuid() != 0:
         return private
     folder = Path(tempfile.mkdtemp(prefix="dicast-readable-"))
@@ -245,9 +245,9 @@ BOXES: dict[str, Callable[[], Bubblewrap]] = {
 @pytest.fixture(scope="module")
 def boxes() -> Iterator[dict[str, Bubblewrap]]:
     with with_pytest() as box:
-        made = {"pytest": box}
-        yield made
-    for path in (path for box in made.values() for path in box.mounts if path.name.startswith("dicast-readable-")):
+        sandboxes = {"pytest": box}
+        yield sandboxes
+    for path in (path for box in sandboxes.values() for path in box.mounts if path.name.startswith("dicast-readable-")):
         shutil.rmtree(path)
 
 
@@ -266,9 +266,9 @@ def box(request, language, boxes) -> Bubblewrap:
             name, f"test -d $NODE_MODULES/{name}"
         )
         probe = Command(command=tried, backend=boxes[name])
-        found = asyncio.run(probe.score(Subject("row", "1", output="")))
-        if not isinstance(found, Score) or found.value == 0:
-            pytest.skip(f"{name} does not run in a sandbox here: {getattr(found, 'details', found)}")
+        result = asyncio.run(probe.score(Subject("row", "1", output="")))
+        if not isinstance(result, Score) or result.value == 0:
+            pytest.skip(f"{name} does not run in a sandbox here: {getattr(result, 'details', result)}")
         return boxes[name]
     if not shutil.which(language.needs, path=INSIDE):
         pytest.skip(f"{language.needs} is not installed")
@@ -276,9 +276,9 @@ def box(request, language, boxes) -> Bubblewrap:
 
 
 def test_the_right_candidate_passes(language, box):
-    found = scored(language, language.right, box)
-    assert found.value == 1, found.details
-    assert (found.signals["passed"], found.signals["failed"], found.signals["skipped"]) == (
+    result = scored(language, language.right, box)
+    assert result.value == 1, result.details
+    assert (result.signals["passed"], result.signals["failed"], result.signals["skipped"]) == (
         language.passed,
         0,
         language.skipped,
@@ -286,9 +286,9 @@ def test_the_right_candidate_passes(language, box):
 
 
 def test_the_right_candidate_passes_in_colours(language, box):
-    found = scored(language, language.right, attrs.evolve(box, environment={**COLOURS, **box.environment}))
-    assert found.value == 1, found.details
-    assert (found.signals["passed"], found.signals["failed"], found.signals["skipped"]) == (
+    result = scored(language, language.right, attrs.evolve(box, environment={**COLOURS, **box.environment}))
+    assert result.value == 1, result.details
+    assert (result.signals["passed"], result.signals["failed"], result.signals["skipped"]) == (
         language.passed,
         0,
         language.skipped,
@@ -296,10 +296,10 @@ def test_the_right_candidate_passes_in_colours(language, box):
 
 
 def test_the_wrong_candidate_fails(language, box):
-    found = scored(language, language.wrong, box)
-    assert found.value == 0, found.details
-    assert (found.signals["failed"], found.signals["passed"]) == (language.failed, language.ran - language.failed), (
-        found.details
+    result = scored(language, language.wrong, box)
+    assert result.value == 0, result.details
+    assert (result.signals["failed"], result.signals["passed"]) == (language.failed, language.ran - language.failed), (
+        result.details
     )
 
 
@@ -309,8 +309,8 @@ def test_a_candidate_that_cannot_be_built_or_imported_fails(language, box):
 
 
 def test_a_candidate_that_ends_before_its_tests_do_fails(language, box):
-    found = scored(language, language.leaving, box)
-    assert found.value == 0, found.details
+    result = scored(language, language.leaving, box)
+    assert result.value == 0, result.details
 
 
 def test_a_candidate_that_writes_the_report_itself_fails_or_is_marked(language, box):
@@ -323,6 +323,6 @@ def test_what_is_mounted_below_tmp_can_be_read():
         folder.chmod(0o755)
         (folder / "told").write_text("here")
         metric = Command(command=f"cat {folder}/told && ! touch {folder}/x", backend=Bubblewrap(mounts=(folder,)))
-        found = asyncio.run(metric.score(Subject("row", "1", output="")))
-    assert found.value == 1, found
-    assert "\nhere" in found.details
+        result = asyncio.run(metric.score(Subject("row", "1", output="")))
+    assert result.value == 1, result
+    assert "\nhere" in result.details

@@ -1,4 +1,4 @@
-"""The metrics' scores, details, signals and costs, and what they refuse."""
+"""Scores, details, signals and costs of the metrics, and the options that they refuse."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def judge(metric, output="", **subject) -> Score | Failure:
 
 
 def test_a_command_that_succeeds_scores_1():
-    found = judge(Command(command="cat output.txt"), "hello")
-    assert (found.value, found.confidence, found.cost) == (1.0, 1.0, Cost(500, "msat"))
-    assert found.details == "cat output.txt (exit 0)\nhello"
-    assert found.signals["exit_code"] == 0
+    result = judge(Command(command="cat output.txt"), "hello")
+    assert (result.value, result.confidence, result.cost) == (1.0, 1.0, Cost(500, "msat"))
+    assert result.details == "cat output.txt (exit 0)\nhello"
+    assert result.signals["exit_code"] == 0
 
 
 def test_a_command_that_fails_scores_0():
-    found = judge(Command(command=["sh", "-c", "echo no; exit 3"]))
-    assert (found.value, found.confidence) == (0.0, 0.8)
-    assert found.details == "sh -c echo no; exit 3 (exit 3)\nno"
+    result = judge(Command(command=["sh", "-c", "echo no; exit 3"]))
+    assert (result.value, result.confidence) == (0.0, 0.8)
+    assert result.details == "sh -c echo no; exit 3 (exit 3)\nno"
 
 
 def test_another_exit_code_may_be_expected():
@@ -40,27 +40,27 @@ def test_another_exit_code_may_be_expected():
 
 def test_a_limit_that_is_only_guessed_spoils_no_result():
     words = "echo 'error: File too large'; exit 1"
-    found = judge(Command(command=words, expected_exit_code=1))
-    assert (found.value, "limit" in found.signals, "limit" in found.details) == (1, False, False)
-    found = judge(Command(command=words))
-    assert (found.value, found.signals["limit"]) == (0, "file_size")
+    result = judge(Command(command=words, expected_exit_code=1))
+    assert (result.value, "limit" in result.signals, "limit" in result.details) == (1, False, False)
+    result = judge(Command(command=words))
+    assert (result.value, result.signals["limit"]) == (0, "file_size")
     tests = "import unittest\nclass T(unittest.TestCase):\n  def test_a(self): pass\n  def test_b(self): raise MemoryError\n"
     metric = VerificationDelta(command="python3 -m unittest t", files={"t.py": tests})
-    found = judge(metric, context={"tests_passing": 0})
-    assert (found.value, found.signals["tests_after"], "limit" in found.signals) == (1, 1, False)
-    found = judge(metric, context={"tests_passing": 2})
-    assert (found.value, found.signals["tests_after"], found.signals["limit"]) == (0, 1, "memory")
+    result = judge(metric, context={"tests_passing": 0})
+    assert (result.value, result.signals["tests_after"], "limit" in result.signals) == (1, 1, False)
+    result = judge(metric, context={"tests_passing": 2})
+    assert (result.value, result.signals["tests_after"], result.signals["limit"]) == (0, 1, "memory")
 
 
 def test_the_slot_keys_timeout_is_the_wall_limit():
-    found = judge(Command(command="sleep 30", timeout=0.5))
-    assert (found.value, found.signals["limit"]) == (0.0, "wall")
-    assert "exceeded its limit on wall" in found.details
+    result = judge(Command(command="sleep 30", timeout=0.5))
+    assert (result.value, result.signals["limit"]) == (0.0, "wall")
+    assert "exceeded its limit on wall" in result.details
 
 
 def test_no_output_is_not_run():
-    found = asyncio.run(Command(command="true").score(Subject("row", "1")))
-    assert (found.kind, found.message, found.cost) == ("missing_input", "row 1 has no output to run", Cost.zero())
+    result = asyncio.run(Command(command="true").score(Subject("row", "1")))
+    assert (result.kind, result.message, result.cost) == ("missing_input", "row 1 has no output to run", Cost.zero())
 
 
 def test_a_field_of_the_output_may_be_judged():
@@ -82,8 +82,8 @@ def test_files_may_be_the_subjects_own():
 
 
 def test_what_a_file_needs_and_the_subject_has_not_is_missing_input():
-    found = judge(Command(command="true", files={"x": "{{ context.nothing }}"}))
-    assert (found.kind, found.message) == ("missing_input", "row 1 has no 'context.nothing'")
+    result = judge(Command(command="true", files={"x": "{{ context.nothing }}"}))
+    assert (result.kind, result.message) == ("missing_input", "row 1 has no 'context.nothing'")
 
 
 def test_a_template_is_unpacked_first(tmp_path):
@@ -93,8 +93,8 @@ def test_a_template_is_unpacked_first(tmp_path):
     (tmp_path / "run.sh").chmod(0o755)
     (tmp_path / "output.txt").write_text("not this")
     (tmp_path / "sub" / "link").symlink_to("a.txt")
-    found = judge(Command(command="ls -A && ./run.sh", template=tmp_path), "!")
-    assert found.details.endswith("\noutput.txt\nrun.sh\nsub\ntemplatetemplate!"), found
+    result = judge(Command(command="ls -A && ./run.sh", template=tmp_path), "!")
+    assert result.details.endswith("\noutput.txt\nrun.sh\nsub\ntemplatetemplate!"), result
 
 
 def test_a_template_that_has_changed_is_read_again(tmp_path):
@@ -130,78 +130,78 @@ def test_tests_pass_reads_node_s_own_report():
     tests = "const t = require('node:test'), a = require('node:assert');\nt('a', () => a.equal(require('./a.js').f(2), 4));\nt('b', () => 1);"
     metric = PassingTests(command="node --test a.test.js", output_file="a.js", files={"a.test.js": tests})
     assert judge(metric, "exports.f = x => x * x").signals["passed"] == 2
-    found = judge(metric, "exports.f = x => x")
-    assert (found.value, found.signals["failed"]) == (0, 1)
+    result = judge(metric, "exports.f = x => x")
+    assert (result.value, result.signals["failed"]) == (0, 1)
 
 
 def test_fewer_tests_than_there_are_is_no_pass():
     files = {"t.py": "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n"}
     command = "python3 -m unittest t"
     assert judge(PassingTests(command=command, files=files, tests=1)).value == 1
-    found = judge(PassingTests(command=command, files=files, tests=2))
-    assert (found.value, "1 passed of 2" in found.details) == (0, True)
+    result = judge(PassingTests(command=command, files=files, tests=2))
+    assert (result.value, "1 passed of 2" in result.details) == (0, True)
 
 
 def test_a_test_that_is_skipped_is_none_that_passed():
     skip = "import unittest\nclass T(unittest.TestCase):\n  def test_a(self): pass\n  @unittest.skip('so')\n  def test_b(self): pass\n"
     options = {"command": "python3 -m unittest t", "files": {"t.py": skip}}
-    found = judge(PassingTests(**options, tests=2))
-    assert (found.value, "1 passed of 2" in found.details) == (0, True)
+    result = judge(PassingTests(**options, tests=2))
+    assert (result.value, "1 passed of 2" in result.details) == (0, True)
     assert judge(PassingTests(**options, tests=1)).value == 1
     assert judge(PassingTests(**options)).value == 1
 
 
 @pytest.mark.parametrize(("passing", "value"), [(1, 1.0), (2, 0.5), (3, 0.0), (2.0, 0.5)])
 def test_the_delta_is_what_passes_now_against_before(passing, value):
-    found = judge(VerificationDelta(command="echo 2 passed"), context={"tests_passing": passing})
-    assert (found.value, found.confidence, found.signals["forgeable"]) == (value, 0.9, True)
-    assert found.signals["parsed"] is True
-    assert f"tests before: {int(passing)}, after: 2, delta: {2 - int(passing)}" in found.details
+    result = judge(VerificationDelta(command="echo 2 passed"), context={"tests_passing": passing})
+    assert (result.value, result.confidence, result.signals["forgeable"]) == (value, 0.9, True)
+    assert result.signals["parsed"] is True
+    assert f"tests before: {int(passing)}, after: 2, delta: {2 - int(passing)}" in result.details
 
 
 def test_a_delta_needs_to_know_what_passed_before():
     assert judge(VerificationDelta(command="echo 2 passed")).kind == "missing_input"
-    for told in ("1", 1.5, True, -1, float("nan")):
-        found = judge(VerificationDelta(command="echo 2 passed"), context={"tests_passing": told})
-        assert (found.kind, f"{told!r} as context.tests_passing" in found.message) == ("missing_input", True)
+    for value in ("1", 1.5, True, -1, float("nan")):
+        result = judge(VerificationDelta(command="echo 2 passed"), context={"tests_passing": value})
+        assert (result.kind, f"{value!r} as context.tests_passing" in result.message) == ("missing_input", True)
 
 
 def test_a_missing_baseline_counts_0_where_the_option_says_so():
     metric = VerificationDelta(command="echo 2 passed", baseline_missing="zero")
-    found = judge(metric)
-    assert (found.value, found.signals["tests_before"], found.signals["tests_after"]) == (1, 0, 2)
+    result = judge(metric)
+    assert (result.value, result.signals["tests_before"], result.signals["tests_after"]) == (1, 0, 2)
     assert judge(metric, context={"tests_passing": "1"}).kind == "missing_input"
 
 
 @pytest.mark.parametrize(("command", "before", "value"), [("echo fine", 1, 0), ("exit 1", 1, 0), ("echo fine", 0, 0.5)])
 def test_an_output_without_a_count_is_no_test_and_says_so(command, before, value):
-    found = judge(VerificationDelta(command=command), context={"tests_passing": before})
-    assert (found.value, found.confidence) == (value, 0.9)
-    assert (found.signals["tests_after"], found.signals["parsed"]) == (0, False)
+    result = judge(VerificationDelta(command=command), context={"tests_passing": before})
+    assert (result.value, result.confidence) == (value, 0.9)
+    assert (result.signals["tests_after"], result.signals["parsed"]) == (0, False)
 
 
 def test_a_delta_without_the_report_that_there_should_be_is_none_passed():
     options = {"command": "python3 -m unittest t; true", "output_file": "t.py"}
     for code in ("import os; os._exit(0)", "print('77 passed', flush=True)\nimport os; os._exit(0)"):
-        found = judge(VerificationDelta(**options), code, context={"tests_passing": 1})
-        assert (found.value, found.signals["tests_after"]) == (0, 0), found
+        result = judge(VerificationDelta(**options), code, context={"tests_passing": 1})
+        assert (result.value, result.signals["tests_after"]) == (0, 0), result
 
 
 def test_a_delta_of_words_can_be_forged_in_either_mode():
     isolated = {"mode": "isolated", "output_file": "solution.py"}
     for options, forgeable in (({}, True), ({"report": "tap"}, False)):
         metric = VerificationDelta(command="echo 1..2; echo ok; echo ok; echo 2 passed", **isolated, **options)
-        found = judge(metric, context={"tests_passing": 1})
-        assert (found.value, found.signals["tests_after"], found.signals["forgeable"]) == (1, 2, forgeable)
+        result = judge(metric, context={"tests_passing": 1})
+        assert (result.value, result.signals["tests_after"], result.signals["forgeable"]) == (1, 2, forgeable)
 
 
 def test_no_sandbox_at_all_has_to_be_asked_for():
     with pytest.raises(ConfigError, match="unsafe: true"):
         Command(command="true", backend=Unconfined())
-    found = judge(Command(command="cat output.txt; exit 4", backend=Unconfined(), unsafe=True), "here")
-    assert found.details == "cat output.txt; exit 4 (exit 4)\nhere"
-    found = judge(Command(command="sleep 9", backend=Unconfined(), unsafe=True, timeout=0.3))
-    assert found.signals["limit"] == "wall"
+    result = judge(Command(command="cat output.txt; exit 4", backend=Unconfined(), unsafe=True), "here")
+    assert result.details == "cat output.txt; exit 4 (exit 4)\nhere"
+    result = judge(Command(command="sleep 9", backend=Unconfined(), unsafe=True, timeout=0.3))
+    assert result.signals["limit"] == "wall"
 
 
 def test_a_sandbox_that_does_not_work_says_what_to_do(monkeypatch):
@@ -219,9 +219,9 @@ def test_a_sandbox_that_cannot_start_is_a_failure(monkeypatch):
         "dicast_sandbox.backends.bubblewrap.program.bwrap_arguments",
         lambda *_: ["--ro-bind", "/nowhere", "/x", "--", "true"],
     )
-    found = judge(metric)
-    assert (found.kind, found.retryable) == ("crashed", True)
-    assert "could not start" in found.message
+    result = judge(metric)
+    assert (result.kind, result.retryable) == ("crashed", True)
+    assert "could not start" in result.message
 
 
 @pytest.mark.parametrize(
@@ -253,9 +253,9 @@ def test_options_that_cannot_work_are_refused(options, message):
 
 @pytest.fixture(scope="module")
 def box():
-    """A sandbox that has pytest."""
-    with with_pytest() as made:
-        yield made
+    """Provide a sandbox with pytest."""
+    with with_pytest() as sandbox_with_pytest:
+        yield sandbox_with_pytest
 
 
 @pytest.mark.slow
@@ -265,8 +265,10 @@ def test_pytest_s_own_report_is_read_from_what_is_mounted(box):
     )
     command = "python3 -m pytest -q test_it.py"
     metric = PassingTests(command=command, output_file="solution.py", files={"test_it.py": tests}, backend=box)
-    found = judge(metric, "def f(x): return x * x")
-    assert (found.value, *(found.signals[name] for name in ("passed", "skipped", "collected"))) == (1, 1, 1, 2), found
+    result = judge(metric, "def f(x): return x * x")
+    assert (result.value, *(result.signals[name] for name in ("passed", "skipped", "collected"))) == (1, 1, 1, 2), (
+        result
+    )
     assert judge(metric, "def f(x): return x").signals["failed"] == 1
     assert judge(metric, "import os; os._exit(0)").details.splitlines()[0].endswith("no pytest report that can be read")
 
@@ -284,8 +286,8 @@ def test_pytest_s_own_report_is_read_from_what_is_mounted(box):
 )
 def test_pytest_s_report_is_found_wherever_it_is_written(box, command):
     metric = PassingTests(command=command, files={"tests/test_it.py": "def test_a(): pass\n"}, backend=box)
-    found = judge(metric)
-    assert (found.value, found.signals["passed"], found.signals["collected"]) == (1, 1, 1), found
+    result = judge(metric)
+    assert (result.value, result.signals["passed"], result.signals["collected"]) == (1, 1, 1), result
 
 
 @pytest.mark.slow
@@ -301,5 +303,5 @@ def test_a_delta_of_pytest_without_its_report_is_none_passed(box):
     tests = {"test_it.py": "from solution import f\ndef test_a(): assert f(2) == 4\n"}
     metric = VerificationDelta(command="python3 -m pytest -q", output_file="solution.py", files=tests, backend=box)
     for code in ("import os; os._exit(0)", "import os; print('77 passed', flush=True); os._exit(0)"):
-        found = judge(metric, code, context={"tests_passing": 1})
-        assert (found.value, found.signals["tests_after"]) == (0, 0), found
+        result = judge(metric, code, context={"tests_passing": 1})
+        assert (result.value, result.signals["tests_after"]) == (0, 0), result

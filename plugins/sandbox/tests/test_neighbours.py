@@ -1,4 +1,4 @@
-"""Sandboxes that run at the same time do not find each other, and one that takes all it may leaves the others theirs."""
+"""Sandboxes that run at the same time: they do not see each other, and one that uses all its resources leaves the others theirs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ print('done')
 """
 
 
-def beside(*codes: str, **changes: object) -> list[Execution]:
+def run_together(*codes: str, **changes: object) -> list[Execution]:
     """Run all *codes* at the same time, each in a sandbox of one pool."""
 
     async def together() -> list[Execution]:
@@ -70,17 +70,19 @@ def beside(*codes: str, **changes: object) -> list[Execution]:
 
 @pytest.mark.slow
 def test_what_is_in_a_sandbox_cannot_be_seen_or_reached_from_another():
-    opened, curious = beside(OPEN, CURIOUS)
+    opened, curious = run_together(OPEN, CURIOUS)
     assert opened.output == f"open [] {os.getpriority(os.PRIO_PROCESS, 0)} []\n"
     assert curious.output == "[]\n[]\ndone\n"
 
 
-MANY = "import os, time\ndef child():\n  if os.fork() == 0: time.sleep(2.5); os._exit(0)\nfor _ in range(40): child()\nprint('forked')\ntime.sleep(2)"
+FORKS = "import os, time\ndef child():\n  if os.fork() == 0: time.sleep(2.5); os._exit(0)\nfor _ in range(40): child()\nprint('forked')\ntime.sleep(2)"
 
 
 @pytest.mark.slow
 def test_each_sandbox_has_its_own_number_of_processes():
-    assert [(found.output, found.limit) for found in beside(MANY, MANY, MANY)] == [("forked\n", None)] * 3
+    assert [(execution.output, execution.limit) for execution in run_together(FORKS, FORKS, FORKS)] == [
+        ("forked\n", None)
+    ] * 3
 
 
 @pytest.mark.slow
@@ -91,4 +93,4 @@ def test_a_sandbox_that_takes_what_a_user_may_have_leaves_the_others_theirs():
         "print(n > 9, flush=True)\ntime.sleep(2)"
     )
     modest = "import ctypes, time\ntime.sleep(1)\nprint(ctypes.CDLL(None).inotify_init() >= 0)"
-    assert [found.output for found in beside(greedy, modest)] == ["True\n", "True\n"]
+    assert [execution.output for execution in run_together(greedy, modest)] == ["True\n", "True\n"]

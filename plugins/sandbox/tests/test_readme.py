@@ -1,4 +1,4 @@
-"""The examples of the README and of the page about sandboxes run, and come to what is said there."""
+"""The examples of the README and of the page about sandboxes run, with the results that the pages show."""
 
 from __future__ import annotations
 
@@ -30,11 +30,18 @@ def test_the_example_scores_as_the_page_says(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("profile", get_args(Profile))
 def test_the_profiles_are_as_the_readme_says(profile):
-    found = limits(profile)
-    sizes = (found.file_size, found.disk, found.output)
-    cells = [f"`{profile}`", found.cpus, size(found.memory), f"{found.wall:g} s", found.processes, *map(size, sizes)]
+    defaults = limits(profile)
+    sizes = (defaults.file_size, defaults.disk, defaults.output)
+    cells = [
+        f"`{profile}`",
+        defaults.cpus,
+        size(defaults.memory),
+        f"{defaults.wall:g} s",
+        defaults.processes,
+        *map(size, sizes),
+    ]
     assert f"| {' | '.join(map(str, cells))} |\n" in README.read_text(encoding="utf-8")
-    assert found.cpu == found.wall * found.cpus
+    assert defaults.cpu == defaults.wall * defaults.cpus
 
 
 def size(count: int) -> str:
@@ -54,5 +61,5 @@ def test_a_benchmark_of_programs_comes_to_what_the_page_says(tmp_path, monkeypat
     }  # fmt: skip
     assert not any(score["signals"].get("forgeable") for verdict in done.verdicts for score in verdict.scores)
     tests, spent = done.document["metrics"]["tests"], done.document["cost"]["msat"]
-    told = f"spent: {spent} msat\n  the gate spared {tests['spared']} runs of tests: {tests['saved']['msat']} msat\n"
-    assert f"```text\n{told}```" in page
+    summary = f"spent: {spent} msat\n  the gate spared {tests['spared']} runs of tests: {tests['saved']['msat']} msat\n"
+    assert f"```text\n{summary}```" in page

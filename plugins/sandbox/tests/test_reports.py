@@ -1,4 +1,4 @@
-"""Reading the reports of test runners, from what they really print."""
+"""Parsers of the reports of test runners, on their real output."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def test_junit_reads_anything_or_nothing(document):
 
 @given(st.text(), st.sampled_from(["unittest", "tap", "cargo", "go", "jest", "node"]))
 def test_readers_read_anything_or_nothing(output, report):
-    found = read_report(report, Execution(0, output, 0.1))
-    assert found is None or min(found.passed, found.failed, found.skipped) >= 0
+    counts = read_report(report, Execution(0, output, 0.1))
+    assert counts is None or min(counts.passed, counts.failed, counts.skipped) >= 0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Runners that cannot start, and commands that the workspace says itself."""
+"""Runners that cannot start, and test commands detected in the workspace."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def judge(metric, output=RIGHT, **subject) -> Score | Failure:
 
 @pytest.fixture(scope="module")
 def box():
-    with with_pytest() as made:
-        yield made
+    with with_pytest() as sandbox_with_pytest:
+        yield sandbox_with_pytest
 
 
 def npm(script: str) -> dict[str, str]:
@@ -63,12 +63,12 @@ def npm(script: str) -> dict[str, str]:
 )
 def test_a_runner_that_cannot_start_is_a_failure_that_names_it(command, files, message):
     for metric in (Command, PassingTests, VerificationDelta):
-        found = judge(metric(command=command, files=files), context={"tests_passing": 1})
+        result = judge(metric(command=command, files=files), context={"tests_passing": 1})
         if message is None:
-            assert not isinstance(found, Failure) or metric is VerificationDelta
+            assert not isinstance(result, Failure) or metric is VerificationDelta
         else:
-            assert isinstance(found, Failure), found
-            assert (found.kind, message in found.message) == ("crashed", True), found
+            assert isinstance(result, Failure), result
+            assert (result.kind, message in result.message) == ("crashed", True), result
 
 
 @pytest.mark.parametrize(
@@ -89,20 +89,20 @@ def test_a_runner_that_cannot_start_is_a_failure_that_names_it(command, files, m
 )
 def test_a_candidate_cannot_make_its_0_a_runner_that_could_not_start(command, output_file, output):
     files = {"pack/tool.py": "import sys; sys.path.insert(0, '.'); import solution\n"}
-    found = judge(Command(command=command, output_file=output_file, files=files), output)
-    assert isinstance(found, Score), found
-    assert found.value == 0
+    result = judge(Command(command=command, output_file=output_file, files=files), output)
+    assert isinstance(result, Score), result
+    assert result.value == 0
 
 
 def test_a_patch_that_leaves_out_the_program_it_was_to_write_scores_0(tmp_path):
     (tmp_path / "a").write_text("1\n")
     patch = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2\n"
     for command in ("./tool", "python3 -m tool"):
-        found = judge(Command(command=command, output_as="patch", template=tmp_path), patch)
-        assert isinstance(found, Score), found
-        assert found.value == 0
-    found = judge(Command(command="python3 -m pytest", output_as="patch", template=tmp_path), patch)
-    assert "No module named 'pytest'" in found.message
+        result = judge(Command(command=command, output_as="patch", template=tmp_path), patch)
+        assert isinstance(result, Score), result
+        assert result.value == 0
+    result = judge(Command(command="python3 -m pytest", output_as="patch", template=tmp_path), patch)
+    assert "No module named 'pytest'" in result.message
 
 
 def test_what_the_isolated_candidate_runs_by_is_looked_for_too():
@@ -143,9 +143,9 @@ def test_a_runner_is_looked_for_once_for_all_subjects():
 )  # fmt: skip
 def test_without_a_command_the_workspace_says_how_it_is_tested(box, files, command, scores):
     metric = PassingTests(files=files, output_file="solution.py", backend=box)
-    found = [judge(metric, output) for output in (RIGHT, WRONG)]
-    assert tuple(one.value for one in found) == scores, found
-    assert all(one.details.startswith(f"{command} (exit ") for one in found)
+    results = [judge(metric, output) for output in (RIGHT, WRONG)]
+    assert tuple(score.value for score in results) == scores, results
+    assert all(score.details.startswith(f"{command} (exit ") for score in results)
 
 
 @pytest.mark.parametrize(
@@ -153,18 +153,18 @@ def test_without_a_command_the_workspace_says_how_it_is_tested(box, files, comma
     [(npm("no-such-runner"), "npm test"), ({"Cargo.toml": ""}, "cargo test"), ({"go.mod": ""}, "go test ./...")],
 )
 def test_every_kind_of_workspace_has_its_command(files, command):
-    found = judge(PassingTests(files=files, output_file="a.x"))
-    said = found.message if isinstance(found, Failure) else found.details
-    assert command.partition(" ")[0] in said
-    assert command in said or isinstance(found, Failure)
+    result = judge(PassingTests(files=files, output_file="a.x"))
+    message = result.message if isinstance(result, Failure) else result.details
+    assert command.partition(" ")[0] in message
+    assert command in message or isinstance(result, Failure)
 
 
 def test_the_command_is_found_in_the_workspace_as_it_is_before_the_candidate(tmp_path):
     (tmp_path / "Makefile").write_text("test:\n\tfalse\n")
-    found = judge(PassingTests(template=tmp_path, output_file="pytest.ini"), "")
-    assert found.details.startswith("make test (exit 2)")
-    made = PassingTests(files={"package.json": "{{ output }}", "Makefile": "test:\n\tfalse\n"}, output_file="a.txt")
-    assert judge(made, npm("true")["package.json"]).details.startswith("make test (exit 2)")
+    result = judge(PassingTests(template=tmp_path, output_file="pytest.ini"), "")
+    assert result.details.startswith("make test (exit 2)")
+    metric = PassingTests(files={"package.json": "{{ output }}", "Makefile": "test:\n\tfalse\n"}, output_file="a.txt")
+    assert judge(metric, npm("true")["package.json"]).details.startswith("make test (exit 2)")
 
 
 def test_a_workspace_that_says_no_command_is_an_error_that_says_what_was_looked_for(tmp_path):
@@ -173,8 +173,8 @@ def test_a_workspace_that_says_no_command_is_an_error_that_says_what_was_looked_
             metric()
         with pytest.raises(ConfigError, match="searched for"):
             metric(template=tmp_path, files={"data.txt": "x"})
-        found = judge(metric(files="context.files"), context={"files": {"data.txt": "x"}, "tests_passing": 1})
-        assert (found.kind, "row 1: no file in the workspace determines" in found.message) == ("missing_input", True)
+        result = judge(metric(files="context.files"), context={"files": {"data.txt": "x"}, "tests_passing": 1})
+        assert (result.kind, "row 1: no file in the workspace determines" in result.message) == ("missing_input", True)
 
 
 def test_a_delta_finds_its_command_in_a_repository(tmp_path, box):
@@ -185,5 +185,5 @@ def test_a_delta_finds_its_command_in_a_repository(tmp_path, box):
     subprocess.run([*git, "add", "-A"], check=True)
     subprocess.run([*git, "commit", "-qm", "one"], check=True)
     patch = f"--- a/solution.py\n+++ b/solution.py\n@@ -1 +1 @@\n-{WRONG}+{RIGHT}"
-    found = judge(VerificationDelta(repository=tmp_path, output_as="patch", backend=box), patch)
-    assert (found.value, found.signals["tests_before"], found.signals["tests_after"]) == (1, 0, 1), found
+    result = judge(VerificationDelta(repository=tmp_path, output_as="patch", backend=box), patch)
+    assert (result.value, result.signals["tests_before"], result.signals["tests_after"]) == (1, 0, 1), result

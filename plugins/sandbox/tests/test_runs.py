@@ -112,7 +112,7 @@ def child(pid: int) -> int:
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root, to be somebody else")
 def test_a_user_without_rights_can_use_it(tmp_path):
-    """What an unprivileged dicast does is what its own bwrap does: the same arguments, started by nobody."""
+    """An unprivileged dicast runs bwrap with the same arguments; here an unprivileged user starts it."""
     code = (
         "import os; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "import asyncio\nfrom dicast import Program\nfrom dicast_sandbox import Bubblewrap\nfrom dicast_sandbox.backends.profiles import limits\n"

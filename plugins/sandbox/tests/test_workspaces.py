@@ -1,4 +1,4 @@
-"""Where workspaces come from, what patches make of them, and how many tests there are in them."""
+"""Sources of workspaces, results of patches, and counts of the tests in workspaces."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def git(folder: Path, *words: str) -> str:
 
 @pytest.fixture
 def project(tmp_path) -> Path:
-    """A folder with a module and its tests."""
+    """Return a folder with a module and its tests."""
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "solution.py").write_text(CODE)
@@ -78,7 +78,7 @@ def project(tmp_path) -> Path:
 
 @pytest.fixture
 def checkout(project) -> Path:
-    """A repository of two commits; the older one is tagged ``wrong``."""
+    """Return a repository of two commits; the older one is tagged ``wrong``."""
     git(project, "init", "-q", "-b", "main")
     (project / ".gitattributes").write_text("test_it.py export-ignore\n")
     (project / "run.sh").write_text("#!/bin/sh\ncat solution.py\n")
@@ -97,14 +97,14 @@ def checkout(project) -> Path:
 
 @needs_bubblewrap
 def test_a_workspace_begins_with_the_files_of_a_commit(checkout):
-    found = judge(
+    result = judge(
         Command(command="ls -A && ./run.sh && cat link | wc -l && cat test_it.py >/dev/null", repository=checkout)
     )
-    assert found.value == 1, found
-    assert found.details.split("\n", 1)[1] == (
+    assert result.value == 1, result
+    assert result.details.split("\n", 1)[1] == (
         ".gitattributes\nlink\noutput.txt\nrun.sh\nsolution.py\ntest_it.py\ndef f(x):\n    return x * x\n2"
     )
-    assert found.signals["commit"] == git(checkout, "rev-parse", "HEAD")
+    assert result.signals["commit"] == git(checkout, "rev-parse", "HEAD")
 
 
 @needs_bubblewrap
@@ -171,8 +171,8 @@ def test_names_that_cannot_be_in_one_workspace_are_refused_at_once(names):
     if len(names) == 1 and "output" not in names[0]:
         with pytest.raises(ConfigError, match="file in the workspace"):
             Command(command="true", backend=Unconfined(), unsafe=True, output_file=names[0])
-    found = judge(Command(command="true", backend=Unconfined(), unsafe=True, files="files"), context={"files": files})
-    assert (found.kind, found.retryable) == ("missing_input", False), found
+    result = judge(Command(command="true", backend=Unconfined(), unsafe=True, files="files"), context={"files": files})
+    assert (result.kind, result.retryable) == ("missing_input", False), result
 
 
 def test_what_no_program_can_be_given_is_refused_at_once():
@@ -182,7 +182,7 @@ def test_what_no_program_can_be_given_is_refused_at_once():
             Command(command=command, **options)
     with pytest.raises(ConfigError, match="candidate has a NUL"):
         PassingTests(command="x", mode="isolated", candidate="x\0", **options)
-    for box in (Bubblewrap, lambda **given: Docker(image="x", **given)):
+    for box in (Bubblewrap, lambda **box_options: Docker(image="x", **box_options)):
         for environment in ({"A=B": "1"}, {"": "1"}, {"A\0": "1"}, {"A": "\0"}):
             with pytest.raises(ConfigError, match="environment cannot have the variable"):
                 box(environment=environment)
@@ -193,8 +193,8 @@ def test_a_name_that_is_no_text_can_be_patched_and_told(project):
     metric = Command(command="ls -b x*", template=project, output_as="patch")
     new = '--- /dev/null\n+++ "b/x\\377"\n@@ -0,0 +1 @@\n+b\n'
     assert judge(metric, new).details == "ls -b x* (exit 0)\nx\\377"
-    found = judge(metric, new.replace("/dev/null", '"a/x\\377"').replace("-0,0", "-1,0"))
-    assert (found.value, found.details) == (0, "x\\udcff is not there")
+    result = judge(metric, new.replace("/dev/null", '"a/x\\377"').replace("-0,0", "-1,0"))
+    assert (result.value, result.details) == (0, "x\\udcff is not there")
 
 
 @needs_bubblewrap
@@ -235,15 +235,18 @@ def test_what_has_no_room_in_the_workspace_is_no_zero(checkout, tmp_path):
     git(checkout, "add", "-A")
     git(checkout, "commit", "-q", "-m", "Big")
     for source in ({"repository": checkout}, {"template": checkout}):
-        found = judge(Command(command="true", profile="small", **source))
-        assert (found.kind, "leaves room for" in found.message) == ("missing_input", True)
+        result = judge(Command(command="true", profile="small", **source))
+        assert (result.kind, "leaves room for" in result.message) == ("missing_input", True)
 
 
 @needs_bubblewrap
 def test_a_run_reads_a_commit_once(checkout, tmp_path, monkeypatch):
     read = []
     monkeypatch.setattr(
-        workspace, "checkout", lambda *given: read.append(given) or repository.checkout(*given), raising=True
+        workspace,
+        "checkout",
+        lambda *arguments: read.append(arguments) or repository.checkout(*arguments),
+        raising=True,
     )
     (tmp_path / "rows.jsonl").write_text("".join(f'{{"id": "{n}", "output": "", "base": "main"}}\n' for n in range(4)))
     metrics = [{"sandbox/command": {"command": "./run.sh", "repository": str(checkout), "ref": "{{ base }}"}}]
@@ -258,23 +261,23 @@ def test_a_run_reads_a_commit_once(checkout, tmp_path, monkeypatch):
 
 
 def test_what_is_kept_is_bounded_and_made_once_for_all_who_wait():
-    made = []
+    names = []
 
     async def make(name: str) -> str:
-        made.append(name)
+        names.append(name)
         await asyncio.sleep(0.01)
         return name
 
     async def use() -> None:
-        kept: Cache[str] = Cache(2, len)
-        assert await asyncio.gather(*(kept.get("a", lambda: make("a")) for _ in range(3))) == ["a"] * 3
+        cache: Cache[str] = Cache(2, len)
+        assert await asyncio.gather(*(cache.get("a", lambda: make("a")) for _ in range(3))) == ["a"] * 3
         for name in ("a", "b", "a", "c", "a", "b"):
-            await kept.get(name, lambda name=name: make(name))
-        await kept.get("large", lambda: make("large"))
-        await kept.get("large", lambda: make("large"))
+            await cache.get(name, lambda name=name: make(name))
+        await cache.get("large", lambda: make("large"))
+        await cache.get("large", lambda: make("large"))
 
     asyncio.run(use())
-    assert made == ["a", "b", "c", "b", "large", "large"]
+    assert names == ["a", "b", "c", "b", "large", "large"]
 
 
 # Patches, applied to archives
@@ -296,7 +299,7 @@ def files(archive: Archive) -> dict[str, bytes]:
 
 
 def changes(archive: Archive, patch: str) -> dict[str, bytes | None]:
-    """What *patch* makes of *archive*: the files that are new or other than before, None for those that are gone."""
+    """Return the files that *patch* adds or changes in *archive*, and None for each file that it removes."""
     before, after = files(archive), files(apply_patch(archive, patch))
     gone: dict[str, bytes | None] = dict.fromkeys(before.keys() - after.keys())
     return gone | {name: content for name, content in after.items() if before.get(name) != content}
@@ -449,8 +452,8 @@ ESCAPED = st.lists(st.sampled_from([*'\\"abtnvfrxuUN{}01237'])).map("".join) | s
 @given(ESCAPED)
 def test_any_name_in_quotes_is_one_or_refused(name):
     with suppress(PatchError):
-        found = apply_patch(Archive(), f'--- /dev/null\n+++ "b/{name}"\n@@ -0,0 +1 @@\n+1\n')
-        assert len(found.members) == 1
+        archive = apply_patch(Archive(), f'--- /dev/null\n+++ "b/{name}"\n@@ -0,0 +1 @@\n+1\n')
+        assert len(archive.members) == 1
 
 
 @pytest.mark.parametrize("escape", ["\\x41", "\\u1234", "\\N{BULLET}", "\\q", "\\8", "\\12", "\\400", "\\"])
@@ -471,13 +474,13 @@ MANGLED = [
     "words\n",
     "\\ No newline at end of file\n",
 ]
-WHOLE = "--- a/a\n+++ b/a\n@@ -2,5 +2,5 @@\n 2\n 3\n-4\n+four\n 5\n 6\n@@ -12,5 +12,5 @@\n 12\n 13\n-14\n+fourteen\n 15\n 16\n"
+TWO_HUNKS = "--- a/a\n+++ b/a\n@@ -2,5 +2,5 @@\n 2\n 3\n-4\n+four\n 5\n 6\n@@ -12,5 +12,5 @@\n 12\n 13\n-14\n+fourteen\n 15\n 16\n"
 
 
 @pytest.mark.skipif(not shutil.which("git"), reason="needs git")
 @given(st.lists(st.tuples(st.integers(0, 17), st.sampled_from(MANGLED), st.booleans()), max_size=2))
 def test_a_mangled_patch_that_applies_does_as_with_git(tmp_path_factory, mangled):
-    lines = WHOLE.splitlines(keepends=True)
+    lines = TWO_HUNKS.splitlines(keepends=True)
     for at, line, instead in mangled:
         lines[at : at + instead] = [line]
     folder, patch = tmp_path_factory.mktemp("mangled"), "".join(lines)
@@ -489,11 +492,11 @@ def test_a_mangled_patch_that_applies_does_as_with_git(tmp_path_factory, mangled
         assert (folder / "a").read_bytes() == ours
 
 
-@pytest.mark.parametrize("wanted", [5, 6])
-def test_of_several_places_the_nearest_is_changed(tmp_path, wanted):
+@pytest.mark.parametrize("expected", [5, 6])
+def test_of_several_places_the_nearest_is_changed(tmp_path, expected):
     (tmp_path / "a").write_text("x\n\n\n\n\n\n\n\n\nx\n")
-    after = apply_patch(pack_folder(tmp_path, MB), f"--- a/a\n+++ b/a\n@@ -{wanted} +{wanted} @@\n-x\n+y\n")
-    assert after.read("a").content.split(b"\n").index(b"y") == (0 if wanted == 5 else 9)
+    after = apply_patch(pack_folder(tmp_path, MB), f"--- a/a\n+++ b/a\n@@ -{expected} +{expected} @@\n-x\n+y\n")
+    assert after.read("a").content.split(b"\n").index(b"y") == (0 if expected == 5 else 9)
 
 
 def test_a_hunk_is_looked_for_as_far_off_as_the_one_before_was(tmp_path):
@@ -510,8 +513,8 @@ def test_a_hunk_is_looked_for_as_far_off_as_the_one_before_was(tmp_path):
 )
 def test_any_text_is_a_patch_or_refused(text):
     with suppress(PatchError):
-        found = apply_patch(Archive(), text)
-        assert found.members or "+++" not in text
+        archive = apply_patch(Archive(), text)
+        assert archive.members or "+++" not in text
 
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "d"]), max_size=12).map(
@@ -549,21 +552,21 @@ def test_a_patch_is_tested(checkout, source):
     if source == "template":
         (checkout / "solution.py").write_text(CODE)
     metric = PassingTests(command=UNITTEST, output_as="patch", **options)
-    found = judge(metric, f"```diff\n{RIGHT}```")
-    assert (found.value, found.signals["passed"], found.signals["collected"]) == (1, 2, 2), found
+    result = judge(metric, f"```diff\n{RIGHT}```")
+    assert (result.value, result.signals["passed"], result.signals["collected"]) == (1, 2, 2), result
     assert judge(metric, RIGHT.replace("x * x", "x + 1")).value == 0
 
 
 @needs_bubblewrap
 def test_a_patch_that_does_not_apply_scores_0_and_is_not_run(checkout):
     metric = Command(command="true", output_as="patch", repository=checkout)
-    found = judge(metric, RIGHT)
-    assert (found.value, found.details, found.cost.is_zero) == (
+    result = judge(metric, RIGHT)
+    assert (result.value, result.details, result.cost.is_zero) == (
         0,
         "hunk 1 of solution.py (line 1) does not apply",
         True,
     )
-    assert found.signals == {"patched": False}
+    assert result.signals == {"patched": False}
     assert judge(metric, "").value == 0
 
 
@@ -612,8 +615,8 @@ def test_a_patch_is_isolated_in_the_workspace_of_its_own(project):
     metric = PassingTests(
         command=UNITTEST, template=project, output_as="patch", mode="isolated", output_file="solution.py"
     )
-    found = judge(metric, patch)
-    assert (found.value, found.confidence, found.signals["collected"]) == (1, 1, 2), found
+    result = judge(metric, patch)
+    assert (result.value, result.confidence, result.signals["collected"]) == (1, 1, 2), result
     assert judge(metric, patch.replace("x * x", "x")).value == 0
     assert judge(metric, NO_ASSERTION).value == 0
     assert judge(PassingTests(command=UNITTEST, template=project, output_as="patch"), NO_ASSERTION).value == 1
@@ -633,8 +636,8 @@ def test_an_isolated_patch_may_be_of_a_module_in_a_package(checkout):
         command="PYTHONPATH=src python3 -m unittest test_pkg", repository=checkout, output_as="patch", mode="isolated",
         output_file="src/pkg/solution.py", files={"test_pkg.py": TESTS.replace("solution", "pkg")},
     )  # fmt: skip
-    found = judge(metric, patch)
-    assert (found.value, found.signals["collected"]) == (1, 2), found.details
+    result = judge(metric, patch)
+    assert (result.value, result.signals["collected"]) == (1, 2), result.details
     assert judge(metric, patch.replace("TWO", "3")).value == 0
 
 
@@ -654,9 +657,9 @@ REMOVALS = {
 @needs_bubblewrap
 @pytest.mark.parametrize("patch", REMOVALS.values(), ids=REMOVALS)
 def test_a_patch_that_removes_tests_is_found_out(project, patch):
-    found = judge(PassingTests(command=UNITTEST, template=project, output_as="patch"), patch)
-    assert (found.value, found.signals["collected"]) == (0, 2), found
-    assert "; 1 of 2 tests ran" in found.details
+    result = judge(PassingTests(command=UNITTEST, template=project, output_as="patch"), patch)
+    assert (result.value, result.signals["collected"]) == (0, 2), result
+    assert "; 1 of 2 tests ran" in result.details
     assert judge(PassingTests(command=UNITTEST, template=project, output_as="patch", tests=1), patch).value == 1
 
 
@@ -671,8 +674,8 @@ def test_a_candidate_that_removes_tests_is_found_out(command):
         "unittest.TestLoader.getTestCaseNames = lambda *given: [n for n in loaded(*given) if n != 'test_two']\n"
     )
     metric = PassingTests(command=command, output_file="solution.py", files={"test_it.py": TESTS})
-    found = judge(metric, remover)
-    assert (found.value, found.signals["passed"], found.signals["collected"]) == (0, 1, 2), found
+    result = judge(metric, remover)
+    assert (result.value, result.signals["passed"], result.signals["collected"]) == (0, 1, 2), result
     honest = judge(metric, "def f(x): return x * x\n")
     assert (honest.value, honest.signals["collected"]) == (1, 2)
 
@@ -682,24 +685,24 @@ def test_a_candidate_that_removes_tests_is_found_out(command):
 def test_tests_that_cannot_be_loaded_without_the_candidate_are_not_counted(error):
     tests = f"import solution\nif solution.VERSION != 3: raise {error}\n{TESTS}"
     metric = PassingTests(command=UNITTEST, output_file="solution.py", files={"test_it.py": tests})
-    found = judge(metric, "VERSION = 3\ndef f(x): return x * x\n")
-    assert (found.value, "collected" in found.signals) == (1, False)
+    result = judge(metric, "VERSION = 3\ndef f(x): return x * x\n")
+    assert (result.value, "collected" in result.signals) == (1, False)
 
 
 @needs_bubblewrap
 def test_tests_that_stand_beside_the_output_are_counted_without_it():
     files = {"test_it.py": "{{ output }}\n" + TESTS.replace("from solution import f\n", "")}
-    own = "import unittest\nclass Own(unittest.TestCase):\n    def test_own(self): pass\n"
-    found = judge(PassingTests(command=UNITTEST, files=files), f"{own}def f(x): return x * x\n")
-    assert (found.value, found.signals["passed"], found.signals["collected"]) == (1, 3, 2)
+    own_tests = "import unittest\nclass Own(unittest.TestCase):\n    def test_own(self): pass\n"
+    result = judge(PassingTests(command=UNITTEST, files=files), f"{own_tests}def f(x): return x * x\n")
+    assert (result.value, result.signals["passed"], result.signals["collected"]) == (1, 3, 2)
 
 
 @needs_bubblewrap
 def test_other_runners_run_the_original_to_count(tmp_path):
     (tmp_path / "check.sh").write_text("echo 1..2\necho ok 1\necho ok 2\n")
     patch = "--- a/check.sh\n+++ b/check.sh\n@@ -1,3 +1,2 @@\n-echo 1..2\n+echo 1..1\n echo ok 1\n-echo ok 2\n"
-    found = judge(PassingTests(command="sh check.sh", report="tap", template=tmp_path, output_as="patch"), patch)
-    assert (found.value, found.signals["collected"]) == (0, 2)
+    result = judge(PassingTests(command="sh check.sh", report="tap", template=tmp_path, output_as="patch"), patch)
+    assert (result.value, result.signals["collected"]) == (0, 2)
 
 
 @needs_bubblewrap
@@ -733,8 +736,8 @@ def test_equal_tests_are_counted_once_in_a_run(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("code", "value"), [("x * x", 1.0), ("-0", 0.5), ("1", 0.0)])
 def test_without_a_baseline_the_original_is_measured(project, code, value):
     metric = VerificationDelta(command=UNITTEST, template=project, output_as="patch")
-    found = judge(metric, RIGHT.replace("x * x", code))
-    assert (found.value, found.signals["tests_before"]) == (value, 1), found
+    result = judge(metric, RIGHT.replace("x * x", code))
+    assert (result.value, result.signals["tests_before"]) == (value, 1), result
     assert judge(metric, RIGHT, context={"tests_passing": 2}).value == 0.5
 
 
@@ -743,8 +746,8 @@ def test_without_a_baseline_the_original_is_measured(project, code, value):
 def test_a_baseline_that_cannot_be_measured_is_a_failure(project, original):
     command = f"grep -q 'x \\* x' solution.py && echo 1 passed || {original}"
     metric = VerificationDelta(command=command, template=project, output_as="patch", timeout=1.0)
-    found = judge(metric, RIGHT)
-    assert (found.kind, "before" in found.message) == ("missing_input", True), found
+    result = judge(metric, RIGHT)
+    assert (result.kind, "before" in result.message) == ("missing_input", True), result
     metric = attrs.evolve(metric, baseline_missing="zero")
     assert judge(metric, RIGHT).signals["tests_before"] == 0
 
