@@ -73,7 +73,7 @@ def test_name_that_one_row_lacks_costs_that_row_alone(shop, model):
         ("{{ input.__class__ }}", "the attribute '__class__' is not accessible"),
         ("{{ ().__class__.__mro__ }}", "is not accessible"),
         ("{{ id | attr('__class__') }}", "No filter named 'attr'"),
-        ("{% include 'data.jsonl' %}", "it cannot include"),
+        ("{% include 'data.jsonl' %}", "a template cannot include"),
         ("{% if %}", "line 1"),
     ],
 )

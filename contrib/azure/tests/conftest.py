@@ -15,7 +15,7 @@ KEY = "7c1f4f5e-3f0a-4d59-9d4a-0123456789ab"
 
 @attrs.define
 class Ingested:
-    """An ingestion endpoint on loopback with what has arrived. *answers* are statuses for the next requests; after them 200.
+    """Ingestion endpoint on loopback with its received data. *answers* are statuses for the next requests, then 200.
 
     A request is answered after *seconds*.
     """
@@ -31,24 +31,26 @@ class Ingested:
         return f"InstrumentationKey={KEY};IngestionEndpoint={self.endpoint}"
 
     def rows(self) -> list[tuple[str, dict[str, str]]]:
-        """The names and the properties of the events, in their order."""
-        events = [one["data"]["baseData"] for one in self.envelopes if one["data"]["baseType"] == "EventData"]
-        return [(one["name"], one["properties"]) for one in events]
+        """Return the names and the properties of the events, in their order."""
+        events = [event["data"]["baseData"] for event in self.envelopes if event["data"]["baseType"] == "EventData"]
+        return [(event["name"], event["properties"]) for event in events]
 
     def metrics(self) -> list[tuple[str, float, dict[str, str]]]:
-        """The names, the values and the properties of the metrics, in their order."""
-        found = [one["data"]["baseData"] for one in self.envelopes if one["data"]["baseType"] == "MetricData"]
-        return [(point["name"], point["value"], one["properties"]) for one in found for point in one["metrics"]]
+        """Return the names, the values and the properties of the metrics, in their order."""
+        metrics_sent = [data["data"]["baseData"] for data in self.envelopes if data["data"]["baseType"] == "MetricData"]
+        return [
+            (point["name"], point["value"], data["properties"]) for data in metrics_sent for point in data["metrics"]
+        ]
 
     def take(self, handler: BaseHTTPRequestHandler) -> None:
         self.paths.append(f"{handler.command} {handler.path}")
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
         status = self.answers.pop(0) if self.answers else 200
-        found = json.loads(gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body)
-        taken = len(found) if status == 200 else max(0, len(found) - 1) if status == 206 else 0
-        self.envelopes += found[:taken]
-        errors = [{"index": taken, "statusCode": 400, "message": "no"}] if status != 200 else []
-        text = json.dumps({"itemsReceived": len(found), "itemsAccepted": taken, "errors": errors}).encode()
+        envelopes = json.loads(gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body)
+        accepted = len(envelopes) if status == 200 else max(0, len(envelopes) - 1) if status == 206 else 0
+        self.envelopes += envelopes[:accepted]
+        errors = [{"index": accepted, "statusCode": 400, "message": "no"}] if status != 200 else []
+        text = json.dumps({"itemsReceived": len(envelopes), "itemsAccepted": accepted, "errors": errors}).encode()
         time.sleep(self.seconds)
         handler.send_response(status)
         handler.send_header("Content-Type", "application/json")
@@ -60,11 +62,11 @@ class Ingested:
 
 @pytest.fixture
 def ingested() -> Iterator[Ingested]:
-    found = Ingested()
+    endpoint = Ingested()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            found.take(self)
+            endpoint.take(self)
 
         do_GET = do_POST
 
@@ -74,9 +76,9 @@ def ingested() -> Iterator[Ingested]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        found.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
+        endpoint.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
         try:
-            yield found
+            yield endpoint
         finally:
             server.shutdown()
             thread.join()

@@ -44,7 +44,7 @@ AGGREGATE = event(
 )
 COMPARISON = event("comparison.completed", {"label": "score_delta", "name": "stats/score_delta", "baseline": "r0",
                                             "result": {"criteria": {"tone": 0.3}}})  # fmt: skip
-ENDED = event("run.completed", {"subjects": 2, "failed": 1, "cost": {"usd": Decimal("0.10"), "msat": 0}, "failed_subjects": [
+COMPLETED = event("run.completed", {"subjects": 2, "failed": 1, "cost": {"usd": Decimal("0.10"), "msat": 0}, "failed_subjects": [
     {"subject_kind": "row", "subject_id": f"q{n}", "failure_mode": "timeout", "error_message": "the words"} for n in range(5)]}, number=9)  # fmt: skip
 RUN = [
     STARTED,
@@ -52,7 +52,7 @@ RUN = [
     event("record.failed", FAILED, "q2", 3),
     AGGREGATE,
     COMPARISON,
-    ENDED,
+    COMPLETED,
 ]
 
 
@@ -75,8 +75,8 @@ def test_the_rows_of_an_experiment_arrive_under_their_names(ingested):
         "experiment_nightly_aggregates",
         "experiment_complete",
     ]
-    assert {one["data"]["baseType"] for one in ingested.envelopes} == {"EventData"}
-    assert {one["iKey"] for one in ingested.envelopes} == {KEY}
+    assert {envelope["data"]["baseType"] for envelope in ingested.envelopes} == {"EventData"}
+    assert {envelope["iKey"] for envelope in ingested.envelopes} == {KEY}
     assert all(row["experiment"] == "nightly" and row["security_level"] == "official" for _, row in ingested.rows())
 
 
@@ -111,7 +111,7 @@ def test_the_end_has_counts_costs_aggregates_and_the_first_three_failures(ingest
         "0",
     )
     assert json.loads(complete["aggregates"]) == {"score_stats": {"overall": {"mean": 0.5}}}
-    assert [one["subject_id"] for one in json.loads(complete["failures_detail"])] == ["q0", "q1", "q2"]
+    assert [failure["subject_id"] for failure in json.loads(complete["failures_detail"])] == ["q0", "q1", "q2"]
     assert json.loads(rows["experiment_nightly_aggregates"]["score_stats"]) == {"overall": {"mean": 0.5}}
     assert json.loads(rows["baseline_nightly_score_delta"]["criteria"]) == {"tone": 0.3}
 
@@ -138,8 +138,10 @@ def test_nothing_but_rows_is_sent_and_nothing_is_read_from_the_environment(inges
     monkeypatch.setenv("APPLICATIONINSIGHTS_METRIC_NAMESPACE_OPT_IN", "true")
     before, threads = dict(os.environ), threading.active_count()
     send(ingested, RUN)
-    send(ingested, [BEGUN, *RUN[1:]], run=of_suite(name="trial/plain"))
-    [metric] = [one["data"]["baseData"] for one in ingested.envelopes if one["data"]["baseType"] == "MetricData"]
+    send(ingested, [SUITE_STARTED, *RUN[1:]], run=of_suite(name="trial/plain"))
+    [metric] = [
+        envelope["data"]["baseData"] for envelope in ingested.envelopes if envelope["data"]["baseType"] == "MetricData"
+    ]
     assert metric["metrics"] == [{"name": "experiment_count", "value": 2, "count": 1}]  # without a namespace
     assert set(ingested.paths) == {"POST /v2.1/track"}
     assert {f"http://{host}:{port}" for host, port in called} == {ingested.endpoint}
@@ -152,7 +154,7 @@ def test_a_batch_that_failed_is_sent_when_told_again(ingested):
 
     async def go() -> int:
         async with Monitor(Secret(ingested.connection_string)).open(RunContext("r1", "nightly", None)) as live:
-            with pytest.raises(Exception, match="did not take 11 rows"):
+            with pytest.raises(Exception, match="did not accept 11 rows"):
                 await live.write(RUN)
             return await live.write(RUN)
 
@@ -164,7 +166,7 @@ def test_a_batch_that_failed_is_sent_when_told_again(ingested):
 @pytest.mark.parametrize("status", [206, 307, 400, 401, 402, 404, 500])
 def test_what_the_endpoint_does_not_take_whole_is_an_error(ingested, status):
     ingested.answers = [status]
-    with pytest.raises(Exception, match="did not take"):
+    with pytest.raises(Exception, match="did not accept"):
         send(ingested, RUN)
     assert set(ingested.paths) == {"POST /v2.1/track"}
 
@@ -175,14 +177,14 @@ def test_an_endpoint_that_cannot_be_reached_is_an_error():
         async with Monitor(Secret(unreachable)).open(RunContext("r1", "nightly", None)) as live:
             await live.write(RUN)
 
-    with pytest.raises(Exception, match="did not take"):
+    with pytest.raises(Exception, match="did not accept"):
         asyncio.run(go())
 
 
 def taken_up(*stops) -> RunContext:
-    """The context of a run that is taken up after these stops."""
+    """Return the context of a run that is resumed after these stops."""
     return RunContext(
-        "r1", "nightly", None, resumed=True, read=lambda query: iter([Entry(1, one, "", "") for one in stops])
+        "r1", "nightly", None, resumed=True, read=lambda query: iter([Entry(1, stop, "", "") for stop in stops])
     )
 
 
@@ -236,31 +238,36 @@ def test_what_was_under_way_at_a_kill_is_sent_by_the_process_that_takes_the_run_
 
 
 SUITE = {"id": "suite1", "experiments": ["plain", "strict"]}
-BEGUN = event("run.started", {**STARTED.payload, "suite": SUITE})
+SUITE_STARTED = event("run.started", {**STARTED.payload, "suite": SUITE})
 
 
 def of_suite(*earlier, name="trial/strict") -> RunContext:
-    """The context of a run of the suite, in a ledger of these runs: each run's name and the payloads with which it ended."""
-    told: dict[str, list[Event]] = {"run.started": [], "run.completed": []}
+    """Return the context of a run of the suite, in a ledger with the *earlier* runs: each run's name and the payloads of its ends."""
+    events_by_type: dict[str, list[Event]] = {"run.started": [], "run.completed": []}
     for number, (other, *ends) in enumerate([*earlier, (name,)], 1):
         run_id = "r1" if other == name else f"other{number}"
-        told["run.started"].append(
+        events_by_type["run.started"].append(
             Event(f"s{number}", "run.started", STARTED.time, run_id, {"name": other, "suite": SUITE})
         )
         for end in ends:
-            told["run.completed"].append(Event(f"e{number}", "run.completed", STARTED.time, run_id, end))
-    told["run.started"].append(
+            events_by_type["run.completed"].append(Event(f"e{number}", "run.completed", STARTED.time, run_id, end))
+    events_by_type["run.started"].append(
         Event("s0", "run.started", STARTED.time, "alien", {"name": "trial/plain", "suite": None})
     )
-    told["run.completed"].append(
+    events_by_type["run.completed"].append(
         Event("e0", "run.completed", STARTED.time, "alien", {"subjects": 100, "failed": 100, "cost": {}})
     )
 
     def read(query):
         assert query.types
-        found = [one for type_ in query.types for one in told.get(type_, []) if query.run_id in (None, one.run_id)]
-        found = found[::-1] if query.newest_first else found
-        return iter([Entry(1, one, "", "") for one in found[: query.limit]])
+        events = [
+            event_
+            for type_ in query.types
+            for event_ in events_by_type.get(type_, [])
+            if query.run_id in (None, event_.run_id)
+        ]
+        events = events[::-1] if query.newest_first else events
+        return iter([Entry(1, event_, "", "") for event_ in events[: query.limit]])
 
     return RunContext("r1", name, None, read=read)
 
@@ -269,21 +276,26 @@ PLAIN = {"subjects": 6, "failed": 2, "cost": {"usd": "0.25", "msat": "0"}}
 
 
 def test_a_suites_first_run_says_before_its_beginning_what_the_suite_has(ingested):
-    assert send(ingested, [BEGUN, ENDED], run=of_suite(name="trial/plain")) == [4, 0]
+    assert send(ingested, [SUITE_STARTED, COMPLETED], run=of_suite(name="trial/plain")) == [4, 0]
     rows = ingested.rows()
     assert [name for name, _ in rows] == ["suite_preflight", "experiment_start", "experiment_complete"]
     (_, preflight) = rows[0]
     assert (preflight["suite"], json.loads(preflight["experiments"])) == ("suite1", ["plain", "strict"])
     assert preflight["experiment_count"] == "2"
     [(name, value, properties)] = ingested.metrics()
-    assert (name, value, properties["suite"], properties["event_id"]) == ("experiment_count", 2, "suite1", BEGUN.id)
+    assert (name, value, properties["suite"], properties["event_id"]) == (
+        "experiment_count",
+        2,
+        "suite1",
+        SUITE_STARTED.id,
+    )
     assert {row["suite"] for _, row in rows} == {"suite1"}
-    assert {one["iKey"] for one in ingested.envelopes} == {KEY}
+    assert {envelope["iKey"] for envelope in ingested.envelopes} == {KEY}
 
 
 def test_a_suites_last_run_sums_up_the_suite_with_its_end(ingested):
     before = {**PLAIN, "failed": 6}  # what it came to before its failures were retried
-    send(ingested, [BEGUN, ENDED], run=of_suite(("trial/plain", before, PLAIN)))
+    send(ingested, [SUITE_STARTED, COMPLETED], run=of_suite(("trial/plain", before, PLAIN)))
     rows = ingested.rows()
     assert [name for name, _ in rows] == ["experiment_start", "experiment_complete", "suite_summary"]
     summary = rows[-1][1]
@@ -295,32 +307,34 @@ def test_a_suites_last_run_sums_up_the_suite_with_its_end(ingested):
 
 
 def test_a_suite_is_summed_up_without_what_has_not_completed_and_says_so(ingested):
-    send(ingested, [BEGUN, ENDED], run=of_suite(("trial/plain",)))
+    send(ingested, [SUITE_STARTED, COMPLETED], run=of_suite(("trial/plain",)))
     summary = dict(ingested.rows())["suite_summary"]
     assert (summary["completed"], json.loads(summary["missing"]), summary["rows"]) == ("1", ["plain"], "2")
 
 
 def test_a_sum_of_costs_of_which_one_is_unknown_is_left_out(ingested):
-    send(ingested, [BEGUN, ENDED], run=of_suite(("trial/plain", {**PLAIN, "cost": {"usd": None, "msat": 0}})))
+    send(
+        ingested, [SUITE_STARTED, COMPLETED], run=of_suite(("trial/plain", {**PLAIN, "cost": {"usd": None, "msat": 0}}))
+    )
     summary = dict(ingested.rows())["suite_summary"]
     assert "cost_usd" not in summary
     assert summary["cost_msat"] == "0"
 
 
 def test_a_suite_is_summed_up_again_when_an_earlier_run_of_it_is_completed_late(ingested):
-    send(ingested, [BEGUN, ENDED], run=of_suite(("trial/strict", PLAIN), name="trial/plain"))
+    send(ingested, [SUITE_STARTED, COMPLETED], run=of_suite(("trial/strict", PLAIN), name="trial/plain"))
     summary = dict(ingested.rows())["suite_summary"]
     assert (summary["completed"], summary["rows"]) == ("2", "8")
 
 
 def test_a_suite_whose_last_run_was_stopped_is_not_summed_up(ingested):
     stop = event("run.stopped", {"reason": "interrupted", "subjects": 1, "failed": 0, "cost": {}}, number=9)
-    send(ingested, [BEGUN, stop], run=of_suite(("trial/plain", PLAIN)))
+    send(ingested, [SUITE_STARTED, stop], run=of_suite(("trial/plain", PLAIN)))
     assert [name for name, _ in ingested.rows()] == ["experiment_start", "experiment_complete"]
 
 
 def test_a_run_that_is_of_no_suite_says_nothing_of_one(ingested):
-    send(ingested, [event("run.started", {**STARTED.payload, "suite": None}), ENDED])
+    send(ingested, [event("run.started", {**STARTED.payload, "suite": None}), COMPLETED])
     assert [name for name, _ in ingested.rows()] == ["experiment_start", "experiment_complete"]
     assert ingested.metrics() == []
     assert not any("suite" in row for _, row in ingested.rows())
@@ -332,9 +346,9 @@ def test_a_suites_beginning_of_which_a_part_was_not_taken_is_sent_again_whole(in
 
     async def go() -> int:
         async with Monitor(Secret(ingested.connection_string)).open(of_suite(name="trial/plain")) as live:
-            with pytest.raises(Exception, match="did not take 3 rows"):
-                await live.write([BEGUN])
-            return await live.write([BEGUN])
+            with pytest.raises(Exception, match="did not accept 3 rows"):
+                await live.write([SUITE_STARTED])
+            return await live.write([SUITE_STARTED])
 
     assert asyncio.run(go()) == 3
     assert {name for name, _ in ingested.rows()} == {"suite_preflight", "experiment_start"}
@@ -345,10 +359,10 @@ def test_what_was_sent_of_a_suite_before_an_orderly_stop_is_not_sent_again(inges
     stop = event(
         "run.stopped", {"reason": "interrupted", "sinks": {"azure/monitor": {"written": 3, "lost": 0}}}, number=4
     )
-    told = of_suite(("trial/strict", PLAIN), name="trial/plain")
-    both = lambda query: iter([Entry(1, stop, "", "")]) if "run.stopped" in query.types else told.read(query)  # noqa: E731
-    again = attrs.evolve(told, resumed=True, read=both)
-    send(ingested, [BEGUN, stop, ENDED], run=again)
+    context = of_suite(("trial/strict", PLAIN), name="trial/plain")
+    both = lambda query: iter([Entry(1, stop, "", "")]) if "run.stopped" in query.types else context.read(query)  # noqa: E731
+    again = attrs.evolve(context, resumed=True, read=both)
+    send(ingested, [SUITE_STARTED, stop, COMPLETED], run=again)
     assert [name for name, _ in ingested.rows()] == ["experiment_complete", "suite_summary"]
     assert ingested.metrics() == []
 
@@ -372,19 +386,21 @@ def test_a_suite_of_two_is_told_from_its_preflight_to_its_summary(ingested, tmp_
         ("experiment_complete", "trial/strict"),
         ("suite_summary", "trial/strict"),
     ]
-    told = dict(ingested.rows())
-    assert json.loads(told["suite_preflight"]["experiments"]) == ["plain", "strict"]
-    summary = told["suite_summary"]
+    rows = dict(ingested.rows())
+    assert json.loads(rows["suite_preflight"]["experiments"]) == ["plain", "strict"]
+    summary = rows["suite_summary"]
     assert (summary["rows"], summary["failures"], summary["completed"], summary["cost_usd"]) == ("6", "0", "2", "0")
     assert len({row["suite"] for _, row in ingested.rows()}) == 1
     assert [(name, value) for name, value, _ in ingested.metrics()] == [("experiment_count", 2)]
-    told_lost = [one["sinks"]["azure/monitor"]["lost"] for one in json.loads(done.stdout)["experiments"].values()]
+    told_lost = [
+        experiment["sinks"]["azure/monitor"]["lost"] for experiment in json.loads(done.stdout)["experiments"].values()
+    ]
     assert told_lost == [0, 0]
 
 
-@pytest.mark.parametrize("given", ["", KEY, f"InstrumentationKey={KEY}", "InstrumentationKey=x;IngestionEndpoint=http://localhost",
+@pytest.mark.parametrize("text", ["", KEY, f"InstrumentationKey={KEY}", "InstrumentationKey=x;IngestionEndpoint=http://localhost",
                                    f"InstrumentationKey={KEY};IngestionEndpoint=localhost", ";;=="])  # fmt: skip
-def test_a_connection_string_names_its_key_and_its_endpoint(given):
+def test_a_connection_string_names_its_key_and_its_endpoint(text):
     with pytest.raises(ConfigError, match="InstrumentationKey") as caught:
-        Monitor(Secret(given))
+        Monitor(Secret(text))
     assert KEY not in str(caught.value)

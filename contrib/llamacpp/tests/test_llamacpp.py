@@ -28,12 +28,12 @@ SCHEMA = {
 }
 
 
-def asking(text, **more):
-    return ChatRequest((Message("system", "You answer briefly."), Message("user", text)), **more)
+def asking(text, **options):
+    return ChatRequest((Message("system", "You answer briefly."), Message("user", text)), **options)
 
 
 def ask(chat, *requests):
-    """The answers to *requests*, asked at once."""
+    """Return the answers to *requests*, sent at once."""
 
     async def run():
         async with chat.open(RunContext("r1", "test", Path())) as live:
@@ -44,9 +44,9 @@ def ask(chat, *requests):
 
 @pytest.fixture(scope="module")
 def loaded(model_file):
-    """A model that is loaded once: ``loaded(*requests)`` gives the answers, asked at once.
+    """Return a function of a model loaded once: ``loaded(*requests)`` returns the answers, sent at once.
 
-    It has one thread: llama.cpp's threads wait for each other busily, which is slow beside other tests.
+    It has one thread: llama.cpp's threads wait for each other busily, which is slow next to other tests.
     """
     with asyncio.Runner() as runner:
         opened = Chat(model_file, context=512, threads=1).open(RunContext("r1", "test", Path()))
@@ -91,16 +91,16 @@ def test_log_probabilities_are_those_of_the_tokens(loaded):
 
 
 def test_the_most_probable_tokens_are_those_of_the_logits(loaded):
-    asked = asking("Is Rome in Italy? Reply yes or no.", max_output_tokens=1, logprobs=True, top_logprobs=20)
-    (reply,) = loaded(asked)
+    request = asking("Is Rome in Italy? Reply yes or no.", max_output_tokens=1, logprobs=True, top_logprobs=20)
+    (reply,) = loaded(request)
     (token,) = reply.logprobs
     assert (reply.stop_reason, reply.usage.output_tokens) == ("max_tokens", 1)
     assert len(token.top) == 20
     assert token.top[0].text == token.text
-    assert token.top[0].logprob == max(each.logprob for each in token.top)
-    assert 0 < math.fsum(math.exp(each.logprob) for each in token.top) <= 1 + 1e-6
+    assert token.top[0].logprob == max(position.logprob for position in token.top)
+    assert 0 < math.fsum(math.exp(position.logprob) for position in token.top) <= 1 + 1e-6
     (plain,) = loaded(asking("Say hello.", max_output_tokens=2, logprobs=True))
-    assert [each.top for each in plain.logprobs] == [(), ()]
+    assert [position.top for position in plain.logprobs] == [(), ()]
 
 
 def test_as_many_probable_tokens_come_as_are_asked_for(loaded):
@@ -126,16 +126,18 @@ def test_requests_at_once_get_their_own_replies(loaded):
 def test_two_requests_are_worked_on_at_the_same_time(model_file):
     chat = Chat(model_file, parallel=2, context=512, threads=1)
     schemas = [{"const": "left"}, {"const": "right"}]
-    whole = asking("word " * 400, max_output_tokens=2)  # a context belongs to each request
-    replies = ask(chat, whole, *(asking("Say it.", schema=schema, max_output_tokens=20) for schema in schemas))
+    long_request = asking("word " * 400, max_output_tokens=2)  # a context belongs to each request
+    replies = ask(chat, long_request, *(asking("Say it.", schema=schema, max_output_tokens=20) for schema in schemas))
     assert [json.loads(reply.text) for reply in replies[1:]] == ["left", "right"]
     assert replies[0].usage.input_tokens > 400
 
 
 def test_equal_requests_get_equal_replies_and_rollouts_differ(model_file):
     chat = Chat(model_file, temperature=1.5, threads=1)
-    same, other = (asking("Write a line of a poem.", max_output_tokens=12, rollout=number) for number in (0, 1))
-    (first, different), (second,) = ask(chat, same, other), ask(chat, same)
+    rollout_0, rollout_1 = (
+        asking("Write a line of a poem.", max_output_tokens=12, rollout=number) for number in (0, 1)
+    )
+    (first, different), (second,) = ask(chat, rollout_0, rollout_1), ask(chat, rollout_0)
     assert first.text == second.text != different.text
 
 
@@ -224,7 +226,7 @@ def test_either_path_or_package_is_given(options):
 def test_file_of_another_kind_is_refused_with_how_it_begins(tmp_path):
     path = tmp_path / "model.gguf"
     path.write_bytes(b"version https://git-lfs")
-    with pytest.raises(ConfigError, match=r"model.gguf' is no GGUF file: it begins with b'vers'"):
+    with pytest.raises(ConfigError, match=r"model.gguf' is not a GGUF file: it starts with b'vers'"):
         Chat(path)
     path.write_bytes(b"")
     with pytest.raises(ConfigError, match="is empty"):
@@ -233,8 +235,8 @@ def test_file_of_another_kind_is_refused_with_how_it_begins(tmp_path):
 
 def test_damaged_file_is_refused_when_it_is_loaded(model_file, tmp_path, capfd):
     path = tmp_path / "cut.gguf"
-    with model_file.open("rb") as whole:
-        path.write_bytes(whole.read(1_000_000))
+    with model_file.open("rb") as source:
+        path.write_bytes(source.read(1_000_000))
     with pytest.raises(ConfigError, match=r"llama.cpp could not load .*cut.gguf"):
         ask(Chat(path))
     assert capfd.readouterr() == ("", "")
@@ -254,17 +256,17 @@ def test_port_that_the_library_opens_is_closed_to_strangers(model_file):
             address = live._server.listening_address
             assert address.startswith("http://127.0.0.1:")
             body = json.dumps({"messages": [{"role": "user", "content": "hello"}]}).encode()
-            asked = urllib.request.Request(f"{address}/v1/chat/completions", body)
+            request = urllib.request.Request(f"{address}/v1/chat/completions", body)
             with pytest.raises(urllib.error.HTTPError, match="401") as caught:
-                await asyncio.to_thread(urllib.request.urlopen, asked)
+                await asyncio.to_thread(urllib.request.urlopen, request)
             caught.value.close()
 
     asyncio.run(run())
 
 
 def test_identity_names_the_file_and_how_it_is_asked(model_file):
-    told = Chat(model_file).identity()
-    assert told == {
+    identity = Chat(model_file).identity()
+    assert identity == {
         "file": "gemma-3-270m-q4_k_m.gguf",
         "bytes": model_file.stat().st_size,
         "context": 4096,
@@ -315,7 +317,7 @@ def resident():
 
 
 def distribution(folder, name, *files):
-    """Install a distribution that has these files, which begin like GGUF files."""
+    """Install a distribution with these files, which start like GGUF files."""
     info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")

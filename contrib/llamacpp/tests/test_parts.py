@@ -15,8 +15,8 @@ from dicast_llamacpp import Chat
 from dicast_llamacpp.file import assembled
 from dicast_llamacpp.waiting import Waiting
 
-WHOLE = b"GGUF" + bytes(range(256)) * 3
-DIGEST = sha256(WHOLE).hexdigest()
+CONTENT = b"GGUF" + bytes(range(256)) * 3
+DIGEST = sha256(CONTENT).hexdigest()
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +31,8 @@ def site(tmp_path, monkeypatch):
     return tmp_path
 
 
-def part(site, name, content, file="data/part.bin", more=()):
-    """Install a distribution with a part of a model, next to files that are none."""
+def part(site, name, content, file="data/part.bin", more_files=()):
+    """Install a distribution with a part of a model, next to other files."""
     module = name.replace("-", "_")
     info = site / f"{module}-1.0.dist-info"
     info.mkdir()
@@ -40,7 +40,7 @@ def part(site, name, content, file="data/part.bin", more=()):
         f"{module}/__init__.py": b"",
         f"{module}/README.md": b"about",
         f"{module}/{file}": content,
-        **dict(more),
+        **dict(more_files),
     }
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     (info / "RECORD").write_text(
@@ -55,7 +55,7 @@ def part(site, name, content, file="data/part.bin", more=()):
 @pytest.fixture
 def parts(site):
     return [
-        part(site, f"some-model-part{number}", WHOLE[start : start + 300], f"data/part0{number}.bin")
+        part(site, f"some-model-part{number}", CONTENT[start : start + 300], f"data/part0{number}.bin")
         for number, start in enumerate((0, 300, 600), 1)
     ]
 
@@ -63,7 +63,7 @@ def parts(site):
 def test_parts_are_put_together_once_in_a_cache(parts, cache):
     path = assembled(parts, DIGEST)
     assert path == cache / DIGEST / "some-model.gguf"
-    assert path.read_bytes() == WHOLE
+    assert path.read_bytes() == CONTENT
     changed = path.stat().st_mtime_ns
     assert assembled(parts, DIGEST).stat().st_mtime_ns == changed
     assert [file.name for file in path.parent.iterdir()] == ["some-model.gguf"]
@@ -72,7 +72,7 @@ def test_parts_are_put_together_once_in_a_cache(parts, cache):
 def test_a_file_of_another_size_in_the_cache_is_put_together_again(parts):
     path = assembled(parts, DIGEST)
     path.write_bytes(b"GGUF")
-    assert assembled(parts, DIGEST).read_bytes() == WHOLE
+    assert assembled(parts, DIGEST).read_bytes() == CONTENT
 
 
 def test_parts_with_another_digest_are_refused_and_leave_nothing(parts, cache):
@@ -86,7 +86,7 @@ def test_parts_with_another_digest_are_refused_and_leave_nothing(parts, cache):
 
 def test_a_cache_that_cannot_be_written_names_the_file(parts, tmp_path):
     (tmp_path / "cache").write_text("a file")
-    with pytest.raises(ConfigError, match=r"some-model\.gguf' cannot be put together: Not a directory"):
+    with pytest.raises(ConfigError, match=r"some-model\.gguf' cannot be assembled: Not a directory"):
         assembled(parts, DIGEST)
 
 
@@ -97,9 +97,9 @@ def test_every_missing_part_is_named(parts):
     assert "'some-model-part4' is not installed: pip install" in str(caught.value)
 
 
-@pytest.mark.parametrize(("more", "names"), [({"two_part/data/b.bin": b"x"}, "b.bin, part.bin")])
-def test_a_package_with_several_data_files_is_no_part(site, more, names):
-    part(site, "two-part", WHOLE, more=more.items())
+@pytest.mark.parametrize(("more_files", "names"), [({"two_part/data/b.bin": b"x"}, "b.bin, part.bin")])
+def test_a_package_with_several_data_files_is_no_part(site, more_files, names):
+    part(site, "two-part", CONTENT, more_files=more_files.items())
     with pytest.raises(ConfigError, match=f"must have one data file, a part of a model; it has {names}"):
         Chat(packages=["two-part"], sha256=DIGEST)
 
@@ -116,7 +116,7 @@ def test_parts_need_a_digest(parts):
 
 @pytest.mark.parametrize("digest", ["abc", DIGEST.upper(), DIGEST + "0"])
 def test_a_digest_has_64_small_hex_digits(parts, digest):
-    with pytest.raises(ConfigError, match="sha256 has 64 hex digits in small letters"):
+    with pytest.raises(ConfigError, match="sha256 has 64 lower-case hex digits"):
         Chat(packages=parts, sha256=digest)
 
 
@@ -129,7 +129,7 @@ def test_one_of_the_three_names_a_file(parts, tmp_path):
 
 def test_a_file_with_another_digest_is_refused_when_it_is_opened(tmp_path):
     path = tmp_path / "m.gguf"
-    path.write_bytes(WHOLE)
+    path.write_bytes(CONTENT)
 
     async def opened():
         async with Chat(path, sha256="0" * 64).open(None):

@@ -1,4 +1,4 @@
-"""The fixtures, used as a test uses them, and ``assert_pass_rate``."""
+"""The fixtures, in tests that use them, and ``assert_pass_rate``."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def test_judge_gives_the_score_of_a_metric(judge):
 
 def test_judge_gives_the_judgment_of_a_judge(judge):
     turn = next(subject for subject in GOLDEN if subject.id == "plain-turn")
-    found = judge("heuristic/turn")(turn)
-    assert isinstance(found, Judgment)
-    assert (found.judge_kind, found.basis) == ("heuristic", "heuristic")
+    judgment = judge("heuristic/turn")(turn)
+    assert isinstance(judgment, Judgment)
+    assert (judgment.judge_kind, judgment.basis) == ("heuristic", "heuristic")
 
 
 def test_judge_takes_a_reference_and_a_component_made_in_python(judge):
@@ -92,12 +92,14 @@ def test_a_wrong_component_is_a_wrong_request(judge, name, options):
 
 
 def test_enough_passing_cases_show_the_rate():
-    found = assert_pass_rate([True] * 80, at_least=0.9, alpha=0.05)
-    assert (found.decision, found.n == found.passed, found.low > 0.85) == ("pass", True, True)
+    evidence = assert_pass_rate([True] * 80, at_least=0.9, alpha=0.05)
+    assert (evidence.decision, evidence.n == evidence.passed, evidence.low > 0.85) == ("pass", True, True)
 
 
 def test_too_few_cases_are_undecided_which_is_no_pass():
-    with pytest.raises(Undecided, match=r"undecided: 20 of 20 passed .*; \d+ cases are the fewest that can show it"):
+    with pytest.raises(
+        Undecided, match=r"undecided: 20 of 20 passed .*; \d+ passing cases are the fewest that can show it"
+    ):
         assert_pass_rate([True] * 20)
     with pytest.raises(pytest.skip.Exception, match="cases are the fewest"):
         assert_pass_rate([True] * 20, undecided="skip")
@@ -113,21 +115,21 @@ def test_a_rate_that_is_refuted_fails():
 
 
 def test_what_was_not_looked_at_any_more_is_said():
-    found = pass_rate([False] * 3 + [True] * 37)
-    assert (found.decision, found.given) == ("fail", 40)
-    assert f"0 of {found.n} passed (0.0000), the first of 40 cases, which decide," in str(found)
+    evidence = pass_rate([False] * 3 + [True] * 37)
+    assert (evidence.decision, evidence.given) == ("fail", 40)
+    assert f"0 of {evidence.n} passed (0.0000), the first of 40 cases, which decide," in str(evidence)
     assert "first of" not in str(pass_rate([True] * 3))
 
 
 @pytest.mark.parametrize(
-    ("cases", "said"),
+    ("cases", "message"),
     [
-        ([True] * 60 + [False] * 940, "the first 4. of 1,000 cases say pass, those after them fail"),
-        ([False] * 2 + [True] * 998, "the first 2 of 1,000 cases say fail, those after them pass"),
+        ([True] * 60 + [False] * 940, "the first 4. of 1,000 cases result in pass, the later cases in fail"),
+        ([False] * 2 + [True] * 998, "the first 2 of 1,000 cases result in fail, the later cases in pass"),
     ],
 )
-def test_cases_in_an_order_that_decides_are_refused(cases, said):
-    with pytest.raises(ValueError, match=f"^{said}: .*no random order; shuffle them"):
+def test_cases_in_an_order_that_decides_are_refused(cases, message):
+    with pytest.raises(ValueError, match=f"^{message}: .*order is not random; shuffle them"):
         assert_pass_rate(cases)
 
 
@@ -139,12 +141,12 @@ def test_another_word_than_fail_or_skip_is_refused():
 @given(st.integers(1, 300), st.integers(0, 300), st.floats(0.01, 0.99), st.floats(0.001, 0.5))
 def test_the_exact_test_is_scipys(n, k, at, alpha):
     k = min(k, n)
-    found = exact([True] * k + [False] * (n - k), at, alpha)
+    evidence = exact([True] * k + [False] * (n - k), at, alpha)
     above, below = (stats.binomtest(k, n, at, alternative=side) for side in ("greater", "less"))
     expected = "pass" if above.pvalue <= alpha else "fail" if below.pvalue <= alpha else "undecided"
-    assert found.decision == expected or min(abs(one.pvalue - alpha) for one in (above, below)) < 1e-9
+    assert evidence.decision == expected or min(abs(test.pvalue - alpha) for test in (above, below)) < 1e-9
     interval = stats.binomtest(k, n, at).proportion_ci(1 - alpha, method="exact")
-    assert (found.low, found.high) == pytest.approx((interval.low, interval.high), abs=1e-9)
+    assert (evidence.low, evidence.high) == pytest.approx((interval.low, interval.high), abs=1e-9)
 
 
 def test_cases_are_booleans_scores_judgments_failures_or_numbers():

@@ -1,4 +1,4 @@
-"""``dicast-pytest`` in runs of pytest of their own."""
+"""``dicast-pytest`` in separate runs of pytest."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def write_rows(folder, outputs):
 
 
 def count_calls(folder):
-    """Let the pipeline's metric write down what it is asked about."""
+    """Make the pipeline's metric write the ids of its subjects to a file."""
     (folder / "counted.py").write_text(COUNTED)
     metadata = folder / "counted-1.dist-info"
     metadata.mkdir()
@@ -67,28 +67,28 @@ def count_calls(folder):
     (folder / "answers.dicast.yaml").write_text((PIPELINE % 0.5).replace("check/contains", "counted/contains"))
 
 
-def asked(folder):
-    """What was asked about since this was looked at."""
+def asked_ids(folder):
+    """Return the ids written since the last call."""
     path = folder / "asked.txt"
-    found = path.read_text().split() if path.exists() else []
+    ids = path.read_text().split() if path.exists() else []
     path.unlink(missing_ok=True)
-    return found
+    return ids
 
 
 def run(folder, *arguments, autoload=False, **environment):
-    """Run pytest there; return the outcome of each item by its name, and the process."""
+    """Run pytest in *folder*; return the outcome of each item by its name, and the process."""
     (folder / "outcomes.py").write_text(OUTCOMES)
     (folder / "outcomes.jsonl").unlink(missing_ok=True)
     ours = ("DICAST_", "PYTEST_", "COV_")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    given = clean | {"PYTHONPATH": str(folder)} | environment
+    variables = clean | {"PYTHONPATH": str(folder)} | environment
     plugins = ["outcomes"] if autoload else ["outcomes", "dicast_pytest.plugin", "xdist.plugin"]
-    given |= {} if autoload else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # other plugins take a second to import
+    variables |= {} if autoload else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # other plugins take a second to import
     command = [sys.executable, "-m", "pytest", *(part for name in plugins for part in ("-p", name)), *arguments]
-    done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     path = folder / "outcomes.jsonl"
-    told = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
-    return {name.partition("::")[2]: outcome for name, outcome in told}, done
+    reports = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
+    return {name.partition("::")[2]: outcome for name, outcome in reports}, done
 
 
 def test_each_subject_is_an_item_and_so_is_the_gate(folder):
@@ -130,7 +130,7 @@ def test_collecting_judges_nothing(folder):
     count_calls(folder)
     _, done = run(folder, "--dicast", "--collect-only", "-q")
     assert "answers.dicast.yaml::row:2" in done.stdout
-    assert (asked(folder), (folder / ".dicast").exists()) == ([], False)
+    assert (asked_ids(folder), (folder / ".dicast").exists()) == ([], False)
 
 
 def test_a_file_is_collected_where_it_is_named_or_fits_the_ini_option(folder):
@@ -148,15 +148,15 @@ def test_a_file_is_collected_where_it_is_named_or_fits_the_ini_option(folder):
 def test_last_failed_judges_only_what_failed(folder):
     count_calls(folder)
     run(folder, "--dicast")
-    assert asked(folder) == ["1", "2", "3", "4"]
+    assert asked_ids(folder) == ["1", "2", "3", "4"]
     written = (folder / "out.csv").read_bytes()
     outcomes, _ = run(folder, "--dicast", "--lf")
     assert outcomes == {"row:2": "failed"}
-    assert asked(folder) == ["2"]
+    assert asked_ids(folder) == ["2"]
     assert (folder / "out.csv").read_bytes() == written, "a part of the subjects has replaced the whole"
     write_rows(folder, OUTPUTS | {"2": "Ankara now"})
     assert run(folder, "--dicast", "--lf")[0] == {"row:2": "passed"}
-    assert asked(folder) == ["2"]
+    assert asked_ids(folder) == ["2"]
 
 
 def test_the_gate_is_not_asked_about_some_of_the_subjects(folder):
@@ -164,9 +164,9 @@ def test_the_gate_is_not_asked_about_some_of_the_subjects(folder):
     outcomes, done = run(folder, "--dicast", "-rs", "-k", "gate or row:2")
     assert outcomes == {"row:2": "failed", "gate": "skipped"}
     assert "the gate is about all subjects, and 1 of them were judged" in done.stdout
-    assert asked(folder) == ["2"]
+    assert asked_ids(folder) == ["2"]
     assert run(folder, "--dicast", "answers.dicast.yaml::gate")[0] == {"gate": "passed"}
-    assert asked(folder) == ["1", "2", "3", "4"]
+    assert asked_ids(folder) == ["1", "2", "3", "4"]
 
 
 def test_some_subjects_are_no_baseline_of_the_pipeline(folder):
@@ -184,10 +184,10 @@ def test_workers_of_xdist_share_one_run(folder):
     outcomes, _ = run(folder, "--dicast", "-n", "2")
     assert set(outcomes.values()) == {"passed", "failed"}
     assert len(outcomes) == 5
-    assert sorted(asked(folder)) == ["1", "2", "3", "4"]
+    assert sorted(asked_ids(folder)) == ["1", "2", "3", "4"]
     outcomes, _ = run(folder, "--dicast", "-n", "2", "--lf")
     assert outcomes == {"row:2": "failed"}
-    assert asked(folder) == ["2"]
+    assert asked_ids(folder) == ["2"]
 
 
 @pytest.mark.slow
@@ -213,7 +213,7 @@ def test_a_request_that_is_wrong_is_made_once(folder):
     outcomes, done = run(folder, "--dicast")
     assert [*outcomes.values()] == ["failed"] * 5
     assert done.stdout.count("out.csv: it is not a regular file") >= 5
-    assert asked(folder) == ["run"]
+    assert asked_ids(folder) == ["run"]
 
 
 def test_a_line_of_an_output_is_no_command_of_github(folder):
@@ -224,17 +224,17 @@ def test_a_line_of_an_output_is_no_command_of_github(folder):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("name: x\nsource: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [check/contans]\n", "did you mean 'check/contains'"),
         (PIPELINE % 0.5 + "experiments: {a: {}, b: {}}\n", "this is a suite of 2 experiments"),
     ],
     ids=["wrong", "suite"],
 )  # fmt: skip
-def test_a_file_that_cannot_be_read_is_an_error_of_collection(folder, text, said):
+def test_a_file_that_cannot_be_read_is_an_error_of_collection(folder, text, message):
     (folder / "answers.dicast.yaml").write_text(text)
     _, done = run(folder, "--dicast")
-    assert said in done.stdout
+    assert message in done.stdout
     assert done.returncode == 2
 
 
@@ -281,7 +281,7 @@ def test_text_of_others_does_nothing_to_a_terminal_and_is_valid_xml(folder):
     assert [*outcomes.values()].count("failed") == 1
     assert [letter for letter in done.stdout if letter != "\n" and not letter.isprintable()] == []
     assert "\\u001b]0;title" in done.stdout
-    names = {one.get("name") for one in ET.parse(folder / "junit.xml").iter("property")}
+    names = {element.get("name") for element in ET.parse(folder / "junit.xml").iter("property")}
     assert names == {"dicast_metrics", "dicast_city\\u001b[1m"}
 
 
@@ -303,22 +303,22 @@ def test_a_session_is_judged_by_its_turns_also_where_it_alone_is_selected(folder
         "judges: [heuristic/turn, heuristic/session]\ngate: {on: heuristic/session}\n"
     )
     run(folder, "--dicast")
-    whole = scores(folder)
+    all_scores = scores(folder)
     run(folder, "--dicast", "-k", "session:s")
-    assert scores(folder) == whole
+    assert scores(folder) == all_scores
 
 
 def scores(folder):
     command = [sys.executable, "-m", "dicast", "verdicts", "--run", "last", "--kind", "session", "--json"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("DICAST_")}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
-    return [one["score"] for one in json.loads(done.stdout)["verdicts"]]
+    return [verdict["score"] for verdict in json.loads(done.stdout)["verdicts"]]
 
 
 def test_a_run_of_pytest_that_does_not_use_it_imports_nothing_of_dicast(tmp_path):
-    asked = "('dicast', 'dicast_pytest.collection', 'dicast_pytest.pass_rate', 'attrs', 'filelock', 'yaml')"
+    modules = "('dicast', 'dicast_pytest.collection', 'dicast_pytest.pass_rate', 'attrs', 'filelock', 'yaml')"
     (tmp_path / "test_a.py").write_text(
-        f"import sys\n\ndef test_a():\n    assert [name for name in {asked} if name in sys.modules] == []\n"
+        f"import sys\n\ndef test_a():\n    assert [name for name in {modules} if name in sys.modules] == []\n"
     )
     outcomes, done = run(
         tmp_path, "-p", "no:hypothesispytest", "-p", "no:schemathesis", "-p", "no:xdist", autoload=True

@@ -1,4 +1,4 @@
-"""Sending rows to an ingestion endpoint, by Microsoft's exporter."""
+"""Transport of rows to an ingestion endpoint, by Microsoft's exporter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dicast.toolkit.http_reply import ReplyReader
 from .rows import Row
 
 _EVENT = "microsoft.custom_event.name"
-"""The attribute by which a log record is a custom event of this name."""
+"""Attribute that makes a log record a custom event of this name."""
 
 _ENVIRONMENT: Mapping[str, str | None] = {
     "APPLICATIONINSIGHTS_CONTROLPLANE_DISABLED": "true",
@@ -24,18 +24,18 @@ _ENVIRONMENT: Mapping[str, str | None] = {
     "APPLICATIONINSIGHTS_CONNECTION_STRING": None,
     "APPLICATIONINSIGHTS_METRICS_TO_LOGANALYTICS_ENABLED": None,
 }
-"""What the exporter reads when it is made; it can be kept from speaking to others only here. None stands for a variable that is not set."""
+"""Variables that the exporter reads when it is created. Only they can keep it from contacting other hosts. None means unset."""
 
 
 class IngestionError(DicastError):
-    """The ingestion endpoint did not take what it was sent."""
+    """The ingestion endpoint did not accept a request."""
 
 
 class Ingestion:
-    """The endpoint that *connection_string* names; a request may take *seconds*, and *reader* reads what it answers."""
+    """Client of the endpoint in *connection_string*. A request may take *seconds*, and *reader* reads its answer."""
 
     def __init__(self, connection_string: str, seconds: float, reader: ReplyReader) -> None:
-        # Here, because it takes a second and brings most of azure-core.
+        # Imported here, because it takes a second and loads most of azure-core.
         from azure.monitor.opentelemetry.exporter import AzureMonitorLogExporter, AzureMonitorMetricExporter
 
         from .transport import Session
@@ -46,9 +46,9 @@ class Ingestion:
             "timeout": seconds,
             "read_timeout": seconds,
             "disable_offline_storage": True,
-            "instrumentation_collection": True,  # the exporter's word for: no statistics of its own
-            "max_envelopes_per_second": 0,  # what is over a limit it would drop
-            "retry_total": 0,  # the kernel tries again
+            "instrumentation_collection": True,  # the exporter's option for no statistics of its own
+            "max_envelopes_per_second": 0,  # it would drop events over a limit
+            "retry_total": 0,  # the kernel retries
             "redirect_max": 0,
             "use_env_settings": False,
         }
@@ -58,31 +58,31 @@ class Ingestion:
             self._metrics = AzureMonitorMetricExporter(**options, transport=self._sessions[1].transport())
 
     def send(self, rows: Sequence[Row]) -> None:
-        """Send *rows*, events and metrics in a request each.
+        """Send *rows*, with one request for events and one for metrics.
 
-        :raises IngestionError: when they were not taken, or not all.
+        :raises IngestionError: when the endpoint did not accept all rows.
         """
-        from opentelemetry.sdk._logs.export import LogRecordExportResult  # here, because it is heavy
+        from opentelemetry.sdk._logs.export import LogRecordExportResult  # imported here, because it is slow
         from opentelemetry.sdk.metrics.export import MetricExportResult
 
         events = [_record(row) for row in rows if row.value is None]
         metrics = [_metric(row) for row in rows if row.value is not None]
-        taken = not events or self._events.export(events) is LogRecordExportResult.SUCCESS
-        if taken and metrics:
-            taken = self._metrics.export(_metrics_data(metrics)) is MetricExportResult.SUCCESS
-        if not taken:
+        is_accepted = not events or self._events.export(events) is LogRecordExportResult.SUCCESS
+        if is_accepted and metrics:
+            is_accepted = self._metrics.export(_metrics_data(metrics)) is MetricExportResult.SUCCESS
+        if not is_accepted:
             refused = next((session.refused for session in self._sessions if session.refused), None)
-            why = "the logger azure.monitor says why" if refused is None else str(refused)
-            raise IngestionError(f"the ingestion endpoint did not take {len(rows)} rows; {why}")
+            why = "see the logger azure.monitor" if refused is None else str(refused)
+            raise IngestionError(f"the ingestion endpoint did not accept {len(rows)} rows; {why}")
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._events.client.close()
         self._metrics.client.close()
 
 
 def _record(row: Row) -> Any:
-    from opentelemetry._logs import LogRecord  # here, because it is heavy
+    from opentelemetry._logs import LogRecord  # imported here, because it is slow
     from opentelemetry.sdk._logs import ReadableLogRecord
 
     record = LogRecord(timestamp=row.time, attributes={**_properties(row), _EVENT: row.name})
@@ -90,21 +90,25 @@ def _record(row: Row) -> Any:
 
 
 def _metric(row: Row) -> Any:
-    from opentelemetry.sdk.metrics.export import Gauge, Metric, NumberDataPoint  # here, because it is heavy
+    from opentelemetry.sdk.metrics.export import Gauge, Metric, NumberDataPoint  # imported here, because it is slow
 
     assert row.value is not None
     return Metric(row.name, None, None, Gauge([NumberDataPoint(_properties(row), row.time, row.time, row.value)]))
 
 
 def _metrics_data(metrics: Sequence[Any]) -> Any:
-    from opentelemetry.sdk.metrics.export import MetricsData, ResourceMetrics, ScopeMetrics  # here, because it is heavy
+    from opentelemetry.sdk.metrics.export import (  # imported here, because it is slow
+        MetricsData,
+        ResourceMetrics,
+        ScopeMetrics,
+    )
 
-    nowhere: Any = None  # with a scope the exporter would look into the environment for what to do with its name
+    nowhere: Any = None  # with a scope the exporter would read the environment for its name
     return MetricsData([ResourceMetrics(_resource(), [ScopeMetrics(nowhere, metrics, "")], "")])
 
 
 def _resource() -> Any:
-    from opentelemetry.sdk.resources import Resource  # here, because it is heavy
+    from opentelemetry.sdk.resources import Resource  # imported here, because it is slow
 
     return Resource({"service.name": "dicast"})
 
@@ -126,10 +130,10 @@ def _plain(value: object) -> object:
 
 
 @contextmanager
-def _environment(wanted: Mapping[str, str | None]) -> Iterator[None]:
-    """The process's environment as *wanted*, for as long as the exporter looks at it."""
-    before = {name: os.environ.pop(name, None) for name in wanted}
-    os.environ.update({name: value for name, value in wanted.items() if value is not None})
+def _environment(variables: Mapping[str, str | None]) -> Iterator[None]:
+    """Set *variables* in the process's environment while the exporter reads it."""
+    before = {name: os.environ.pop(name, None) for name in variables}
+    os.environ.update({name: value for name, value in variables.items() if value is not None})
     try:
         yield
     finally:

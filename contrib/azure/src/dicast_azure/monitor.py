@@ -1,4 +1,4 @@
-"""The sink of an experiment's rows: custom events of Application Insights."""
+"""Sink of an experiment's rows: custom events of Application Insights."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .ingestion import Ingestion
 from .rows import RECORDS, Row, Rows
 
 BATCH = 500
-"""Rows in one request, at most."""
+"""Most rows in one request."""
 
 
 def parts_of(connection_string: str) -> dict[str, str]:
-    """The parts of a connection string, by their names in lower case."""
+    """Return the parts of a connection string, by their names in lower case."""
     pairs = (part.partition("=") for part in connection_string.split(";") if part.strip())
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
-def _check(_monitor: Monitor, _attribute: attrs.Attribute[Secret], given: Secret) -> None:
-    parts = parts_of(given.value)
+def _check(_monitor: Monitor, _attribute: attrs.Attribute[Secret], secret: Secret) -> None:
+    parts = parts_of(secret.value)
     try:
         UUID(parts.get("instrumentationkey", ""))
         endpoint = urlsplit(parts.get("ingestionendpoint", ""))
@@ -36,7 +36,7 @@ def _check(_monitor: Monitor, _attribute: attrs.Attribute[Secret], given: Secret
     except ValueError:
         named = False
     if not named:
-        # What is not named here the exporter would take from the environment, or from a default of its own.
+        # The exporter would read missing parts from the environment, or use its own defaults.
         raise ConfigError(
             "connection_string is 'InstrumentationKey=<a UUID>;IngestionEndpoint=<an address>', as the Azure portal shows it; "
             "one of the two is missing or wrong"
@@ -45,18 +45,18 @@ def _check(_monitor: Monitor, _attribute: attrs.Attribute[Secret], given: Secret
 
 @attrs.frozen
 class Monitor:
-    """Sends a run's rows as custom events to Azure Monitor (Application Insights).
+    """Send a run's rows as custom events to Azure Monitor (Application Insights).
 
-    ``experiment_start``, ``llm_request`` and ``llm_response`` for each response of a record, ``llm_retry_exhausted``,
-    ``experiment_<name>_aggregates``, ``baseline_<name>_<comparison>`` and ``experiment_complete``; of a suite also ``suite_preflight``,
-    ``suite_summary`` and the metric ``experiment_count``. Each request's row has ``azure_sequence``, ``az-1``, ``az-2`` and so on, and its
-    response's the same; texts of prompts and replies are not sent. A run that is taken up sends its rows again, each with the
-    ``event_id`` that it had, but for those before an orderly stop that lost nothing. Only the ingestion endpoint in *connection_string* is
-    spoken to: the exporter's own statistics, its control plane, its storage on disk and what it reads from the environment are off.
+    The events are ``experiment_start``, ``llm_request`` and ``llm_response`` for each response of a record, ``llm_retry_exhausted``,
+    ``experiment_<name>_aggregates``, ``baseline_<name>_<comparison>`` and ``experiment_complete``; a suite adds ``suite_preflight``,
+    ``suite_summary`` and the metric ``experiment_count``. The row of a request has ``azure_sequence``, ``az-1``, ``az-2`` and so on, and the row of
+    its response has the same; texts of prompts and replies are not sent. A resumed run sends its rows again with the
+    same ``event_id``, except rows before an orderly stop that lost nothing. Data is sent only to the ingestion endpoint in *connection_string*:
+    the exporter's own statistics, control plane, storage on disk and use of the environment are off.
 
     :param connection_string: as the Azure portal shows it, with ``InstrumentationKey`` and ``IngestionEndpoint``.
-    :param timeout: seconds that one request may take.
-    :param max_reply_bytes: how long the endpoint's answer may be, decoded; one that is longer counts as not taken.
+    :param timeout: time limit of one request in seconds.
+    :param max_reply_bytes: the longest answer of the endpoint in bytes, decoded; a longer answer counts as not accepted.
     """
 
     name = "monitor"
@@ -73,18 +73,18 @@ class Monitor:
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[Feed]:
-        """Make ready to send; what is told again is sent under the same ids."""
+        """Yield the live sink. Repeated events get the same ids."""
         stops = run.read(Query(run_id=run.run_id, types=("run.stopped",))) if run.resumed else ()
         rows = Rows(run.run_id, run.name, run.read, [entry.event for entry in stops])
-        given = self.connection_string.value
-        secrets = [value for name, value in parts_of(given).items() if not name.endswith("endpoint")]
-        reader = ReplyReader([given, *secrets], self.max_reply_bytes)
-        with closing(Ingestion(given, self.timeout, reader)) as ingestion:
+        text = self.connection_string.value
+        secrets = [value for name, value in parts_of(text).items() if not name.endswith("endpoint")]
+        reader = ReplyReader([text, *secrets], self.max_reply_bytes)
+        with closing(Ingestion(text, self.timeout, reader)) as ingestion:
             yield Feed(ingestion, rows)
 
 
 class Feed:
-    """Takes a run's events, and sends their rows."""
+    """Live sink that turns a run's events into rows and sends them."""
 
     def __init__(self, ingestion: Ingestion, rows: Rows) -> None:
         self._ingestion = ingestion
@@ -94,12 +94,12 @@ class Feed:
         self._sent = 0
 
     async def write(self, events: Sequence[Event]) -> int:
-        """Send the rows of *events*, and return their number. Told the same events again, it sends the rest.
+        """Send the rows of *events*, and return their number. Called again with the same events, it sends the rest.
 
-        :raises IngestionError: when the endpoint did not take them.
+        :raises IngestionError: when the endpoint did not accept them.
         """
         batch = events[0].id, events[-1].id
-        if batch != self._batch:  # what is still waiting was counted as lost
+        if batch != self._batch:  # rows of the previous batch were counted as lost
             self._batch, self._sent = batch, 0
             self._waiting = [row for event in events for row in self._rows.add(event)]
         while self._waiting:
@@ -110,5 +110,5 @@ class Feed:
         return self._sent
 
     def close(self) -> int:
-        """Nothing is left to send."""
+        """Return 0, as nothing is left to send."""
         return 0

@@ -1,4 +1,4 @@
-"""What a run's events are as rows of an experiment."""
+"""Rows of an experiment from a run's events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .suite import Suite
 
 RECORDS = ("record.completed", "record.failed")
 _FAILURES = 3
-"""Failures that ``experiment_complete`` shows."""
+"""Most failures in ``experiment_complete``."""
 
 
 @attrs.frozen
@@ -28,10 +28,10 @@ class Row:
 
 
 class Rows:
-    """Makes the rows of one run, and counts its requests.
+    """Builder of the rows of one run, which also counts its requests.
 
-    A run that is taken up tells everything again. Of its earlier *stops*, what came before the newest at which no sink had lost
-    anything has arrived: of that no row is made again. What the other runs of its suite came to is *read* from the ledger.
+    A resumed run replays all events. Events before its newest earlier stop in *stops* at which no sink had lost anything have
+    arrived, and no row is built from them again. Results of the suite's other runs are *read* from the ledger.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Rows:
         self._aggregates: dict[str, object] = {}
 
     def add(self, event: Event) -> Sequence[Row]:
-        """Take *event*; its rows."""
+        """Add *event*, and return its rows."""
         if event.id in self._stops:
             self._received = None if event.id == self._received else self._received
             return ()
@@ -65,8 +65,8 @@ class Rows:
         elif event.type == "aggregate.completed":
             self._aggregates[str(payload["label"])] = payload["result"]
         elif event.type == "comparison.completed":
-            told = {"baseline": payload.get("baseline"), **payload["result"]}
-            yield self._row(f"baseline_{self._experiment}_{payload['label']}", event, told)
+            fields = {"baseline": payload.get("baseline"), **payload["result"]}
+            yield self._row(f"baseline_{self._experiment}_{payload['label']}", event, fields)
         else:
             yield from self._end(event, payload)
             yield from self._summary(event)
@@ -79,12 +79,12 @@ class Rows:
             self._common |= {"suite": payload["suite"]["id"]}
             if self._suite.begins:
                 yield from self._preflight(event, self._suite.described)
-        told = {name: payload.get(name) for name in ("task", "metrics", "judges", "fingerprints", "limit")}
-        yield self._row("experiment_start", event, told)
+        fields = {name: payload.get(name) for name in ("task", "metrics", "judges", "fingerprints", "limit")}
+        yield self._row("experiment_start", event, fields)
 
-    def _preflight(self, event: Event, told: Mapping[str, Any]) -> Iterator[Row]:
-        yield self._row("suite_preflight", event, told)
-        yield attrs.evolve(self._row("experiment_count", event, {}), value=told["experiment_count"])
+    def _preflight(self, event: Event, fields: Mapping[str, Any]) -> Iterator[Row]:
+        yield self._row("suite_preflight", event, fields)
+        yield attrs.evolve(self._row("experiment_count", event, {}), value=fields["experiment_count"])
 
     def _responses(self, event: Event, record: Mapping[str, Any]) -> Iterator[Row]:
         responses = record.get("responses") or {ONLY: record.get("response") or {}}
@@ -92,8 +92,8 @@ class Rows:
             request = self._request(event, criterion)
             metrics = response.get("metrics") or {}
             yield self._row("llm_request", event, request)
-            told = {"duration": metrics.get("latency_seconds"), **request, **_prefixed(metrics)}
-            yield self._row("llm_response", event, told)
+            fields = {"duration": metrics.get("latency_seconds"), **request, **_prefixed(metrics)}
+            yield self._row("llm_response", event, fields)
 
     def _failure(self, event: Event, payload: Mapping[str, Any]) -> Iterator[Row]:
         request = self._request(event, None)
@@ -102,15 +102,15 @@ class Rows:
         yield self._row("llm_response", event, failed)
         retry = payload.get("retry") or {}
         if retry and retry.get("attempts") == retry.get("max_attempts"):
-            told = {name: retry.get(name) for name in ("attempts", "max_attempts")}
-            yield self._row("llm_retry_exhausted", event, {**failed, **told})
+            attempt_counts = {name: retry.get(name) for name in ("attempts", "max_attempts")}
+            yield self._row("llm_retry_exhausted", event, {**failed, **attempt_counts})
 
     def _end(self, event: Event, payload: Mapping[str, Any]) -> Iterator[Row]:
         if self._aggregates:
             yield self._row(f"experiment_{self._experiment}_aggregates", event, self._aggregates)
-        shown = ("subject_kind", "subject_id", "judge", "failure_mode")
-        failed = [{key: one.get(key) for key in shown} for one in payload.get("failed_subjects", ())[:_FAILURES]]
-        told = {
+        keys = ("subject_kind", "subject_id", "judge", "failure_mode")
+        failed = [{key: failure.get(key) for key in keys} for failure in payload.get("failed_subjects", ())[:_FAILURES]]
+        fields = {
             "rows": payload.get("subjects"),
             "failures": payload.get("failed"),
             **{
@@ -122,11 +122,11 @@ class Rows:
             "failures_detail": failed or None,
             "stopped": payload.get("reason"),
         }
-        yield self._row("experiment_complete", event, told)
+        yield self._row("experiment_complete", event, fields)
 
     def _summary(self, event: Event) -> Iterator[Row]:
-        if self._suite and event.type == "run.completed" and (told := self._suite.summary(event, self._read)):
-            yield self._row("suite_summary", event, told)
+        if self._suite and event.type == "run.completed" and (summary := self._suite.summary(event, self._read)):
+            yield self._row("suite_summary", event, summary)
 
     def _request(self, event: Event, criterion: str | None) -> dict[str, object]:
         self._sequence += 1
@@ -134,8 +134,8 @@ class Rows:
         about = {"subject_id": event.subject_id, "session_id": event.session_id, "criterion": criterion}
         return {"sequence": sequence, "azure_sequence": sequence, **about}
 
-    def _row(self, name: str, event: Event, told: Mapping[str, object]) -> Row:
-        fields = {"timestamp": event.time, "event_id": event.id, **self._common, **told}
+    def _row(self, name: str, event: Event, properties: Mapping[str, object]) -> Row:
+        fields = {"timestamp": event.time, "event_id": event.id, **self._common, **properties}
         return Row(name, _nanoseconds(event.time), {key: value for key, value in fields.items() if value is not None})
 
 

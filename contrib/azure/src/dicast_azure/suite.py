@@ -1,4 +1,4 @@
-"""The suite that a run belongs to."""
+"""Suite of a run."""
 
 from __future__ import annotations
 
@@ -13,28 +13,27 @@ from dicast import Entry, Event, Query
 
 @attrs.frozen
 class Suite:
-    """The suite that a run of the name *run* belongs to, as its ``run.started`` *told* it."""
+    """The suite of the run named *run*, with its *definition* in ``run.started``."""
 
-    told: Mapping[str, Any]
+    definition: Mapping[str, Any]
     run: str
 
     @property
     def begins(self) -> bool:
-        """Whether the run is of the suite's first experiment."""
-        return bool(self.told["experiments"][0] == _experiment(self.run))
+        """True if the run is of the suite's first experiment."""
+        return bool(self.definition["experiments"][0] == _experiment(self.run))
 
     @property
     def described(self) -> dict[str, object]:
-        """What the suite consists of."""
-        return {"experiments": self.told["experiments"], "experiment_count": len(self.told["experiments"])}
+        """Experiments of the suite."""
+        return {"experiments": self.definition["experiments"], "experiment_count": len(self.definition["experiments"])}
 
     def summary(self, end: Event, read: Callable[[Query], Iterator[Entry]]) -> dict[str, object] | None:
-        """What the suite has come to with the *end* of the run; None while its last experiment has not completed.
+        """Return the results of the suite with the *end* of the run; None while its last experiment has not completed.
 
-        What other runs have come to is *read* from the ledger, where *end* itself is not yet. A sum of costs of which one is not
-        known is None.
+        Results of other runs are *read* from the ledger, which does not have *end* yet. A sum with an unknown cost is None.
         """
-        names: list[str] = self.told["experiments"]
+        names: list[str] = self.definition["experiments"]
         ends = {**self._completed(read), _experiment(self.run): end.payload}
         missing = [name for name in names if name not in ends]
         if names[-1] in missing:
@@ -51,18 +50,18 @@ class Suite:
         }
 
     def _completed(self, read: Callable[[Query], Iterator[Entry]]) -> dict[str, Mapping[str, Any]]:
-        """What the suite's runs came to, each in its newest end, by their experiments."""
-        found: dict[str, Mapping[str, Any]] = {}
-        for begun in read(Query(types=("run.started",))):
-            if begun.event.payload.get("suite") == self.told:
-                ended = Query(run_id=begun.event.run_id, types=("run.completed",), newest_first=True, limit=1)
-                for entry in read(ended):
-                    found[_experiment(str(begun.event.payload["name"]))] = entry.event.payload
-        return found
+        """Return the newest result of each completed experiment."""
+        results: dict[str, Mapping[str, Any]] = {}
+        for start in read(Query(types=("run.started",))):
+            if start.event.payload.get("suite") == self.definition:
+                query = Query(run_id=start.event.run_id, types=("run.completed",), newest_first=True, limit=1)
+                for entry in read(query):
+                    results[_experiment(str(start.event.payload["name"]))] = entry.event.payload
+        return results
 
 
 def _experiment(run: str) -> str:
-    """The experiment of a run whose name is ``NAME/EXPERIMENT``."""
+    """Return the experiment in a run's name ``NAME/EXPERIMENT``."""
     return run.rpartition("/")[2]
 
 

@@ -1,4 +1,4 @@
-"""What Microsoft's exporter sends by: replies have a limit, in bytes and in seconds, and no redirect or proxy is taken."""
+"""Transport of Microsoft's exporter: replies have limits of size and time, and redirects and proxies are ignored."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PIECE = 65_536
 
 
 class Session(requests.Session):
-    """Sends requests, and has *reader* read the replies, each of which may take *seconds*.
+    """HTTP session whose replies are read by *reader*, each within *seconds*.
 
-    *refused* is why the newest reply was not read whole, for the exporter says of that only in its log.
+    *refused* is the reason why the newest reply was not read completely, which the exporter only logs.
     """
 
     def __init__(self, reader: ReplyReader, seconds: float) -> None:
@@ -28,7 +28,7 @@ class Session(requests.Session):
         self._reader, self._seconds = reader, seconds
 
     def transport(self) -> RequestsTransport:
-        """What azure-core sends by."""
+        """Return the transport for azure-core."""
         return RequestsTransport(session=self, session_owner=True, use_env_settings=False)
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
@@ -58,7 +58,7 @@ class _Raw(Protocol):
 
 
 def _pieces(raw: _Raw, until: float) -> Iterator[bytes]:
-    """What comes, as it comes: waiting for a whole piece, a reply of a byte a second would have no end."""
+    """Yield data as it arrives. Waiting for full pieces would never end for a reply of one byte per second."""
     while piece := raw.read1(_PIECE, decode_content=False):
         if time.monotonic() > until:
             raise requests.ReadTimeout("the reply takes too long")

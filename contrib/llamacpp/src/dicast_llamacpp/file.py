@@ -1,4 +1,4 @@
-"""Finding a model's GGUF file."""
+"""Search for a model's GGUF file."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _BLOCK, _BLOCKS = 1 << 16, 256
 _COPIED = 1 << 20
 _CODE = {".py", ".pyc", ".pyi"}
 _ABOUT = {".md", ".txt", ".rst", ".html", ".json", ".toml", ".cfg", ".typed"}
-"""Endings of files that are about a model, and not a part of it."""
+"""Suffixes of files about a model that are not part of it."""
 _NUMBER = re.compile(r"[-_.]*(?:part|chunk|shard)?[-_.]*\d+$", re.IGNORECASE)
 
 
 def check_gguf(path: Path) -> None:
-    """Look at the first bytes of *path*.
+    """Check the first bytes of *path*.
 
-    :raises ConfigError: when it cannot be read, or begins otherwise than a GGUF file.
+    :raises ConfigError: when it cannot be read, or does not start like a GGUF file.
     """
     try:
         with open_file(path) as file:
@@ -35,23 +35,23 @@ def check_gguf(path: Path) -> None:
     except OSError as error:
         raise ConfigError(f"the model {str(path)!r} cannot be read: {error.strerror or error}") from error
     if head != MAGIC:
-        found = f"begins with {head!r}" if head else "is empty"
-        raise ConfigError(f"{str(path)!r} is no GGUF file: it {found}, where a GGUF file begins with {MAGIC!r}")
+        start = f"starts with {head!r}" if head else "is empty"
+        raise ConfigError(f"{str(path)!r} is not a GGUF file: it {start}, but a GGUF file starts with {MAGIC!r}")
 
 
 def sample(path: Path) -> str:
-    """A digest of the size of *path* and of blocks all over it: reading gigabytes whole would take longer than many a run."""
+    """Return a digest of the size of *path* and of blocks spread over it. Reading gigabytes completely would take longer than many runs."""
     size = path.stat().st_size
-    found = sha256(str(size).encode())
+    digest = sha256(str(size).encode())
     with open_file(path) as file:
         for number in range(_BLOCKS):
             file.seek(max(0, size - _BLOCK) * number // (_BLOCKS - 1))
-            found.update(file.read(_BLOCK))
-    return found.hexdigest()
+            digest.update(file.read(_BLOCK))
+    return digest.hexdigest()
 
 
 def installed(package: str) -> Distribution:
-    """The distribution called *package*.
+    """Return the distribution called *package*.
 
     :raises ConfigError: when there is none.
     """
@@ -62,52 +62,52 @@ def installed(package: str) -> Distribution:
 
 
 def check_package(package: str) -> None:
-    """Check that the distribution *package* has a GGUF file, whole or in parts; nothing is put together.
+    """Check that the distribution *package* has a GGUF file, whole or in parts; nothing is assembled.
 
     :raises ConfigError: if it is not installed, or has no such file, or several.
     """
-    found = installed(package)
-    if _whole_file(package, found) is None and not _assembles(found) and _module(found) is None:
+    distribution = installed(package)
+    if _whole_file(package, distribution) is None and not _assembles(distribution) and _module(distribution) is None:
         raise ConfigError(f"the package {package!r} has no GGUF file; name a file by path")
 
 
 def model_file(package: str) -> Path:
-    """The GGUF file of the distribution *package*; one that ships in parts is put together where its module says.
+    """Return the GGUF file of the distribution *package*. Parts are assembled at the place that its module names.
 
     :raises ConfigError: when the distribution has no such file, or several.
     """
-    found = installed(package)
-    path = _whole_file(package, found) or _assembled(package, found)
+    distribution = installed(package)
+    path = _whole_file(package, distribution) or _assembled(package, distribution)
     check_gguf(path)
     return path
 
 
-def _whole_file(package: str, found: Distribution) -> Path | None:
-    """Return the one GGUF file of *found*; None if it has none.
+def _whole_file(package: str, distribution: Distribution) -> Path | None:
+    """Return the only GGUF file of *distribution*; None if it has none.
 
     :raises ConfigError: if it has several.
     """
-    files = [Path(str(file.locate())) for file in found.files or () if file.suffix == ".gguf"]
+    files = [Path(str(file.locate())) for file in distribution.files or () if file.suffix == ".gguf"]
     if len(files) > 1:
         names = ", ".join(sorted(file.name for file in files))
         raise ConfigError(f"the package {package!r} has several GGUF files ({names}); name one of them by path")
     return files[0] if files else None
 
 
-def _assembles(found: Distribution) -> bool:
-    """Return whether the source of *found* names the functions that put a model together; nothing is imported."""
-    sources = [file for file in found.files or () if len(file.parts) > 1 and file.name == "__init__.py"]
+def _assembles(distribution: Distribution) -> bool:
+    """Return whether the source of *distribution* has functions that assemble a model; nothing is imported."""
+    sources = [file for file in distribution.files or () if len(file.parts) > 1 and file.name == "__init__.py"]
     texts = (Path(str(file.locate())).read_text(errors="replace") for file in sources)
     return any("assemble" in text and "default_output_path" in text for text in texts)
 
 
-def _assembled(package: str, found: Distribution) -> Path:
-    module = _module(found)
+def _assembled(package: str, distribution: Distribution) -> Path:
+    module = _module(distribution)
     if module is None:
         raise ConfigError(f"the package {package!r} has no GGUF file; name a file by path")
     path = Path(module.default_output_path())
     if not path.exists():
-        partial = path.with_name(f"{path.name}.{os.getpid()}")  # another process may be about the same
+        partial = path.with_name(f"{path.name}.{os.getpid()}")  # another process may do the same
         try:
             Path(module.assemble(partial)).replace(path)
         finally:
@@ -115,11 +115,13 @@ def _assembled(package: str, found: Distribution) -> Path:
     return path
 
 
-def _module(found: Distribution) -> Any:
-    """The module of a distribution whose file ships in parts: it has ``assemble(path)`` and ``default_output_path()``."""
-    names = {file.parts[0] for file in found.files or () if len(file.parts) > 1 and file.name == "__init__.py"}
+def _module(distribution: Distribution) -> Any:
+    """Return the module of a distribution with parts: it has ``assemble(path)`` and ``default_output_path()``."""
+    names = {file.parts[0] for file in distribution.files or () if len(file.parts) > 1 and file.name == "__init__.py"}
     modules = (import_module(name) for name in sorted(names))
-    return next((one for one in modules if hasattr(one, "assemble") and hasattr(one, "default_output_path")), None)
+    return next(
+        (module for module in modules if hasattr(module, "assemble") and hasattr(module, "default_output_path")), None
+    )
 
 
 def part_of(package: str) -> Path:
@@ -140,7 +142,7 @@ def _is_data(parts: Sequence[str], suffix: str, name: str) -> bool:
 
 
 def assembled_name(packages: Sequence[str]) -> str:
-    """Return the file name of the model that *packages* are the parts of, after the first one's name without its number."""
+    """Return the file name of the model with parts in *packages*: the first package's name without its number."""
     return f"{_NUMBER.sub('', packages[0]) or packages[0]}.gguf"
 
 
@@ -151,20 +153,20 @@ def cache_folder() -> Path:
 
 
 def assembled(packages: Sequence[str], digest: str) -> Path:
-    """Return the model whose parts are the data files of *packages*, in this order; it is put together once.
+    """Return the model whose parts are the data files of *packages*, in this order; it is assembled once.
 
     The file is in :func:`cache_folder` under its SHA-256 *digest*, which is checked before it gets its name.
 
-    :raises ConfigError: if a part is missing, the digest is another one, or the file cannot be written.
+    :raises ConfigError: if a part is missing, the digest differs, or the file cannot be written.
     """
     parts = [part_of(package) for package in packages]
     path = cache_folder() / digest / assembled_name(packages)
     try:
-        whole = sum(part.stat().st_size for part in parts)
-        if not path.is_file() or path.stat().st_size != whole:
+        size = sum(part.stat().st_size for part in parts)
+        if not path.is_file() or path.stat().st_size != size:
             _assemble(parts, path, digest)
     except OSError as error:
-        raise ConfigError(f"the model {str(path)!r} cannot be put together: {error.strerror or error}") from error
+        raise ConfigError(f"the model {str(path)!r} cannot be assembled: {error.strerror or error}") from error
     check_gguf(path)
     return path
 

@@ -1,4 +1,4 @@
-"""A model in memory, and what is asked of it."""
+"""A model in memory, and its calls."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from dicast import ChatRequest, ConfigError, Cost, Failure, Reply, Token, Usage,
 from .waiting import Waiting
 
 BATCH = 512
-"""Tokens of a prompt that are read at a time; a call that nobody waits for any more ends after that many at the latest."""
+"""Tokens of a prompt that are read at a time. A canceled call ends after this many tokens at the latest."""
 
 ROLLOUT = 1000
-"""How far apart the seeds of two rollouts are: more than one judgment asks."""
+"""Distance of the seeds of two rollouts: more than the calls of one judgment."""
 
 LONGEST = 300
 
 
 @attrs.frozen
 class Settings:
-    """How a model is loaded and asked; *threads* None leaves the number to llama.cpp."""
+    """Settings of loading and calling a model; with *threads* None llama.cpp chooses the number."""
 
     path: Path
     context: int
@@ -39,9 +39,9 @@ class Settings:
 def load(settings: Settings) -> Any:
     """Load the model.
 
-    :raises ConfigError: when llama.cpp does not take the file.
+    :raises ConfigError: when llama.cpp does not accept the file.
     """
-    import xllamacpp  # type: ignore[import-untyped]  # it has no types; here, because it is 60 MB of native code
+    import xllamacpp  # type: ignore[import-untyped]  # it has no types; imported here, because it is 60 MB of native code
 
     params = xllamacpp.CommonParams()
     params.model.path = str(settings.path)
@@ -51,14 +51,14 @@ def load(settings: Settings) -> Any:
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads
     params.verbosity = -1
     params.warmup = False
-    params.cache_prompt = True  # the beginning that a request shares with the last one of its slot
-    params.cache_ram_mib = 0  # else up to 8 GiB of prompts that do not come again
-    # It opens a port on loopback in any case: nobody knows the key.
+    params.cache_prompt = True  # reuse the prefix shared with the slot's last request
+    params.cache_ram_mib = 0  # else up to 8 GiB of prompts that do not recur
+    # It always opens a port on loopback; nobody knows the key.
     params.api_keys, params.ui, params.endpoint_slots = [secrets.token_hex()], False, False
     params.endpoint_metrics = True
     try:
         server = xllamacpp.Server(params)
-        server.handle_metrics()  # answered once its loop runs: freed before that, it would wait for itself for ever
+        server.handle_metrics()  # returns once its loop runs: if freed earlier, it would deadlock
         return server
     except RuntimeError as error:
         raise ConfigError(
@@ -68,14 +68,14 @@ def load(settings: Settings) -> Any:
 
 
 class LiveChat:
-    """The model in memory. Its calls run in threads of their own, as many as are worked on at the same time."""
+    """The model in memory. Its calls run in separate threads, one for each parallel call."""
 
     def __init__(self, server: Any, settings: Settings, identity: Mapping[str, object], waiting: Waiting) -> None:
         self._server, self._settings, self._identity, self._waiting = server, settings, identity, waiting
         self._threads = ThreadPoolExecutor(settings.parallel, "llamacpp")
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
-        """Answer *request*; when nobody waits any more, the generation ends as well."""
+        """Answer *request*. The generation ends when the caller cancels it."""
         stop = Event()
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, request, stop)
@@ -83,11 +83,11 @@ class LiveChat:
             stop.set()
 
     def estimate(self, request: ChatRequest) -> Cost:
-        """Nothing."""
+        """Return zero."""
         return Cost.zero()
 
     def identity(self) -> Mapping[str, object]:
-        """What decides a reply."""
+        """Return the values that decide a reply."""
         return self._identity
 
     async def close(self) -> None:
@@ -99,7 +99,7 @@ class LiveChat:
         chunks = list[Mapping[str, Any]]()
 
         def take(chunk: Mapping[str, Any]) -> bool:
-            chunks.append(chunk)  # read later: what is raised here is lost
+            chunks.append(chunk)  # parsed later: an exception here would be lost
             return stop.is_set()
 
         name = self._settings.path.name
@@ -109,7 +109,7 @@ class LiveChat:
 
 
 def _state(chunks: Sequence[Mapping[str, Any]]) -> str:
-    """Return how far a call is: tokens of the prompt that were read, or tokens of the reply."""
+    """Return the progress of a call: tokens of the prompt read so far, or tokens of the reply."""
     last = chunks[-1] if chunks else {}
     progress = last.get("prompt_progress")
     if isinstance(progress, Mapping):
@@ -134,7 +134,7 @@ def _body(request: ChatRequest, temperature: float) -> dict[str, Any]:
         }
     if request.logprobs:
         body |= {"logprobs": True, "top_logprobs": max(1, request.top_logprobs)}
-    if request.top_logprobs:  # the first token is the answer: a template that can think must not open with a thought
+    if request.top_logprobs:  # the first token is the answer, so a reasoning template must not start with a thought
         body["chat_template_kwargs"] = {"enable_thinking": False}
     return body
 
@@ -177,4 +177,4 @@ def _tokens(logprobs: Mapping[str, Any] | None, has_top: bool) -> list[Token]:
 
 
 def _top(token: Mapping[str, Any]) -> tuple[Token, ...]:
-    return tuple(Token(each["token"], each["logprob"]) for each in token.get("top_logprobs") or ())
+    return tuple(Token(top["token"], top["logprob"]) for top in token.get("top_logprobs") or ())

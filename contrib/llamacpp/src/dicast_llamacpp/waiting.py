@@ -1,4 +1,4 @@
-"""Lines on stderr while something takes long: a model that loads, a call that is answered."""
+"""Lines on stderr during long work: loading a model, answering a call."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _END_SECONDS = 1.0
 
 
 class Waiting:
-    """Lines on stderr, one each *seconds*, for as long as work is under way; none if *seconds* is None.
+    """Lines on stderr, one each *seconds*, while work is under way; none if *seconds* is None.
 
-    Each line is whole, so that a log has it too; a terminal's line that is written over is cleared before it.
+    Each line is complete, so that a log gets it too; on a terminal it is cleared before the next one.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -26,19 +26,19 @@ class Waiting:
         if self._seconds is None:
             yield
             return
-        ended = threading.Event()
-        thread = threading.Thread(target=self._lines, args=(work, detail, ended, self._seconds), daemon=True)
+        is_over = threading.Event()
+        thread = threading.Thread(target=self._lines, args=(work, detail, is_over, self._seconds), daemon=True)
         thread.start()
         try:
             yield
         finally:
-            ended.set()
+            is_over.set()
             thread.join(_END_SECONDS)
 
     @staticmethod
-    def _lines(work: str, detail: Callable[[], str], ended: threading.Event, seconds: float) -> None:
+    def _lines(work: str, detail: Callable[[], str], is_over: threading.Event, seconds: float) -> None:
         began = time.monotonic()
-        while not ended.wait(seconds):
+        while not is_over.wait(seconds):
             line = f"llamacpp/chat: {work}, {time.monotonic() - began:.0f} s{detail()}"
             clear = "\r\x1b[K" if sys.stderr.isatty() else ""
             print(f"{clear}{line}", file=sys.stderr, flush=True)

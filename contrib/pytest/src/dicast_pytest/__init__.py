@@ -1,4 +1,4 @@
-"""Pipelines and judges in pytest: dicast run as tests, fixtures, assert_pass_rate."""
+"""Pipelines and judges in pytest: pipeline files as tests, fixtures, assert_pass_rate."""
 
 # Every run of pytest imports this where the distribution is installed: what is used is imported when it is used.
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["PassRate", "assert_pass_rate"]
 
 
 def __getattr__(name: str) -> object:
-    """The names of ``__all__``."""
+    """Import the names of ``__all__`` on first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import pass_rate

@@ -1,4 +1,4 @@
-"""Pipeline files as test files: each subject is an item, and the gate is one."""
+"""Pipeline files as test files: an item for each subject, and one for the gate."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from dicast import RequestError, Subject, subjects
 from dicast.commands import pipeline_text
 from dicast.toolkit.printable import one_line
 
-from .sharing import Told, shared, told_of
+from .sharing import RunResult, run_pipeline, shared
 
 GATE = "gate"
-"""The name of the item of a whole run, where the file has a gate."""
+"""Name of the item of a whole run with a gate."""
 COVERAGE = "coverage"
-"""Its name without a gate: then the coverage alone can leave a run undecided."""
+"""Name of the item of a whole run without a gate, which only its coverage can leave undecided."""
 _LONGEST = 80
 _FOLDER = "dicast_folder"
 
 
 class Failed(Exception):
-    """An item did not pass, and why."""
+    """An item that did not pass, with the reason."""
 
 
 class Collection:
-    """The plugin that ``--dicast`` brings: it collects pipeline files, and has one run of each shared by the workers of xdist."""
+    """Plugin of ``--dicast`` that collects pipeline files. The workers of xdist share one run of each file."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._patterns: list[str] = config.getini("dicast_files")
@@ -46,24 +46,24 @@ class Collection:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker of xdist where the workers share what runs came to."""
+        """Pass the folder with shared results of runs to a worker of xdist."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="dicast-pytest-"))
         node.workerinput[_FOLDER] = str(self._folder)
 
     def pytest_unconfigure(self) -> None:
-        """Let go of that folder."""
+        """Delete the folder with shared results."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class PipelineFile(pytest.File):
-    """A pipeline file, which is run once for those of its subjects that were selected."""
+    """A pipeline file, which is run once for its selected subjects."""
 
-    _told: Told | RequestError | None = None
+    _run_result: RunResult | RequestError | None = None
 
     def collect(self) -> Iterator[pytest.Item]:
-        """An item a subject, in the order of the source, and the gate. Nothing is judged."""
+        """Yield an item for each subject, in the order of the source, and the gate. Nothing is judged."""
         if os.environ.get("DICAST_DISABLED", "") in ("", "0"):
             try:
                 listed = subjects(self.path)
@@ -74,37 +74,37 @@ class PipelineFile(pytest.File):
         yield GateItem.from_parent(self, name=GATE if _has_gate(self.path) else COVERAGE)
 
     def selected(self) -> list[Subject]:
-        """The subjects whose items are going to be run, and the parts that they are judged by."""
+        """Return the subjects of the selected items."""
         items = [item for item in self.session.items if isinstance(item, SubjectItem) and item.path == self.path]
         return [item.subject for item in items]
 
-    def told(self) -> Told:
-        """What the run came to: in one process, or for all workers of xdist, it is made when it is first asked for.
+    def result_of_run(self) -> RunResult:
+        """Return the result of the run, which starts on the first call, once for all workers of xdist.
 
-        :raises RequestError: when the request is wrong, which is found once.
+        :raises RequestError: when the request is wrong; every call raises it.
         """
-        if self._told is None:
+        if self._run_result is None:
             try:
-                self._told = self._run()
+                self._run_result = self._run()
             except RequestError as error:
-                self._told = error
-        if isinstance(self._told, RequestError):
-            raise self._told
-        return self._told
+                self._run_result = error
+        if isinstance(self._run_result, RequestError):
+            raise self._run_result
+        return self._run_result
 
-    def _run(self) -> Told:
+    def _run(self) -> RunResult:
         chosen = self.selected()
         worker: Any = getattr(self.config, "workerinput", None)
-        return told_of(self.path, chosen) if worker is None else shared(Path(worker[_FOLDER]), self.path, chosen)
+        return run_pipeline(self.path, chosen) if worker is None else shared(Path(worker[_FOLDER]), self.path, chosen)
 
 
 class _PipelineItem(pytest.Item):
-    """An item whose failure is told in words."""
+    """An item whose failure is a message."""
 
     parent: PipelineFile
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Why it did not pass, without a trace of the code that says so."""
+        """Return the reason of the failure, without a traceback."""
         if isinstance(excinfo.value, Failed):
             return "\n".join(one_line(line) for line in str(excinfo.value).split("\n"))
         if isinstance(excinfo.value, RequestError):
@@ -112,73 +112,73 @@ class _PipelineItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """The file and the item's name."""
+        """Return the file and the item's name."""
         return self.path, None, f"{self.path.name}: {self.name}"
 
 
 class SubjectItem(_PipelineItem):
-    """One subject; it fails where a label that counts has a failure for it, or a score under its ``pass_at``."""
+    """One subject. It fails if a counted label has a failure for it, or a score below its ``pass_at``."""
 
-    def __init__(self, *, subject: Subject, **more: Any) -> None:
-        super().__init__(**more)
+    def __init__(self, *, subject: Subject, **options: Any) -> None:
+        super().__init__(**options)
         self.subject = subject
 
     def runtest(self) -> None:
-        """Say what became of the subject.
+        """Report the result of the subject.
 
         :raises Failed: when it did not pass.
         """
-        told = self.parent.told()
-        found = told.of(self.subject.kind, self.subject.id)
-        if found is None:
-            if told.is_refused:
-                raise Failed(f"not judged: {told.stopped}")
-            pytest.skip(f"not judged: {told.stopped or 'no metric or judge takes it'}")
-        self.user_properties += [(one_line(f"dicast_{label}"), score) for label, score in found["scores"].items()]
-        if found["skipped"]:
-            pytest.skip(one_line(found["skipped"]))
-        if found["why"]:
-            raise Failed(f"{found['why']}\n\ndicast show {one_line(self.subject.id)} --run {told.run_id}")
+        run_result = self.parent.result_of_run()
+        result = run_result.of(self.subject.kind, self.subject.id)
+        if result is None:
+            if run_result.is_refused:
+                raise Failed(f"not judged: {run_result.stopped}")
+            pytest.skip(f"not judged: {run_result.stopped or 'no metric or judge takes it'}")
+        self.user_properties += [(one_line(f"dicast_{label}"), score) for label, score in result["scores"].items()]
+        if result["skipped"]:
+            pytest.skip(one_line(result["skipped"]))
+        if result["why"]:
+            raise Failed(f"{result['why']}\n\ndicast show {one_line(self.subject.id)} --run {run_result.run_id}")
 
 
 class GateItem(_PipelineItem):
-    """The gate of the whole run, or its coverage where the file has no gate; it passes where ``dicast run`` ends with 0."""
+    """The gate of the whole run, or its coverage for a pipeline without a gate. It passes if ``dicast run`` exits with 0."""
 
     def runtest(self) -> None:
-        """Fail where the run did.
+        """Report the result of the run.
 
         :raises Failed: when the gate failed, the run is undecided, or a sink lost data.
         """
-        told = self.parent.told()
-        if told.is_disabled:
+        run_result = self.parent.result_of_run()
+        if run_result.is_disabled:
             pytest.skip("disabled: nothing was judged")
-        if told.is_part:
+        if run_result.is_part:
             pytest.skip(
                 f"the {self.name} is about all subjects, and {len(self.parent.selected()):,} of them were judged"
             )
-        if told.gate:
-            raise Failed(f"{told.gate}\n\ndicast show {told.run_id}")
+        if run_result.gate:
+            raise Failed(f"{run_result.gate}\n\ndicast show {run_result.run_id}")
 
 
 def _has_gate(file: Path) -> bool:
-    """Return whether the pipeline in *file* has a gate, of its own or in an experiment; True where that cannot be read."""
+    """Return whether the pipeline in *file* or one of its experiments has a gate; True for an unreadable file."""
     try:
         sections = pipeline_text(file)
     except RequestError:
         return True
     experiments = sections.get("experiments")
-    each = [sections, *(experiments.values() if isinstance(experiments, Mapping) else ())]
-    return any(isinstance(one, Mapping) and one.get("gate") is not None for one in each)
+    all_sections = [sections, *(experiments.values() if isinstance(experiments, Mapping) else ())]
+    return any(isinstance(section, Mapping) and section.get("gate") is not None for section in all_sections)
 
 
 def item_name(subject: Subject) -> str:
-    """The name of the subject's item, ``row:capital-4``: the same in each run, in one line.
+    """Return the name of the subject's item, ``row:capital-4``: the same in each run, in one line.
 
-    A long id is cut; it has no ``::`` and no ``[``, by which pytest takes names apart. One that was changed for it has a digest.
+    A long id is cut, and ``::`` and ``[``, which separate parts of names in pytest, are replaced. A changed id gets a digest.
     """
-    shown = one_line(subject.id).replace("::", ":.").replace("[", "(")[:_LONGEST]
-    shown = f".{shown[1:]}" if shown.startswith(":") else shown  # behind the kind's colon
-    if shown != subject.id:
+    text = one_line(subject.id).replace("::", ":.").replace("[", "(")[:_LONGEST]
+    text = f".{text[1:]}" if text.startswith(":") else text  # after the kind's colon
+    if text != subject.id:
         digest = hashlib.sha256(subject.id.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-        shown = f"{shown}…{digest}"
-    return f"{subject.kind}:{shown}"
+        text = f"{text}…{digest}"
+    return f"{subject.kind}:{text}"

@@ -1,4 +1,4 @@
-"""What the fixtures give: a run with a ledger of the test's own, and one component to ask."""
+"""Objects of the fixtures: a run with the test's own ledger, and a single component."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import dicast
 from dicast import Cost, Due, Event, Judgment, RequestError, Run, Score, ScoringError, Subject, Verdict
 
 SUBJECT = "1"
-"""The id of a text that is judged as a row."""
+"""Id of a text that is judged as a row."""
 
 
 def run_in(folder: Path) -> Callable[..., Run]:
-    """``dicast.run`` with its ledger in *folder*, whatever ledger the pipeline names."""
+    """Return ``dicast.run`` with its ledger in *folder* in place of the pipeline's."""
     ledger = {"ledger/sqlite": {"path": str(folder / "ledger.db")}}
 
     def dicast_run(
@@ -27,79 +27,81 @@ def run_in(folder: Path) -> Callable[..., Run]:
         subjects: Iterable[Subject | Due] | None = None,
         task: Callable[..., Any] | None = None,
     ) -> Run:
-        given: Mapping[str, object] | Sequence[str] = (
+        components: Mapping[str, object] | Sequence[str] = (
             {"ledger": ledger, **overrides}
             if isinstance(overrides, Mapping)
             else [f"ledger={json.dumps(ledger)}", *overrides]
         )
-        return dicast.run(pipeline, overrides=given, subjects=subjects, task=task)
+        return dicast.run(pipeline, overrides=components, subjects=subjects, task=task)
 
     return dicast_run
 
 
 @attrs.frozen
-class Asked:
-    """A metric or a judge; called with a text, or a subject, it gives its score or its judgment."""
+class Component:
+    """A metric or a judge. A call with a text or a subject returns its score or its judgment."""
 
     component: object
     run: Callable[..., Run]
 
-    def __call__(self, subject: str | Subject, **more: Any) -> Score | Judgment:
-        """What it says of *subject*; of a text, the output of a row, *more* may be its ``input``, ``reference`` and ``context``.
+    def __call__(self, subject: str | Subject, **fields: Any) -> Score | Judgment:
+        """Return its score or judgment of *subject*. A text is the output of a row; *fields* may be its ``input``, ``reference`` and ``context``.
 
         :raises RequestError: when there is no such component, or its options are wrong.
         :raises ScoringError: when it fails, with the kind of the failure and its message.
         """
-        asked = subject if isinstance(subject, Subject) else Subject("row", SUBJECT, output=subject, **more)
+        judged_subject = subject if isinstance(subject, Subject) else Subject("row", SUBJECT, output=subject, **fields)
         try:
-            done, is_judge = self._run("judges", asked), True
+            done, is_judge = self._run("judges", judged_subject), True
         except RequestError:
-            done, is_judge = self._run("metrics", asked), False
+            done, is_judge = self._run("metrics", judged_subject), False
         verdicts = done.verdicts
         if not verdicts:
-            raise ScoringError(_why(done, asked))
+            raise ScoringError(_why(done, judged_subject))
         return _judgment(verdicts[0]) if is_judge else _score(verdicts[0])
 
     def _run(self, section: str, subject: Subject) -> Run:
         return self.run({"name": "judge", section: [self.component]}, subjects=[subject])
 
 
-def maker_in(folder: Path) -> Callable[..., Asked]:
-    """Makes components, by name and options or made in Python, whose ledger is in *folder*."""
+def maker_in(folder: Path) -> Callable[..., Component]:
+    """Return a function that creates components, by name and options or from Python objects, with their ledger in *folder*."""
 
-    def judge(component: object, **options: object) -> Asked:
-        return Asked({component: options} if options else component, run_in(folder))
+    def judge(component: object, **options: object) -> Component:
+        return Component({component: options} if options else component, run_in(folder))
 
     return judge
 
 
 def _why(done: Run, subject: Subject) -> str:
-    """Why a run of one subject has no verdict."""
+    """Return why a run of one subject has no verdict."""
 
     def failures(events: Iterable[Event]) -> list[str]:
         return [f"{event.payload['failure_mode']}: {event.payload['error_message']}" for event in events]
 
-    found = done.read(("eval.failed",), failures)
-    return found[0] if found else f"it does not judge subjects of the kind {subject.kind!r}"
+    messages = done.read(("eval.failed",), failures)
+    return messages[0] if messages else f"it does not judge subjects of the kind {subject.kind!r}"
 
 
 def _score(verdict: Verdict) -> Score:
-    one: Mapping[str, Any] = verdict.scores[0]
-    details, feedback = one.get("details") or "", one.get("feedback") or ""
-    return Score(one["value"], one["confidence"], details, feedback, _cost(one["cost"]), one["signals"], one.get("raw"))
+    score: Mapping[str, Any] = verdict.scores[0]
+    details, feedback = score.get("details") or "", score.get("feedback") or ""
+    return Score(
+        score["value"], score["confidence"], details, feedback, _cost(score["cost"]), score["signals"], score.get("raw")
+    )
 
 
-def _cost(told: Mapping[str, Any]) -> Cost:
-    if told["amount"] is None:
+def _cost(cost: Mapping[str, Any]) -> Cost:
+    if cost["amount"] is None:
         return Cost.unknown()
-    return Cost(told["amount"], told["unit"], told.get("pricing_version"))
+    return Cost(cost["amount"], cost["unit"], cost.get("pricing_version"))
 
 
 def _judgment(verdict: Verdict) -> Judgment:
     usd = verdict.judge_cost_usd
     cost = Cost.unknown() if usd is None else Cost(usd, "usd", verdict.judge_pricing_version)
     kind, model = verdict.judge_kind, verdict.judge_model
-    assert verdict.score is not None  # a judge's has one
+    assert verdict.score is not None  # a judge's verdict has a score
     return Judgment(
         verdict.score,
         verdict.confidence,

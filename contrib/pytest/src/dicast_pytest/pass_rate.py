@@ -1,4 +1,4 @@
-"""Whether cases pass at least at a rate: shown, refuted, or not known yet."""
+"""Test whether cases pass at least at a rate: shown, refuted, or undecided."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ Decision = Literal["pass", "fail", "undecided"]
 
 _DECISIONS: Any = {"above": "pass", "below": "fail", None: "undecided"}
 _MOST = 20_000
-"""How many cases are tried to find the fewest that can show a rate."""
+"""Most cases tried in the search for the fewest that can show a rate."""
 
 PASS_AT = 0.5
-"""The least score with which a case passes, where nothing else is said."""
+"""Default least score of a passing case."""
 
 
 @attrs.frozen
 class PassRate:
-    """What *n* cases, of which *passed* passed, say of the rate *at_least*.
+    """Evidence of *n* cases with *passed* passing ones on the rate *at_least*.
 
-    *decision* is ``pass`` where a rate below *at_least* is refuted, ``fail`` where one of *at_least* or more is, each with an error
+    *decision* is ``pass`` if a rate below *at_least* is refuted, ``fail`` if a rate of *at_least* or more is refuted, each with an error
     probability of at most *alpha*, else ``undecided``. *low* and *high* bound the rate with the probability 1 - *alpha*. *method* is
-    ``betting``, which may be looked at after every case, or ``exact binomial``, for a number of cases that was fixed before; *fewest* is how
-    many cases can show the rate at all, where all pass. *given* is how many cases there were, of which the first *n* decided.
+    ``betting``, which may be evaluated after every case, or ``exact binomial``, for a number of cases fixed in advance. *fewest* is the
+    least number of cases that can show the rate, if all pass. *given* is the number of all cases; the first *n* of them decided.
     """
 
     decision: Decision
@@ -47,11 +47,11 @@ class PassRate:
         if self.given is not None and self.given > self.n:
             rate += f", the first of {self.given:,} cases, which decide"
         bounds = f"{100 * (1 - self.alpha):.6g}% interval {self.low:.4f} to {self.high:.4f} ({self.method})"
-        return f"{self.decision}: {rate}, at least {self.at_least:g} asked for; {bounds}"
+        return f"{self.decision}: {rate}, required: at least {self.at_least:g}; {bounds}"
 
 
 class Undecided(AssertionError):
-    """The cases are too few to tell."""
+    """Too few cases for a decision."""
 
 
 def assert_pass_rate(
@@ -61,49 +61,50 @@ def assert_pass_rate(
     *,
     undecided: Literal["fail", "skip"] = "fail",
 ) -> PassRate:
-    """Fail unless the *cases* show that at least *at_least* of the population they are drawn from passes.
+    """Fail unless the *cases* show that at least *at_least* of their population passes.
 
-    It decides as ``trust/anytime`` does: the cases come in random order, and it may be asked again with more of them. Where the first cases
-    decide, and those after them decide otherwise, they came in no random order, which is an error. A kernel that cannot make that component decides by an exact binomial test, for which the number of cases has to be fixed before any of them is seen.
+    The test is ``trust/anytime``: cases must come in random order, and it may be repeated with more cases. If the first cases
+    decide and later cases decide otherwise, the order was not random, which is an error. A kernel without that component decides by an exact
+    binomial test, which needs a number of cases fixed in advance.
 
     :param cases: booleans; Scores, Judgments, numbers in [0, 1] and Verdicts, which pass at 0.5; Failures, which do not pass; or a Run,
-        whose subjects pass as its ``pass_at`` says, those that failed do not, and those of one session are one case together.
-    :param at_least: the rate that is asked for, between 0 and 1.
-    :param alpha: the probability of a wrong ``pass``, and of a wrong ``fail``, at most.
-    :param undecided: what to do where the cases are too few to tell: fail, or skip the test.
-    :returns: what was found, where it is ``pass``.
-    :raises AssertionError: where the rate is refuted; :class:`Undecided` where nothing is shown.
-    :raises ValueError: when there is no case, one is something else, a number is out of range, or the order is not random.
+        whose subjects pass by its ``pass_at``; failed subjects do not pass, and all subjects of a session are one case.
+    :param at_least: the required rate, between 0 and 1.
+    :param alpha: the greatest probability of a wrong ``pass``, and of a wrong ``fail``.
+    :param undecided: the result of too few cases: fail, or skip the test.
+    :returns: the evidence of a ``pass``.
+    :raises AssertionError: if the rate is refuted; :class:`Undecided` if nothing is shown.
+    :raises ValueError: when there is no case, a case has another type, a number is out of range, or the order is not random.
     """
     __tracebackhide__ = True
     if undecided not in ("fail", "skip"):
         raise ValueError(f"undecided is {undecided!r}; it is 'fail' or 'skip'")
-    found = pass_rate(cases, at_least, alpha)
-    if found.decision == "fail":
-        raise AssertionError(str(found))
-    if found.decision == "undecided":
-        message = f"{found}; {_more(found)}"
+    evidence = pass_rate(cases, at_least, alpha)
+    if evidence.decision == "fail":
+        raise AssertionError(str(evidence))
+    if evidence.decision == "undecided":
+        message = f"{evidence}; {_advice(evidence)}"
         if undecided == "skip":
-            import pytest  # the function is of use without it
+            import pytest  # the function also works without pytest
 
             pytest.skip(message)
         raise Undecided(message)
-    return found
+    return evidence
 
 
 def pass_rate(cases: Iterable[object] | Run, at_least: float = 0.9, alpha: float = 0.05) -> PassRate:
-    """What the *cases* say, without an assertion; see :func:`assert_pass_rate`."""
+    """Return the evidence of *cases*, without an assertion; see :func:`assert_pass_rate`."""
     for name, value in (("at_least", at_least), ("alpha", alpha)):
         if not 0 < value < 1:
-            raise ValueError(f"{name} is {value!r}; it is between 0 and 1, neither of them")
+            raise ValueError(f"{name} is {value!r}; it must be between 0 and 1, exclusive")
     passes = [*passed(cases)]
     if not passes:
-        raise ValueError("there is no case: a rate of nothing is nothing")
+        raise ValueError("there is no case: a rate needs at least one")
     return betting(passes, at_least, alpha) if has_betting() else exact(passes, at_least, alpha)
 
 
 def passed(cases: Iterable[object] | Run) -> Iterator[bool]:
-    """Whether each case passes, in their order."""
+    """Yield whether each case passes, in order."""
     from dicast import Run
 
     if isinstance(cases, Run):
@@ -116,7 +117,7 @@ def passed(cases: Iterable[object] | Run) -> Iterator[bool]:
 def _passes(case: object, number: int) -> bool:
     from dicast import Failure, Judgment, Score, Verdict
 
-    case = case.item() if hasattr(case, "item") else case  # numpy's
+    case = case.item() if hasattr(case, "item") else case  # a numpy scalar
     if isinstance(case, bool):
         return case
     if isinstance(case, Failure):
@@ -133,80 +134,82 @@ def _passes(case: object, number: int) -> bool:
 
 
 def _of_run(run: Run) -> Iterator[bool]:
-    """The subjects of *run*, each of which passes where all labels that count do; those of one session are one case."""
+    """Yield the cases of *run*. A subject passes if all counted labels pass; all subjects of a session are one case."""
     from dicast.reporting import OutcomeReader
 
     reader = OutcomeReader()
 
     def read(events: Iterable[Any]) -> list[bool]:
-        told = [*reader.take([*events]), *reader.end()]
+        subjects = [*reader.take([*events]), *reader.end()]
         cases, counted = dict[object, bool](), reader.counted
-        for one in (one for one in told if one.outcomes):
-            key = (one.kind, one.id) if one.session_id is None else one.session_id
-            cases[key] = cases.get(key, True) and one.worst(counted) is None
+        for subject in (subject for subject in subjects if subject.outcomes):
+            key = (subject.kind, subject.id) if subject.session_id is None else subject.session_id
+            cases[key] = cases.get(key, True) and subject.worst(counted) is None
         return [*cases.values()]
 
     yield from run.read(reader.wants, read)
 
 
 def has_betting() -> bool:
-    """Whether the kernel can make ``trust/anytime`` for a program; earlier ones cannot."""
+    """Return whether the kernel can create ``trust/anytime`` for a program; earlier kernels cannot."""
     import dicast
 
     return hasattr(dicast, "component")
 
 
 def betting(passes: Sequence[bool], at: float, alpha: float) -> PassRate:
-    """The test of ``trust/anytime`` of a population's mean, which holds whenever it is looked at; the cases after its decision count no more."""
+    """Return the result of ``trust/anytime`` for a population's mean. It is valid at any time; cases after its decision do not count."""
     import dicast
 
     options = {"at": at, "alpha": alpha, "target": "population"}
     make: Any = dicast.component
-    made = make("early_stop", {"trust/anytime": options})
-    test = made.test()
+    early_stop = make("early_stop", {"trust/anytime": options})
+    test = early_stop.test()
     test.observe_all(map(float, passes))
-    told = test.document()
-    decision: Decision = _DECISIONS[told["decision"]]
-    seen, others = passes[: told["n"]], made.test()
-    others.observe_all(map(float, passes[told["n"] :]))
-    if others.decision and others.decision != test.decision:
+    document = test.document()
+    decision: Decision = _DECISIONS[document["decision"]]
+    seen, later_test = passes[: document["n"]], early_stop.test()
+    later_test.observe_all(map(float, passes[document["n"] :]))
+    if later_test.decision and later_test.decision != test.decision:
         raise ValueError(
-            f"the first {len(seen):,} of {len(passes):,} cases say {decision}, those after them {_DECISIONS[others.decision]}: they come in "
-            "no random order; shuffle them (random.shuffle, or shuffle: SEED at the source of a pipeline)"
+            f"the first {len(seen):,} of {len(passes):,} cases result in {decision}, the later cases in {_DECISIONS[later_test.decision]}: their "
+            "order is not random; shuffle them (random.shuffle, or shuffle: SEED at the source of a pipeline)"
         )
-    found = PassRate(decision, len(seen), sum(seen), at, alpha, told["low"], told["high"], "betting", given=len(passes))
+    evidence = PassRate(
+        decision, len(seen), sum(seen), at, alpha, document["low"], document["high"], "betting", given=len(passes)
+    )
     if decision == "undecided":
-        best = made.test()
+        best = early_stop.test()
         best.observe_all([1.0] * _MOST)
-        found = attrs.evolve(found, fewest=best.n if best.decision else None)
-    return found
+        evidence = attrs.evolve(evidence, fewest=best.n if best.decision else None)
+    return evidence
 
 
 def exact(passes: Sequence[bool], at: float, alpha: float) -> PassRate:
-    """The exact binomial test of each side, for a number of cases that was fixed before, and the interval of Clopper and Pearson (1934)."""
+    """Return the exact binomial test of each side, for a number of cases fixed in advance, and the interval of Clopper and Pearson (1934)."""
     n, k = len(passes), sum(passes)
     low = 0.0 if k == 0 else _root(lambda p: _above(n, k, p), alpha / 2)
     high = 1.0 if k == n else 1 - _root(lambda p: _above(n, n - k, p), alpha / 2)
-    shown, refuted = _above(n, k, at) <= alpha, _above(n, n - k, 1 - at) <= alpha
-    decision: Decision = "pass" if shown else "fail" if refuted else "undecided"
+    is_shown, is_refuted = _above(n, k, at) <= alpha, _above(n, n - k, 1 - at) <= alpha
+    decision: Decision = "pass" if is_shown else "fail" if is_refuted else "undecided"
     fewest = math.ceil(math.log(alpha) / math.log(at))
     return PassRate(decision, n, k, at, alpha, low, high, "exact binomial", fewest, n)
 
 
 def _above(n: int, k: int, p: float) -> float:
-    """The probability that at least *k* of *n* pass where each does with the probability *p*."""
+    """Return the probability that at least *k* of *n* pass if each passes with the probability *p*."""
     if k <= 0:
         return 1.0
-    whole = math.lgamma(n + 1)
+    log_total = math.lgamma(n + 1)
     ways = (
-        whole - math.lgamma(i + 1) - math.lgamma(n - i + 1) + i * math.log(p) + (n - i) * math.log1p(-p)
+        log_total - math.lgamma(i + 1) - math.lgamma(n - i + 1) + i * math.log(p) + (n - i) * math.log1p(-p)
         for i in range(k, n + 1)
     )
     return min(1.0, math.fsum(map(math.exp, ways)))
 
 
 def _root(function: Any, value: float) -> float:
-    """Where the rising *function* reaches *value*, by bisection."""
+    """Return the argument at which the rising *function* reaches *value*, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -214,7 +217,7 @@ def _root(function: Any, value: float) -> float:
     return (low + high) / 2
 
 
-def _more(found: PassRate) -> str:
-    if found.fewest is not None and found.n < found.fewest:
-        return f"{found.fewest:,} cases are the fewest that can show it, all of them passing"
-    return "more cases may tell"
+def _advice(evidence: PassRate) -> str:
+    if evidence.fewest is not None and evidence.n < evidence.fewest:
+        return f"{evidence.fewest:,} passing cases are the fewest that can show it"
+    return "more cases may decide"

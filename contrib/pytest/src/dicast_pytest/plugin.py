@@ -1,4 +1,4 @@
-"""What pytest finds: options and fixtures. It imports neither dicast nor anything else before one of them is used."""
+"""Options and fixtures for pytest. The module imports neither dicast nor anything else before one of them is used."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import pytest
 if TYPE_CHECKING:
     from dicast import Run
 
-    from .component import Asked
+    from .component import Component
     from .pass_rate import PassRate
 
 FILES = ("*.dicast.yaml", "*.dicast.yml")
-"""The files that are collected where the ini option names none."""
+"""Default patterns of collected files."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--dicast`` and the ini option ``dicast_files``."""
     group = parser.getgroup("dicast", "judging the output of language models")
     group.addoption(
-        "--dicast", action="store_true", help="collect pipelines of dicast: each subject is a test, and so is the gate"
+        "--dicast", action="store_true", help="collect pipelines of dicast: each subject and the gate are tests"
     )
     parser.addini(
         "dicast_files", f"patterns of pipeline files that --dicast collects ({' '.join(FILES)})", "args", [*FILES]
@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Collect pipelines where that is asked for."""
+    """Register the collection of pipelines with ``--dicast``."""
     if config.option.dicast:
         from .collection import Collection
 
@@ -39,15 +39,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def dicast_run(tmp_path: Path) -> Callable[..., Run]:
-    """Runs a pipeline (a file, YAML text or a mapping) as ``dicast.run`` does, with a ledger of the test's own."""
+    """Run a pipeline (a file, YAML text or a mapping) like ``dicast.run``, with the test's own ledger."""
     from .component import run_in
 
     return run_in(tmp_path)
 
 
 @pytest.fixture
-def judge(tmp_path: Path) -> Callable[..., Asked]:
-    """Makes a metric or judge by its name and options: ``judge("check/contains", value="Ankara")("It is Ankara.").value``."""
+def judge(tmp_path: Path) -> Callable[..., Component]:
+    """Create a metric or judge by its name and options: ``judge("check/contains", value="Ankara")("It is Ankara.").value``."""
     from .component import maker_in
 
     return maker_in(tmp_path)
@@ -55,12 +55,12 @@ def judge(tmp_path: Path) -> Callable[..., Asked]:
 
 @pytest.fixture(name="assert_pass_rate")
 def assert_pass_rate_fixture() -> Callable[..., PassRate]:
-    """:func:`dicast_pytest.assert_pass_rate`, for tests that import nothing."""
+    """Return :func:`dicast_pytest.assert_pass_rate`, for tests without imports."""
     from .pass_rate import assert_pass_rate
 
     return assert_pass_rate
 
 
 def pytest_report_header(config: pytest.Config) -> Any:
-    """Say which files are looked for."""
+    """Return a line with the patterns of collected files."""
     return f"dicast: {' '.join(config.getini('dicast_files'))}" if config.option.dicast else None
