@@ -66,7 +66,7 @@ def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(folder, comm
         [sys.executable, "-m", "dicast", *command], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 2
-    assert "pipe.yaml is a pipe with a name; write it to a file" in done.stderr
+    assert "pipe.yaml is a named pipe; write its content to a file" in done.stderr
 
 
 SUITE = PIPELINE + "experiments: {one: {}, two: {}}\n"

@@ -39,7 +39,7 @@ def test_a_criterion_that_the_task_does_not_have_is_refused_where_it_stands(erro
     line = 2 + before.count("\n")
     assert (error["path"], error["value"], error["hint"]) == (path, value, near)
     assert (error["file"], error["line"], error["column"]) == ("p.yaml", line, option.index(value) + 1)
-    assert f"names the criterion {value!r}; those that it can name: " in error["message"]
+    assert f"names the criterion {value!r}; choose from " in error["message"]
     assert errors((before + option + "\n").replace(value, near)) == []
 
 
@@ -91,7 +91,7 @@ def test_names_of_scores_that_no_extractor_reads_are_not_said_to_be_there(errors
         + "aggregates: [stats/agreement: {criteria: [proxy/format]}]\n"
     )
     assert "there is" not in error["message"]
-    assert error["message"].endswith("those that it can name: clarity, depth")
+    assert error["message"].endswith("; choose from clarity, depth")
 
 
 OWN = """

@@ -759,7 +759,7 @@ def test_variable_of_a_suite_that_nothing_uses_is_refused_and_the_nearest_named(
     done = shop.run(TASK + "experiments:\n  plain: {}\n  better: {variables: {PROMT: better}}\n")
     assert (done.code, model.requests) == (2, [])
     (error,) = done.json["error"]["errors"]
-    assert "nothing in the pipeline uses the variable PROMT" in error["message"]
+    assert "the pipeline does not use the variable PROMT" in error["message"]
     assert (error["line"], error["column"], error["hint"]) == (13, 24, "PROMPT")
 
 

@@ -126,7 +126,7 @@ disabled: true
 def test_num_rollouts_is_another_name_for_rollouts():
     assert build("scoring: {num_rollouts: 3}\n").scoring.rollouts == 3
     problem = the_problem("scoring: {num_rollouts: 3, rollouts: 2}\n")
-    assert problem.message == "rollouts and num_rollouts are one option, and both are given; leave one of them out"
+    assert problem.message == "rollouts and num_rollouts are one option, but both are set; remove one of them"
 
 
 def test_a_budget_may_disable_the_pipeline():
@@ -228,7 +228,7 @@ def test_a_metric_and_a_judge_do_not_share_a_label():
     problem = the_problem("judges: [{t/any_kind: {as: shared}}]\n", metrics="metrics: [{t/cheap: {as: shared}}]\n")
     assert (problem.path, problem.message) == (
         "judges[0].as",
-        "the label 'shared' is taken, at <text>:2:26 (metrics[0]); give one of them another with 'as'",
+        "the label 'shared' is used already at <text>:2:26 (metrics[0]); rename one of them with 'as'",
     )
 
 
@@ -273,7 +273,7 @@ def test_every_clause_of_the_gate_is_on_a_label_that_exists():
     gate = "gate:\n  - {on: tidy, min_score: 0.5}\n  - {on: helpfull, min_pass_rate: 0.5}\n"
     problem = the_problem(text + gate, metrics="")
     assert (problem.line, problem.path, problem.value, problem.hint) == (6, "gate[1].on", "helpfull", "helpful")
-    assert problem.message.endswith("'helpfull' is none (there is: metrics, tidy, helpful)")
+    assert problem.message.endswith("'helpfull' is none of these (labels: metrics, tidy, helpful)")
     made = build(text + gate.replace("full", "ful"), metrics="").gate
     assert [clause.on for clause in made.clauses] == ["tidy", "helpful"]
 
@@ -298,9 +298,9 @@ def test_a_sink_names_labels_that_exist():
         ("{on: metrics, max_score: -1}", "gate.max_score", "expected a number from 0 to 1, got -1"),
         ("{min_pass_rate: 1.5}", "gate.min_pass_rate", "expected a number from 0 to 1, got 1.5"),
         ("{min_basis: truht}", "gate.min_basis", "'truth', 'model', 'heuristic' or 'proxy', got 'truht'"),
-        ("{bound: interval}", "gate.bound", "bound is about min_score, max_score, min_pass_rate, and this clause has"),
-        ("[]", "gate", "this list is empty: leave it out"),
-        ("[{min_score: 0.5}, {on: metrics}]", "gate[1]", "this clause of the gate has no rule: add one of min_score,"),
+        ("{bound: interval}", "gate.bound", "bound needs one of min_score, max_score, min_pass_rate, but this clause has"),
+        ("[]", "gate", "this list is empty; remove it"),
+        ("[{min_score: 0.5}, {on: metrics}]", "gate[1]", "this clause of the gate has no rule; add one of min_score,"),
         ("[{min_score: 0.5}, {min_scor: 1}]", "gate[1]", "unknown option 'min_scor'"),
     ],
 )
@@ -322,7 +322,7 @@ def test_a_least_score_needs_one_label_that_it_is_about():
     several = "judges: [{t/any_kind: {as: a}}, {t/any_kind: {as: b}}]\n"
     problem = the_problem(f"{several}gate: {{min_score: 0.5}}\n", metrics="")
     assert (problem.line, problem.path, problem.value) == (3, "gate.min_score", 0.5)
-    assert problem.message == "min_score is about one label, and the file has several: set on to a or b"
+    assert problem.message == "min_score needs one label, but the file has several; set on to a or b"
     for enough in ("gate: {min_score: 0.5, on: b}\n", "gate: {min_coverage: 0.5}\n"):
         assert len(build(several + enough, metrics="").gate.clauses) == 1
     problem = the_problem("judges: [t/any_kind]\ngate: [{on: metrics, min_score: 0.5}, {min_pass_rate: 0.5}]\n")

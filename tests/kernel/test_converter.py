@@ -352,7 +352,7 @@ def test_a_fault_under_define_is_reported_once(faults):
 def test_definitions_that_refer_in_a_circle_are_refused(faults):
     more = "define: {a: {x/thing: {inner: b}}, b: {x/thing: {inner: a}}}"
     messages = [message for *_, message, _, _ in faults("{inner: a}", more)]
-    assert messages == ["'a' is defined by itself: a -> b -> a"]
+    assert messages == ["'a' is defined in terms of itself: a -> b -> a"]
 
 
 def test_paths_are_relative_to_the_file_they_stand_in(thing, tmp_path):
@@ -410,7 +410,7 @@ def test_an_unknown_rubric_names_the_nearest(faults):
     [
         ("r.yaml", "id: a\nversion: 1.0\n", "r.yaml needs version as text; quote a version that is a number"),
         ("r.yaml", "version: '1'\n", "r.yaml needs id as text"),
-        ("r.yaml", "[1]\n", "is a mapping with id and version"),
+        ("r.yaml", "[1]\n", "must be a mapping with id and version"),
         ("r.md", "Be kind.\n", "r.md must begin with id and version between two lines ---"),
         ("r.md", "---\nid: a\n---\n", "r.md needs version as text"),
     ],
@@ -463,7 +463,7 @@ def dicast_metrics():
     ("files", "groups", "says"),
     [
         ({}, {"r1": "pack"}, "there is no r1.yaml and no r1.md in pack"),
-        ({"r1.yaml": "id: other\nversion: '1'\n"}, {"r1": "pack"}, "says that its id is 'other'"),
+        ({"r1.yaml": "id: other\nversion: '1'\n"}, {"r1": "pack"}, "has the id 'other'"),
         ({"r1.yaml": "id: r1\nid: r1\n"}, {"r1": "pack"}, "is given twice"),
         ({}, {"r1": "nowhere"}, "cannot be read: ModuleNotFoundError"),
     ],

@@ -139,10 +139,10 @@ def test_a_component_without_either_has_one_digest_for_both_as_it_had_before(bui
 
 
 def test_what_cannot_be_read_is_an_error_at_its_place(build):
-    with pytest.raises(ConfigError, match="what f/keeper reads cannot be read: .*No such file") as caught:
+    with pytest.raises(ConfigError, match="an input of f/keeper cannot be read: .*No such file") as caught:
         build("f/keeper: {file: gone}")
     assert (caught.value.problems[0].line, caught.value.problems[0].path) == (2, "metrics[0]")
-    with pytest.raises(PluginError, match="f/keeper cannot say what it reads: ZeroDivisionError"):
+    with pytest.raises(PluginError, match="f/keeper cannot list its inputs: ZeroDivisionError"):
         build("f/keeper: {file: gone, said: boom}")
 
 

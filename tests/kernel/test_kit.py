@@ -624,7 +624,7 @@ def test_run_pipeline_works_inside_a_running_loop():
 
 
 def test_component_of_the_wrong_kind_is_refused_where_it_is_named():
-    with pytest.raises(ConfigError, match=r"<text>:1:10: 'm' was given as MemorySink\(.*\), which is no judge"):
+    with pytest.raises(ConfigError, match=r"<text>:1:10: 'm' is MemorySink\(.*\), not a judge"):
         run_pipeline("judges: [m]", components={"m": MemorySink()})
     with pytest.raises(ConfigError, match=r"not a frozen attrs class"):
         run_pipeline("judges: [m]", components={"m": type("M", (), {"judge": None})()})

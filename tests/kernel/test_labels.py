@@ -121,7 +121,7 @@ def test_a_rule_about_a_label_is_refused_without_one(rule):
     text = f"metrics: [m]\njudges: [j]\ngate:\n  - {{on: j, min_score: 0.1}}\n  - {{{rule}}}\n"
     (problem,) = refused(text, m=FakeMetric(Score(1.0)), j=FakeJudge())
     name = rule.partition(":")[0]
-    assert problem.startswith(f"<text>:5:{6 + len(name) + 2}: {name} is about one label")
+    assert problem.startswith(f"<text>:5:{6 + len(name) + 2}: {name} needs one label")
     assert "set on to metrics or j" in problem
 
 
@@ -147,7 +147,7 @@ def test_set_removes_a_gate():
 def test_an_early_stop_on_the_score_needs_a_label():
     text = "metrics: [m]\njudges: [j]\nearly_stop: [stats/threshold: {metric: score, threshold: 0.5}]\n"
     (problem,) = refused(text, m=FakeMetric(Score(1.0)), j=FakeJudge())
-    assert "stats/threshold watches the run's score, and the file has several labels (metrics, j)" in problem
+    assert "stats/threshold watches the run's score, but the file has several labels (metrics, j)" in problem
     done = both({"on": "j"}, early_stop=[{"stats/threshold": {"metric": "score", "threshold": 0.5}}])
     assert done.document["stopped"]["value"] == 0.76
 

@@ -410,7 +410,7 @@ class Asks:
 @pytest.mark.parametrize("section", ["extractors", "aggregates", "early_stop", "executor"])
 def test_a_chat_model_in_a_component_that_no_cap_covers_is_refused(section):
     with pytest.raises(
-        ConfigError, match="no cap covers the calls of an .*Ask the model in a task, a metric or a judge"
+        ConfigError, match="no cap covers the calls of an .*Call the model in a task, a metric or a judge"
     ):
         run_section(section, Asks(), metrics=["diff/match"])
 

@@ -35,8 +35,8 @@ def told(tmp_path, text):
         ("day: 2.00 usd", "write it as budget: {day: 2.00 usd}"),
         ("run: [2.00 usd, 100 msat]", "write it as budget: {run: …}"),
         ("corrected: true", "write it as gate: {corrected: true}"),
-        ("weight: 2", "it stands among the options of a metric or a judge, as in NAME: {weight: 2}"),
-        ("shuffle: 3", "it stands among the options of the source, as in NAME: {shuffle: 3}"),
+        ("weight: 2", "write it among the options of a metric or a judge, as in NAME: {weight: 2}"),
+        ("shuffle: 3", "write it among the options of the source, as in NAME: {shuffle: 3}"),
     ],
 )
 def test_an_option_among_the_sections_is_told_its_place(tmp_path, text, place):

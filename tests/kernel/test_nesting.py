@@ -641,7 +641,7 @@ def test_a_slot_key_of_a_judge_inside_a_judge_is_refused_with_where_it_may_stand
     )
     with pytest.raises(
         ConfigError,
-        match="unknown option 'timeout' of heuristic/turn; it may stand beside the options of the outermost",
+        match="unknown option 'timeout' of heuristic/turn; it belongs to the outermost",
     ):
         run_pipeline("judges: [{twice/twice: {inner: {heuristic/turn: {timeout: 3}}}}]")
 

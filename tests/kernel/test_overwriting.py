@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 def test_a_sink_that_would_write_over_a_file_of_the_run_is_refused(folder, name):
     (folder / "pipeline.yaml").write_text(PIPELINE % name)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    with pytest.raises(RequestError, match=f"would write over .*{name}; give it a file of its own"):
+    with pytest.raises(RequestError, match=f"would overwrite .*{name}; use another file"):
         run(folder / "pipeline.yaml")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 

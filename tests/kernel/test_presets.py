@@ -140,19 +140,19 @@ def test_what_is_wrong_inside_is_reported_at_the_presets_line():
     assert problems("metrics:\n  - t/length\n  - t/wrong\n") == [
         "<text>:3:5: unknown option 'leest' of t/length, did you mean 'least'? (metrics[1][0])",
         "<text>:3:5: plugin 't' offers no metric 'nothing' (offers: dear, length, wrapped) (metrics[1][1])",
-        "<text>:3:5: the label 't/length' is taken, at <text>:2:5 (metrics[0]); give one of them another with 'as' (metrics[1][2].as)",
+        "<text>:3:5: the label 't/length' is used already at <text>:2:5 (metrics[0]); rename one of them with 'as' (metrics[1][2].as)",
     ]
 
 
 def test_a_preset_that_raises_is_its_plugins_fault():
-    with pytest.raises(PluginError, match=r"<text>:1:11: t/broken cannot say what it stands for: ZeroDivisionError"):
+    with pytest.raises(PluginError, match=r"<text>:1:11: t/broken cannot list its metrics: ZeroDivisionError"):
         load_pipeline("metrics: [t/broken]", needs_source=False)
 
 
 @pytest.mark.parametrize("index", range(5))
 def test_items_of_a_form_that_no_file_has_are_the_plugins_fault(index):
     with pytest.raises(
-        PluginError, match=r"t/odd cannot say what it stands for: TypeError: an item is NAME or {NAME: "
+        PluginError, match=r"t/odd cannot list its metrics: TypeError: an item is NAME or {NAME: "
     ):
         load_pipeline(f"metrics: [t/odd: {{index: {index}}}]", needs_source=False)
 

@@ -113,11 +113,11 @@ def test_rollouts_are_aggregated_on_the_raw_scale():
 @pytest.mark.parametrize(
     ("pipeline", "message"),
     [
-        ("metrics: [it, truth]", "it gives any number, and truth has a weight too: give it a range"),
+        ("metrics: [it, truth]", "it has a raw scale, but truth has a weight too; give it a range"),
         ("metrics: {proxy: [it]}", "a proxy is compared with scoring.threshold"),
         ("metrics: [it: {on_failure: zero}]", "0 is not the lowest score of it"),
         ("metrics: [it]\nscoring: {audit: {rate: 0.1}}", "audits correct means in [0, 1]"),
-        ("metrics: [it]\ngate: {min_pass_rate: 0.5}", "say with pass_at on the metric which numbers pass"),
+        ("metrics: [it]\ngate: {min_pass_rate: 0.5}", "set pass_at of the metric to the smallest passing number"),
         ("metrics: [truth: {pass_at: 2}]", "expected a number from 0 to 1, got 2"),
     ],
 )

@@ -65,7 +65,7 @@ def test_what_lies_outside_of_the_range_is_no_score():
 
 
 def test_a_metric_whose_lowest_number_is_best_is_refused_without_a_range():
-    with pytest.raises(RequestError, match=r"gives any number: write what it lies between, as in range: \[0, 100\]"):
+    with pytest.raises(RequestError, match=r"has a raw scale; set its bounds, as in range: \[0, 100\]"):
         judged(Number(lower_is_better=True), 0.5)
 
 

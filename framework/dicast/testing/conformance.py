@@ -143,7 +143,7 @@ class Conformance:
         """Return the options of *component* as plain data; options that cannot be read back from it keep their original form."""
         builder = bench.builder()
         builder.component({self.named: dict(self.options)}, (self.kind,))
-        ((_, plain),) = describe(component, builder.names, builder.written, whole=True).items()
+        ((_, plain),) = describe(component, builder.names, builder.written, include_later=True).items()
         options = {}
         for field in hints.fields(type(component)):
             key = hints.keys(field)[0]

@@ -13,7 +13,7 @@ from .._kernel.contract.protocols import Ledger, Source
 from .._kernel.contract.registry import Registry
 from .._kernel.pipeline.build import load_pipeline
 from .._kernel.pipeline.builder import Builder
-from .._kernel.pipeline.faults import Invalid, shown
+from .._kernel.pipeline.faults import Invalid, visible_steps
 from .._kernel.pipeline.rubrics import load_rubric
 from .._kernel.pipeline.slots import ledger_slot
 from .._kernel.pipeline.types import option_path
@@ -104,7 +104,7 @@ class Bench:
             return self.builder().component({name: options}, (kind,)).live
         except Invalid as invalid:
             raise ConfigError(
-                Problem(fault.message, path=option_path(shown(fault.path)), value=fault.value, hint=fault.hint)
+                Problem(fault.message, path=option_path(visible_steps(fault.path)), value=fault.value, hint=fault.hint)
                 for fault in invalid.faults
             ) from invalid
 

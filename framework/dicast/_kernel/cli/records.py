@@ -40,7 +40,7 @@ FAILURE_FIELDS = (
 @click.option("--run", "run_id", metavar="RUN", help="Only verdicts of this run.")
 @click.option("--subject", metavar="ID", help="Only verdicts of this subject.")
 @click.option("--kind", help="Only subjects of this kind.")
-@click.option("--judge", metavar="LABEL", help="Only verdicts of this judge or metric.")
+@click.option("--judge", metavar="LABEL", help="Only verdicts of this judge.")
 @click.option("--latest", is_flag=True, help="Only the newest verdict of each subject and judge.")
 @click.option("--as-of", metavar="TIME", help="Only verdicts recorded up to this ISO 8601 time.")
 @click.option("--limit", type=click.IntRange(0, MOST), metavar="N", help="List at most N.")

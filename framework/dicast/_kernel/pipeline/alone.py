@@ -1,4 +1,4 @@
-"""One component without a pipeline around it."""
+"""A single component without a pipeline around it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from .read import dotted
 
 
 def component(kind: str, written: str | Mapping[str, Mapping[str, object]]) -> Any:
-    """The component that *written* describes, as a pipeline file would: ``NAME`` or ``{NAME: {options}}``. It is not opened.
+    """Return the component that *written* describes, as in a pipeline file: ``NAME`` or ``{NAME: {options}}``. It is not opened.
 
-    So a plugin uses what another one offers, without importing it. Paths among the options are relative to the current folder.
+    With this function a plugin uses a component of another plugin without importing it. Paths among the options are relative to the
+    current folder.
 
-    :param kind: of which kind it is to be: ``metric``, ``judge``, ``early_stop``, …
-    :raises ConfigError: when there is none of that name, or an option is wrong.
+    :param kind: the kind of the component: ``metric``, ``judge``, ``early_stop``, …
+    :raises ConfigError: when there is none of that name, or an option is invalid.
     """
-    builder = Builder(Registry(), {}, _here, {})
+    builder = Builder(Registry(), {}, _current_folder, {})
     try:
         return builder.component(written, (kind,)).live
     except Invalid as invalid:
@@ -32,5 +33,5 @@ def component(kind: str, written: str | Mapping[str, Mapping[str, object]]) -> A
         ) from invalid
 
 
-def _here(path: Address) -> Path:
+def _current_folder(path: Address) -> Path:
     return Path()

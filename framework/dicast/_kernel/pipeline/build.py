@@ -1,4 +1,4 @@
-"""Builds a pipeline from its file: every component made and checked, nothing opened, nothing run."""
+"""Builder of a pipeline from its file. Every component is made and checked; nothing is opened or run."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def load_pipeline(
     ready: Mapping[str, object] | None = None,
     experiment: str | None = None,
 ) -> Pipeline:
-    """Read, check and build a pipeline: a file (Path), YAML text (str) or a mapping; of a suite, one *experiment*.
+    """Read, check and build a pipeline: a file (Path), YAML text (str) or a mapping; for a suite, one *experiment*.
 
-    :param needs_source: whether a pipeline without a source is wrong; else its source is None.
-    :param ready: components that are built already, under the names by which the pipeline refers to them.
-    :raises ConfigError: with everything that is wrong.
-    :raises PluginError: when nothing but installed plugins is.
+    :param needs_source: True if a pipeline without a source is invalid; otherwise its source is None.
+    :param ready: finished components by the names that the pipeline uses for them.
+    :raises ConfigError: with every problem.
+    :raises PluginError: when every problem is caused by installed plugins.
     """
     file = read_pipeline(source, overrides, environ)
     return build_pipeline(file, needs_source=needs_source, ready=ready, experiment=experiment)
@@ -64,7 +64,7 @@ def build_pipeline(
     ready: Mapping[str, object] | None = None,
     experiment: str | None = None,
 ) -> Pipeline:
-    """Check and build a pipeline that was read; it takes and raises what :func:`load_pipeline` does."""
+    """Check and build the pipeline *file*. Arguments and errors are the same as for :func:`load_pipeline`."""
     document = file.document(experiment)
     plugins = document.data.get("plugins")
     block = plugins.get("block") if isinstance(plugins, dict) else None
@@ -98,9 +98,9 @@ class _Building:
         executor = sections.single("executor", "executor", _EXECUTOR)
         self._check_sections(executor)
         sections.builder.reads = self._needs_source
-        source = sections.single("source", "source", beside=SourceOptions)
+        source = sections.single("source", "source", slot_class=SourceOptions)
         sections.builder.reads = True
-        task = sections.single("task", "task", beside=TaskOptions)
+        task = sections.single("task", "task", slot_class=TaskOptions)
         extractors = experiment.extractors(task)
         metrics, judges = self._metrics.read(source), self._metrics.judges()
         scoring, gate = sections.section("scoring", Scoring, Scoring()), self._gate.read()
@@ -108,17 +108,17 @@ class _Building:
         sections.section("plugins", Plugins, None)
         trust = sections.section("trust", tuple[Path, ...], ())
         aggregates, stops = sections.labeled("aggregates", "aggregate"), sections.labeled("early_stop", "early_stop")
-        experiment.check_criteria(aggregates, experiment.scored)
+        experiment.check_criteria(aggregates, experiment.score_names)
         baseline, sinks = experiment.baseline(), sections.labeled("sinks", "sink")
         ledger = sections.single("ledger", "ledger")
         sections.check_labels([*metrics, *judges])
         for at, message, value in metric_faults(metrics, scoring, task):
             sections.fault(at, message, value)
-        is_open = bool(extractors) and not experiment.scored
-        labels = GatedLabels(_slots(metrics), _slots(judges), experiment.scored, experiment.criteria, is_open)
-        stops = with_score_label(sections, stops, gate, labels.own)
+        is_open = bool(extractors) and not experiment.score_names
+        labels = GatedLabels(_slots(metrics), _slots(judges), experiment.score_names, experiment.criteria, is_open)
+        stops = with_score_label(sections, stops, gate, labels.declared)
         self._gate.check(gate, scoring, labels, () if task or extractors else (*stops, *sinks))
-        check_stops(sections, stops, gate, source, labels.own, raw_labels(labels.metrics))
+        check_stops(sections, stops, gate, source, labels.declared, raw_labels(labels.metrics))
         self._metrics.check_children(judges)
         self._check_files([(("source",), source), (("ledger",), ledger), *sinks])
         sections.builder.check_unused(self.faults)
@@ -159,9 +159,9 @@ class _Building:
         if self._needs_source and "source" not in self._file:
             self._sections.fault((), "the pipeline needs a source, such as source: {rows/jsonl: {path: FILE}}")
         metrics = self._file.get("metrics")
-        others = any(self._file.get(section) for section in ("judges", "task", "extractors"))
-        if not (any(metrics.values()) if isinstance(metrics, Mapping) else metrics) and not others:
-            self._sections.fault((), "the pipeline needs metrics or judges, or a task: nothing would be judged")
+        has_others = any(self._file.get(section) for section in ("judges", "task", "extractors"))
+        if not (any(metrics.values()) if isinstance(metrics, Mapping) else metrics) and not has_others:
+            self._sections.fault((), "the pipeline needs metrics, judges or a task; otherwise nothing is judged")
         define = self._file.get("define", {})
         if not isinstance(define, Mapping):
             self._sections.fault(("define",), "define is a mapping of names to components")
@@ -169,26 +169,26 @@ class _Building:
         for key in define:
             if "/" in key:
                 self._sections.fault(
-                    ("define",), f"{key!r} under define: a name of your own has no slash", key, None, key
+                    ("define",), f"{key!r} under define: your own name must not contain a slash", key, None, key
                 )
 
     def _check_files(self, placed: Sequence[tuple[Address, Slot | None]]) -> None:
-        """Find a sink that would write over the source, the ledger, another sink, or any file that the pipeline reads."""
-        own = {file for _, slot in placed if slot is not None and isinstance(file := _path(slot), Path)}
+        """Report a sink that would overwrite the source, the ledger, another sink, or any file that the pipeline reads."""
+        slot_files = {file for _, slot in placed if slot is not None and isinstance(file := _path(slot), Path)}
         first = dict.fromkeys(self._document.files(), "a file of the pipeline")
         first |= {
             file: f"{text}, which the run reads,"
             for file, text in self._sections.builder.written.items()
-            if file not in own
+            if file not in slot_files
         }
         first |= {file: f"{file.name}, which the run reads," for file in self._sections.contents.files}
         for path, slot in placed:
             file = None if slot is None else _path(slot)
             if slot is None or not isinstance(file, Path):
                 continue
-            other = next((known for known in first if is_same_file(file, known)), None)
+            other = next((file_ for file_ in first if is_same_file(file, file_)), None)
             if other is not None and path[0] in ("sinks", "ledger"):
-                message = f"{slot.path} would write over {first[other]}: {file}; give it a file of its own"
+                message = f"{slot.path} would overwrite {first[other]}: {file}; use another file"
                 self._sections.fault(
                     (*path, Part(slot.name), "path"), message, self._sections.builder.written.get(file)
                 )

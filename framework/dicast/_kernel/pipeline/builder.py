@@ -1,4 +1,4 @@
-"""Builds the components that a pipeline file names."""
+"""Builder of the components that a pipeline file names."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from .structure import Hook, Structurer
 
 @frozen
 class Built:
-    """A component of the pipeline: the *live* object, and what stood *beside* its options."""
+    """A component of the pipeline: the *live* object, and the slot options written as *slot_options* next to its own options."""
 
     component: Component
     live: Any
-    beside: Any = None
+    slot_options: Any = None
 
 
 class Builder:
-    """Builds the components of one pipeline.
+    """Builder of the components of one pipeline.
 
-    :param registry: where they are found.
+    :param registry: the registry of components.
     :param defined: the ``define`` section: components by name.
-    :param base: the directory that a relative path at a place in the data is relative to.
-    :param texts: for further types, how a value is made from text at a path.
-    :param ready: components that are built already, by the names that refer to them.
+    :param base: returns the folder that a relative path at a place in the data is relative to.
+    :param texts: for further types, functions that make a value from text at a path.
+    :param ready: finished components by the names that refer to them.
     """
 
     def __init__(
@@ -46,54 +46,60 @@ class Builder:
         texts: Mapping[Any, Hook],
         ready: Mapping[str, object] | None = None,
     ) -> None:
-        self.written: dict[FilePath, str] = {}  # how the user wrote the paths
-        self.names: dict[type[Any], str] = {}  # the names of the components that were built
-        self.components: dict[type[Any], Component] = {}  # what offers them
+        self.written: dict[FilePath, str] = {}  # paths as the user wrote them
+        self.names: dict[type[Any], str] = {}  # names of the built components
+        self.components: dict[type[Any], Component] = {}  # the components of the built classes
         self._registry, self._defined, self._base, self._ready = registry, defined, base, ready or {}
         self._shared: dict[tuple[str, tuple[str, ...]], Built | Invalid] = {}
         self._open: list[str] = []
-        self.reads = True  # else the files of sources need not be there
+        self.reads = True  # if False, the files of sources may be missing
         paths = {FilePath: self._file_path, InputPath: self._input_path}
         self.data = Structurer(self._nested, {**paths, **texts})
 
     def _nested(self, value: object, kinds: tuple[str, ...]) -> Any:
-        """The component that *value* describes, or is: a preset hands on what it was given."""
+        """Return the component that *value* describes, or *value* itself if it is a component, as a preset passes."""
         return value if type(value) in self.names else self.component(value, kinds).live
 
-    def component(self, value: object, kinds: tuple[str, ...], beside: type[Any] | None = None) -> Built:
+    def component(self, value: object, kinds: tuple[str, ...], slot_class: type[Any] | None = None) -> Built:
         """Build the component of one of *kinds* that *value* describes: ``name`` or ``{name: {options}}``.
 
-        :param beside: an attrs class; its fields may stand among the options, and are not the component's.
-        :raises Invalid: with everything that is wrong.
+        :param slot_class: an attrs class with slot options, which may be written among the component's options.
+        :raises Invalid: with every fault.
         """
         name, options = self._parts(value, kinds)
-        keyed = (Part(name),) if isinstance(value, Mapping) else ()
-        extra, faults, slot = None, list[Fault](), set[str]()
-        if beside is not None:
-            slot = {key for field in hints.fields(beside) for key in hints.keys(field)} - self._claimed(name, kinds)
-            with self.data.at(*keyed, faults=faults):
-                extra = self.data.options({key: options[key] for key in options if key in slot}, beside, name)
-            options = {key: options[key] for key in options if key not in slot}
+        key_path = (Part(name),) if isinstance(value, Mapping) else ()
+        extra, faults, slot_keys = None, list[Fault](), set[str]()
+        if slot_class is not None:
+            slot_keys = {key for field in hints.fields(slot_class) for key in hints.keys(field)} - self._claimed(
+                name, kinds
+            )
+            with self.data.at(*key_path, faults=faults):
+                extra = self.data.options({key: options[key] for key in options if key in slot_keys}, slot_class, name)
+            options = {key: options[key] for key in options if key not in slot_keys}
         with self.data.at(faults=faults):
             new = "/" in name
-            made = self._new(name, kinds, options, keyed, slot) if new else self._reference(name, kinds, options, keyed)
+            built = (
+                self._new(name, kinds, options, key_path, slot_keys)
+                if new
+                else self._reference(name, kinds, options, key_path)
+            )
             if not faults:
-                return evolve(made, beside=extra)
+                return evolve(built, slot_options=extra)
         raise Invalid(faults)
 
     def _claimed(self, name: str, kinds: tuple[str, ...]) -> set[str]:
-        """The slot keys that are options of the component's own."""
+        """Return the slot keys that are options of the component itself."""
         try:
-            found = self._registry.find(name, kinds)
+            component = self._registry.find(name, kinds)
         except PluginError:
-            return set()  # reported where the component is built
-        return {field.name for field in fields(found.cls)}.intersection(CLAIMABLE)
+            return set()  # reported when the component is built
+        return {field.name for field in fields(component.cls)}.intersection(CLAIMABLE)
 
     def shared(self, name: str, kinds: tuple[str, ...]) -> Built:
-        """Build what ``define`` has under *name*, once. What is wrong with it is raised each time, and is the same."""
+        """Build the component *name* of ``define`` once. Its faults are raised on each call."""
         if name in self._open:
             circle = " -> ".join((*self._open[self._open.index(name) :], name))
-            raise self.data.invalid(f"{name!r} is defined by itself: {circle}", name)
+            raise self.data.invalid(f"{name!r} is defined in terms of itself: {circle}", name)
         if (name, kinds) not in self._shared:
             self._open.append(name)
             try:
@@ -109,7 +115,7 @@ class Builder:
         return shared
 
     def check_unused(self, faults: list[Fault]) -> None:
-        """Build what ``define`` has and nothing referred to, so that its faults are found too."""
+        """Build the components of ``define`` that nothing refers to, so that their faults are found too."""
         used = {name for name, _ in self._shared}
         for name in self._defined:
             if name not in used:
@@ -124,7 +130,7 @@ class Builder:
             name, options = next(iter(value.items()))
             if isinstance(options, Mapping):
                 return name, options
-            message = f"the options of {name} are a mapping; without options write just {name}"
+            message = f"the options of {name} must be a mapping; without options, write only {name}"
             raise Invalid([Fault((*self.data.path, Part(name)), message)])
         if isinstance(value, Mapping) and any("/" in key for key in value):
             advice = "; indent its options below its name"
@@ -132,23 +138,23 @@ class Builder:
         raise Invalid([Fault(self.data.path, message, mismatch=not advice)])
 
     def _new(
-        self, name: str, kinds: tuple[str, ...], options: Mapping[str, Any], keyed: Path, beside: Iterable[str]
+        self, name: str, kinds: tuple[str, ...], options: Mapping[str, Any], keyed: Path, extra_keys: Iterable[str]
     ) -> Built:
         try:
-            found = self._registry.find(name, kinds)
+            component = self._registry.find(name, kinds)
         except PluginError as error:
             problem = error.problems[0]
             key = name if keyed else None
             raise Invalid([Fault(self.data.path, problem.message, name, problem.hint, key, plugin=True)]) from error
-        self.names[found.cls], self.components[found.cls] = found.name, found
+        self.names[component.cls], self.components[component.cls] = component.name, component
         with self.data.jump((*self.data.path, *keyed)):
-            return Built(found, self.data.options(options, found.cls, name, beside))
+            return Built(component, self.data.options(options, component.cls, name, extra_keys))
 
     def _reference(self, name: str, kinds: tuple[str, ...], options: Mapping[str, Any], keyed: Path) -> Built:
         key = name if keyed else None
         if name not in self._defined and name not in self._ready:
-            known = ", ".join(self._defined) or "nothing"
-            message = f"{name!r} is not under 'define' ({known}); a component is written PLUGIN/NAME"
+            names = ", ".join(self._defined) or "nothing"
+            message = f"{name!r} is not under 'define' ({names}); a component is written PLUGIN/NAME"
             raise self.data.invalid(message, name, nearest(name, self._defined), key)
         if options:
             raise self.data.invalid(f"the options of {name!r} belong under 'define'", key=key)
@@ -159,39 +165,39 @@ class Builder:
         fitting = [kind for kind in kinds if all(hasattr(live, member) for member in KINDS[kind].members)]
         kind = next(iter(fitting), kinds[0] if hasattr(live, "open") else None)
         if kind is None:
-            message = f"{name!r} was given as {live!r:.80}, which is no {' or '.join(kinds)}"
+            message = f"{name!r} is {live!r:.80}, not a {' or '.join(kinds)}"
             raise self.data.invalid(message, name)
         try:
-            given = describe_component(kind, type(live), "given", "given from Python", "0")
+            component = describe_component(kind, type(live), "given", "given from Python", "0")
         except PluginError as error:
             raise self.data.invalid(str(error), name) from error
-        self.names.setdefault(given.cls, name)
-        self.components.setdefault(given.cls, evolve(given, name=name))
-        return Built(evolve(given, name=name), live)
+        self.names.setdefault(component.cls, name)
+        self.components.setdefault(component.cls, evolve(component, name=name))
+        return Built(evolve(component, name=name), live)
 
     def _file_path(self, text: str, path: Path) -> FilePath:
-        found = FilePath(os.path.normpath(self._base(path) / text))
-        self.written.setdefault(found, text)
-        return found
+        file = FilePath(os.path.normpath(self._base(path) / text))
+        self.written.setdefault(file, text)
+        return file
 
     def _input_path(self, text: str, path: Path) -> FilePath:
         if text == "-":
             return FilePath("-")
-        found = self._file_path(text, path)
+        file = self._file_path(text, path)
         if not self.reads:
-            return found
+            return file
         mode = 0
         try:
-            mode = found.stat().st_mode
-            reason = f"is not a file: {found}"
+            mode = file.stat().st_mode
+            reason = f"is not a file: {file}"
         except (FileNotFoundError, NotADirectoryError):
-            reason = f"does not exist: {found}"
+            reason = f"does not exist: {file}"
         except OSError as error:
             raise Invalid([Fault(path, f"the file {text!r} cannot be opened: {error.strerror}", text)]) from error
         if not S_ISREG(mode):
-            folder = found.parent if not mode and found.parent.is_dir() else None
-            near = nearest(found.name, (entry.name for entry in folder.iterdir() if entry.is_file()) if folder else ())
+            folder = file.parent if not mode and file.parent.is_dir() else None
+            near = nearest(file.name, (entry.name for entry in folder.iterdir() if entry.is_file()) if folder else ())
             raise Invalid(
                 [Fault(path, f"the file {text!r} {reason}", text, near and str(FilePath(text).with_name(near)))]
             )
-        return found
+        return file

@@ -1,4 +1,4 @@
-"""Reading a clause of the gate, with the keys that plugins add."""
+"""Reader of a clause of the gate, with the keys that plugins add."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .structure import Structurer
 
 
 def clause_keys() -> Collection[str]:
-    """Return every key that a clause may have, the keys of plugins that are not installed included."""
+    """Return every key that a clause may have, including keys of plugins that are not installed."""
     return {*_kernel_keys(), *gate_clauses(), *CLAUSE_EXTRAS}
 
 
@@ -36,13 +36,13 @@ def read_clause(structurer: Structurer, data: object) -> Clause:
 
     :raises Invalid: with every fault.
     """
-    own = _kernel_keys()
-    if not isinstance(data, Mapping) or own.issuperset(data):
+    kernel_keys = _kernel_keys()
+    if not isinstance(data, Mapping) or kernel_keys.issuperset(data):
         clause: Clause = structurer.structure(data, Clause)
         return clause
     offers, faults = gate_clauses(), list[Fault]()
-    added = [key for key in data if key not in own and key in offers]
-    missing = [key for key in data if key not in own and key not in offers and key in CLAUSE_EXTRAS]
+    added = [key for key in data if key not in kernel_keys and key in offers]
+    missing = [key for key in data if key not in kernel_keys and key not in offers and key in CLAUSE_EXTRAS]
     for key in missing:
         extra = CLAUSE_EXTRAS[key]
         message = f"the option {key!r} of the gate needs the plugin {extra}; {how_to_install(extra)}"
@@ -50,7 +50,7 @@ def read_clause(structurer: Structurer, data: object) -> Clause:
     clause = Clause()
     with structurer.at(faults=faults):
         rest = {key: value for key, value in data.items() if key not in (*added, *missing)}
-        clause = structurer.options(rest, Clause, beside=offers)
+        clause = structurer.options(rest, Clause, extra_keys=offers)
     parts = [*_read_parts(structurer, {key: data[key] for key in added}, offers, faults)]
     if faults:
         raise Invalid(faults)

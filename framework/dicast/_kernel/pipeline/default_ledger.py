@@ -1,4 +1,4 @@
-"""The ledger that is meant where nothing names another kind: a SQLite file."""
+"""The default ledger: a SQLite file."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ..contract.registry import Registry
 T = TypeVar("T")
 
 LEDGER_PATH = Path(".dicast") / "ledger.db"
-"""Where it is, from the current directory, where nothing names it."""
+"""Default path, relative to the current folder."""
 
 
 def sqlite_ledger(path: Path | None) -> tuple[Component, Any]:
-    """The ledger at *path*, by default at ``$DICAST_LEDGER`` or ``.dicast/ledger.db``, with what offers it."""
-    found = Registry().find("ledger/sqlite", ("ledger",))
-    return found, found.cls(path=path or Path(os.environ.get("DICAST_LEDGER") or LEDGER_PATH))
+    """Return the ledger at *path*, by default ``$DICAST_LEDGER`` or ``.dicast/ledger.db``, after its component."""
+    component = Registry().find("ledger/sqlite", ("ledger",))
+    return component, component.cls(path=path or Path(os.environ.get("DICAST_LEDGER") or LEDGER_PATH))
 
 
 async def reading(component: Any, function: Callable[[Any], T]) -> T:
-    """What *function* makes of the live ledger of *component*, which must be there."""
+    """Return the result of *function* on the live ledger of *component*, which must exist."""
     async with component.open(None, create=False) as ledger:
         return function(ledger)

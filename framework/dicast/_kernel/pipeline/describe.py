@@ -1,4 +1,4 @@
-"""Writes components back as plain data, for fingerprints and reports."""
+"""Components as plain data, for fingerprints and reports."""
 
 from __future__ import annotations
 
@@ -24,46 +24,46 @@ def describe(
     written: Mapping[Path, str],
     *,
     counting: bool = False,
-    whole: bool = False,
+    include_later: bool = False,
 ) -> Any:
-    """Return *value* as JSON data that says all that matters of it and holds no secret.
+    """Return *value* as JSON data with everything that affects results, and without secrets.
 
     :param names: the names of components' classes; a component becomes ``{name: {options}}``.
-    :param written: paths as the user wrote them, so that a moved project is described the same.
-    :param whole: have the options that came later (``metadata={"later": True}``) also where they are at their default.
-    :param counting: leave out the options that can change no number: those with ``metadata={"counts": False}``.
+    :param written: paths as the user wrote them, so that a moved project has the same description.
+    :param include_later: include options of later versions (``metadata={"later": True}``) even if they have their default.
+    :param counting: leave out options that cannot change a score: options with ``metadata={"counts": False}``.
     """
 
-    def inner(one: Any) -> Any:
-        if isinstance(one, Secret):
+    def inner(part: Any) -> Any:
+        if isinstance(part, Secret):
             return "***"
-        if isinstance(one, Rubric):
-            return {"id": one.id, "version": one.version, "sha256": sha256(one.text.encode()).hexdigest()}
-        if attrs.has(type(one)):
-            fields = [field for field in attrs.fields(type(one)) if field.init]
+        if isinstance(part, Rubric):
+            return {"id": part.id, "version": part.version, "sha256": sha256(part.text.encode()).hexdigest()}
+        if attrs.has(type(part)):
+            fields = [field for field in attrs.fields(type(part)) if field.init]
             fields = [field for field in fields if not counting or field.metadata.get("counts", True)]
-            # it is in no digest then: runs of the version before are resumed and compared
+            # left out of digests, so that runs of older versions can be resumed and compared
             fields = [
                 field
                 for field in fields
-                if whole or not field.metadata.get("later") or getattr(one, field.name) != _default(field)
+                if include_later or not field.metadata.get("later") or getattr(part, field.name) != _default(field)
             ]
-            options = {field.name: inner(getattr(one, field.name)) for field in fields}
-            return {names[type(one)]: options} if type(one) in names else options
-        if isinstance(one, Mapping):
-            return {str(key): inner(item) for key, item in one.items()}
-        if isinstance(one, AbstractSet):
-            return sorted((inner(item) for item in one), key=str)
-        if isinstance(one, Sequence) and not isinstance(one, str | bytes):
-            return [inner(item) for item in one]
-        return _scalar(one, written)
+            options = {field.name: inner(getattr(part, field.name)) for field in fields}
+            return {names[type(part)]: options} if type(part) in names else options
+        if isinstance(part, Mapping):
+            return {str(key): inner(item) for key, item in part.items()}
+        if isinstance(part, AbstractSet):
+            return sorted((inner(item) for item in part), key=str)
+        if isinstance(part, Sequence) and not isinstance(part, str | bytes):
+            return [inner(item) for item in part]
+        return _scalar(part, written)
 
     return inner(value)
 
 
 def _default(field: attrs.Attribute[Any]) -> Any:
     default: Any = field.default
-    return default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]  # a class; attrs' stubs call it a function
+    return default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]  # a class, although attrs' stubs declare a function
 
 
 def _scalar(value: Any, written: Mapping[Path, str]) -> Any:
@@ -74,14 +74,14 @@ def _scalar(value: Any, written: Mapping[Path, str]) -> Any:
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
-        return str(value)  # larger than what JSON writers take
+        return str(value)  # JSON writers accept no larger number
     if value is None or isinstance(value, str | int | float):
         return value
     return _function(value) if isroutine(value) else str(value)
 
 
 def _function(function: Any) -> dict[str, str]:
-    """The name of *function*, and a digest of its source, or of its code where there is no source."""
+    """Return the name of *function*, and a digest of its source, or of its code if there is no source."""
     name = f"{function.__module__}:{function.__qualname__}"
     try:
         text = getsource(function).encode()

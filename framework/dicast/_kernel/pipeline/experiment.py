@@ -1,4 +1,4 @@
-"""Sections of an experiment extractors, criteria and the baseline."""
+"""Sections of an experiment: extractors, criteria and the baseline."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ..values.names import nearest
 from .faults import Part
 from .labels import scored_criteria
 from .parts import Placed, SectionBuilder
-from .slots import clash, named, names, scored
+from .slots import clash, names, own_criteria, score_names
 
 _MAKERS = ("define", "task", "extractors")
-"""The sections that determine the criteria: if experiments of a suite change them, each may have other criteria."""
+"""Sections that determine the criteria; experiments of a suite that change them may have other criteria."""
 
 
 class ExperimentSections:
-    """Builds the sections ``extractors`` and ``baseline`` of a pipeline.
+    """Builder of the sections ``extractors`` and ``baseline`` of a pipeline.
 
-    *criteria* are the criteria of the task for which an extractor writes a score. *scored* are the names that scores may have; empty if
+    *criteria* are the criteria of the task for which an extractor writes a score. *score_names* are the possible names of scores; empty if
     the file does not determine them.
     """
 
     def __init__(self, sections: SectionBuilder) -> None:
         self._sections = sections
         self.criteria: tuple[str, ...] = ()
-        self.scored: Sequence[str] = ()
+        self.score_names: Sequence[str] = ()
 
     def extractors(self, task: Slot | None) -> list[Placed]:
-        """Return the extractors, and note the criteria of *task* that they write scores for."""
+        """Return the extractors, and store the criteria of *task* for which they write scores."""
         placed = self._sections.labeled("extractors", "extractor")
         for (_, other), (path, slot) in combinations(placed, 2):
             if leaf := clash(slot.component, other.component):
@@ -43,31 +43,31 @@ class ExperimentSections:
             self.criteria = scored_criteria(criteria, [slot.component for _, slot in placed])
         if criteria is not None and not any(path.startswith(_MAKERS) for path in self._sections.document.varied):
             self.check_criteria(placed, criteria or (ONLY,))
-            self.scored = scored([slot.component for _, slot in placed], criteria or (ONLY,))
+            self.score_names = score_names([slot.component for _, slot in placed], criteria or (ONLY,))
         return placed
 
-    def check_criteria(self, placed: Sequence[Placed], known: Sequence[str]) -> None:
-        """Report a component among *placed* that names a criterion other than the *known* ones."""
+    def check_criteria(self, placed: Sequence[Placed], allowed: Sequence[str]) -> None:
+        """Report a component among *placed* that names a criterion other than the *allowed* ones."""
         for path, slot in placed:
-            for steps, name in (named(slot.component) or {}).items():
-                if known and name not in known:
-                    message = f"{slot.name} names the criterion {name!r}; those that it can name: {', '.join(known)}"
-                    self._sections.fault((*path, Part(slot.name), *steps), message, name, nearest(name, known))
+            for steps, name in (own_criteria(slot.component) or {}).items():
+                if allowed and name not in allowed:
+                    message = f"{slot.name} names the criterion {name!r}; choose from {', '.join(allowed)}"
+                    self._sections.fault((*path, Part(slot.name), *steps), message, name, nearest(name, allowed))
 
     def baseline(self) -> Baseline | None:
         """Return the baseline; None if the file has none, or if it has faults."""
-        given = self._sections.file.get("baseline")
-        if given is None:  # not in the file, or removed by --set baseline=null
+        content = self._sections.file.get("baseline")
+        if content is None:  # not in the file, or removed by --set baseline=null
             return None
         compare: object = []
-        if isinstance(given, Mapping):
-            compare = given.get("compare", [])
-            given = {key: value for key, value in given.items() if key != "compare"}
+        if isinstance(content, Mapping):
+            compare = content.get("compare", [])
+            content = {key: value for key, value in content.items() if key != "compare"}
         baseline: Baseline | None = None
         with self._sections.structurer.at("baseline", faults=self._sections.faults):
-            baseline = self._sections.structurer.structure(given, Baseline)
+            baseline = self._sections.structurer.structure(content, Baseline)
         listed = self._sections.components(("baseline", "compare"), compare, ("comparison",), Label)
         placed = [(path, self._sections.slot(path, built)) for path, built in listed]
         self._sections.check_labels(placed)
-        self.check_criteria(placed, self.scored)
+        self.check_criteria(placed, self.score_names)
         return baseline and attrs.evolve(baseline, compare=tuple(slot for _, slot in placed))

@@ -1,4 +1,4 @@
-"""What is wrong with a value, addressed by where it stands in the data."""
+"""Faults of values, with their paths in the data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..classes import frozen
 
 Path = tuple[str | int, ...]
-"""The keys and indices that lead from the top of the pipeline to a value."""
+"""Keys and indices from the top of the pipeline to a value."""
 
 
 class Part(str):
@@ -16,17 +16,17 @@ class Part(str):
     __slots__ = ()
 
 
-def shown(path: Path) -> Path:
-    """The steps of *path* that messages show."""
+def visible_steps(path: Path) -> Path:
+    """Return the steps of *path* that messages show."""
     return tuple(step for step in path if not isinstance(step, Part))
 
 
 @frozen
 class Fault:
-    """One thing that is wrong with the value at *path*.
+    """A fault of the value at *path*.
 
-    *key* is set when a key in that value is meant, not the value; *plugin* when a plugin is at fault; *mismatch* when the
-    value is of another type than expected, so that another member of a union may still fit.
+    *key* is set if the fault concerns a key in the value, not the value; *plugin* is True if a plugin is at fault; *mismatch* is True if
+    the value has another type than expected, so that another member of a union may still fit.
     """
 
     path: Path
@@ -39,7 +39,7 @@ class Fault:
 
 
 class Invalid(Exception):
-    """Data that cannot be built, with every fault that was found in it; none when they were reported elsewhere."""
+    """Data that cannot be built, with every fault in it; without faults if they were reported elsewhere."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(faults)

@@ -1,4 +1,4 @@
-"""Section ``gate`` of a pipeline: a clause or several, each about a label that exists."""
+"""Section ``gate`` of a pipeline: one or more clauses, each about an existing label."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from .parts import Placed, SectionBuilder
 from .raw_scale import clause_faults, raw_labels
 
 _BOUNDED = ("min_score", "max_score", "min_pass_rate")
-"""The rules whose figures have an interval."""
+"""Rules whose figures have an interval."""
 
 _RULES = (*_BOUNDED, "min_basis")
-"""The kernel's rules that are about one label."""
+"""Rules of the kernel that concern one label."""
 
 
 @frozen
 class GatedLabels:
-    """The components and criteria whose labels a clause may be about.
+    """Components and criteria whose labels a clause may name.
 
-    :param scored: the names that scores of records may have.
+    :param score_names: the names that scores of records may have.
     :param criteria: the criteria of the task that have a score.
-    :param is_open: whether records may have further labels, which a clause may be about.
+    :param is_open: True if records may have further labels, which a clause may name.
     """
 
     metrics: Sequence[Slot]
     judges: Sequence[Slot]
-    scored: Sequence[str]
+    score_names: Sequence[str]
     criteria: Sequence[str]
     is_open: bool
 
     @property
-    def own(self) -> tuple[str, ...]:
+    def declared(self) -> tuple[str, ...]:
         """The labels that the file declares."""
         return file_labels(self.metrics, self.judges, self.criteria)
 
@@ -49,9 +49,9 @@ class GatedLabels:
         return [*([METRICS] if self.metrics else []), *(slot.label for slot in slots)]
 
     @property
-    def known(self) -> list[str]:
+    def existing(self) -> list[str]:
         """The labels of metrics, judges and criteria."""
-        return [*self.of_slots, *dict.fromkeys([*self.scored, *self.criteria])]
+        return [*self.of_slots, *dict.fromkeys([*self.score_names, *self.criteria])]
 
     @property
     def audited(self) -> tuple[str, ...]:
@@ -61,17 +61,17 @@ class GatedLabels:
 
 
 def gate_line(gate: Gate, labels: Sequence[str], label: str) -> float | None:
-    """Return the line for the mean of *label* in *gate*, the least line of a clause with two; None without a line.
+    """Return the line for the mean of *label* in *gate*, the lower line of a clause with two; None without a line.
 
-    *labels* are the file's: a clause without ``on`` is about the only one.
+    *labels* are the file's; a clause without ``on`` is about the only label.
     """
-    mine = (clause for clause in gate.clauses if (clause.on or only_label(labels)) == label)
-    lines = (clause.max_score if clause.min_score is None else clause.min_score for clause in mine)
+    clauses = (clause for clause in gate.clauses if (clause.on or only_label(labels)) == label)
+    lines = (clause.max_score if clause.min_score is None else clause.min_score for clause in clauses)
     return next((line for line in lines if line is not None), None)
 
 
 def only_label(labels: Sequence[str]) -> str | None:
-    """Return the only one of *labels*; None if there are several, or none."""
+    """Return the only label of *labels*; None if there are several, or none."""
     return labels[0] if len(labels) == 1 else None
 
 
@@ -81,21 +81,23 @@ def clause_place(file: Mapping[str, object], index: int) -> Address:
 
 
 class GateSection:
-    """Builds and checks the section ``gate`` of a pipeline."""
+    """Builder of the section ``gate`` of a pipeline."""
 
     def __init__(self, sections: SectionBuilder) -> None:
         self._sections, self._file = sections, sections.file
 
     def read(self) -> Gate:
         """Return the gate; clauses with faults are left out."""
-        given = self._file.get("gate")
-        if given is None:  # not in the file, or removed by --set gate=null
+        section = self._file.get("gate")
+        if section is None:  # not in the file, or removed by --set gate=null
             return Gate()
-        if not isinstance(given, list):
-            return Gate(tuple(self._read_clause(("gate",), given)) or (Clause(),))
-        if not given:
-            self._sections.fault(("gate",), "gate is a clause or a list of them, and this list is empty: leave it out")
-        return Gate(tuple(clause for at, item in enumerate(given) for clause in self._read_clause(("gate", at), item)))
+        if not isinstance(section, list):
+            return Gate(tuple(self._read_clause(("gate",), section)) or (Clause(),))
+        if not section:
+            self._sections.fault(("gate",), "gate is a clause or a list of them, and this list is empty; remove it")
+        return Gate(
+            tuple(clause for at, item in enumerate(section) for clause in self._read_clause(("gate", at), item))
+        )
 
     def _read_clause(self, path: Address, item: object) -> list[Clause]:
         """Return the clause at *path*, in a list; an empty list if it has faults."""
@@ -106,39 +108,39 @@ class GateSection:
         return clauses
 
     def _check_rules(self, path: Address, item: object) -> None:
-        """Report a clause without a rule. The only clause of a file has ``min_coverage`` at least, and may name the score's label."""
+        """Report a clause without a rule. The only clause of a file has at least ``min_coverage``, and may name the score's label."""
         if not isinstance(item, Mapping):
             return
         if "bound" in item and not any(rule in item for rule in _BOUNDED):
-            message = f"bound is about {', '.join(_BOUNDED)}, and this clause has none of them"
+            message = f"bound needs one of {', '.join(_BOUNDED)}, but this clause has none"
             self._sections.fault((*path, "bound"), message, item["bound"])
         elif item.get("bound") == "anytime" and not any(rule in item for rule in _BOUNDED[:2]):
-            message = "bound: anytime is about min_score and max_score: no early stop watches a pass rate"
+            message = "bound: anytime needs min_score or max_score; no early stop watches a pass rate"
             self._sections.fault((*path, "bound"), message, item["bound"])
         elif {*item} <= {"on"} and len(path) > 1:
             rules = ", ".join((*_RULES, "min_coverage"))
-            self._sections.fault(path, f"this clause of the gate has no rule: add one of {rules}")
+            self._sections.fault(path, f"this clause of the gate has no rule; add one of {rules}")
 
-    def check(self, gate: Gate, scoring: Scoring, labels: GatedLabels, others: Sequence[Placed]) -> None:
-        """Report clauses, and label options of *others*, about labels that do not exist, and rules without figures."""
+    def check(self, gate: Gate, scoring: Scoring, labels: GatedLabels, components: Sequence[Placed]) -> None:
+        """Report clauses, and label options of *components*, that name no existing label, and rules without figures."""
         if self._sections.faults:
-            return  # labels of components that could not be built are not known
-        own, known = labels.own, labels.known
-        for path, slot in others:
-            for option, named in getattr(slot.component, "label_options", {}).items():
-                for label in (label for label in named if label not in known):
-                    self._report_label((*path, Part(slot.name), option), f"{option} of {slot.name}", label, known)
+            return  # the labels of components with faults are unknown
+        declared, existing = labels.declared, labels.existing
+        for path, slot in components:
+            for option, used in getattr(slot.component, "label_options", {}).items():
+                for label in (label for label in used if label not in existing):
+                    self._report_label((*path, Part(slot.name), option), f"{option} of {slot.name}", label, existing)
         for index, clause in enumerate(gate.clauses):
             path = clause_place(self._file, index)
             if clause.on is None:
-                self._check_on(path, clause, own)
-            elif clause.on not in known and not labels.is_open:
-                self._report_label((*path, "on"), "gate.on", clause.on, known)
-            on = clause.on or only_label(own)
+                self._check_on(path, clause, declared)
+            elif clause.on not in existing and not labels.is_open:
+                self._report_label((*path, "on"), "gate.on", clause.on, existing)
+            on = clause.on or only_label(declared)
             if on in labels.of_slots and on not in raw_labels(labels.metrics):
                 self._check_shares(path, clause)
             self._check_parts(path, clause, GatedFile(on, scoring.audit is not None, labels.audited))
-        for index, option, message in clause_faults(gate, labels.metrics, only_label(own)):
+        for index, option, message in clause_faults(gate, labels.metrics, only_label(declared)):
             self._sections.fault((*clause_place(self._file, index), option), message)
 
     def _check_parts(self, path: Address, clause: Clause, file: GatedFile) -> None:
@@ -154,10 +156,10 @@ class GateSection:
             item = item[int(path[1])]
         return item.get(key) if isinstance(item, Mapping) else None
 
-    def _report_label(self, path: Address, place: str, label: str, known: Sequence[str]) -> None:
-        message = f"{place} is the label of a metric, a judge or a criterion, or {METRICS!r}"
-        message = f"{message}: {label!r} is none (there is: {', '.join(known) or 'none'})"
-        self._sections.fault(path, message, label, nearest(label, known))
+    def _report_label(self, path: Address, place: str, label: str, existing: Sequence[str]) -> None:
+        message = f"{place} must be the label of a metric, a judge or a criterion, or {METRICS!r}"
+        message = f"{message}: {label!r} is none of these (labels: {', '.join(existing) or 'none'})"
+        self._sections.fault(path, message, label, nearest(label, existing))
 
     def _check_on(self, path: Address, clause: Clause, labels: Sequence[str]) -> None:
         """Report a *clause* about one label without ``on``, in a file without exactly one label."""
@@ -167,14 +169,14 @@ class GateSection:
             return
         rule = rules[0]
         message = (
-            f"{rule} is about one label, and the file has several: set on to {' or '.join(labels)}"
+            f"{rule} needs one label, but the file has several; set on to {' or '.join(labels)}"
             if labels
-            else f"there is no score to hold {rule} against, without metrics and judges: set gate.on to a criterion"
+            else f"without metrics and judges there is no score for {rule}; set gate.on to a criterion"
         )
         self._sections.fault((*path, rule), message, self._value(path, rule))
 
     def _check_shares(self, path: Address, clause: Clause) -> None:
-        """Report a line that no mean of a metric or a judge can have; only criteria have scales of their own."""
+        """Report a line that no mean of a metric or a judge can reach; only criteria have their own scales."""
         for rule in _BOUNDED[:2]:
             value = getattr(clause, rule)
             if value is not None and not 0 <= value <= 1:

@@ -1,4 +1,4 @@
-"""The labels of a pipeline file: which there are, and which of them the run's score is about."""
+"""Labels of a pipeline file, and the label of the run's score."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ..plan.clauses import Gate
 from ..plan.sections import METRICS, Pipeline, Slot
 
 RECORDED = "recorded/"
-"""The prefix of labels whose scores another tool recorded; they never count."""
+"""Prefix of labels whose scores another tool recorded; such labels never count."""
 
 _SCORES = "scores"
 
 
 def file_labels(metrics: Iterable[Slot], judges: Iterable[Slot], criteria: Iterable[str]) -> tuple[str, ...]:
     """Return the labels that a file declares: all metrics together, each judge, each criterion of its task."""
-    named = [METRICS for _ in [*metrics][:1]]
-    named += [slot.label for slot in judges if not slot.label.startswith(RECORDED)]
-    return tuple(dict.fromkeys([*named, *criteria]))
+    labels = [METRICS for _ in [*metrics][:1]]
+    labels += [slot.label for slot in judges if not slot.label.startswith(RECORDED)]
+    return tuple(dict.fromkeys([*labels, *criteria]))
 
 
 def pipeline_labels(pipeline: Pipeline) -> tuple[str, ...]:
@@ -27,13 +27,13 @@ def pipeline_labels(pipeline: Pipeline) -> tuple[str, ...]:
 
 
 def scored_criteria(criteria: Sequence[str], extractors: Iterable[Any]) -> tuple[str, ...]:
-    """Return the *criteria* that the task names for which one of the *extractors* writes a score."""
-    places = {place for one in extractors for place in one.writes}
+    """Return the *criteria* of the task for which one of the *extractors* writes a score."""
+    places = {place for extractor in extractors for place in extractor.writes}
     return tuple(name for name in criteria if _SCORES in places or f"{_SCORES}.{name}" in places)
 
 
 def score_label(gate: Gate, labels: Sequence[str]) -> str | None:
-    """Return the label that the run's score is about: the only one, or of several the first clause's ``on``; else None."""
+    """Return the label of the run's score: the only label, or among several the first clause's ``on``; else None."""
     if len(labels) == 1:
         return labels[0]
     return gate.clauses[0].on if gate.clauses else None
@@ -53,5 +53,5 @@ def recorded_labels(started: Mapping[str, Any]) -> tuple[str, ...]:
     if "labels" in started:
         return tuple(started["labels"])
     gated = [label for label in started.get("gated", ()) if label not in started["metrics"]]
-    named = [METRICS] if started["metrics"] else []
-    return tuple(dict.fromkeys([*named, *started["judges"], *gated]))
+    labels = [METRICS] if started["metrics"] else []
+    return tuple(dict.fromkeys([*labels, *started["judges"], *gated]))

@@ -18,18 +18,18 @@ _METRIC_KINDS = ("metric", "judge")
 
 
 class MetricSections:
-    """Builds the sections ``metrics`` and ``judges`` of a pipeline."""
+    """Builder of the sections ``metrics`` and ``judges`` of a pipeline."""
 
     def __init__(self, sections: SectionBuilder) -> None:
         self._sections, self._file = sections, sections.file
 
     def read(self, source: Slot | None) -> list[Placed]:
-        """Return the metrics, proxies first; those without kinds of subjects judge the kind of *source*."""
-        given = self._file.get("metrics", [])
-        lists: dict[Tier | None, Any] = {None: given}
-        if isinstance(given, Mapping):
-            lists = {tier: given[tier] for tier in _TIERS if tier in given}
-            for key in given:
+        """Return the metrics, proxies first; metrics without kinds of subjects judge the kind of *source*."""
+        section = self._file.get("metrics", [])
+        lists: dict[Tier | None, Any] = {None: section}
+        if isinstance(section, Mapping):
+            lists = {tier: section[tier] for tier in _TIERS if tier in section}
+            for key in section:
                 if key not in _TIERS:
                     message = f"metrics are a list, or {{proxy: [], truth: []}}, not {key!r}"
                     self._sections.fault(("metrics",), message, key, nearest(key, _TIERS), key)
@@ -38,12 +38,12 @@ class MetricSections:
             top: Address = ("metrics",) if tier is None else ("metrics", tier)
             for placed in self._sections.components(top, items, (*_METRIC_KINDS, "preset"), SlotOptions):
                 for path, built in self._members(*placed):
-                    own = built.component.tier or "truth"  # a judge has no tier of its own
-                    metrics.append((path, self._judging(path, built, tier or own, finest_kind(source))))
+                    default_tier = built.component.tier or "truth"  # a judge has no tier
+                    metrics.append((path, self._judging(path, built, tier or default_tier, finest_kind(source))))
         return metrics
 
     def _members(self, path: Address, built: Built) -> list[tuple[Address, Built]]:
-        """Return the metrics of a preset; a metric or judge itself."""
+        """Return the metrics of a preset; for a metric or judge, only itself."""
         if built.component.kind != "preset":
             return [(path, built)]
         place, items = (*path, Part(built.component.name)), list[object]()
@@ -63,37 +63,37 @@ class MetricSections:
 
     def _judging(self, path: Address, built: Built, tier: str, default_on: tuple[str, ...]) -> Slot:
         """Return the slot of a metric or judge, with its slot options."""
-        beside: SlotOptions = built.beside
+        options: SlotOptions = built.slot_options
         accepts = tuple(getattr(built.live, "accepts", ()))
-        refused = [kind for kind in beside.on if accepts and kind not in accepts]
+        refused = [kind for kind in options.on if accepts and kind not in accepts]
         if refused:
             place = (*path, Part(built.component.name), "on")
             self._sections.fault(
                 place, f"{built.component.name} judges {', '.join(accepts)}, not {refused[0]}", refused[0]
             )
         if tier == "proxy" and costs(built.live):
-            message = f"{built.component.name} costs money, and proxies always run: move it to 'truth'"
+            message = f"{built.component.name} costs money, but proxies always run; move it to 'truth'"
             self._sections.fault(path, message)
-        if beside.label == METRICS:
+        if options.label == METRICS:
             self._sections.fault(
                 path, f"the label {METRICS!r} belongs to the combined verdict; choose another with 'as'"
             )
-        scale, line = self._scale(path, built), beside.pass_at
+        scale, line = self._scale(path, built), options.pass_at
         is_raw = scale is None and bool(getattr(built.live, "needs_range", False))
         if line is None and not is_raw:
             line = getattr(built.live, "default_pass_at", PASS_AT)
         elif line is not None and not is_raw and not 0 <= line <= 1:
             message = f"invalid value for pass_at, expected a number from 0 to 1, got {line:g}"
             self._sections.fault((*path, Part(built.component.name), "pass_at"), message, line)
-        on = beside.on or accepts or default_on
+        on = options.on or accepts or default_on
         return self._sections.slot(path, built, tier=tier, on=on, range=scale, pass_at=line, is_raw=is_raw)
 
     def _scale(self, path: Address, built: Built) -> tuple[float, float] | None:
         """Return the slot's range, from worst to best."""
-        scale: tuple[float, float] | None = built.beside.range
+        scale: tuple[float, float] | None = built.slot_options.range
         falls = getattr(built.live, "lower_is_better", False)
         if scale is None and falls:
-            message = f"{built.component.name} gives any number: write what it lies between, as in range: [0, 100]"
+            message = f"{built.component.name} has a raw scale; set its bounds, as in range: [0, 100]"
             self._sections.fault((*path, Part(built.component.name)), message)
         return (scale[1], scale[0]) if scale is not None and falls else scale
 
@@ -101,8 +101,8 @@ class MetricSections:
         """Report a judge that reads the verdicts of a label that it cannot read."""
         slots = tuple(slot for _, slot in judges)
         for path, slot in judges:
-            wanted, labels = getattr(slot.component, "children", None), children_labels(slot, slots)
-            if labels and wanted not in (None, *labels):
-                message = f"{slot.name} reads the verdicts of one of {', '.join(labels)}, not {wanted!r}"
+            chosen, labels = getattr(slot.component, "children", None), children_labels(slot, slots)
+            if labels and chosen not in (None, *labels):
+                message = f"{slot.name} reads the verdicts of one of {', '.join(labels)}, not {chosen!r}"
                 place = (*path, Part(slot.name), "children")
-                self._sections.fault(place, message, wanted, nearest(str(wanted), labels))
+                self._sections.fault(place, message, chosen, nearest(str(chosen), labels))

@@ -1,4 +1,4 @@
-"""Where an option belongs that stands among the sections of a file."""
+"""Advice for an option that is written among the sections of a file."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from . import types as hints
 from .clause import clause_keys
 
 _SECTIONS: Mapping[str, type] = {"scoring": Scoring, "budget": Budget}
-_BESIDE: Mapping[str, type] = {"a metric or a judge": SlotOptions, "the source": SourceOptions}
+_SLOT_CLASSES: Mapping[str, type] = {"a metric or a judge": SlotOptions, "the source": SourceOptions}
 _LONGEST = 40
 
 
 def belongs(key: str, value: object, executor: Slot | None) -> str | None:
-    """Where *key* with its *value* belongs, in words; None where it is no option of *executor* or of a section."""
-    given = f"{key}: {_written(value)}"
+    """Return the right place for *key* with its *value*, in words; None if it is no option of *executor* or of a section."""
+    text = f"{key}: {_written(value)}"
     if executor is not None and key in _options(type(executor.component)):
-        return f"write it as executor: {{{executor.name}: {{{given}}}}}"
+        return f"write it as executor: {{{executor.name}: {{{text}}}}}"
     for section, cls in _SECTIONS.items():
         if key in _options(cls):
-            return f"write it as {section}: {{{given}}}"
+            return f"write it as {section}: {{{text}}}"
     if key in clause_keys():
-        return f"write it as gate: {{{given}}}"
-    for owner, cls in _BESIDE.items():
+        return f"write it as gate: {{{text}}}"
+    for owner, cls in _SLOT_CLASSES.items():
         if key in _options(cls):
-            return f"it stands among the options of {owner}, as in NAME: {{{given}}}"
+            return f"write it among the options of {owner}, as in NAME: {{{text}}}"
     return None
 
 
@@ -34,7 +34,7 @@ def _options(cls: type) -> set[str]:
 
 
 def _written(value: object) -> str:
-    """*value* as the file has it, where that is short and of one part."""
+    """Return *value* as the file has it, if it is short and scalar."""
     text = (
         {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else str(value)
     )

@@ -1,4 +1,4 @@
-"""Values given beside the pipeline file: ``--set metrics.helpful.timeout=5``."""
+"""Values that replace values of the pipeline file: ``--set metrics.helpful.timeout=5``."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ..values.names import nearest
 from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, split
 
 FLAG = "--set"
-"""What messages show in the place of a file for a value from an override."""
+"""Text that messages show in place of a file for a value from an override."""
 
 ANOTHER = "+"
-"""What stands for an item to come behind those of a list: ``--set 'sinks.+={csv/rows: {path: out.csv}}'``."""
+"""Index of a new item at the end of a list: ``--set 'sinks.+={csv/rows: {path: out.csv}}'``."""
 
 
 def apply(root: Node, overrides: Mapping[str, object] | Sequence[str], problems: list[Problem]) -> Node:
-    """Return *root* with all *overrides* in place, a later one winning; what is wrong is added to *problems*."""
+    """Return *root* with all *overrides* in place; a later override wins. Errors are added to *problems*."""
     place = Place(FLAG, None, None, Path.cwd())
-    for path, given in _pairs(overrides, place, problems):
-        found: list[Problem] = []
+    for path, new_value in _pairs(overrides, place, problems):
+        errors: list[Problem] = []
         try:
-            value = from_data(given, place) if isinstance(overrides, Mapping) else _parsed(given, place, found)
+            value = from_data(new_value, place) if isinstance(overrides, Mapping) else _parsed(new_value, place, errors)
             root = _put(root, _names(path, place), value)
         except ConfigError as error:
-            found.extend(error.problems)
-        problems.extend(attrs.evolve(problem, path=path, value=given) for problem in found)
+            errors.extend(error.problems)
+        problems.extend(attrs.evolve(problem, path=path, value=new_value) for problem in errors)
     return root
 
 
@@ -69,17 +69,17 @@ def _names(path: str, place: Place) -> tuple[str, ...]:
     if len(names) > MAX_DEPTH:
         raise ConfigError(place.problem(f"the path has {len(names):,} names: nested deeper than {MAX_DEPTH} levels"))
     if names[0] == "include":
-        raise ConfigError(place.problem("include cannot be set from outside; write it in the pipeline file"))
+        raise ConfigError(place.problem("include cannot be set by an override; write it in the pipeline file"))
     return names
 
 
 def _put(node: Node, names: Sequence[str], value: Node, path: Address = ()) -> Node:
-    """Return *node* with *value* at *names* below it; *path* is where *node* itself stands."""
+    """Return *node* with *value* at *names* below it; *path* is the path of *node* itself."""
     if not names:
         return attrs.evolve(value, key=node.key)
     if names[0] == ANOTHER and (node.value is None or isinstance(node.value, list)):
-        made = _put(Node(None, value.place, value.place), names[1:], value, (*path, ANOTHER))
-        return attrs.evolve(node, value=[*(node.value or ()), made])
+        new_item = _put(Node(None, value.place, value.place), names[1:], value, (*path, ANOTHER))
+        return attrs.evolve(node, value=[*(node.value or ()), new_item])
     if isinstance(node.value, list):
         index = _index(node.value, names[0], value.place, path)
         item = _put(node.value[index], names[1:], value, (*path, index))
@@ -90,12 +90,12 @@ def _put(node: Node, names: Sequence[str], value: Node, path: Address = ()) -> N
 
 
 def _members(node: Node, names: Sequence[str], place: Place, path: Address) -> tuple[dict[str, Node], Sequence[str]]:
-    """Return what *node* holds as a mapping, and *names* with the component's name where the user left it out."""
+    """Return the content of *node* as a mapping, and *names* with the component's name if the user left it out."""
     component = node.component()
     if component and names[0] != component:
         if "/" in names[0]:
-            whole = f"{dotted(path)}={{{names[0]}: {{}}}}"
-            message = f"{dotted(path)} is {component}, not {names[0]}; to replace it, give it whole: {whole}"
+            example = f"{dotted(path)}={{{names[0]}: {{}}}}"
+            message = f"{dotted(path)} is {component}, not {names[0]}; to replace it, write all of it: {example}"
             raise ConfigError(place.problem(message))
         names = (component, *names)
     if component and isinstance(node.value, str):
@@ -104,23 +104,23 @@ def _members(node: Node, names: Sequence[str], place: Place, path: Address) -> t
         return node.value, names
     if node.value is None:
         return {}, names
-    raise ConfigError(place.problem(f"{dotted(path)} is {kind(node.value)}: {node.value!r} holds no {names[0]!r}"))
+    raise ConfigError(place.problem(f"{dotted(path)} is {kind(node.value)}: {node.value!r} has no {names[0]!r}"))
 
 
 def _index(items: list[Node], name: str, place: Place, path: Address) -> int:
-    """Return the position of the item that *name* means: its index, its label (``as``) or its component's name."""
+    """Return the position of the item *name*: its index, its label (``as``) or its component's name."""
     if name.isdecimal() and int(name) < len(items):
         return int(name)
     for names in ([_label(item) for item in items], [item.component() for item in items]):
         if names.count(name) > 1:
-            places = ", ".join(dotted((*path, index)) for index, given in enumerate(names) if given == name)
+            places = ", ".join(dotted((*path, index)) for index, other in enumerate(names) if other == name)
             raise ConfigError(place.problem(f"{name!r} could be {places}; use the index"))
         if name in names:
             return names.index(name)
     labels = [label for item in items if (label := _label(item))]
     hint = nearest(name, labels)
-    known = f"; it has {', '.join(labels)}" if labels else ""
-    raise ConfigError(place.problem(f"{dotted(path)} has {len(items)} items and none is {name!r}{known}", hint=hint))
+    choices = f"; it has {', '.join(labels)}" if labels else ""
+    raise ConfigError(place.problem(f"{dotted(path)} has {len(items)} items, but no {name!r}{choices}", hint=hint))
 
 
 def _label(item: Node) -> str | None:

@@ -52,32 +52,32 @@ class SectionBuilder:
         return default
 
     def single(
-        self, section: str, kind: str, default: str | None = None, beside: type[Any] | None = None
+        self, section: str, kind: str, default: str | None = None, slot_class: type[Any] | None = None
     ) -> Slot | None:
         """Return the slot of the only component of *section*; None if it is missing or has faults.
 
         :param default: the component of a file without the section.
-        :param beside: an attrs class whose fields may be among the options.
+        :param slot_class: an attrs class whose fields may be among the options.
         """
-        given = self.file.get(section, default)
+        content = self.file.get(section, default)
         if section in self.file or default is not None:
             with self.structurer.at(section, faults=self.faults):
-                return self.slot((section,), self.builder.component(given, (kind,), beside))
+                return self.slot((section,), self.builder.component(content, (kind,), slot_class))
         return None
 
     def components(
-        self, path: Address, items: object, kinds: tuple[str, ...], beside: type[Any]
+        self, path: Address, items: object, kinds: tuple[str, ...], slot_class: type[Any]
     ) -> list[tuple[Address, Built]]:
         """Return the components in the list *items* at *path*, without components that have faults."""
         if not isinstance(items, list):
             message = f"invalid value for {dotted(path)}, expected a list of components (NAME or {{NAME: {{options}}}})"
             self.fault(path, message)
             return []
-        made = []
+        components = []
         for index, item in enumerate(items):
             with self.structurer.at(*path, index, faults=self.faults):
-                made.append(((*path, index), self.builder.component(item, kinds, beside)))
-        return made
+                components.append(((*path, index), self.builder.component(item, kinds, slot_class)))
+        return components
 
     def labeled(self, section: str, kind: str) -> list[Placed]:
         """Return the slots of the components of *kind* in *section*, and report labels that two of them have."""
@@ -88,30 +88,30 @@ class SectionBuilder:
 
     def slot(self, path: Address, built: Built, **slot: Any) -> Slot:
         """Return the slot of *built*, with the slots of the judges inside it."""
-        made = self._alone(path, built, **slot)
-        return made if self.faults else attrs.evolve(made, inside=self._inside(path, made))
+        outer = self._alone(path, built, **slot)
+        return outer if self.faults else attrs.evolve(outer, inside=self._inside(path, outer))
 
     def _alone(self, path: Address, built: Built, **slot: Any) -> Slot:
         if (message := unpaid_model(built)) is not None:
             self.fault(path, message)
         names, written = self.builder.names, self.builder.written
-        (options,) = describe(built.live, names, written).values()  # by the component's name
+        (options,) = describe(built.live, names, written).values()  # keyed by the component's name
         (counting,) = describe(built.live, names, written, counting=True).values()
         reads = list[dict[str, str]]()
         with self.structurer.at(faults=self.faults):
             reads = self.contents.of(built, path)
-        if built.beside is not None:
-            slot = attrs.asdict(built.beside, recurse=False, filter=attrs.filters.exclude("label")) | slot
+        if built.slot_options is not None:
+            slot = attrs.asdict(built.slot_options, recurse=False, filter=attrs.filters.exclude("label")) | slot
         return make_slot(built, dotted(path), options, counting, reads, **slot)
 
     def _inside(self, path: Address, around: Slot) -> dict[str, Slot]:
         """Return the slots of the judges in *around*, each as if it were the only judge."""
-        found: dict[str, Slot] = {}
+        slots: dict[str, Slot] = {}
         for at, judge in judges_inside(around.component):
             if (offered := self.builder.components.get(type(judge))) is not None:
                 alone = self._alone(path, Built(offered, judge), tier="truth", on=tuple(getattr(judge, "accepts", ())))
-                found[at] = attrs.evolve(alone, label=f"{around.label}{at}", path=f"{around.path}{at}")
-        return found
+                slots[at] = attrs.evolve(alone, label=f"{around.label}{at}", path=f"{around.path}{at}")
+        return slots
 
     def check_labels(self, placed: Sequence[Placed]) -> None:
         """Report a label that two of *placed* have."""
@@ -122,6 +122,6 @@ class SectionBuilder:
                 at = self.document.place((*other_path, other.name, "as"))
                 where = ":".join(str(part) for part in (at.file, at.line, at.column) if part is not None)
                 message = (
-                    f"the label {slot.label!r} is taken, at {where} ({other.path}); give one of them another with 'as'"
+                    f"the label {slot.label!r} is used already at {where} ({other.path}); rename one of them with 'as'"
                 )
                 self.fault((*path, Part(slot.name), "as"), message, slot.label)

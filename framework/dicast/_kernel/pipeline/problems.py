@@ -1,4 +1,4 @@
-"""What is wrong with a pipeline file, with the places where it is."""
+"""Problems of a pipeline file with their places, as one error."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ...toolkit.json_values import MISSING
 from ..classes import evolve
 from ..contract.kinds import parts
 from ..values.errors import ConfigError, PluginError, Problem
-from .faults import Fault, shown
+from .faults import Fault, visible_steps
 from .read import Document, dotted
 
 
 def refusal(document: Document, faults: Sequence[Fault]) -> ConfigError | PluginError:
-    """The error that names everything in *faults*, and the document's own problems, in the order of the file."""
+    """Return the error with all *faults* and the document's own problems, in the order of the file."""
     unread = {problem.path for problem in document.problems}
-    found = [_problem(document, fault) for fault in faults if not _follows(fault, unread)]
-    problems = list({str(problem): problem for problem in (*document.problems, *found)}.values())
+    fault_problems = [_problem(document, fault) for fault in faults if not _follows(fault, unread)]
+    problems = list({str(problem): problem for problem in (*document.problems, *fault_problems)}.values())
     problems.sort(
         key=lambda problem: (problem.file != document.file, problem.file or "", problem.line or 0, problem.column or 0)
     )
@@ -36,7 +36,7 @@ def _with_one_command(problems: list[Problem]) -> list[Problem]:
 
 
 def _follows(fault: Fault, unread: Container[str | None]) -> bool:
-    """Whether *fault* only says that a value could not be read, at one of the paths *unread*."""
+    """Return True if *fault* only results from a value at one of the paths *unread* that could not be read."""
     above = (dotted(fault.path[:end]) for end in range(1, len(fault.path) + 1))
     return any(path in unread for path in above) or any(part is MISSING for part in parts(fault.value))
 
@@ -45,5 +45,11 @@ def _problem(document: Document, fault: Fault) -> Problem:
     path = fault.path if fault.key is None else (*fault.path, fault.key)
     place = document.place(path, key=fault.key is not None)
     return Problem(
-        fault.message, place.file, place.line, place.column, dotted(shown(fault.path)) or None, fault.value, fault.hint
+        fault.message,
+        place.file,
+        place.line,
+        place.column,
+        dotted(visible_steps(fault.path)) or None,
+        fault.value,
+        fault.hint,
     )

@@ -1,4 +1,4 @@
-"""Rules for metrics on a scale of their own, whose numbers no ``range`` brings to [0, 1]."""
+"""Rules for metrics on a raw scale, whose numbers no ``range`` maps to [0, 1]."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from .faults import Path as Address
 from .parts import Placed
 
 Misuse = tuple[Address, str, object]
-"""A place, a message, and the value at the place."""
+"""A place, a message, and the value there."""
 
 ADVICE = "give it a range, as in range: [0, 100], or weight: 0"
 
 
 def raw_labels(metrics: Sequence[Slot]) -> tuple[str, ...]:
-    """Return the labels whose values are raw: the metrics', and :data:`METRICS` where one of them has a weight."""
+    """Return the labels with raw values: raw metrics, and :data:`METRICS` if one of them has a weight."""
     raw = [slot for slot in metrics if slot.is_raw]
     combined = (METRICS,) if any(slot.weight for slot in raw) else ()
     return (*(slot.label for slot in raw), *combined)
 
 
 def raw_pass_lines(pipeline: Pipeline) -> dict[str, float | None]:
-    """Return the ``pass_at`` of each raw label; None where the file has none."""
+    """Return the ``pass_at`` of each raw label; None if the file has none."""
     return _lines(pipeline.metrics)
 
 
@@ -35,48 +35,55 @@ def _lines(metrics: Sequence[Slot]) -> dict[str, float | None]:
 
 
 def metric_faults(metrics: Sequence[Placed], scoring: Scoring, task: Slot | None) -> Iterator[Misuse]:
-    """Yield what is wrong with raw metrics, each alone and next to the others."""
+    """Yield the faults of raw metrics, each alone and in combination with others."""
     raw = [(path, slot) for path, slot in metrics if slot.is_raw]
     for path, slot in raw:
         at = (*path, Part(slot.name))
         if slot.tier == "proxy":
             yield (
                 at,
-                f"{slot.name} gives any number, and a proxy is compared with scoring.threshold in [0, 1]: give it a range",
+                f"{slot.name} has a raw scale, but a proxy is compared with scoring.threshold in [0, 1]; give it a range",
                 None,
             )
         if slot.on_failure == "zero":
             yield (
                 (*at, "on_failure"),
-                f"0 is not the lowest score of {slot.name}, which gives any number: {ADVICE}",
+                f"0 is not the lowest score of {slot.name}, which has a raw scale; {ADVICE}",
                 "zero",
             )
     at, counted = next(((path, slot) for path, slot in raw if slot.weight), ((), None))
     if counted is None:
         return
-    others = [slot.label for _, slot in metrics if slot is not counted and slot.weight and slot.tier == "truth"]
-    if others:
-        message = f"{counted.label} gives any number, and {', '.join(others)} has a weight too: {ADVICE}"
+    other_labels = [slot.label for _, slot in metrics if slot is not counted and slot.weight and slot.tier == "truth"]
+    if other_labels:
+        message = f"{counted.label} has a raw scale, but {', '.join(other_labels)} has a weight too; {ADVICE}"
         yield (*at, Part(counted.name)), message, None
     if scoring.audit is not None:
         yield (
             ("scoring", "audit"),
-            f"audits correct means in [0, 1], and {counted.label} gives any number: {ADVICE}",
+            f"audits correct means in [0, 1], but {counted.label} has a raw scale; {ADVICE}",
             None,
         )
     if task is not None and task.on_failure == "zero":
-        message = f"0 is not the lowest score of {counted.label}, which gives any number: {ADVICE}"
+        message = f"0 is not the lowest score of {counted.label}, which has a raw scale; {ADVICE}"
         yield ("task", Part(task.name), "on_failure"), message, "zero"
 
 
-def clause_faults(gate: Gate, metrics: Sequence[Slot], usual: str | None) -> Iterator[tuple[int, str, str]]:
-    """Yield (index of the clause, option, message) for rules that no raw label has figures for; *usual* is the label of a clause without ``on``."""
+def clause_faults(gate: Gate, metrics: Sequence[Slot], default_label: str | None) -> Iterator[tuple[int, str, str]]:
+    """Yield (index of the clause, option, message) for rules that need figures that a raw label lacks.
+
+    *default_label* is the label of a clause without ``on``.
+    """
     raw, lines = raw_labels(metrics), _lines(metrics)
     for index, clause in enumerate(gate.clauses):
-        on = clause.on or usual
+        on = clause.on or default_label
         if on not in raw:
             continue
         if clause.min_pass_rate is not None and lines[on] is None:
-            yield index, "min_pass_rate", f"{on} gives any number: say with pass_at on the metric which numbers pass"
+            yield (
+                index,
+                "min_pass_rate",
+                f"{on} has a raw scale; set pass_at of the metric to the smallest passing number",
+            )
         if clause.bound == "anytime":
-            yield index, "bound", f"{on} gives any number, and bound: anytime is for scores in [0, 1]: give it a range"
+            yield index, "bound", f"{on} has a raw scale, but bound: anytime needs scores in [0, 1]; give it a range"

@@ -1,4 +1,4 @@
-"""Finds and reads rubrics: an installed one by its id, or a file."""
+"""Reader of rubrics: installed rubrics by id, or files."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _VERSION_DIGITS = 12
 
 
 def load_rubric(text: str, base: Path) -> Rubric:
-    """Return the rubric that *text* names: the id of an installed one, or a path (by its suffix) relative to *base*.
+    """Return the rubric *text*: the id of an installed rubric, or a path (recognized by its suffix) relative to *base*.
 
     :raises ConfigError: when there is none, or it is not a rubric.
-    :raises PluginError: when the distribution that has it is broken, or another one has the same id.
+    :raises PluginError: when its distribution is broken, or another distribution has the same id.
     """
     if text.endswith(SUFFIXES):
         return _file(text, base / text)
@@ -36,7 +36,7 @@ def load_rubric(text: str, base: Path) -> Rubric:
         raise ConfigError(Problem(message, value=text, hint=nearest(text, installed)))
     rubric = _resource(offer)
     if rubric.id != text:
-        raise PluginError(f"rubric {text!r} of {offer.distribution} {offer.version} says that its id is {rubric.id!r}")
+        raise PluginError(f"rubric {text!r} of {offer.distribution} {offer.version} has the id {rubric.id!r}")
     return rubric
 
 
@@ -55,19 +55,19 @@ def _resource(offer: Offer) -> Rubric:
     try:
         folder = importlib.resources.files(importlib.import_module(offer.target))
         files = [folder / f"{offer.name}{suffix}" for suffix in SUFFIXES]
-        found = next((file for file in files if file.is_file()), None)
-        text = None if found is None else found.read_text(encoding="utf-8")
-    except Exception as error:  # the border to another distribution's code and files
+        resource = next((file for file in files if file.is_file()), None)
+        text = None if resource is None else resource.read_text(encoding="utf-8")
+    except Exception as error:  # code and files of another distribution
         raise PluginError(f"{where} cannot be read: {type(error).__name__}: {error}") from error
-    if found is None or text is None:
+    if resource is None or text is None:
         raise PluginError(f"{where}: there is no {offer.name}.yaml and no {offer.name}.md in {offer.target}")
-    return read_rubric(found.name, text)
+    return read_rubric(resource.name, text)
 
 
 def read_rubric(name: str, text: str) -> Rubric:
     """Read a rubric from the *text* of the file *name*: YAML, or Markdown that begins with YAML between two ``---``.
 
-    One in YAML with dimensions may leave both out: it is called by its ``name``, and its version is the first 12 digits of its SHA-256.
+    A YAML rubric with dimensions may leave out both keys: its id is its ``name``, and its version is the first 12 digits of its SHA-256.
 
     :raises ConfigError: when it is neither, or has no ``id`` and ``version``.
     """
@@ -88,7 +88,7 @@ def _front_matter(name: str, text: str) -> str:
         message = f"{name} must begin with id and version between two lines {_FENCE}"
         raise ConfigError(Problem(message, file=name, value=name))
     end = next(number for number, line in enumerate(lines) if number and line.rstrip() == _FENCE)
-    return "\n".join(("", *lines[1:end]))  # the empty line keeps the line numbers
+    return "\n".join(("", *lines[1:end]))  # the empty line preserves the line numbers
 
 
 def _yaml(name: str, text: str) -> Mapping[str, object]:
@@ -97,7 +97,7 @@ def _yaml(name: str, text: str) -> Mapping[str, object]:
     if problems:
         raise ConfigError(problems)
     if not isinstance(data, dict):
-        raise ConfigError(Problem(f"{name} is a mapping with id and version", file=name, line=1, column=1))
+        raise ConfigError(Problem(f"{name} must be a mapping with id and version", file=name, line=1, column=1))
     return data
 
 

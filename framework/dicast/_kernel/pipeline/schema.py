@@ -1,4 +1,4 @@
-"""The JSON Schema of the pipeline file, for editors, with the options of every plugin that is installed."""
+"""JSON Schema of the pipeline file for editors, with the options of every installed plugin."""
 
 from __future__ import annotations
 
@@ -56,40 +56,40 @@ _TYPES: Mapping[Any, Schema] = {
     Cost: _AMOUNT,
 }
 
-_MOST = 2**63  # of what JSON writers take
+_MOST = 2**63  # JSON writers accept no larger number
 _LIMITS = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "exclusiveMaximum"}
-"""The words of JSON Schema for what attrs' validators compare with."""
+"""Keywords of JSON Schema for the operators of attrs' validators."""
 
 _SOME = attrs.validators.ge(0)
 _ALTERNATIVES = (type(attrs.validators.or_(_SOME, _SOME)), type(attrs.validators.not_(_SOME)))
-"""attrs' validators with others inside that need not hold."""
+"""Validators of attrs with nested validators that may fail."""
 
-_BESIDE: Mapping[str, type[Any]] = {
+_SLOT_CLASSES: Mapping[str, type[Any]] = {
     **dict.fromkeys(("metric", "judge", "preset"), SlotOptions),
     **dict.fromkeys(("sink", "extractor", "aggregate", "early_stop", "comparison"), Label),
     "source": SourceOptions,
     "task": TaskOptions,
 }
-"""What may stand beside a component's own options, by its kind."""
+"""Class of the slot options next to a component's own options, by its kind."""
 
 
 def json_schema(registry: Registry) -> tuple[Schema, Mapping[str, str]]:
-    """Load every plugin; return the JSON Schema (draft 2020-12), and what is wrong with the plugins that are left out."""
+    """Load every plugin; return the JSON Schema (draft 2020-12), and the errors of plugins that are left out."""
     plugins = registry.load_all().values()
     broken = {plugin.name: plugin.error for plugin in plugins if plugin.error}
-    offered = [one for plugin in plugins for one in plugin.components or ()]
+    offered = [component_ for plugin in plugins for component_ in plugin.components or ()]
     definitions: Schema = {}
-    for component in sorted(offered, key=lambda one: (one.kind, one.name)):
+    for component in sorted(offered, key=lambda component_: (component_.kind, component_.name)):
         try:
             definitions |= _component(component)
         except PluginError as error:
             broken[component.name] = str(error)
-    offered = [one for one in offered if f"{one.kind}:{one.name}" in definitions]
+    offered = [component_ for component_ in offered if f"{component_.kind}:{component_.name}" in definitions]
     for kind, also in {kind: (kind, *entry.also) for kind, entry in KINDS.items()}.items():
-        mine = [one for one in offered if one.kind in also]
-        definitions[kind] = _choice(mine, "")
-        if kind in _BESIDE:
-            definitions[f"{kind}:slot"] = _choice(mine, ":slot")
+        matching = [component_ for component_ in offered if component_.kind in also]
+        definitions[kind] = _choice(matching, "")
+        if kind in _SLOT_CLASSES:
+            definitions[f"{kind}:slot"] = _choice(matching, ":slot")
     clause, errors = _clause()
     return _pipeline(definitions, clause), broken | errors
 
@@ -145,35 +145,36 @@ def _pipeline(definitions: Schema, clause: Schema) -> Schema:
 
 
 def _component(component: Component) -> Schema:
-    """The definitions of a component's options, and of its options with those of its slot beside them."""
-    name, beside = f"{component.kind}:{component.name}", _BESIDE.get(component.kind)
+    """Return the definitions of a component's options, without and with the options of its slot."""
+    name, slot_class = f"{component.kind}:{component.name}", _SLOT_CLASSES.get(component.kind)
     options = options_schema(component.cls)
-    if beside is None:
+    if slot_class is None:
         return {name: options}
-    slot = options | {"properties": {**options_schema(beside)["properties"], **options["properties"]}}
+    slot = options | {"properties": {**options_schema(slot_class)["properties"], **options["properties"]}}
     also = {f"metric:{component.name}:slot": slot} if component.kind == "judge" else {}
     return {name: options, f"{name}:slot": slot, **also}
 
 
 def _choice(components: list[Component], suffix: str) -> Schema:
-    """What may stand where one of *components* is expected: a name, a name with options, a name under ``define``."""
-    bare = [one.name for one in components if not options_schema(one.cls)["required"]]
-    given = [
-        _object({one.name: _ref(f"{one.kind}:{one.name}{suffix}")}) | {"required": [one.name]} for one in components
+    """Return the schema of a place for one of *components*: a name, a name with options, or a name under ``define``."""
+    bare = [component.name for component in components if not options_schema(component.cls)["required"]]
+    with_options = [
+        _object({component.name: _ref(f"{component.kind}:{component.name}{suffix}")}) | {"required": [component.name]}
+        for component in components
     ]
-    return {"anyOf": [{"enum": bare}, {"type": "string", "pattern": "^[^/]+$"}, *given]}
+    return {"anyOf": [{"enum": bare}, {"type": "string", "pattern": "^[^/]+$"}, *with_options]}
 
 
 def options_schema(cls: type[Any]) -> Schema:
-    """The JSON Schema of the options of *cls*, with what its docstring says of each."""
+    """Return the JSON Schema of the options of *cls*, with their descriptions from its docstring."""
     texts = [
-        inspect.cleandoc(one.__doc__ or "") for one in reversed(cls.__mro__) if attrs.has(one)
+        inspect.cleandoc(base.__doc__ or "") for base in reversed(cls.__mro__) if attrs.has(base)
     ]  # options are inherited
-    said = {name: " ".join(words.split()) for text in texts for name, words in _PARAM.findall(text)}
+    descriptions = {name: " ".join(words.split()) for text in texts for name, words in _PARAM.findall(text)}
     fields = [field for field in hints.fields(cls) if hints.keys(field)]
     properties: Schema = {}
     for field in fields:
-        about = {"description": said[field.name]} if field.name in said else {}
+        about = {"description": descriptions[field.name]} if field.name in descriptions else {}
         about = _type(field.type) | _bounds(field.validator) | _default(field) | about
         properties |= dict.fromkeys(hints.keys(field), about)
     required = [hints.keys(field)[0] for field in fields if field.default is attrs.NOTHING]
@@ -181,17 +182,19 @@ def options_schema(cls: type[Any]) -> Schema:
 
 
 def _bounds(validator: object) -> Schema:
-    """How small and how large a number may be, as far as *validator* is one of ours, one of attrs' or several of them."""
+    """Return the smallest and largest number, as far as *validator* is dicast's, attrs' or a combination of them."""
     inside: list[Any] = [*parts(validator)]
-    if any(isinstance(one, _ALTERNATIVES) for one in inside):
+    if any(isinstance(part, _ALTERNATIVES) for part in inside):
         return {}
-    found: list[tuple[str, Any]] = [(one.compare_op, one.bound) for one in inside if hasattr(one, "compare_op")]
-    for one in inside:
-        if isinstance(one, Within):
-            found += [(">", one.low), ("<", one.high)] if one.open else [(">=", one.low), ("<=", one.high)]
-    numbers = [(_LIMITS[how], bound) for how, bound in found if isinstance(bound, int | float | Decimal)]
+    comparisons: list[tuple[str, Any]] = [
+        (part.compare_op, part.bound) for part in inside if hasattr(part, "compare_op")
+    ]
+    for part in inside:
+        if isinstance(part, Within):
+            comparisons += [(">", part.low), ("<", part.high)] if part.open else [(">=", part.low), ("<=", part.high)]
+    numbers = [(_LIMITS[word], bound) for word, bound in comparisons if isinstance(bound, int | float | Decimal)]
     limits: Schema = {
-        how: one if isinstance(one, int) else float(one) for how, one in numbers if -_MOST <= one <= _MOST
+        word: part if isinstance(part, int) else float(part) for word, part in numbers if -_MOST <= part <= _MOST
     }
     texts = (
         {"pattern": NOT_NEGATIVE.pattern}
@@ -203,7 +206,7 @@ def _bounds(validator: object) -> Schema:
 
 def _default(field: attrs.Attribute[Any]) -> Schema:
     default: Any = field.default
-    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a class; attrs' stubs call it a function
+    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a class, although attrs' stubs declare a function
         if default.takes_self:
             return {}
         default = default.factory()
@@ -217,7 +220,7 @@ def _type(annotation: Any) -> Schema:
     if kinds and annotation == KINDS[kinds[0]].protocol:
         return _ref(kinds[0])
     if len(hints.members(annotation)) > 1:
-        return {"anyOf": [_type(one) for one in hints.members(annotation)]}
+        return {"anyOf": [_type(member) for member in hints.members(annotation)]}
     origin, args = typing.get_origin(annotation) or annotation, typing.get_args(annotation)
     if origin is Literal:
         return {"enum": list(args)}
@@ -232,7 +235,7 @@ def _type(annotation: Any) -> Schema:
 
 def _items(origin: Any, args: tuple[Any, ...]) -> Schema:
     if origin is tuple and args and args[-1] is not Ellipsis:
-        return {"prefixItems": [_type(one) for one in args], "minItems": len(args), "maxItems": len(args)}
+        return {"prefixItems": [_type(item) for item in args], "minItems": len(args), "maxItems": len(args)}
     return {"items": _type(args[0])} if args else {}
 
 
@@ -241,7 +244,7 @@ def _object(properties: Schema) -> Schema:
 
 
 def _one_or_more(schema: Schema) -> Schema:
-    """*schema*, or a list of such; not anyOf, so that editors say what is wrong with the one that is meant."""
+    """Return a schema for *schema* or a list of it; without anyOf, so that editors report the errors of the intended form."""
     several = {"type": "array", "items": schema, "minItems": 1}
     return {"if": {"type": "array"}, "then": several, "else": schema}
 

@@ -1,4 +1,4 @@
-"""What the kernel makes of a component where the pipeline uses it, and the digests that tell two pipelines apart."""
+"""Slots of components in a pipeline, and the digests that distinguish two pipelines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .faults import Fault, Invalid, Path
 
 _SCORES = "scores"
 _PAYING = ("metric", "judge", "task", "model")
-"""The kinds of components whose calls are reserved and settled."""
+"""Kinds of components whose calls are reserved and settled."""
 
 _COUNTS = ("name", "distribution", "version", "options", "tier", "weight", "on", "range", "on_failure")
 
@@ -36,13 +36,13 @@ def make_slot(
     reads: Sequence[object],
     **slot: Any,
 ) -> Slot:
-    """Return the slot of *built*, whose effective *options* stand at *path*; *slot* are the slot options.
+    """Return the slot of *built*, whose effective *options* are at *path*; *slot* are the slot options.
 
-    *counting* are the options without those that can change no number, *reads* the digests of what it reads beside them.
+    *counting* are the options without those that cannot change a score; *reads* are the digests of further inputs.
     """
     component = built.component
-    made = Slot(
-        label=getattr(built.beside, "label", None) or component.name,
+    draft = Slot(
+        label=getattr(built.slot_options, "label", None) or component.name,
         name=component.name,
         component=built.live,
         kind=component.kind,
@@ -53,35 +53,35 @@ def make_slot(
         fingerprint="",
         **slot,
     )
-    counts = {key: getattr(made, key) for key in _COUNTS}
+    counts = {key: getattr(draft, key) for key in _COUNTS}
     rubrics = [
         describe(part, {}, {}) for part in parts(built.live) if isinstance(part, Rubric)
-    ]  # also those of no option
+    ]  # includes rubrics that are no option
     counts |= {"rubrics": rubrics} | ({"reads": reads} if reads else {})
-    order = {} if made.shuffle is None else {"shuffle": made.shuffle}  # which changes no number of a subject
-    return attrs.evolve(made, setup=digest(counts | order), fingerprint=digest(counts | {"options": counting}))
+    order = {} if draft.shuffle is None else {"shuffle": draft.shuffle}  # the order changes no score
+    return attrs.evolve(draft, setup=digest(counts | order), fingerprint=digest(counts | {"options": counting}))
 
 
 def unpaid_model(built: Built) -> str | None:
-    """Return why *built* is refused that has a chat model or a judge inside and is of a kind that no cap covers; None if it is not."""
+    """Return the reason to refuse *built* if it has a chat model or a judge inside and no cap covers its kind; else None."""
     kind = built.component.kind
     if kind in _PAYING or not any(_asks(part) for part in parts(built.live) if part is not built.live):
         return None
     article = "an" if kind[0] in "aeiou" else "a"
     return (
-        f"{built.component.name} has a chat model or a judge inside, and no cap covers the calls of {article} {kind.replace('_', ' ')}. "
-        "Ask the model in a task, a metric or a judge"
+        f"{built.component.name} has a chat model or a judge inside, but no cap covers the calls of {article} {kind.replace('_', ' ')}. "
+        "Call the model in a task, a metric or a judge"
     )
 
 
 def _asks(part: object) -> bool:
-    """Return whether *part* is a chat model or a judge; an option called ``judge`` makes no judge."""
+    """Return True if *part* is a chat model or a judge; an option called ``judge`` makes no judge."""
     is_judge = isinstance(part, Judge) and callable(part.judge)
     return not isinstance(part, type) and (is_judge or (isinstance(part, ChatModel) and callable(part.complete)))
 
 
 def judges_inside(component: Any) -> Iterator[tuple[str, Judge]]:
-    """Each judge that stands in a field of *component*, with where it stands there, as the runner calls it when it opens them."""
+    """Yield each judge in a field of *component*, after its path there, which is the name that the runner uses."""
     for field in attrs.fields(type(component)) if attrs.has(type(component)) else ():
         yield from _judges_at(f".{field.alias}", getattr(component, field.name, None))
 
@@ -99,59 +99,66 @@ def _judges_at(at: str, value: object) -> Iterator[tuple[str, Judge]]:
 
 
 def preset_metrics(preset: Built, place: Path) -> list[object]:
-    """The metrics that *preset* at *place* stands for, as a file would have them, with its slot keys in each; ``as`` comes before.
+    """Return the metrics of *preset* at *place*, as a file would have them, with its slot keys in each; its ``as`` becomes a prefix.
 
-    :raises Invalid: when it cannot say.
+    :raises Invalid: when the preset raises.
     """
-    given = {
+    slot_keys = {
         field.metadata.get("keys", (field.name,))[0]: list(value) if isinstance(value, tuple) else value
         for field in attrs.fields(SlotOptions)
-        if (value := getattr(preset.beside, field.name)) != field.default
+        if (value := getattr(preset.slot_options, field.name)) != field.default
     }
     try:
-        return [_member(item, given) for item in preset.live.metrics()]
-    except Exception as error:  # the border: a preset is a plugin's code
-        message = f"{preset.component.name} cannot say what it stands for: {type(error).__name__}: {error}"
+        return [_member(item, slot_keys) for item in preset.live.metrics()]
+    except Exception as error:  # code of a plugin
+        message = f"{preset.component.name} cannot list its metrics: {type(error).__name__}: {error}"
         raise Invalid([Fault(place, message, plugin=True)]) from error
 
 
-def _member(item: object, given: Mapping[str, object]) -> object:
+def _member(item: object, slot_keys: Mapping[str, object]) -> object:
     match [*item.items()] if isinstance(item, Mapping) else [(item, {})]:
         case [(str(name), Mapping() as options)]:
-            label = {"as": f"{given['as']}/{options.get('as', name.rpartition('/')[2])}"} if "as" in given else {}
-            return {name: {**given, **options, **label}}
+            label = (
+                {"as": f"{slot_keys['as']}/{options.get('as', name.rpartition('/')[2])}"} if "as" in slot_keys else {}
+            )
+            return {name: {**slot_keys, **options, **label}}
     raise TypeError(f"an item is NAME or {{NAME: {{options}}}}, not {item!r:.100}")
 
 
 def with_children(built: Built, before: Sequence[Slot]) -> Built:
-    """*built*; a judge whose option ``children`` names whose verdicts it reads, by default the last such judge *before* it."""
+    """Return *built*; if it reads child verdicts without naming a judge, it gets the last suitable judge *before* it."""
     labels = children_labels(built.live, before)
     if getattr(built.live, "children", labels) is None and labels:
         return attrs.evolve(built, live=attrs.evolve(built.live, children=labels[-1]))
     return built
 
 
-def children_labels(judge: Slot | object, others: Sequence[Slot]) -> list[str]:
-    """The labels of the *others* that judge what the subjects of *judge* are made of."""
+def children_labels(judge: Slot | object, slots: Sequence[Slot]) -> list[str]:
+    """Return the labels of the *slots* that judge the parts of the subjects of *judge*."""
     component = judge.component if isinstance(judge, Slot) else judge
     parents = getattr(component, "accepts", ())
     kinds = [child for child, parent in PARENTS.items() if parent in parents]
-    return [slot.label for slot in others if kinds and any(map(slot.accepts, kinds))]
+    return [slot.label for slot in slots if kinds and any(map(slot.accepts, kinds))]
 
 
 def digest(data: object) -> str:
-    """The SHA-256 of *data* as canonical JSON, in hex."""
+    """Return the SHA-256 of *data* as canonical JSON, in hex."""
     return sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def digests(
     of: Callable[[Slot], str], singles: Mapping[str, Slot | None], scoring: Scoring, lists: Mapping[str, Sequence[Slot]]
 ) -> Mapping[str, str]:
-    """The digest *of* each slot, and of the scoring, by the name a user knows it by."""
-    apart = ("pass_at", "combine" if scoring.combine == "all" else "")  # no score's, and as before there was the option
-    scored = {key: value for key, value in unstructure(scoring).items() if key not in apart}
+    """Return the digest *of* each slot, and of the scoring, by the name that users know."""
+    excluded = (
+        "pass_at",
+        "combine" if scoring.combine == "all" else "",
+    )  # no part of a score; and compatible with versions before the option
+    scored = {key: value for key, value in unstructure(scoring).items() if key not in excluded}
     if scoring.audit is not None and scoring.audit.strata is None:
-        scored["audit"] = {key: value for key, value in scored["audit"].items() if key != "strata"}  # likewise
+        scored["audit"] = {
+            key: value for key, value in scored["audit"].items() if key != "strata"
+        }  # compatible as well
     return {
         **{section: of(slot) for section, slot in singles.items() if slot is not None},
         "scoring": digest(scored),
@@ -159,9 +166,9 @@ def digests(
     }
 
 
-def clash(one: Extractor, other: Extractor) -> str | None:
-    """A place under ``metrics`` that both extractors write, or None."""
-    for mine in one.writes:
+def clash(extractor: Extractor, other: Extractor) -> str | None:
+    """Return a place under ``metrics`` that both extractors write, or None."""
+    for mine in extractor.writes:
         for theirs in other.writes:
             if f"{mine}.".startswith(f"{theirs}.") or f"{theirs}.".startswith(f"{mine}."):
                 return max(mine, theirs, key=len)
@@ -169,63 +176,73 @@ def clash(one: Extractor, other: Extractor) -> str | None:
 
 
 def names(value: object) -> tuple[str, ...] | None:
-    """The names that *value* holds, or None: what a plugin calls criteria may be something else."""
+    """Return the names in *value*; None if it has none, because a plugin may use the option name for something else."""
     several = tuple(value) if isinstance(value, Collection) and not isinstance(value, str) else (None,)
-    return several if all(isinstance(one, str) for one in several) else None
+    return several if all(isinstance(name, str) for name in several) else None
 
 
-def named(component: object) -> dict[Path, str] | None:
-    """The criteria that an extractor, an aggregate or a comparison is about alone, by where its options name them.
+def own_criteria(component: object) -> dict[Path, str] | None:
+    """Return the criteria that an extractor, an aggregate or a comparison is limited to, by the place in its options.
 
-    None where it has no option for them, whatever else it calls so.
+    None if it has no option for them, whatever other options have such a name.
     """
     if getattr(component, "source_field", _SCORES) != _SCORES:
         return {}
-    one, several = getattr(component, "criterion", MISSING), getattr(component, "criteria", MISSING)
-    if one and isinstance(one, str):
-        return {("criterion",): one}
-    if (found := names(several)) is not None:
-        return {("criteria", index): name for index, name in enumerate(found)}
-    return {} if isinstance(one, str | None) or several is None else None
+    criterion, several = getattr(component, "criterion", MISSING), getattr(component, "criteria", MISSING)
+    if criterion and isinstance(criterion, str):
+        return {("criterion",): criterion}
+    if (criteria := names(several)) is not None:
+        return {("criteria", index): name for index, name in enumerate(criteria)}
+    return {} if isinstance(criterion, str | None) or several is None else None
 
 
-def scored(extractors: Sequence[Extractor], criteria: Sequence[str]) -> Sequence[str]:
-    """The names of the scores that *extractors* make of *criteria*; nothing where one of them may make others.
+def score_names(extractors: Sequence[Extractor], criteria: Sequence[str]) -> Sequence[str]:
+    """Return the names of the scores that *extractors* make of *criteria*; empty if one of them may make others.
 
-    That is one that writes to the scores as a whole, and has no option for criteria or reads some alone.
+    Such an extractor writes the scores as a whole, and has no option for criteria or reads only some of them.
     """
-    if not extractors or any(_SCORES in one.writes and named(one) != {} for one in extractors):
+    if not extractors or any(_SCORES in extractor.writes and own_criteria(extractor) != {} for extractor in extractors):
         return ()
-    written = [place for one in extractors for place in one.writes]
+    written = [place for extractor in extractors for place in extractor.writes]
     return [*dict.fromkeys([*criteria, *(place.rpartition(".")[2] for place in written if "." in place)])]
 
 
 def finest_kind(source: Slot | None) -> tuple[str, ...]:
-    """The finest kind of subject that *source* yields; nothing if it does not say."""
+    """Return the finest kind of subject that *source* yields; empty if it does not declare kinds."""
     kinds = tuple(getattr(source.component, "kinds", ())) if source is not None else ()
-    known = [kind for kind in KINDS if kind in kinds]
-    return tuple(known or kinds)[:1]
+    ordered = [kind for kind in KINDS if kind in kinds]
+    return tuple(ordered or kinds)[:1]
 
 
 def costs(component: object) -> bool:
-    """Whether a call of *component*, or of a judge inside it, may cost money, as far as can be said without a subject."""
+    """Return True if a call of *component*, or of a judge inside it, may cost money, as far as known without a subject."""
     return any(_costs(part) for part in parts(component) if hasattr(part, "estimate"))
 
 
 def _costs(component: Any) -> bool:
     try:
         cost = estimate(component, Subject("row", "0"))
-    except Exception:  # an estimate that needs a real subject says nothing yet; the runner asks it for each
+    except Exception:  # an estimate that needs a real subject is unknown here; the runner calls it for each subject
         return False
     return not cost.is_zero
 
 
 def ledger_slot(pipeline: Pipeline) -> Slot:
-    """The pipeline's ledger, or the default one."""
+    """Return the pipeline's ledger, or the default ledger."""
     return pipeline.ledger or ledger_at(None)
 
 
 def ledger_at(path: pathlib.Path | None) -> Slot:
-    """The SQLite ledger at *path*, or the default one."""
-    found, live = sqlite_ledger(path)
-    return Slot(found.name, found.name, live, found.kind, found.version, found.distribution, "ledger", {}, "")
+    """Return the SQLite ledger at *path*, or the default ledger."""
+    component, live = sqlite_ledger(path)
+    return Slot(
+        component.name,
+        component.name,
+        live,
+        component.kind,
+        component.version,
+        component.distribution,
+        "ledger",
+        {},
+        "",
+    )

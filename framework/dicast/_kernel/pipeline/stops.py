@@ -23,30 +23,30 @@ def check_stops(
 ) -> None:
     """Report an early stop without the random order, the line or the scores in [0, 1] that it needs, and a clause without its early stop.
 
-    :param labels: the labels that the file declares; *raw* of them have values on a scale of their own.
+    :param labels: the labels that the file declares; the labels in *raw* have raw values.
     """
     if sections.faults:
-        return  # labels of components that could not be built are not known
+        return  # the labels of components with faults are unknown
     counting = [(path, slot) for path, slot in stops if getattr(slot.component, "needs_shuffle", False)]
     for at, slot in counting if source is not None and source.shuffle is None else ():
-        message = (
-            f"{slot.name} holds for rows in random order: add shuffle: SEED (a whole number) to the source's options"
-        )
+        message = f"{slot.name} needs rows in random order; add shuffle: SEED (an integer) to the source's options"
         sections.fault(at, message)
     for at, slot in counting:
         on = slot.component.on
         if on in raw:
-            message = f"{slot.name} is about scores in [0, 1], and {on} gives any number: give its metric a range"
+            message = f"{slot.name} needs scores in [0, 1], but {on} has a raw scale; give its metric a range"
             sections.fault(at, message)
         needs_line = on is not None and getattr(slot.component, "needs_line", False)
         if needs_line and gate_line(gate, labels, on) is None:
-            message = f"{slot.name} has no line to decide about: add at: LINE, or a gate on {slot.component.on} with min_score or max_score"
+            message = (
+                f"{slot.name} needs a line; add at: LINE, or a gate on {slot.component.on} with min_score or max_score"
+            )
             sections.fault(at, message)
     watched = [slot.component.on for _, slot in counting]
     for index, clause in enumerate(gate.clauses):
         on = clause.on or only_label(labels)
         if clause.bound == "anytime" and on is not None and on not in watched:
-            message = f"bound: anytime needs an early stop that makes its interval: early_stop: [{{trust/anytime: {{on: {on}, at: …}}}}]"
+            message = f"bound: anytime needs an early stop with an interval: early_stop: [{{trust/anytime: {{on: {on}, at: …}}}}]"
             sections.fault((*clause_place(sections.file, index), "bound"), message, clause.bound)
 
 
@@ -62,8 +62,8 @@ def with_score_label(
             continue
         has_on = getattr(component, "needs_shuffle", False)  # such a stop has an option ``on``
         if label is None and (len(labels) > 1 or has_on):
-            known = f"the file has several labels ({', '.join(labels)})" if labels else "the file declares no label"
-            sections.fault(at, f"{slot.name} watches the run's score, and {known}: say which with gate: {{on: LABEL}}")
+            state = f"the file has several labels ({', '.join(labels)})" if labels else "the file declares no label"
+            sections.fault(at, f"{slot.name} watches the run's score, but {state}; choose one with gate: {{on: LABEL}}")
         component = attrs.evolve(component, on=label) if has_on else component
         labeled.append((at, attrs.evolve(slot, component=component)))
     return labeled

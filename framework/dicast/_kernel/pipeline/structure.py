@@ -1,6 +1,6 @@
-"""Structures plain data strictly: nothing is guessed, and every fault is found, not only the first.
+"""Strict structuring of plain data: nothing is guessed, and every fault is found, not only the first.
 
-cattrs dispatches on the types; the hooks here know where in the data they are.
+cattrs dispatches on the types; the hooks here know their place in the data.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ..values.json_form import make_converter
 from ..values.names import nearest
 from ..values.score import DECIMAL, MOST
 from . import types as hints
-from .faults import Fault, Invalid, Path, shown
+from .faults import Fault, Invalid, Path, visible_steps
 
 Fields = tuple["attrs.Attribute[Any]", ...]
 Hook = Callable[[str, Path], Any]
 
-_WRONG = object()  # stands for a value that was given and is invalid
+_INVALID = object()  # placeholder of an invalid value
 
 _SCALARS: Mapping[type[Any], tuple[type[Any], ...]] = {
     bool: (bool,),
@@ -39,10 +39,10 @@ _SCALARS: Mapping[type[Any], tuple[type[Any], ...]] = {
 
 
 class Structurer:
-    """Structures the parts of one pipeline.
+    """Structurer of the parts of one pipeline.
 
     :param nested: builds a component of one of some kinds from plain data.
-    :param texts: for further types, how a value is made from text at a path.
+    :param texts: for further types, functions that make a value from text at a path.
     """
 
     def __init__(self, nested: Callable[[object, tuple[str, ...]], Any], texts: Mapping[Any, Hook]) -> None:
@@ -51,43 +51,45 @@ class Structurer:
         for scalar in _SCALARS:
             self._converter.register_structure_hook(scalar, self._scalar)
         plain: dict[Any, Hook] = {Secret: lambda text, _: Secret(text), Cost: lambda text, _: Cost.parse(text)}
-        for wanted, hook in {**plain, **texts}.items():
-            self._converter.register_structure_hook(wanted, self._text(hook))
+        for type_, hook in {**plain, **texts}.items():
+            self._converter.register_structure_hook(type_, self._text(hook))
         add = self._converter.register_structure_hook_func
         add(attrs.has, self.options)
         add(_origin_in(hints.MAPPINGS), self._mapping)
         add(_origin_in(hints.SEQUENCES), self._sequence)
         add(_origin_in((typing.Literal,)), self._literal)
-        add(lambda one: len(hints.members(one)) > 1, self._union)
-        add(hints.is_component, lambda value, one: nested(value, hints.kinds(one)))
+        add(lambda annotation: len(hints.members(annotation)) > 1, self._union)
+        add(hints.is_component, lambda value, annotation: nested(value, hints.kinds(annotation)))
 
     def structure(self, value: object, annotation: Any) -> Any:
         """Return a value of the type *annotation*.
 
-        :raises Invalid: with everything that is wrong.
+        :raises Invalid: with every fault.
         """
         try:
             return self._converter.structure(value, annotation)
         except (ValueError, TypeError, cattrs.StructureHandlerNotFoundError) as error:
             raise self.mismatch(value, annotation) from error
 
-    def options(self, data: object, cls: type[Any], of: str | None = None, beside: Iterable[str] = ()) -> Any:
-        """Return an instance of the attrs class *cls*; *of* names it in messages, *beside* are keys that may stand there too."""
+    def options(self, data: object, cls: type[Any], of: str | None = None, extra_keys: Iterable[str] = ()) -> Any:
+        """Return an instance of the attrs class *cls*; *of* names it in messages, *extra_keys* are further keys that may be there."""
         if not isinstance(data, Mapping):
             raise self.mismatch(data, cls)
-        owner, faults, values = of or hints.option_path(shown(self.path)), list[Fault](), dict[str, Any]()
+        owner, faults, values = of or hints.option_path(visible_steps(self.path)), list[Fault](), dict[str, Any]()
         fields = self._fields(cls)
-        known = {key: field for field in fields for key in hints.keys(field)}
+        by_key = {key: field for field in fields for key in hints.keys(field)}
         for key, value in data.items():
-            field = known.get(key)
+            field = by_key.get(key)
             if field is None:
-                faults.append(Fault(self.path, hints.unknown(key, owner), key, nearest(key, (*known, *beside)), key))
+                faults.append(
+                    Fault(self.path, hints.unknown(key, owner), key, nearest(key, (*by_key, *extra_keys)), key)
+                )
             elif field.name in values:
                 both = " and ".join(hints.keys(field))
-                told = f"{both} are one option, and both are given; leave one of them out"
-                faults.append(Fault(self.path, told, key, None, key))
+                message = f"{both} are one option, but both are set; remove one of them"
+                faults.append(Fault(self.path, message, key, None, key))
             else:
-                values[field.name] = _WRONG
+                values[field.name] = _INVALID
                 with self.at(key, faults=faults):
                     values[field.name] = self.structure(value, field.type)
         with self.at(faults=faults):
@@ -103,37 +105,37 @@ class Structurer:
             raise Invalid([Fault(self.path, str(error), plugin=True)]) from error
 
     def _defaults(self, fields: Fields, values: Mapping[str, Any], owner: str) -> dict[str, Any]:
-        """The values of fields that were not given, where the class itself cannot know them: rubrics given by id."""
+        """Return the values of missing fields that the class itself cannot know: rubrics with an id as default."""
         absent = [field for field in fields if field.name not in values]
         faults = [
             Fault(self.path, f"{owner} needs the option {hints.keys(field)[0]!r}")
             for field in absent
             if field.default is attrs.NOTHING
         ]
-        found = {}
+        defaults = {}
         for field in absent:
             if isinstance(field.default, str) and hints.mentions(field.type, Rubric):
                 with self.at(faults=faults):
-                    found[field.name] = self.structure(field.default, field.type)
+                    defaults[field.name] = self.structure(field.default, field.type)
         if faults:
             raise Invalid(faults)
-        return found
+        return defaults
 
     def _construct(self, cls: type[Any], fields: Fields, values: Mapping[str, Any]) -> Any:
         try:
             return cls(**{field.alias or field.name: values[field.name] for field in fields if field.name in values})
-        except Exception as error:  # a component's own checks: the border to a plugin's code
+        except Exception as error:  # checks of a component: code of a plugin
             faults = self._check_fields(cls, fields, values)
-            raise Invalid(faults or _said(error, self.path)) from error
+            raise Invalid(faults or _error_faults(error, self.path)) from error
 
     def _check_fields(self, cls: type[Any], fields: Fields, values: Mapping[str, Any]) -> list[Fault]:
-        """Run each field's own converter and check, because attrs stops at the first that fails."""
+        """Run each field's own converter and check, because attrs stops at the first failure."""
         shell, faults = object.__new__(cls), list[Fault]()
-        known = [field for field in fields if _is_known(field, values)]
-        for field in known:
+        usable = [field for field in fields if _is_known(field, values)]
+        for field in usable:
             with self._blaming(field, values, faults):
                 object.__setattr__(shell, field.name, _converted(field, values))
-        for field in known:
+        for field in usable:
             if field.validator is not None and field.name in values and hasattr(shell, field.name):
                 with self._blaming(field, values, faults):
                     field.validator(shell, field, getattr(shell, field.name))
@@ -144,14 +146,14 @@ class Structurer:
         try:
             yield
         except AttributeError:
-            return  # it looks at another option, whose value is wrong or absent
-        except Exception as error:  # as in _construct
+            return  # the check reads another option, whose value is invalid or missing
+        except Exception as error:  # code of a plugin, as in _construct
             value = None if hints.mentions(field.type, Secret) else values.get(field.name)
-            faults.extend(_said(error, (*self.path, hints.keys(field)[0]), value))
+            faults.extend(_error_faults(error, (*self.path, hints.keys(field)[0]), value))
 
     @contextlib.contextmanager
     def at(self, *steps: str | int, faults: list[Fault]) -> Iterator[None]:
-        """Go down *steps* for the length of the block; what is invalid there is added to *faults*."""
+        """Go down *steps* for the length of the block; faults there are added to *faults*."""
         with self.jump((*self.path, *steps)):
             try:
                 yield
@@ -160,7 +162,7 @@ class Structurer:
 
     @contextlib.contextmanager
     def jump(self, path: Path) -> Iterator[None]:
-        """Be at *path* for the length of the block."""
+        """Set the path to *path* for the length of the block."""
         before, self.path = self.path, path
         try:
             yield
@@ -168,14 +170,14 @@ class Structurer:
             self.path = before
 
     def invalid(self, message: str, value: object = None, hint: str | None = None, key: str | None = None) -> Invalid:
-        """Return the error for the value that stands here, or for its *key*."""
+        """Return the error for the value at the current path, or for its *key*."""
         return Invalid([Fault(self.path, message, value, hint, key)])
 
     def mismatch(self, value: object, annotation: Any) -> Invalid:
         """Return the error for a value that is not of the type *annotation*."""
-        # A container may hold a secret, and a scalar where a secret belongs is one.
+        # A container may hold a secret, and a scalar in place of a secret is a secret.
         plain = not isinstance(value, Mapping | list) and not hints.mentions(annotation, Secret)
-        name = hints.option_path(_last(shown(self.path)))
+        name = hints.option_path(_last(visible_steps(self.path)))
         got = f", got {value!r}" if plain else ""
         message = f"invalid value for {name}, expected {hints.expected(annotation)}{got}"
         hint = nearest(value, hints.literals(annotation)) if isinstance(value, str) and plain else None
@@ -188,7 +190,7 @@ class Structurer:
             try:
                 return hook(value, self.path)
             except (DicastError, ValueError) as error:
-                raise Invalid(_said(error, self.path, value)) from error
+                raise Invalid(_error_faults(error, self.path, value)) from error
 
         return structure
 
@@ -202,24 +204,24 @@ class Structurer:
     def _decimal(self, value: float | str) -> Decimal:
         if not DECIMAL.match(value) if isinstance(value, str) else abs(value) >= MOST:
             raise self.mismatch(value, Decimal)
-        return Decimal(str(value))  # the digits as written, not the binary float's
+        return Decimal(str(value))  # the digits as written, not the digits of the binary float
 
     def _literal(self, value: Any, annotation: Any) -> Any:
-        for one in typing.get_args(annotation):
-            if type(one) is type(value) and one == value:
-                return one
+        for literal in typing.get_args(annotation):
+            if type(literal) is type(value) and literal == value:
+                return literal
         raise self.mismatch(value, annotation)
 
     def _union(self, value: Any, annotation: Any) -> Any:
-        one_of = [one for one in hints.members(annotation) if one is not type(None)]
+        one_of = [member for member in hints.members(annotation) if member is not type(None)]
         if value is None and len(one_of) < len(hints.members(annotation)):
             return None
         if hints.kinds(annotation) and isinstance(value, str | Mapping) and len(one_of) == 1:
             return self.structure(value, one_of[0])
         tried = list[Invalid]()
-        for one in one_of:
+        for member in one_of:
             try:
-                return self.structure(value, one)
+                return self.structure(value, member)
             except Invalid as invalid:
                 tried.append(invalid)
         near = [t for t in tried if any(not fault.mismatch or fault.path != self.path for fault in t.faults)]
@@ -244,29 +246,29 @@ class Structurer:
         if not isinstance(value, Mapping):
             raise self.mismatch(value, annotation)
         of_keys, of_values = typing.get_args(annotation) or (object, object)
-        made, faults = dict[Any, Any](), list[Fault]()
+        members, faults = dict[Any, Any](), list[Fault]()
         for key, item in value.items():
             with self.at(key, faults=faults):
-                made[self.structure(key, of_keys)] = self.structure(item, of_values)
+                members[self.structure(key, of_keys)] = self.structure(item, of_values)
         if faults:
             raise Invalid(faults)
-        return made
+        return members
 
 
 def _origin_in(origins: typing.Container[Any]) -> Callable[[Any], bool]:
-    return lambda one: (typing.get_origin(one) or one) in origins
+    return lambda annotation: (typing.get_origin(annotation) or annotation) in origins
 
 
 def _last(path: Path) -> Path:
-    """The steps from the last key on: ``required[0]``."""
+    """Return the steps from the last key on: ``required[0]``."""
     start = max((index for index, step in enumerate(path) if isinstance(step, str)), default=0)
     return path[start:]
 
 
 def _is_known(field: attrs.Attribute[Any], values: Mapping[str, Any]) -> bool:
     if field.name in values:
-        return values[field.name] is not _WRONG
-    return field.default is not attrs.NOTHING and not isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]  # a class; attrs' stubs call it a function
+        return values[field.name] is not _INVALID
+    return field.default is not attrs.NOTHING and not isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]  # a class, although attrs' stubs declare a function
 
 
 def _converted(field: attrs.Attribute[Any], values: Mapping[str, Any]) -> Any:
@@ -275,8 +277,8 @@ def _converted(field: attrs.Attribute[Any], values: Mapping[str, Any]) -> Any:
     return value if convert is None or isinstance(convert, attrs.Converter) else convert(value)
 
 
-def _said(error: Exception, path: Path, value: object = None) -> list[Fault]:
-    """What *error* says, as faults at *path*."""
+def _error_faults(error: Exception, path: Path, value: object = None) -> list[Fault]:
+    """Return *error* as faults at *path*."""
     plugin = isinstance(error, PluginError)
     if isinstance(error, RequestError):
         return [
@@ -284,5 +286,5 @@ def _said(error: Exception, path: Path, value: object = None) -> list[Fault]:
             for problem in error.problems
         ]
     expected = isinstance(error, ValueError | TypeError | DicastError)
-    message = str(error.args[0] if error.args else error)  # attrs' own validators add the field and more
+    message = str(error.args[0] if error.args else error)  # validators of attrs add the field and more
     return [Fault(path, message if expected else f"{type(error).__name__}: {error}", value)]

@@ -1,4 +1,4 @@
-"""A suite: one file, several experiments, each of them the file with variables and options of its own."""
+"""Experiments of a suite: one file, with variables and options for each experiment."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .yaml_nodes import Node, dotted, kind
 
 SECTION = "experiments"
 KEYS = ("variables", "set")
-OWN = "experiment"
-"""The variable that names the experiment."""
+NAME_VARIABLE = "experiment"
+"""Variable with the experiment's name."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -23,14 +23,14 @@ _USED = re.compile(rf"\$\{{({_VARIABLE.pattern})")
 
 @frozen
 class Experiment:
-    """One of a suite: *variables* take the place of ``${NAME}`` before the environment's, *changes* that of values, by path."""
+    """One experiment of a suite. *variables* replace ``${NAME}`` before the environment; *changes* replace values, by path."""
 
     name: str
     variables: Mapping[str, str]
     changes: Mapping[str, Node]
 
-    def laid_on(self, root: Node, problems: list[Problem]) -> Node:
-        """The pipeline of this experiment, whose suite is *root*; what is wrong is added to *problems*."""
+    def apply_to(self, root: Node, problems: list[Problem]) -> Node:
+        """Return the pipeline of this experiment of the suite *root*; errors are added to *problems*."""
         assert isinstance(root.value, dict)  # a pipeline is a mapping
         root = evolve(root, value={key: node for key, node in root.value.items() if key != SECTION})
         for path, node in self.changes.items():
@@ -38,12 +38,12 @@ class Experiment:
                 root = put(root, path, node)
             except ConfigError as error:
                 at = (SECTION, self.name, "set", path)
-                problems += [node.place.problem(found.message, at, path, found.hint) for found in error.problems]
+                problems += [node.place.problem(problem.message, at, path, problem.hint) for problem in error.problems]
         return root
 
 
 def experiments(root: Node, section: Node, problems: list[Problem]) -> dict[str, Experiment]:
-    """The experiments that *section* of the suite *root* names; what is wrong is added to *problems*."""
+    """Return the experiments in *section* of the suite *root*; errors are added to *problems*."""
     if not isinstance(section.value, dict) or not section.value:
         message = f"experiments is a mapping of names to {{variables: {{}}, set: {{}}}}, not {kind(section.value)}"
         problems.append(section.place.problem(message, (SECTION,)))
@@ -55,16 +55,18 @@ def experiments(root: Node, section: Node, problems: list[Problem]) -> dict[str,
 def _experiment(name: str, node: Node, used: Collection[str], problems: list[Problem]) -> Experiment:
     at = (SECTION, name)
     if not _NAME.fullmatch(name):
-        message = f"the name {name!r} of an experiment has other characters than letters, digits, '_', '-' and '.'"
+        message = f"the name {name!r} of an experiment may contain only letters, digits, '_', '-' and '.'"
         problems.append((node.key or node.place).problem(message, at, name))
-    given = {} if node.value is None else node.value
-    if not isinstance(given, dict) or not set(given) <= set(KEYS):
-        wrong = [key for key in given if key not in KEYS] if isinstance(given, dict) else [kind(given)]
-        message = f"an experiment has 'variables' (names with texts) and 'set' (paths with values), not {wrong[0]!r}"
+    content = {} if node.value is None else node.value
+    if not isinstance(content, dict) or not set(content) <= set(KEYS):
+        unexpected = [key for key in content if key not in KEYS] if isinstance(content, dict) else [kind(content)]
+        message = (
+            f"an experiment has 'variables' (names with texts) and 'set' (paths with values), not {unexpected[0]!r}"
+        )
         problems.append(node.place.problem(message, at))
-        given = given if isinstance(given, dict) else {}
-    variables, changes = (_mapping(given.get(key), (*at, key), problems) for key in KEYS)
-    return Experiment(name, {OWN: name, **_texts(variables, (*at, KEYS[0]), used, problems)}, changes)
+        content = content if isinstance(content, dict) else {}
+    variables, changes = (_mapping(content.get(key), (*at, key), problems) for key in KEYS)
+    return Experiment(name, {NAME_VARIABLE: name, **_texts(variables, (*at, KEYS[0]), used, problems)}, changes)
 
 
 def _mapping(node: Node | None, at: tuple[str, ...], problems: list[Problem]) -> dict[str, Node]:
@@ -81,16 +83,18 @@ def _texts(
 ) -> dict[str, str]:
     texts = {}
     for name, node in variables.items():
-        if not _VARIABLE.fullmatch(name) or name == OWN:
-            message = f"{name!r} is no name for a variable" + ("; it names the experiment" if name == OWN else "")
+        if not _VARIABLE.fullmatch(name) or name == NAME_VARIABLE:
+            message = f"{name!r} is no valid name of a variable" + (
+                "; it is the experiment's name" if name == NAME_VARIABLE else ""
+            )
             problems.append((node.key or node.place).problem(message, (*at, name), name))
         elif name not in used:
-            message = f"nothing in the pipeline uses the variable {name}: no ${{{name}}} is there"
+            message = f"the pipeline does not use the variable {name}: it has no ${{{name}}}"
             problems.append((node.key or node.place).problem(message, (*at, name), name, nearest(name, used)))
         elif isinstance(node.value, str | int | float):
             value = node.value
             texts[name] = str(value).lower() if isinstance(value, bool) else str(value)
         else:
-            message = f"a variable is a text or a number, not {kind(node.value)}"
+            message = f"a variable must be text or a number, not {kind(node.value)}"
             problems.append(node.place.problem(message, (*at, name)))
     return texts

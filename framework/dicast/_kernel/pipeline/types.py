@@ -1,4 +1,4 @@
-"""Reading the types of options."""
+"""Types of options, read at run time."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _NAMES: Mapping[object, str] = {
 
 
 def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
-    """The fields of *cls* that can be given, with their types resolved.
+    """Return the fields of *cls* that can be passed, with their types resolved.
 
-    ``metadata={"takes": TYPE}`` is the type of what is given, where a converter makes something else of it.
+    ``metadata={"takes": TYPE}`` is the type of the passed value, if a converter changes it.
 
-    :raises PluginError: when a type is written in a way that cannot be read at run time.
+    :raises PluginError: when a type cannot be read at run time.
     """
     try:
-        given = (field for field in attrs.fields(attrs.resolve_types(cls)) if field.init)
-        return tuple(field.evolve(type=field.metadata.get("takes", field.type or object)) for field in given)
+        attributes = (field for field in attrs.fields(attrs.resolve_types(cls)) if field.init)
+        return tuple(field.evolve(type=field.metadata.get("takes", field.type or object)) for field in attributes)
     except (NameError, AttributeError, TypeError, SyntaxError) as error:
         where = f"{cls.__module__}.{cls.__qualname__}"
         advice = "types of options are read at run time: import them outside of 'if TYPE_CHECKING'"
@@ -56,7 +56,7 @@ def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
 
 
 def keys(field: attrs.Attribute[Any]) -> tuple[str, ...]:
-    """How the option *field* may be written; the first is the proper one."""
+    """Return the possible keys of the option *field*; the first is the preferred one."""
     written: tuple[str, ...] = field.metadata.get("keys", (field.alias or field.name,))
     return written
 
@@ -67,49 +67,49 @@ def option_path(path: Iterable[str | int]) -> str:
 
 
 def members(annotation: object) -> tuple[Any, ...]:
-    """The members of a union; of anything else, itself."""
+    """Return the members of a union; for any other type, only itself."""
     is_union = typing.get_origin(annotation) in (Union, types.UnionType)
     return typing.get_args(annotation) if is_union else (annotation,)
 
 
 def kinds(annotation: object) -> tuple[str, ...]:
-    """The kinds of component that a field of this type takes, none if it takes none."""
-    found = (name for one in members(annotation) for name, kind in KINDS.items() if one is kind.protocol)
-    return tuple(dict.fromkeys(name for kind in found for name in (kind, *KINDS[kind].also)))
+    """Return the kinds of components that a field of this type accepts; empty if none."""
+    names = (name for member in members(annotation) for name, kind in KINDS.items() if member is kind.protocol)
+    return tuple(dict.fromkeys(name for kind in names for name in (kind, *KINDS[kind].also)))
 
 
 def unknown(key: str, owner: str) -> str:
-    """Say that *owner* has no option *key*."""
-    outer = "; it may stand beside the options of the outermost judge or metric" if key in SLOT_KEYS else ""
+    """Return the message that *owner* has no option *key*."""
+    outer = "; it belongs to the outermost judge or metric" if key in SLOT_KEYS else ""
     return f"unknown option {key!r} of {owner}{outer}"
 
 
 def is_component(annotation: object) -> bool:
-    """True when a field of this type takes components and nothing else; null is the union's to take."""
+    """Return True if a field of this type accepts only components. None is handled by the union."""
     return bool(kinds(annotation)) and type(None) not in members(annotation)
 
 
-def mentions(annotation: object, wanted: object) -> bool:
-    """True when *wanted* occurs in *annotation*."""
-    return annotation is wanted or any(mentions(one, wanted) for one in typing.get_args(annotation))
+def mentions(annotation: object, type_: object) -> bool:
+    """Return True if *type_* occurs in *annotation*."""
+    return annotation is type_ or any(mentions(argument, type_) for argument in typing.get_args(annotation))
 
 
 def literals(annotation: object) -> Iterator[str]:
-    """The texts that a field of this type takes."""
-    for one in members(annotation):
-        if typing.get_origin(one) is Literal:
-            yield from (text for text in typing.get_args(one) if isinstance(text, str))
+    """Yield the texts that a field of this type accepts."""
+    for member in members(annotation):
+        if typing.get_origin(member) is Literal:
+            yield from (text for text in typing.get_args(member) if isinstance(text, str))
 
 
 def expected(annotation: Any) -> str:
-    """Say in words what a field of this type takes."""
+    """Return the values that a field of this type accepts, in words."""
     if kinds(annotation):
         return f"{_either(list(kinds(annotation)))} (NAME or {{NAME: {{options}}}})"
     if len(members(annotation)) > 1:
-        return _either([expected(one) for one in members(annotation) if one is not type(None)])
+        return _either([expected(member) for member in members(annotation) if member is not type(None)])
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Literal:
-        return _either([repr(one) for one in args])
+        return _either([repr(member) for member in args])
     if annotation in _NAMES:
         return _NAMES[annotation]
     if (origin or annotation) in SEQUENCES:

@@ -31,7 +31,10 @@ _SEGMENT = re.compile(rf'(?:^|(?!^)\.)(?:("(?:[^"\\]|\\.)*")|({PLAIN_STEP.patter
 
 
 def split(path: str) -> tuple[str, ...]:
-    """Take a dotted path apart; ``metrics[1]`` equals ``metrics.1``. Raises ValueError where it cannot be read."""
+    """Split a dotted path; ``metrics[1]`` equals ``metrics.1``.
+
+    :raises ValueError: when the path is invalid.
+    """
     names: list[str] = []
     end = 0
     while end < len(path) or not names:
@@ -45,7 +48,7 @@ def split(path: str) -> tuple[str, ...]:
 
 
 def merge(under: Node, over: Node) -> Node:
-    """Lay *over* on *under*: mappings merge deeply, all else is replaced.
+    """Merge *over* into *under*: mappings merge deeply, other values are replaced.
 
     Two different components are not merged: ``{a/x: …}`` over ``{a/y: …}`` would make a component with two names.
     """
@@ -60,7 +63,10 @@ def merge(under: Node, over: Node) -> Node:
 
 
 def from_data(value: object, place: Place, path: Address = (), key: Place | None = None) -> Node:
-    """Turn plain Python data into nodes that all stand at *place*; raises ConfigError at what YAML could not say."""
+    """Convert plain Python data to nodes that are all at *place*.
+
+    :raises ConfigError: for data that YAML cannot express.
+    """
     if len(path) > MAX_DEPTH:
         raise ConfigError(place.problem(f"nested deeper than {MAX_DEPTH} levels", path[:3]))
     if isinstance(value, os.PathLike):
@@ -74,12 +80,14 @@ def from_data(value: object, place: Place, path: Address = (), key: Place | None
         return Node(members, place, key)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return Node([from_data(item, place, (*path, index)) for index, item in enumerate(value)], place, key)
-    message = f"a {type(value).__name__} cannot stand in a pipeline: use mappings, lists, text, numbers, booleans, None"
+    message = (
+        f"a {type(value).__name__} cannot be part of a pipeline; use mappings, lists, text, numbers, booleans, None"
+    )
     raise ConfigError(place.problem(message, path, repr(value)))
 
 
 def is_data(value: object) -> bool:
-    """Whether *value* holds nothing but what a file could: no component that was made in Python."""
+    """Return True if *value* holds only data that a file can hold, and no Python component."""
     if isinstance(value, Mapping):
         return all(map(is_data, value.values()))
     if isinstance(value, list | tuple):
