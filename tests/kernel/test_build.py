@@ -298,7 +298,11 @@ def test_a_sink_names_labels_that_exist():
         ("{on: metrics, max_score: -1}", "gate.max_score", "expected a number from 0 to 1, got -1"),
         ("{min_pass_rate: 1.5}", "gate.min_pass_rate", "expected a number from 0 to 1, got 1.5"),
         ("{min_basis: truht}", "gate.min_basis", "'truth', 'model', 'heuristic' or 'proxy', got 'truht'"),
-        ("{bound: interval}", "gate.bound", "bound needs one of min_score, max_score, min_pass_rate, but this clause has"),
+        (
+            "{bound: interval}",
+            "gate.bound",
+            "bound needs one of min_score, max_score, min_pass_rate, but this clause has",
+        ),
         ("[]", "gate", "this list is empty; remove it"),
         ("[{min_score: 0.5}, {on: metrics}]", "gate[1]", "this clause of the gate has no rule; add one of min_score,"),
         ("[{min_score: 0.5}, {min_scor: 1}]", "gate[1]", "unknown option 'min_scor'"),
@@ -364,7 +368,7 @@ def test_an_unknown_section_points_at_its_key_and_names_the_nearest():
 
 def test_a_pipeline_needs_a_source_and_something_that_judges():
     messages = [problem.message for problem in problems("name: a\n", source="", metrics="")]
-    assert ["source" in messages[0], "metrics or judges" in messages[1]] == [True, True]
+    assert ["source" in messages[0], "metrics, judges or a task" in messages[1]] == [True, True]
 
 
 def test_what_is_wrong_in_all_sections_is_found_at_once():

@@ -151,9 +151,7 @@ def test_a_preset_that_raises_is_its_plugins_fault():
 
 @pytest.mark.parametrize("index", range(5))
 def test_items_of_a_form_that_no_file_has_are_the_plugins_fault(index):
-    with pytest.raises(
-        PluginError, match=r"t/odd cannot list its metrics: TypeError: an item is NAME or {NAME: "
-    ):
+    with pytest.raises(PluginError, match=r"t/odd cannot list its metrics: TypeError: an item is NAME or {NAME: "):
         load_pipeline(f"metrics: [t/odd: {{index: {index}}}]", needs_source=False)
 
 
