@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from .._kernel.events import EVAL_STARTED, RECORD_ENDS, RUN_STARTED, SUBJECT_READ, VERDICT_ENDS
-from .._kernel.pipeline.labels import recorded_score_label
+from .._kernel.plan.labels import recorded_score_label
 from .._kernel.values import Event, weakest
 from .._kernel.values.passes import TOLERANCE, PassRule
 from .._kernel.values.rationale import RATIONALE, SCOPE

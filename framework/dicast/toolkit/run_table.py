@@ -23,7 +23,7 @@ from .._kernel.events import (
     SUBJECT_READ,
     VERDICT_ENDS,
 )
-from .._kernel.pipeline.labels import recorded_score_label
+from .._kernel.plan.labels import recorded_score_label
 from .._kernel.values import Event
 from .._kernel.values.errors import DicastError
 from .._kernel.values.payloads import evidence_of

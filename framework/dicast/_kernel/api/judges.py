@@ -10,11 +10,11 @@ from typing import TypeVar
 from ..classes import evolve, field, frozen
 from ..contract.protocols import Ledger
 from ..pipeline.build import load_pipeline
-from ..pipeline.labels import pipeline_labels, score_label
 from ..pipeline.raw_scale import raw_labels
 from ..pipeline.read import read_pipeline
 from ..pipeline.slots import ledger_at, ledger_slot
 from ..plan.clauses import Gate
+from ..plan.labels import pipeline_labels, score_label
 from ..plan.sections import METRICS, PASS_AT, Pipeline, Slot
 from ..resume.named_runs import TOOL
 from ..run.finished_run import Run

@@ -11,7 +11,7 @@ from typing import Any
 from ..classes import frozen
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED
-from ..pipeline.labels import pipeline_labels, score_label
+from ..plan.labels import pipeline_labels, score_label
 from ..plan.sections import METRICS, Pipeline
 from ..values import Query
 from ..values.errors import ConfigError, Problem

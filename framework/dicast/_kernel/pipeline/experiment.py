@@ -7,11 +7,11 @@ from itertools import combinations
 
 import attrs
 
+from ..plan.labels import scored_criteria
 from ..plan.sections import Baseline, Label, Slot
 from ..values import ONLY
 from ..values.names import nearest
 from .faults import Part
-from .labels import scored_criteria
 from .parts import Placed, SectionBuilder
 from .slots import clash, names, own_criteria, score_names
 

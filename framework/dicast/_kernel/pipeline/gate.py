@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from ..classes import frozen
 from ..plan.clauses import Clause, Gate, GatedFile
+from ..plan.labels import file_labels
 from ..plan.sections import METRICS, Scoring, Slot
 from ..values.names import nearest
 from .clause import read_clause
 from .faults import Part
 from .faults import Path as Address
-from .labels import file_labels
 from .parts import Placed, SectionBuilder
 from .raw_scale import clause_faults, raw_labels
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import attrs
 
 from ..plan.clauses import Gate
+from ..plan.labels import score_label
 from ..plan.sections import Slot
 from .gate import clause_place, gate_line, only_label
-from .labels import score_label
 from .parts import Placed, SectionBuilder
 
 

@@ -12,7 +12,7 @@ import orjson
 
 from ..contract.protocols import Source
 from ..pipeline.gate import gate_line
-from ..pipeline.labels import pipeline_labels
+from ..plan.labels import pipeline_labels
 from ..plan.sections import METRICS, Pipeline, Slot
 from ..source.shuffle import ShuffledSource
 from ..stream.opening import ComponentStack, open_component

@@ -10,7 +10,7 @@ import attrs
 
 from ..classes import frozen
 from ..events import RECORD_COMPLETED, RECORD_ENDS, RUN_STARTED, VERDICT_ENDS
-from ..pipeline.labels import recorded_labels, recorded_score_label
+from ..plan.labels import recorded_labels, recorded_score_label
 from ..plan.sections import METRICS
 from ..values import Entry, Query, Record, Results
 from ..values.passes import PASS_AT, PassRule, SubjectKey, SubjectPasses

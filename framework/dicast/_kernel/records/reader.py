@@ -19,7 +19,7 @@ from ..events import (
     SUBJECT_READ,
     VERDICT_ENDS,
 )
-from ..pipeline.labels import recorded_labels, recorded_score_label
+from ..plan.labels import recorded_labels, recorded_score_label
 from ..plan.sections import METRICS
 from ..values import Event, Query, Record, Results, Subject
 from ..values.passes import PassRule

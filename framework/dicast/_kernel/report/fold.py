@@ -20,7 +20,7 @@ from ..events import (
     SUBJECT_READ,
     TASK_REPLIED,
 )
-from ..pipeline.labels import recorded_labels, recorded_score_label
+from ..plan.labels import recorded_labels, recorded_score_label
 from ..plan.sections import METRICS, RECORD
 from ..values import Basis, Cost, Event
 from ..values.passes import PassRule

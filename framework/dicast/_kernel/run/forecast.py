@@ -16,9 +16,9 @@ from ..contract.kinds import parts
 from ..contract.protocols import Ledger, Source
 from ..events import PLAN_MADE
 from ..pipeline.build import load_pipeline
-from ..pipeline.labels import pipeline_labels, score_label
 from ..pipeline.raw_scale import raw_labels
 from ..pipeline.slots import ledger_slot
+from ..plan.labels import pipeline_labels, score_label
 from ..plan.sections import METRICS, Pipeline, Slot
 from ..source.source import data_digest, is_live, read
 from ..stream.opening import open_component

@@ -22,8 +22,8 @@ from ..classes import frozen
 from ..contract.kinds import parts
 from ..contract.protocols import Ledger
 from ..events import RUN_STARTED
-from ..pipeline.labels import file_labels, pipeline_labels, score_label
 from ..pipeline.raw_scale import raw_labels, raw_pass_lines
+from ..plan.labels import file_labels, pipeline_labels, score_label
 from ..plan.sections import METRICS, Pipeline, Slot
 from ..stream.opening import Opener
 from ..stream.sinks import output

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..plan.clauses import Gate
-from ..plan.sections import METRICS, Pipeline, Slot
+from .clauses import Gate
+from .sections import METRICS, Pipeline, Slot
 
 RECORDED = "recorded/"
 """Prefix of labels whose scores another tool recorded; such labels never count."""
