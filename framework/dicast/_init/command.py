@@ -36,36 +36,38 @@ _FROM = (click.Choice(["promptfoo"]), _FILE)
 @click.command()
 @click.argument("data", nargs=-1, metavar="[DATA]")
 @click.option(
-    "--out", type=_FILE, default=Path("pipeline.yaml"), show_default=True, help="What is written; never over a file."
+    "--out",
+    type=_FILE,
+    default=Path("pipeline.yaml"),
+    show_default=True,
+    help="The pipeline file to write; an existing file is kept.",
 )
 @click.option(
     "--kind",
     type=click.Choice(["rows", "turns"]),
-    help="What DATA has: rows, or conversations, each turn of which is judged.",
+    help="The content of DATA: rows, or conversations whose turns are judged.",
 )
 @click.option(
-    "--fields", multiple=True, metavar="FIELD=COLUMN", help=f"Where a field is ({', '.join(FIELDS)}); repeatable."
+    "--fields", multiple=True, metavar="FIELD=COLUMN", help=f"The column of a field ({', '.join(FIELDS)}); repeatable."
 )
 @click.option("--encoding", metavar="NAME", help="The encoding of a file that is not UTF-8, such as cp1252.")
-@click.option("--sheet", metavar="NAME", help="The sheet of an Excel workbook, where several have values.")
-@click.option(
-    "--delimiter", metavar="CHAR", help="What stands between the values of a CSV file, where the guess is wrong."
-)
+@click.option("--sheet", metavar="NAME", help="The sheet of an Excel workbook with several sheets.")
+@click.option("--delimiter", metavar="CHAR", help="The delimiter of a CSV file, if the guess is wrong.")
 @click.option(
     "--no-header", is_flag=True, help="The CSV file's first line is a row: its columns are column_1, column_2 …"
 )
 @click.option(
     "--model",
     metavar="NAME",
-    help="A model that makes missing outputs, or judges what nothing else can; local: one in this process.",
+    help="A model that makes missing outputs, or judges if no metric fits; local: a model in this process.",
 )
 @click.option(
     "--gguf",
     metavar="FILE|PACKAGE",
-    help="The GGUF file of --model local, or an installed package that has one; else it is asked for.",
+    help="The GGUF file of --model local, or an installed package with one; by default init asks for it.",
 )
 @click.option(
-    "--from", "origin", type=_FROM, metavar="promptfoo FILE", help="Take over a promptfoo configuration instead."
+    "--from", "origin", type=_FROM, metavar="promptfoo FILE", help="Convert a promptfoo configuration instead."
 )
 @click.option("--try/--no-try", "tries", default=True, help=f"Try {TRIED} rows, unless that may cost money.")
 @as_json
@@ -76,7 +78,7 @@ def init(
     """Write a pipeline for DATA: a file of rows (CSV, TSV, JSON, JSON lines, YAML, Excel, Parquet) or of conversations, gzip too.
 
     It looks at the first rows, guesses the meaning of each column, and explains its guesses in the file. Without DATA it writes
-    a small example with rows of its own.
+    a small example with its own rows.
     """  # fmt: skip
     misplaced = [text for text in data if text.partition("=")[0] in (*FIELDS, "context") and not Path(text).exists()]
     named = [text for text in data if text not in misplaced]

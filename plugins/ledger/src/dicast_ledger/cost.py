@@ -32,15 +32,17 @@ def moment(_context: click.Context, _option: click.Parameter, text: str | None) 
 
 
 @click.command()
-@click.option("--include-eval", is_flag=True, help="Add what judges and metrics have spent to the agent's own calls.")
+@click.option("--include-eval", is_flag=True, help="Add the spending of judges and metrics to the agent's own calls.")
 @click.option("--group-by", "group", type=click.Choice(GROUPS), default="model", show_default=True)
-@click.option("--run", "run_id", metavar="RUN", help="Only this run's.")
+@click.option("--run", "run_id", metavar="RUN", help="Only spending of this run.")
 @click.option("--from", "start", metavar="TIME", callback=moment, help="From this ISO 8601 time on; all by default.")
 @click.option("--to", "end", metavar="TIME", callback=moment, help="Before this time; all by default.")
 @click.option(
-    "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="Path of the ledger. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
 def cost(
     include_eval: bool,
     group: Group,

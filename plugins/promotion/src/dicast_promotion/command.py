@@ -43,9 +43,11 @@ from .rubric import RUBRIC, read_gates
 )
 @click.option("--allow-incomparable", is_flag=True, help="Compare runs with different judges or metrics.")
 @click.option(
-    "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db by default."
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="Path of the ledger. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
 def promotion(
     baseline: str,
     candidate: str,

@@ -22,7 +22,7 @@ KEYS = tuple(field.name for field in attrs.fields(Factors))
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Print only the first N modules.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
 def priority(file: Path, limit: int | None, as_json: bool) -> None:
     """Rank modules by the urgency of a change.
 

@@ -11,7 +11,9 @@ import click
 from dicast import ConfigError, Problem, nearest
 
 ledger_path = click.option(
-    "--ledger", type=click.Path(path_type=Path), help="The ledger. Default: $DICAST_LEDGER or .dicast/ledger.db."
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="Path of the ledger. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
 

@@ -29,7 +29,9 @@ LAST = "last"
 @click.option("--open", "show", is_flag=True, help="Open it in the browser.")
 @click.option("--baseline", metavar="RUN", help="Compare the run with this one, as dicast compare does.")
 @click.option(
-    "--ledger", type=click.Path(path_type=Path), help="The ledger. Default: $DICAST_LEDGER or .dicast/ledger.db."
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="Path of the ledger. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
 )
 @click.option(
     "--rows",

@@ -20,7 +20,7 @@ LEAST_TOKEN = 16
     "ledgers",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="A ledger; may be repeated. Default: $DICAST_LEDGER or .dicast/ledger.db.",
+    help="Path of a ledger; repeatable. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(

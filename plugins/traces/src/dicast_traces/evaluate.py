@@ -38,21 +38,21 @@ _BEFORE, _INDENT = 3, 4
 
 @click.command()
 @click.option(
-    "--since", metavar="TIME", help="From this ISO 8601 date or time on, included. UTC unless it says otherwise."
+    "--since", metavar="TIME", help="Only subjects from this ISO 8601 date or time on, in UTC unless it has an offset."
 )
-@click.option("--until", metavar="TIME", help="Up to this one, included; a date is the whole day.")
+@click.option("--until", metavar="TIME", help="Only subjects up to this date or time; a date includes the whole day.")
 @click.option("--subject", "kind", metavar="KIND", required=True, help="turn, tool_cycle, session, row, workload …")
 @click.option("--rubric", "rubric_id", metavar="ID", help="Judge by this rubric, with the judge that needs no model.")
 @click.option(
-    "--judge", metavar="YAML|FILE", help="Judge with this component, as a pipeline file writes it under judges."
+    "--judge",
+    metavar="YAML|FILE",
+    help="Judge with this component, written as in the section judges of a pipeline file.",
 )
+@click.option("--model", metavar="YAML|FILE", help="The chat model for a model rubric or for KIND-hybrid-v1.")
+@click.option("--session", metavar="ID", help="Only subjects of this session.")
+@click.option("--yes", is_flag=True, help="Judge without asking for confirmation of the cost.")
 @click.option(
-    "--model", metavar="YAML|FILE", help="The chat model that a rubric for a model, or KIND-hybrid-v1, is judged with."
-)
-@click.option("--session", metavar="ID", help="Only what belongs to this session.")
-@click.option("--yes", is_flag=True, help="Spend what it costs without asking.")
-@click.option(
-    "--override-cap", is_flag=True, help="Let no cap hold for this run: by default 0.10 usd a session, 1.00 usd a day."
+    "--override-cap", is_flag=True, help="Ignore the caps, by default 0.10 usd per session and 1.00 usd per day."
 )
 @ledger_path
 @as_json

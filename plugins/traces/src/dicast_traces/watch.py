@@ -26,21 +26,27 @@ TOKEN_ENV = "DICAST_WATCH_TOKEN"  # noqa: S105 - the name of a variable
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--listen", metavar="[HOST:]PORT", help="Take events over HTTP too, from this machine: POST /events, GET /status."
+    "--listen",
+    metavar="[HOST:]PORT",
+    help="Also receive events over HTTP from this machine: POST /events, GET /status.",
 )
 @click.option(
     "--token-env",
     metavar="NAME",
-    help=f"The environment variable with the token that requests must bear; {TOKEN_ENV} by default, else one is made.",
+    help=f"The environment variable with the token for requests. Default: {TOKEN_ENV}, else a new token.",
 )
-@click.option("--once", is_flag=True, help="Take what is there, judge what is due, and end; the next watch goes on.")
-@click.option("--new", is_flag=True, help="Begin anew, and do not take up the unfinished watch of this file.")
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Read the present events, judge the subjects that are due, and end; the next watch continues.",
+)
+@click.option("--new", is_flag=True, help="Start a new watch instead of continuing the unfinished watch of this file.")
 @click.option(
     "--poll",
     type=click.FloatRange(0.01),
     default=0.1,
     show_default=True,
-    help="Seconds between two looks at the files.",
+    help="Seconds between two checks of the files.",
 )
 @set_option
 @json_option

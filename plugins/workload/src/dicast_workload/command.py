@@ -21,14 +21,16 @@ from .report import Report
     metavar="RUN",
     multiple=True,
     default=("last",),
-    help="The run of dicast that judged them; may be given again. The newest without it.",
+    help="The run that judged the workloads; repeatable. Default: the newest run.",
 )
-@click.option("--judge", metavar="LABEL", help="Whose verdicts count, where several judges have judged.")
-@click.option("--workload", "only", metavar="NAME", multiple=True, help="Only this workload; may be given again.")
+@click.option("--judge", metavar="LABEL", help="The judge whose verdicts count, if there are several.")
+@click.option("--workload", "only", metavar="NAME", multiple=True, help="Only this workload; repeatable.")
 @click.option(
-    "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="Path of the ledger. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
 def workloads(
     run_ids: tuple[str, ...], judge: str | None, only: tuple[str, ...], ledger: Path | None, as_json: bool
 ) -> None:

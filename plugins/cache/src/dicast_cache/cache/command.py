@@ -23,9 +23,9 @@ SHOWN_LETTERS = 200
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option(
-    "--explain-key", metavar="KEY", help="Show what this key is made of, and how the nearest other one differs."
+    "--explain-key", metavar="KEY", help="Show the parts of this key, and the differences from the most similar key."
 )
-@click.option("--against", metavar="KEY", help="Compare with this key, not with the nearest one.")
+@click.option("--against", metavar="KEY", help="Compare with this key instead of the most similar one.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def cache(path: Path, explain_key: str | None, against: str | None, as_json: bool) -> None:
     """List the requests to cache/chat. PATH is its file; the first digits of a KEY suffice."""

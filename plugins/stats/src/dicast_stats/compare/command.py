@@ -105,9 +105,11 @@ UNKNOWN = "fingerprints"
 )
 @click.option("--allow-incomparable", is_flag=True, help="Compare runs that differ in more than their task, too.")
 @click.option(
-    "--ledger", type=click.Path(path_type=Path), help="The ledger; $DICAST_LEDGER or .dicast/ledger.db without it."
+    "--ledger",
+    type=click.Path(path_type=Path),
+    help="Path of the ledger. Default: $DICAST_LEDGER, else .dicast/ledger.db.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout, and nothing else there.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document to stdout and nothing else.")
 def compare(
     a: str | None,
     b: str,
