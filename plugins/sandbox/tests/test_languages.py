@@ -23,7 +23,7 @@ from dicast_sandbox import Bubblewrap, Command, PassingTests
 pytestmark = needs_bubblewrap
 
 INSIDE = "/usr/local/bin:/usr/bin:/bin"
-COLOURS = {
+COLORS = {
     "FORCE_COLOR": "1",
     "CARGO_TERM_COLOR": "always",
     "PY_COLORS": "1",
@@ -285,8 +285,8 @@ def test_the_right_candidate_passes(language, box):
     )
 
 
-def test_the_right_candidate_passes_in_colours(language, box):
-    result = scored(language, language.right, attrs.evolve(box, environment={**COLOURS, **box.environment}))
+def test_the_right_candidate_passes_in_colors(language, box):
+    result = scored(language, language.right, attrs.evolve(box, environment={**COLORS, **box.environment}))
     assert result.value == 1, result.details
     assert (result.signals["passed"], result.signals["failed"], result.signals["skipped"]) == (
         language.passed,

@@ -60,7 +60,7 @@ READ = {
         Counts(3, 1, 1),
     ),
     "vitest": ("vitest", "\x1b[2m      Tests \x1b[22m 2 passed (2)\n", Counts(2, 0, 0)),
-    "unittest, in colours": ("unittest", "Ran 1 test in 0.1s\n\n\x1b[1;32mOK\x1b[0m\n", Counts(1, 0, 0)),
+    "unittest, in colors": ("unittest", "Ran 1 test in 0.1s\n\n\x1b[1;32mOK\x1b[0m\n", Counts(1, 0, 0)),
     "cargo, ended early": (
         "cargo",
         "running 4 tests\n\nrunning 1 test\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured;",
@@ -82,7 +82,7 @@ READ = {
         "ok 1 - a.js\n  ---\n  duration_ms: 1\n  type: 'suite'\n  ...\n# pass 1\n# fail 0\n",
         Counts(1, 0, 0),
     ),
-    "node, a file without tests in colours": (
+    "node, a file without tests in colors": (
         "node",
         "\x1b[32m\u2714 a.test.js \x1b[90m(45.8ms)\x1b[39m\x1b[39m\n\x1b[34m\u2139 pass 1\x1b[39m\n",
         Counts(0, 0, 0),

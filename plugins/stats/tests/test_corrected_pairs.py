@@ -94,9 +94,9 @@ def test_a_judge_that_likes_length_is_corrected():
     for _ in range(rounds):
         truth = rng.normal(0, 0.3, 400)
         judged = 0.6 * truth + 0.2 + rng.normal(0, 0.2, 400)
-        labelled = truth.copy()
-        labelled[rng.permutation(400)[40:]] = np.nan
-        figures, _ = correct_difference(labelled, judged)
+        labeled = truth.copy()
+        labeled[rng.permutation(400)[40:]] = np.nan
+        figures, _ = correct_difference(labeled, judged)
         covered += figures["ci_low"] <= 0 <= figures["ci_high"]
         reach = 1.96 * judged.std() / 20
         plain += abs(judged.mean()) <= reach
@@ -156,13 +156,13 @@ def test_sessions_that_hang_together_are_covered(sessions, labels):
     for _ in range(rounds):
         truth = np.repeat(rng.normal(0, 0.3, sessions), 5) + rng.normal(0, 0.1, 5 * sessions)
         judged = 0.6 * truth + np.repeat(rng.normal(0.1, 0.15, sessions), 5) + rng.normal(0, 0.1, 5 * sessions)
-        labelled = truth.copy()
-        labelled[rng.permutation(5 * sessions)[labels:]] = np.nan
+        labeled = truth.copy()
+        labeled[rng.permutation(5 * sessions)[labels:]] = np.nan
         covered += (
-            abs((figures := correct_difference(labelled, judged, names)[0])["mean"])
+            abs((figures := correct_difference(labeled, judged, names)[0])["mean"])
             <= figures["ci_high"] - figures["mean"]
         )
-        alone = correct_difference(labelled, judged)[0]
+        alone = correct_difference(labeled, judged)[0]
         without += abs(alone["mean"]) <= alone["ci_high"] - alone["mean"]
     assert 0.93 <= covered / rounds <= 0.975
     assert without / rounds < 0.88

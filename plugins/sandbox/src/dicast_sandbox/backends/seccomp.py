@@ -154,9 +154,9 @@ def _argument_rules(calls: Mapping[str, int]) -> Iterator[Instruction]:
     yield from _argument(calls["socket"], 0, [*families, (_RETURN, 0, 0, _ERROR | errno.EAFNOSUPPORT)])
 
 
-def _argument(number: int, which: int, code: list[Instruction]) -> Iterator[Instruction]:
-    """Yield the instructions for the call *number*: load the low half of its argument *which*, run *code*, allow."""
+def _argument(number: int, index: int, code: list[Instruction]) -> Iterator[Instruction]:
+    """Yield the instructions for the call *number*: load the low half of its argument *index*, run *code*, allow."""
     yield (_EQUAL, 0, len(code) + 2, number)
-    yield (_LOAD, 0, 0, _ARGUMENTS + 8 * which)
+    yield (_LOAD, 0, 0, _ARGUMENTS + 8 * index)
     yield from code
     yield (_RETURN, 0, 0, _ALLOW)

@@ -47,11 +47,13 @@ class VerificationDelta(SuiteMetric):
             before is None and (self.output_as == "patch" or self.baseline_missing == "zero")
         ):
             return None
-        who = f"{subject.kind} {subject.id}"
+        subject_name = f"{subject.kind} {subject.id}"
         if before is None:
-            message = f"{who} has no context.{BEFORE}, the number of tests that passed before"
+            message = f"{subject_name} has no context.{BEFORE}, the number of tests that passed before"
             return Failure("missing_input", f"{message}; baseline_missing: zero counts 0")
-        return Failure("missing_input", f"{who} has {before!r} as context.{BEFORE}; expected a whole number, 0 or more")
+        return Failure(
+            "missing_input", f"{subject_name} has {before!r} as context.{BEFORE}; expected a whole number, 0 or more"
+        )
 
     async def judge(self, trial: Trial) -> Score | Failure:
         """Return the score of the change in passed tests."""

@@ -41,19 +41,19 @@ class PassingTests(SuiteMetric):
     async def judge(self, trial: Trial) -> Score | Failure:
         """Return 1 if all tests passed, else 0."""
         counts = self.read_counts(trial.execution)
-        wrong, collected = self._failure_reason(trial.execution, counts), None
-        if wrong is None and counts is not None and self.tests is None:
+        reason, collected = self._failure_reason(trial.execution, counts), None
+        if reason is None and counts is not None and self.tests is None:
             collected = await self._count_tests(trial)
             if isinstance(collected, Failure):
                 return collected
             if collected is not None and _total(counts) < collected:
-                wrong = f"{_total(counts)} of {collected} tests ran"
-        confidence = 1.0 if wrong is None else FAILED_CONFIDENCE
+                reason = f"{_total(counts)} of {collected} tests ran"
+        confidence = 1.0 if reason is None else FAILED_CONFIDENCE
         signals = {**trial.signals(), **({} if counts is None else attrs.asdict(counts)), "forgeable": self.forgeable}
         return Score(
-            float(wrong is None),
+            float(reason is None),
             min(confidence, FORGEABLE_CONFIDENCE) if self.forgeable else confidence,
-            self.details(trial, f"; {wrong}" if wrong else ""),
+            self.details(trial, f"; {reason}" if reason else ""),
             cost=COST,
             signals=signals if collected is None else {**signals, "collected": collected},
         )
@@ -74,21 +74,21 @@ class PassingTests(SuiteMetric):
 
     async def _count_tests(self, trial: Trial) -> int | Failure | None:
         """Return the number of tests without the candidate; None if it is not known."""
-        lists = find_listing(self.report_kind, self.command or ())
-        if lists is not None:
-            return await trial.run_without_candidate(partial(self._listing_program, lists), parse_listing)
+        listing = find_listing(self.report_kind, self.command or ())
+        if listing is not None:
+            return await trial.run_without_candidate(partial(self._listing_program, listing), parse_listing)
         if self.output_as == "patch":
             return await trial.run_without_candidate(
                 lambda workspace: self.program(workspace, workspace.archive, {}), self._count_run
             )
         return None
 
-    def _listing_program(self, lists: Listing, workspace: Workspace) -> Program:
+    def _listing_program(self, listing: Listing, workspace: Workspace) -> Program:
         files = workspace.files
         if self._needs_stub(workspace):
             files = {**files, self.output_file: read_source(STUB)}
         return Program(
-            executed_words(lists.command), self.limits, files, workspace.archive.content or None, lists.environment
+            executed_words(listing.command), self.limits, files, workspace.archive.content or None, listing.environment
         )
 
     def _needs_stub(self, workspace: Workspace) -> bool:

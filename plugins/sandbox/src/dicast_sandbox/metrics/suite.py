@@ -130,12 +130,12 @@ class SuiteMetric(SandboxMetric):
             return self._with_report(super().program(workspace, archive, written))
         content = self._candidate_archive(archive)
         if self.candidate is not None:
-            stand_in, peer = {}, Program(executed_words(self.candidate), self.limits, written, content)
+            proxy_files, peer = {}, Program(executed_words(self.candidate), self.limits, written, content)
         else:
-            stand_in = {self.output_file: read_source(CALLING), _VALUES: read_source(CALLED)}
+            proxy_files = {self.output_file: read_source(CALLING), _VALUES: read_source(CALLED)}
             server = ("python3", _SERVER, self.output_file)
             peer = Program(server, self.limits, {**written, _SERVER: read_source(CALLED)}, content)
-        return attrs.evolve(self._with_report(super().program(workspace, workspace.archive, stand_in)), peer=peer)
+        return attrs.evolve(self._with_report(super().program(workspace, workspace.archive, proxy_files)), peer=peer)
 
     def _with_report(self, program: Program) -> Program:
         return with_report(self.report_kind, program, self.command or (), self.report_file)

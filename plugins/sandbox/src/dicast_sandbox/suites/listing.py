@@ -24,7 +24,7 @@ loader = unittest.TestLoader()
 unittest.main(module=None, testLoader=loader, testRunner=Count())
 """
 _MODULE = re.compile(r"-m +unittest\b")
-_COLOURS = re.compile(r"\x1b\[[\d;]*m")
+_COLORS = re.compile(r"\x1b\[[\d;]*m")
 _COLLECTED = re.compile(r"^(?:=+ )?(\d+)(?:/\d+)? tests? collected", re.MULTILINE)
 
 
@@ -52,5 +52,5 @@ def find_listing(report: Report, command: str | tuple[str, ...]) -> Listing | No
 
 def parse_listing(execution: Execution) -> int | None:
     """Return the number of tests in the output of a listing; None if the listing failed, for example because tests need the candidate."""
-    counts = _COLLECTED.findall(_COLOURS.sub("", execution.output))
+    counts = _COLLECTED.findall(_COLORS.sub("", execution.output))
     return int(counts[-1]) if counts and execution.exit == 0 and execution.limit is None else None

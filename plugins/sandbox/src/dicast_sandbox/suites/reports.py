@@ -26,7 +26,7 @@ _PYTEST = f"--junitxml=$DICAST_WORKSPACE/{FILE} -p no:cacheprovider"
 _IN_WORKSPACE = 'export DICAST_WORKSPACE="$PWD"; exec "$@"'
 _JUNIT = re.compile(r"--junit-?xml(?:=(.+))?")
 _RUNNERS = ("pytest", "unittest", "cargo", "go", "jest", "vitest", "node")
-_COLOURS = re.compile(r"\x1b(?:\[[\d;]*[A-Za-z]|\([A-Z0-9])")
+_COLORS = re.compile(r"\x1b(?:\[[\d;]*[A-Za-z]|\([A-Z0-9])")
 
 
 @attrs.frozen
@@ -76,7 +76,7 @@ def read_report(report: Report, execution: Execution) -> Counts | None:
         return None if execution.collected is None else parse_junit(execution.collected)
     if report not in READERS:
         return None
-    counts = READERS[report](_COLOURS.sub("", execution.output))
+    counts = READERS[report](_COLORS.sub("", execution.output))
     if report == "unittest" and counts is not None and not counts.failed and execution.exit != 0:
         return None  # a run without failures ends with 0
     return counts
@@ -116,10 +116,10 @@ def parse_unittest(output: str) -> Counts | None:
 
     They have to be the end of the output: otherwise the runner has not finished.
     """
-    ran = _RAN.search(output)
-    if ran is None:
+    match = _RAN.search(output)
+    if match is None:
         return None
-    total, other_counts = ran[1], ran[2] or ""
+    total, other_counts = match[1], match[2] or ""
     other = {name: int(number) for name, number in re.findall(r"([\w ]+)=(\d+)", other_counts)}
     other = {name.strip(): number for name, number in other.items()}
     failed = sum(other.get(name, 0) for name in ("failures", "errors", "unexpected successes"))

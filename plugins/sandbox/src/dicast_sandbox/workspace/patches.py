@@ -133,11 +133,11 @@ def _apply_file(archive: Archive, changed: dict[str, File | None], file: Patched
         changed[target] = File(after, executable)
 
 
-def _parse_name(written: str) -> str | None:
+def _parse_name(text: str) -> str | None:
     """Return the name of a file in the workspace; None for /dev/null."""
-    if written == _NOWHERE:
+    if text == _NOWHERE:
         return None
-    name = written.rstrip("\r")
+    name = text.rstrip("\r")
     if name.startswith('"'):
         name = _unquote(name)
     if prefix := _PREFIX.match(name):

@@ -45,9 +45,9 @@ def resolve_commit(path: Path, ref: str) -> str:
         return _git(path, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}").decode().strip()
     except ConfigError as error:
         names = _git(path, "for-each-ref", "--format=%(refname:short)").decode(errors="replace").split()
-        like = nearest(ref, names)
-        meant = f"; did you mean {like!r}?" if like else ""
-        raise ConfigError(f"the repository {path} has no commit {ref!r}{meant}") from error
+        similar = nearest(ref, names)
+        suggestion = f"; did you mean {similar!r}?" if similar else ""
+        raise ConfigError(f"the repository {path} has no commit {ref!r}{suggestion}") from error
 
 
 def checkout(path: Path, commit: str, limit: int) -> Archive:

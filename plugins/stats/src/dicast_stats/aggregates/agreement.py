@@ -76,7 +76,7 @@ class Ratings:
         return {**figures, **without_empty({"unseen": unseen})}
 
 
-def _document(names: Sequence[str], columns: Sequence[Column], rows: int, least: int) -> Mapping[str, object]:
+def _document(names: Sequence[str], columns: Sequence[Column], rows: int, min_items: int) -> Mapping[str, object]:
     import numpy as np
 
     ratings = np.zeros(rows, np.int32)
@@ -85,8 +85,8 @@ def _document(names: Sequence[str], columns: Sequence[Column], rows: int, least:
     figures: dict[str, float | None] = dict.fromkeys(("average_correlation", "cronbach_alpha", "krippendorff_alpha"))
     reasons: dict[str, str] = {}
     if len(columns) < 2:
-        few = f"fewer than two criteria have {least} scores"
-        reasons = dict.fromkeys(figures, few)
+        reason_for_all = f"fewer than two criteria have {min_items} scores"
+        reasons = dict.fromkeys(figures, reason_for_all)
     else:
         correlation, power = _correlation(columns), common_power(*columns)
         columns = [divide_by_power(column, power) for column in columns]
@@ -95,10 +95,10 @@ def _document(names: Sequence[str], columns: Sequence[Column], rows: int, least:
             "cronbach_alpha": _cronbach([column[ratings == len(columns)] for column in columns]),
             "krippendorff_alpha": _krippendorff(columns, ratings),
         }
-        for name, (figure, why) in results.items():
+        for name, (figure, reason) in results.items():
             figures[name] = figure
             if figure is None:
-                reasons[name] = why
+                reasons[name] = reason
     complete = int((ratings == len(columns)).sum()) if columns else 0
     return {
         "n": int((ratings > 1).sum()),

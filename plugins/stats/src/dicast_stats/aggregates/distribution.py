@@ -74,8 +74,8 @@ class Spread:
         scaled = divide_by_power(scores, power)
         lengths = {"mean": mean_of(scaled), "min": scaled.min(), "max": scaled.max()}
         lengths |= dict(zip((f"p{share}" for share in _QUANTILES), np.percentile(scaled, _QUANTILES), strict=True))
-        reasons, alike = {}, not varies(scaled)
-        if not alike:
+        reasons, is_constant = {}, not varies(scaled)
+        if not is_constant:
             from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
             deviation = float(scaled.std(ddof=1))
@@ -86,16 +86,16 @@ class Spread:
         else:
             reasons = {"std": "all scores are equal" if len(scores) > 1 else "1 of the 2 needed"}
         figures |= {name: multiply_by_power(value, power) for name, value in lengths.items()}
-        least, most = lengths["min"], lengths["max"]
-        margin = max(0.5, abs(least) * 1e-6) if alike else 0.0  # makes the edges differ from each other
-        counted, edges = np.histogram(scaled, self._bins, (least - margin, most + margin))
+        lowest, highest = lengths["min"], lengths["max"]
+        margin = max(0.5, abs(lowest) * 1e-6) if is_constant else 0.0  # makes the edges differ from each other
+        counted, edges = np.histogram(scaled, self._bins, (lowest - margin, highest + margin))
         figures["histogram"] = {"edges": [multiply_by_power(edge, power) for edge in edges], "counts": counted.tolist()}
-        return with_reasons({**figures, "words": _words(figures, alike=alike)}, reasons)
+        return with_reasons({**figures, "words": _words(figures, is_constant=is_constant)}, reasons)
 
 
-def _words(figures: Mapping[str, Any], *, alike: bool) -> str:
+def _words(figures: Mapping[str, Any], *, is_constant: bool) -> str:
     count, low, high = f"{figures['n']:,}", f"{figures['p25']:.4g}", f"{figures['p75']:.4g}"
-    if alike:
+    if is_constant:
         return f"the one score is {low}" if figures["n"] == 1 else f"all {count} scores are {low}"
     if figures["p25"] == figures["p75"]:
         return f"at least half of {count} scores are {low}"

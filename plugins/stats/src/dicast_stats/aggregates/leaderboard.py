@@ -120,8 +120,8 @@ class Games:
         import numpy as np  # 0.1 s, which starting a run does not spend
 
         results = np.frombuffer(self._results)
-        if why := _system_count_problem(self._systems):
-            return _document(len(results), self._unknown, {}, why)
+        if reason := _system_count_problem(self._systems):
+            return _document(len(results), self._unknown, {}, reason)
         first, second = (np.frombuffer(side, np.intc) for side in self._sides)
         groups, systems = _subject_groups(len(results)), len(self._systems)
         games, tallies = np.zeros((groups.max() + 1, systems, systems)), np.zeros((3, systems), int)
@@ -146,10 +146,10 @@ class Columns:
 
         columns = {name: column for name, column in self._columns.finish().items() if not np.isnan(column).all()}
         is_scored = [~np.isnan(column) for column in columns.values()]
-        compared = int((np.sum(is_scored, 0) > 1).sum()) if is_scored else 0
-        without = self._columns.rows - compared
-        if why := _system_count_problem(columns) or ("" if compared else _NO_GAMES):
-            return _document(compared, without, {}, why)
+        compared_count = int((np.sum(is_scored, 0) > 1).sum()) if is_scored else 0
+        uncompared_count = self._columns.rows - compared_count
+        if reason := _system_count_problem(columns) or ("" if compared_count else _NO_GAMES):
+            return _document(compared_count, uncompared_count, {}, reason)
         groups = _subject_groups(self._columns.rows)
         games, tallies = np.zeros((groups.max() + 1, len(columns), len(columns))), np.zeros((3, len(columns)), int)
         for (first, ours), (second, theirs) in combinations(enumerate(columns.values()), 2):
@@ -160,7 +160,9 @@ class Columns:
             games[:, second, first] = np.bincount(within, 1 - results, len(games))
             for place, result in ((first, results), (second, 1 - results)):
                 _count_results(tallies, np.full(len(result), place), result)
-        return _document(compared, without, _rank_systems(games, list(columns), tallies, self._resamples))
+        return _document(
+            compared_count, uncompared_count, _rank_systems(games, list(columns), tallies, self._resamples)
+        )
 
 
 def _system_count_problem(systems: Collection[str]) -> str:
@@ -221,10 +223,10 @@ def _slope(wins: Wins, values: Column) -> tuple[Column, Wins]:
     from scipy.special import expit  # type: ignore[import-untyped]  # no types
 
     games = wins + wins.T
-    chances, alone = expit(values[:, None] - values), expit(values)
+    chances, average_chances = expit(values[:, None] - values), expit(values)
     curve = games * chances * (1 - chances)
-    information = np.diag(curve.sum(1) + 2 * alone * (1 - alone)) - curve
-    return (wins - games * chances).sum(1) + 1 - 2 * alone, information
+    information = np.diag(curve.sum(1) + 2 * average_chances * (1 - average_chances)) - curve
+    return (wins - games * chances).sum(1) + 1 - 2 * average_chances, information
 
 
 def _rank_systems(games: Wins, systems: Sequence[str], tallies: Any, resamples: int) -> dict[str, dict[str, Any]]:

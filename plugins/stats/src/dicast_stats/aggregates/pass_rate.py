@@ -160,9 +160,11 @@ class Passes:
         rate = passed / count
         sizes, sums = np.bincount(sessions), np.bincount(sessions, passes).astype(np.int64)
         is_used = sizes > 0
-        alone = sizes.max() == 1  # each record is a session of its own
+        has_no_clusters = sizes.max() == 1  # each record is a session of its own
         effective = (
-            float(count) if alone else _effective_count(count, passed, sizes[is_used].tolist(), sums[is_used].tolist())
+            float(count)
+            if has_no_clusters
+            else _effective_count(count, passed, sizes[is_used].tolist(), sums[is_used].tolist())
         )
         figures |= {"passes": passed, "pass_rate": rate, "sessions": int(is_used.sum())}
         line = self._options.at_least
@@ -207,6 +209,6 @@ def _effective_count(count: int, passed: int, sizes: Sequence[int], sums: Sequen
 
 def _wilson_interval(rate: float, count: float) -> tuple[float, float]:
     square = _Z * _Z
-    centre = (rate + square / (2 * count)) / (1 + square / count)
+    center = (rate + square / (2 * count)) / (1 + square / count)
     half = _Z / (1 + square / count) * sqrt(rate * (1 - rate) / count + square / (4 * count * count))
-    return (max(0.0, centre - half) if rate > 0 else 0.0), (min(1.0, centre + half) if rate < 1 else 1.0)
+    return (max(0.0, center - half) if rate > 0 else 0.0), (min(1.0, center + half) if rate < 1 else 1.0)

@@ -88,8 +88,8 @@ class Scores:
                 mean_of(divide_by_power(scores, common_power(scores))), common_power(scores)
             )
         if len(scores) < 2 or not varies(scores):  # a variance needs two
-            why = "all scores are equal" if len(scores) > 1 else f"{len(scores)} of the 2 needed"
-            return with_reasons({**figures, "words": f"not known: {why}"}, {"effect_size": why})
+            reason = "all scores are equal" if len(scores) > 1 else f"{len(scores)} of the 2 needed"
+            return with_reasons({**figures, "words": f"not known: {reason}"}, {"effect_size": reason})
         import numpy as np  # 0.1 s, which starting a run does not spend
         from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
@@ -97,12 +97,12 @@ class Scores:
         scaled, null = divide_by_power(scores, power), float(np.ldexp(options.null_mean, -power))
         mean, deviation, count = float(scaled.mean()), float(scaled.std(ddof=1)), len(scores)
         reach = float(stats.t.ppf(0.975, count - 1)) * deviation / sqrt(count)
-        effect, least = (mean - null) / deviation, detectable_effect(count, options.alpha, options.target_power)
+        effect, min_effect = (mean - null) / deviation, detectable_effect(count, options.alpha, options.target_power)
         ends = {
             "std": deviation,
             "ci_low": mean - reach,
             "ci_high": mean + reach,
-            "min_detectable_effect": least * deviation,
+            "min_detectable_effect": min_effect * deviation,
         }
         figures |= {name: multiply_by_power(value, power) for name, value in ends.items()} | {
             "effect_size": json_number(effect)
@@ -118,12 +118,12 @@ class Scores:
         return with_reasons({**figures, "words": self._words(figures)}, {})
 
     def _words(self, figures: Mapping[str, Any]) -> str:
-        least, count = figures["min_detectable_effect"], figures["n"]
-        if least is None:
+        min_difference, count = figures["min_detectable_effect"], figures["n"]
+        if min_difference is None:
             return f"not known over {count:,} scores: they are too large"
-        can = f"{count:,} scores detect a difference of {least:.3g} from {self._options.null_mean:g} with a power of {self._options.target_power:g}"
+        text = f"{count:,} scores detect a difference of {min_difference:.3g} from {self._options.null_mean:g} with a power of {self._options.target_power:g}"
         needed = figures["required_samples"]
-        return can if needed is None else f"{can}; the observed difference needs {max(2, ceil(needed)):,}"
+        return text if needed is None else f"{text}; the observed difference needs {max(2, ceil(needed)):,}"
 
 
 def test_power(effect: float, count: float, alpha: float) -> float:
@@ -151,8 +151,8 @@ def detectable_effect(count: int, alpha: float, power: float) -> float:
     return root
 
 
-def _find_root(distance: Callable[[float], float], low: float, most: float) -> float | None:
-    """Return the root of the increasing function *distance* between *low* and *most*; None if there is none."""
+def _find_root(distance: Callable[[float], float], low: float, limit: float) -> float | None:
+    """Return the root of the increasing function *distance* between *low* and *limit*; None if there is none."""
     from scipy.optimize import brentq  # type: ignore[import-untyped]
 
     if distance(low) > 0:
@@ -160,6 +160,6 @@ def _find_root(distance: Callable[[float], float], low: float, most: float) -> f
     high = max(2 * low, 1.0)
     while not distance(high) >= 0:
         low, high = high, 2 * high
-        if high > most:
+        if high > limit:
             return None
     return float(brentq(distance, low, high, xtol=1e-14, rtol=1e-15))

@@ -161,12 +161,12 @@ class _Side:
     sure: int = 0
     words: Counter[str] = attrs.field(factory=Counter)
 
-    def add(self, text: str, least: int) -> None:
+    def add(self, text: str, min_length: int) -> None:
         self.count += 1
         self.hedged += _HEDGES.search(text) is not None
         self.sure += _SURE.search(text) is not None
         self.words.update(
-            word for word in _WORD.findall(text.lower()) if len(word) >= least and word not in _STOP_WORDS
+            word for word in _WORD.findall(text.lower()) if len(word) >= min_length and word not in _STOP_WORDS
         )
 
     def figures(self) -> dict[str, Any]:

@@ -69,8 +69,8 @@ class Adviser:
         }
         if not means:
             return {"recommendation": NOBODY, "summary": overall}
-        most = max(means.values())
-        best = next(name for name, mean in means.items() if reaches(mean, most))
+        highest = max(means.values())
+        best = next(name for name, mean in means.items() if reaches(mean, highest))
         sentence = self._sentence(best, criteria[best], overall)
         return {
             "recommendation": sentence,

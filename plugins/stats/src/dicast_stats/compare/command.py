@@ -129,7 +129,7 @@ def compare(
     selection = [_parse_choice(name) for name in names] or [
         (f"stats/{comparison.name}", None) for comparison in DEFAULT_COMPARISONS
     ]
-    chosen, configured = (
+    names_in_order, configured = (
         dict.fromkeys(name for name, _ in selection),
         {name: comparison for name, comparison in selection if comparison is not None},
     )
@@ -140,7 +140,7 @@ def compare(
 
     def read(live: Ledger | None) -> tuple[Pair, Mapping[str, Any]]:
         pair = _pair(live, a, b, allow_incomparable=allow_incomparable)
-        return pair, pair.document([*chosen], paired, configured)
+        return pair, pair.document([*names_in_order], paired, configured)
 
     try:
         pair, document = read_ledger(ledger, read)
@@ -167,12 +167,12 @@ def read_comparison(
 
     :raises ConfigError: if there are no such runs, or they are not comparable.
     """
-    chosen = [
+    full_names = [
         _full_name(name)
         for name in dict.fromkeys(compare or [f"stats/{comparison.name}" for comparison in DEFAULT_COMPARISONS])
     ]
     pair = _pair(ledger, a, b, allow_incomparable=allow_incomparable)
-    return pair.document(chosen, Paired(difference=difference))
+    return pair.document(full_names, Paired(difference=difference))
 
 
 def _pair(live: Ledger | None, a: str | None, b: str, *, allow_incomparable: bool) -> Pair:
@@ -205,13 +205,13 @@ class Pair:
     def refusal(self) -> str:
         """Return the message that the runs are not comparable, with the fix."""
         sections = ", ".join(key for key in self.differs if key != TASK)
-        why = (
+        cause = (
             "a file of records has no fingerprints"
             if sections == UNKNOWN
             else f"they differ in more than the task: {sections}"
         )
         fix = "--allow-incomparable compares them anyway, and reports the differences"
-        return f"runs {self.a.run_id} and {self.b.run_id} are not comparable: {why}; {fix}"
+        return f"runs {self.a.run_id} and {self.b.run_id} are not comparable: {cause}; {fix}"
 
     def document(
         self,
@@ -275,36 +275,36 @@ def _same_run_text(live: Ledger | None, run: Results, *selectors: str) -> str:
         for run_completed in finished
         if run_completed.run_id != run.run_id
     }
-    which = (
+    examples = (
         f"such as {', '.join([*other_runs.values()][:_MAX_NAMES])}"
         if other_runs
         else "but this ledger has no other finished run"
     )
     words = " and ".join(repr(word) for word in dict.fromkeys(selectors))
-    return f"A and B ({words}) are the same run, {run.run_id} ({run.name}); give the id of another run, {which}"
+    return f"A and B ({words}) are the same run, {run.run_id} ({run.name}); give the id of another run, {examples}"
 
 
-def _parse_choice(written: str) -> tuple[str, Comparison | None]:
+def _parse_choice(choice: str) -> tuple[str, Comparison | None]:
     """Return the full name of the comparison in ``NAME`` or ``{NAME: {options}}``, and the comparison if it has or needs options.
 
     :raises ConfigError: if there is no such comparison, or its options are wrong.
     """
     options: object = {}
-    name = written
-    if written.lstrip().startswith("{"):
+    name = choice
+    if choice.lstrip().startswith("{"):
         try:
-            ((name, options),) = read_json(written).items()
+            ((name, options),) = read_json(choice).items()
             if not isinstance(options, Mapping):
                 raise TypeError(f"the options of {name} are not an object")
         except (ValueError, TypeError) as error:
             message = f"it is not a JSON object of one comparison and its options, {{NAME: {{OPTION: VALUE}}}}: {error}"
-            raise ConfigError(Problem(message, path="--compare", value=written)) from error
+            raise ConfigError(Problem(message, path="--compare", value=choice)) from error
     full_name = _full_name(name, [*COMPARISONS, _NEEDS_OPTIONS])
     if not options and full_name in COMPARISONS:
         return full_name, None
     if not options:
         message = f'{full_name} needs options: --compare \'{{"{full_name}": {{"referee_fields": ["COLUMN"]}}}}\''
-        raise ConfigError(Problem(message, path="--compare", value=written))
+        raise ConfigError(Problem(message, path="--compare", value=choice))
     return full_name, component("comparison", {full_name: options})  # type: ignore[dict-item]  # it reports wrong options
 
 

@@ -36,7 +36,7 @@ def _pass_lines(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iter
     """Yield the counts of each label, and the first subjects that pass in one run alone."""
     if not passes:
         yield "no subject has a flag or a score in both runs: passes cannot be compared"
-    most = max(MIN_SHOWN, MAX_SHOWN // max(1, len(passes)))
+    max_listed = max(MIN_SHOWN, MAX_SHOWN // max(1, len(passes)))
     for label, counts in passes.items():
         if counts.get("reasons") == ["raw_scale"]:
             yield f"{label}: raw scale without pass_at: which subjects pass is not known"
@@ -44,9 +44,9 @@ def _pass_lines(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iter
         yield counts["words"]
         for side, gained in (("A", False), ("B", True)):
             changed = [change for change in flips if change["label"] == label and change["b"] is gained]
-            yield from (f"  in {side} alone: {_flip(change)}" for change in changed[:most])
-            if len(changed) > most:
-                yield f"  … and {len(changed) - most:,} more in {side} alone (--json lists them all)"
+            yield from (f"  in {side} alone: {_flip(change)}" for change in changed[:max_listed])
+            if len(changed) > max_listed:
+                yield f"  … and {len(changed) - max_listed:,} more in {side} alone (--json lists them all)"
 
 
 def _flip(change: Figures) -> str:

@@ -42,8 +42,8 @@ def adjust_p_values(p_values: Sequence[float], adjustment: Adjustment, family_si
     if adjustment == "fdr" and p_values:
         from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
-        every = [*p_values, *[1.0] * (count - len(p_values))]
-        return [float(p_value) for p_value in stats.false_discovery_control(every)[: len(p_values)]]
+        all_p_values = [*p_values, *[1.0] * (count - len(p_values))]
+        return [float(p_value) for p_value in stats.false_discovery_control(all_p_values)[: len(p_values)]]
     return list(p_values)
 
 

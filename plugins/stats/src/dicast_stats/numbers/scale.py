@@ -66,18 +66,18 @@ def mean_of(column: Column) -> float:
         parts, powers = np.frexp(column[start : start + _PART])
         integers = np.ldexp(parts, _DIGITS).astype(np.int64)
         for power in np.unique(powers).tolist():
-            mine = integers[powers == power]
-            high, low = int((mine >> _HALF).sum()), int((mine & (1 << _HALF) - 1).sum())
+            selected = integers[powers == power]
+            high, low = int((selected >> _HALF).sum()), int((selected & (1 << _HALF) - 1).sum())
             units += (high << _HALF) + low << power + _UNIT - _DIGITS
     return units / (len(column) << _UNIT)
 
 
 def scale_back(
-    scaled: Mapping[str, float], power: int, why: str = TOO_LARGE
+    scaled: Mapping[str, float], power: int, reason: str = TOO_LARGE
 ) -> tuple[dict[str, float | None], dict[str, str]]:
     """Return the figures in *scaled* times two to the power *power*, and the reasons for null figures.
 
-    The reason is *why*, for the first figure that is not finite.
+    The reason is *reason*, for the first figure that is not finite.
     """
     figures = {name: multiply_by_power(value, power) for name, value in scaled.items()}
-    return figures, dict.fromkeys([name for name, figure in figures.items() if figure is None][:1], why)
+    return figures, dict.fromkeys([name for name, figure in figures.items() if figure is None][:1], reason)

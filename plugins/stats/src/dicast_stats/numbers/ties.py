@@ -35,20 +35,20 @@ def merge_ties(values: Column, sizes: Column) -> Column:
     return merged
 
 
-def differences(now: Column, was: Column) -> Column:
-    """Return *now* minus *was*: 0 for equal values, and equal floats for differences of equal size, regardless of sign."""
+def differences(after: Column, before: Column) -> Column:
+    """Return *after* minus *before*: 0 for equal values, and equal floats for differences of equal size, regardless of sign."""
     import numpy as np
 
-    signed = raw_differences(now, was)
-    return np.copysign(merge_ties(abs(signed), np.maximum(abs(now), abs(was))), signed)
+    signed = raw_differences(after, before)
+    return np.copysign(merge_ties(abs(signed), np.maximum(abs(after), abs(before))), signed)
 
 
-def raw_differences(now: Column, was: Column) -> Column:
-    """Return *now* minus *was*, with 0 for values that are equal up to rounding."""
+def raw_differences(after: Column, before: Column) -> Column:
+    """Return *after* minus *before*, with 0 for values that are equal up to rounding."""
     import numpy as np
 
-    change = now - was
-    change[np.isfinite(change) & (abs(change) <= NOISE * np.maximum(abs(now), abs(was)))] = 0.0
+    change = after - before
+    change[np.isfinite(change) & (abs(change) <= NOISE * np.maximum(abs(after), abs(before)))] = 0.0
     return change
 
 

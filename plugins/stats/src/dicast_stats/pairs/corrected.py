@@ -88,9 +88,9 @@ def _pairs(scores: Mapping[tuple[str, str], Mapping[int, float]], path: Path) ->
     for (criterion, subject_id), pair in scores.items():
         if len(pair) == len(ARMS):
             labels.setdefault(criterion, {})[subject_id] = pair[0], pair[1]
-    labelled = {place for pair in scores.values() for place in pair}
-    if scores and len(labelled) < len(ARMS):
-        (place,) = labelled
+    labeled_arms = {place for pair in scores.values() for place in pair}
+    if scores and len(labeled_arms) < len(ARMS):
+        (place,) = labeled_arms
         message = (
             f"{path} has labels of the {ARMS[place]} alone: a judge may be wrong in one arm and right in the other, so that "
             f"these labels do not measure the difference; label the same subjects' outputs in the {ARMS[1 - place]} too"
@@ -113,12 +113,12 @@ def correct_difference(
     """
     import numpy as np  # 0.1 s, which starting a run does not spend
 
-    labelled = ~np.isnan(truth)
-    n, m = len(judged), int(labelled.sum())
+    is_labeled = ~np.isnan(truth)
+    n, m = len(judged), int(is_labeled.sum())
     figures: dict[str, Any] = dict.fromkeys(_FIELDS) | {"n_pairs": n, "n_labelled": m}
     if m < MIN_LABELED_PAIRS:
         return figures, {"corrected": f"too_few_audits: {m} labeled pairs of the {MIN_LABELED_PAIRS} needed"}
-    y, f = truth[labelled], judged[labelled]
+    y, f = truth[is_labeled], judged[is_labeled]
     share = _slope_share(y, f)
     error = y - share * f
     mean = share * float(judged.mean()) + float(error.mean())
@@ -127,15 +127,15 @@ def correct_difference(
     freedom = m - 1 - (share > 0)
     labeled_variance = spread / freedom / m
     pseudo = share * judged + error.mean()
-    pseudo[labelled] += (error - error.mean()) * (n / m)
-    clusters = _clusters(sessions, labelled)
+    pseudo[is_labeled] += (error - error.mean()) * (n / m)
+    clusters = _clusters(sessions, is_labeled)
     figures["sessions"] = clusters.count if clusters is not None else None
     if clusters is None:
         rest, degrees = float(pseudo.var(ddof=1)) / n - spread / m**2, (n - 1, freedom)
-    elif clusters.labelled < 2:
+    elif clusters.labeled < 2:
         return figures, {"ci_low": "too_few_sessions: all labeled pairs are of one session, and two are needed"}
     else:
-        rest, degrees = clusters.variance(pseudo) - labeled_variance, (clusters.count - 1, clusters.labelled - 1)
+        rest, degrees = clusters.variance(pseudo) - labeled_variance, (clusters.count - 1, clusters.labeled - 1)
     variance = rest + labeled_variance
     if variance < 0 or not (terms := rest**2 / degrees[0] + labeled_variance**2 / degrees[1]):
         return figures, {"ci_low": "all labeled pairs are equal: there is no variance for an interval"}
@@ -151,7 +151,7 @@ class _Clusters:
 
     places: Any
     count: int
-    labelled: int
+    labeled: int
 
     def variance(self, values: Column) -> float:
         """Return the variance of the mean of *values*: ``G/(G-1) * sum of (sums over sessions less the mean)^2 / n^2``."""
@@ -161,7 +161,7 @@ class _Clusters:
         return self.count / (self.count - 1) * float(sums @ sums) / len(values) ** 2
 
 
-def _clusters(sessions: Sequence[object] | None, labelled: Any) -> _Clusters | None:
+def _clusters(sessions: Sequence[object] | None, is_labeled: Any) -> _Clusters | None:
     """Return the clusters of pairs; None if no two pairs share a session."""
     import numpy as np
 
@@ -169,7 +169,7 @@ def _clusters(sessions: Sequence[object] | None, labelled: Any) -> _Clusters | N
         return None
     numbers: dict[object, int] = {}
     places = np.array([numbers.setdefault(session, len(numbers)) for session in sessions], np.intp)
-    return _Clusters(places, len(numbers), len(set(places[labelled].tolist())))
+    return _Clusters(places, len(numbers), len(set(places[is_labeled].tolist())))
 
 
 def _slope_share(y: Column, f: Column) -> float:
@@ -184,10 +184,12 @@ def _slope_share(y: Column, f: Column) -> float:
 
 def correction_text(figures: Mapping[str, Any]) -> str:
     """Return a sentence on the corrected difference."""
-    labelled = f"{figures['n_labelled']:,} labeled pairs"
+    labeled_pairs = f"{figures['n_labelled']:,} labeled pairs"
     if figures["mean"] is None:
-        return f"not corrected: {labelled} of the {MIN_LABELED_PAIRS} needed"
+        return f"not corrected: {labeled_pairs} of the {MIN_LABELED_PAIRS} needed"
     if figures["ci_low"] is None:
-        return f"by {labelled} {figures['mean']:+.4f}, without an interval"
+        return f"by {labeled_pairs} {figures['mean']:+.4f}, without an interval"
     sides = "better" if figures["ci_low"] > 0 else "worse" if figures["ci_high"] < 0 else "no evidence either way"
-    return f"by {labelled} {sides}: {figures['mean']:+.4f}, 95 % {figures['ci_low']:.4f} to {figures['ci_high']:.4f}"
+    return (
+        f"by {labeled_pairs} {sides}: {figures['mean']:+.4f}, 95 % {figures['ci_low']:.4f} to {figures['ci_high']:.4f}"
+    )

@@ -77,12 +77,12 @@ class Outliers:
             words = f"all {len(scores.change):,} subjects changed by {outliers[0]['difference']:+.4g}"
         else:
             words = f"of {count_subjects(len(scores.change))}, {_short(scores.subjects[largest[0]])!r} changed most, by {outliers[0]['difference']:+.4g}"
-        alike = (
+        reasons = (
             {}
             if figures["effect_size"] is not None
             else {"effect_size": "all differences are equal, or there is only one pair"}
         )
-        return with_reasons({**figures, "words": words}, alike)
+        return with_reasons({**figures, "words": words}, reasons)
 
 
 def _short(subject: Key) -> str:

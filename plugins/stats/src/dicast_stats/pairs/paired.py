@@ -145,11 +145,11 @@ class Paired:
         """
         assert self.gold is not None  # checked by the caller
         labels = read_labels(self.gold, baseline, variant)
-        judged = {id for _, id in Table.of(baseline).rows} & {id for _, id in Table.of(variant).rows}
-        if not any(judged & subject_labels.keys() for subject_labels in labels.values()):
-            labelled, example = next(iter(next(iter(labels.values())))), next(iter(judged), None)
-            message = f"no label in {self.gold} is about a subject of both runs: the first label is of {labelled!r}, the runs have {example!r}"
-            raise DataError(Problem(message, path="subject_id", value=labelled))
+        shared_ids = {id for _, id in Table.of(baseline).rows} & {id for _, id in Table.of(variant).rows}
+        if not any(shared_ids & subject_labels.keys() for subject_labels in labels.values()):
+            labeled_id, example = next(iter(next(iter(labels.values())))), next(iter(shared_ids), None)
+            message = f"no label in {self.gold} is about a subject of both runs: the first label is of {labeled_id!r}, the runs have {example!r}"
+            raise DataError(Problem(message, path="subject_id", value=labeled_id))
         return labels
 
     def _adjust_tests(self, tests: Collection[dict[str, Any]]) -> None:
@@ -166,18 +166,18 @@ class Paired:
         sides: Sides,
         rows: tuple[Rows, Rows],
         labels: Labels | None,
-        passed: PairedPasses,
+        pass_pairs: PairedPasses,
         raw: Collection[str],
     ) -> dict[str, Any]:
         ours, theirs = rows
-        now, was = sides.variant.scores(sides.criterion)[theirs], sides.baseline.scores(sides.criterion)[ours]
-        column, power = _paired_differences(now, was)
+        after, before = sides.variant.scores(sides.criterion)[theirs], sides.baseline.scores(sides.criterion)[ours]
+        column, power = _paired_differences(after, before)
         figures, reasons = self._difference_figures(column, power)
-        passes, why = self._pass_figures(passed, sides.criterion)
+        passes, pass_reasons = self._pass_figures(pass_pairs, sides.criterion)
         if labels is not None:
             figures["corrected"], unknown = _correct_criterion(sides, ours, theirs, labels)
-            why |= unknown
-        document = with_reasons({"n_pairs": len(column), **figures, **passes}, {**reasons, **why})
+            pass_reasons |= unknown
+        document = with_reasons({"n_pairs": len(column), **figures, **passes}, {**reasons, **pass_reasons})
         if sides.criterion not in raw:
             return {**document, "words": self._words(column, power, figures)}
         return {**document, "scale": "raw", "words": f"{self._words(column, power, figures, raw=True)} (raw scale)"}
@@ -198,23 +198,23 @@ class Paired:
         figures: dict[str, Any] = dict.fromkeys(_DIFFERENCES)
         count = len(column)
         mean = {"mean_difference": float(column.mean())} if count else {}
-        scaled, large = scale_back(mean, power)
+        scaled, reasons_of_size = scale_back(mean, power)
         figures |= scaled
         if reasons := too_few(self.min_samples, {"n_pairs": count}):
-            return figures, {**reasons, **large}
+            return figures, {**reasons, **reasons_of_size}
         from scipy import stats  # type: ignore[import-untyped]  # no types; 2 s, which starting a run does not spend
 
         # scipy returns NaN for equal pairs if they are too many for the exact test.
         figures["wilcoxon_p"] = json_number(stats.wilcoxon(column).pvalue) if column.any() else 1.0
         figures["sign_p"] = exact_sign_p(int((column > 0).sum()), int((column < 0).sum()))
         if not varies(column):
-            return figures, {"t": _ALIKE, **large}
+            return figures, {"t": _ALIKE, **reasons_of_size}
         (test, ends), (method, resampled) = _t_test(column), bootstrap_interval(column)
-        few_alike = any(map(isnan, resampled.values()))
-        for interval_ends, why in ((ends, TOO_LARGE), (resampled, _TOO_FEW if few_alike else TOO_LARGE)):
-            scaled, unknown = scale_back(interval_ends, power, why)
-            figures, large = {**figures, **scaled}, {**large, **unknown}
-        return {**figures, **test, "adjusted_p_value": test["p_value"], "bootstrap_method": method}, large
+        vary_too_little = any(map(isnan, resampled.values()))
+        for interval_ends, reason in ((ends, TOO_LARGE), (resampled, _TOO_FEW if vary_too_little else TOO_LARGE)):
+            scaled, unknown = scale_back(interval_ends, power, reason)
+            figures, reasons_of_size = {**figures, **scaled}, {**reasons_of_size, **unknown}
+        return {**figures, **test, "adjusted_p_value": test["p_value"], "bootstrap_method": method}, reasons_of_size
 
     def _pass_figures(self, passes: PairedPasses, criterion: str) -> tuple[dict[str, Any], dict[str, str]]:
         """Return McNemar's test and its counts, and the reasons for null figures."""
@@ -237,15 +237,15 @@ def _order_labels(criteria: Mapping[str, object], passes: PairedPasses) -> list[
     return [*dict.fromkeys([*labels, *criteria])]
 
 
-def _paired_differences(now: Column, was: Column) -> tuple[Column, int]:
+def _paired_differences(after: Column, before: Column) -> tuple[Column, int]:
     """Return the differences of the pairs with both scores, divided by two to a power, and the power."""
     import numpy as np  # 0.1 s, which starting a run does not spend
 
-    both, power = ~(np.isnan(now) | np.isnan(was)), 0
-    now, was = now[both], was[both]
-    if np.isinf(now - was).any():  # although the scores are finite
-        now, was, power = now / 2, was / 2, 1
-    change = differences(now, was)
+    both, power = ~(np.isnan(after) | np.isnan(before)), 0
+    after, before = after[both], before[both]
+    if np.isinf(after - before).any():  # although the scores are finite
+        after, before, power = after / 2, before / 2, 1
+    change = differences(after, before)
     exponent = common_power(change)
     return divide_by_power(change, exponent), power + exponent
 
@@ -254,14 +254,14 @@ def _correct_criterion(sides: Sides, ours: Rows, theirs: Rows, labels: Labels) -
     """Return the mean difference corrected by *labels*, and the reasons for null figures."""
     import numpy as np
 
-    judged = sides.variant.scores(sides.criterion)[theirs] - sides.baseline.scores(sides.criterion)[ours]
+    judge_differences = sides.variant.scores(sides.criterion)[theirs] - sides.baseline.scores(sides.criterion)[ours]
     labels_of_criterion, keys = labels.get(sides.criterion) or labels.get("") or {}, list(sides.baseline.rows)
     label_pairs = [labels_of_criterion.get(keys[row][1]) for row in ours.tolist()]
     truth = np.array([np.nan if pair is None else pair[1] - pair[0] for pair in label_pairs], float)
-    is_judged = ~np.isnan(judged)
+    is_judged = ~np.isnan(judge_differences)
     known_sessions = sides.baseline.sessions
     sessions = [known_sessions.get(keys[row], keys[row]) for row in ours[is_judged].tolist()]
-    return correct_difference(truth[is_judged], judged[is_judged], sessions)
+    return correct_difference(truth[is_judged], judge_differences[is_judged], sessions)
 
 
 def _t_test(differences: Column) -> tuple[dict[str, float | None], dict[str, float]]:

@@ -109,12 +109,12 @@ class RefereeAlignment:
         )
         errors = abs(scores - marks)
         is_defined = len(scores) > 1 and varies(scores) and varies(marks)
-        why = (
+        reasons = (
             {}
             if is_defined
             else {"reasons": {"correlation": "all scores or all marks are equal, or there is only one"}}
         )
-        return why | {
+        return reasons | {
             "n": len(scores),
             "mae": multiply_by_power(errors.mean(), power),
             "rmse": multiply_by_power(np.sqrt((errors**2).mean()), power),
@@ -145,7 +145,7 @@ class RefereeAlignment:
         )
         if mean is None:
             return with_reasons({**figures, "words": f"not known over {count_subjects(len(both))}: {TOO_LARGE}"}, {})
-        alike = {} if is_known else {"effect_size": "all changes are equal, or there is only one"}
+        reasons = {} if is_known else {"effect_size": "all changes are equal, or there is only one"}
         if len(both) > 1 and not varies(change):
             words = (
                 f"the distances to the referees of all {count_subjects(len(both))} changed by {mean:+.4g}"
@@ -154,7 +154,7 @@ class RefereeAlignment:
             )
         else:
             words = f"{words}: the distance to the referees changed by {mean:+.4g} over {count_subjects(len(both))}"
-        return with_reasons({**figures, "words": words}, alike)
+        return with_reasons({**figures, "words": words}, reasons)
 
 
 def _mean_mark(values: Iterable[object]) -> float | None:

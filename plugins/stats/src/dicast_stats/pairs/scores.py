@@ -34,11 +34,11 @@ class PairedScores:
         """Return the paired scores of the criterion of *sides*; *rows* are the shared rows of both tables."""
         import numpy as np  # 0.1 s, which starting a run does not spend
 
-        was, now = sides.baseline.scores(sides.criterion)[rows[0]], sides.variant.scores(sides.criterion)[rows[1]]
-        places = np.flatnonzero(~(np.isnan(was) | np.isnan(now)))
+        before, after = sides.baseline.scores(sides.criterion)[rows[0]], sides.variant.scores(sides.criterion)[rows[1]]
+        places = np.flatnonzero(~(np.isnan(before) | np.isnan(after)))
         keys = list(sides.baseline.rows)
         subjects = [keys[row] for row in rows[0][places].tolist()]
-        return cls(subjects, was[places], now[places], differences(now[places], was[places]))
+        return cls(subjects, before[places], after[places], differences(after[places], before[places]))
 
 
 def describe_change(change: Column) -> dict[str, Any]:

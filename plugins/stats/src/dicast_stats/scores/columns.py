@@ -100,8 +100,8 @@ class ScoreColumns(_Columns):
 
     def document(self, criteria: Mapping[str, Any]) -> dict[str, Any]:
         """Return the document with the figures in *criteria*, the selected criteria that no record has, and the reason if there are no scores."""
-        unseen = {"unseen": sorted(self._criteria - self.finish().keys())}
-        return {"criteria": dict(criteria), **without_empty(unseen), **self.missing_reason()}
+        missing_criteria = {"unseen": sorted(self._criteria - self.finish().keys())}
+        return {"criteria": dict(criteria), **without_empty(missing_criteria), **self.missing_reason()}
 
 
 class AlignedColumns(_Columns):

@@ -31,8 +31,8 @@ def missing_columns_text(**sides: Results) -> str:
     bare = [side for side, results in sides.items() if _is_bare(results)]
     if not bare:
         return ""
-    why = "a file of dicast baseline save and a ledger with content: digest store none"
-    return f"; the rows of {' and '.join(bare)} have no columns: {why}"
+    cause = "a file of dicast baseline save and a ledger with content: digest store none"
+    return f"; the rows of {' and '.join(bare)} have no columns: {cause}"
 
 
 def _is_bare(results: Results) -> bool:

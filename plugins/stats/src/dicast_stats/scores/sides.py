@@ -45,9 +45,9 @@ def compare_criteria(
     ours, theirs = (set(table.criteria & names) for table in tables)
     with ignore_float_warnings():
         results = {criterion: measure(Sides(criterion, *tables)) for criterion in sorted(ours & theirs)}
-    alone = {
+    unshared = {
         "only_in_baseline": sorted(ours - theirs),
         "only_in_variant": sorted(theirs - ours),
         "in_neither": sorted(names - ours - theirs),
     }
-    return {"criteria": results, **without_empty(alone)}
+    return {"criteria": results, **without_empty(unshared)}

@@ -98,8 +98,8 @@ class Watch:
             self.rows += 1
         else:
             self.record_without_metric = record
-        enough = self.rows >= options.min_rows
-        if value is not None and enough and _COMPARE[options.comparison](value, options.threshold):
+        has_enough_rows = self.rows >= options.min_rows
+        if value is not None and has_enough_rows and _COMPARE[options.comparison](value, options.threshold):
             self._reason = self._stop_reason(value)
         return self._reason
 

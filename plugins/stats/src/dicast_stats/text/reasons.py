@@ -14,8 +14,8 @@ def with_reasons(figures: Mapping[str, Any], reasons: Mapping[str, str]) -> dict
     Without *reasons*, the first null figure gets the reason that the scores are too large.
     """
     unknown = [name for name, figure in figures.items() if figure is None]
-    why = dict(reasons) or dict.fromkeys(unknown[:1], TOO_LARGE)
-    return {**figures, **without_empty({"reasons": why})}
+    causes = dict(reasons) or dict.fromkeys(unknown[:1], TOO_LARGE)
+    return {**figures, **without_empty({"reasons": causes})}
 
 
 def without_empty(items: Mapping[str, Any]) -> dict[str, Any]:

@@ -63,12 +63,12 @@ class Assumptions:
     def compare(self, baseline: Results, variant: Results) -> Mapping[str, object]:
         """Return the tests of each criterion."""
         document = compare_criteria(baseline, variant, self.criteria, self._test_criterion)
-        every = document["criteria"].values()
+        criteria = document["criteria"].values()
         for part, holds in (("baseline", "is_normal"), ("variant", "is_normal"), ("variance", "equal_variance")):
-            set_adjusted_p_values([figures[part] for figures in every], self.adjustment)
-            for test in (figures[part] for figures in every if figures[part]["p_value"] is not None):
+            set_adjusted_p_values([figures[part] for figures in criteria], self.adjustment)
+            for test in (figures[part] for figures in criteria if figures[part]["p_value"] is not None):
                 test[holds] = test["adjusted_p_value"] >= self.alpha
-        for figures in every:
+        for figures in criteria:
             figures["words"] = self._words(figures)
         return document
 
@@ -104,12 +104,12 @@ class Assumptions:
         if len(scores) < self.min_samples:
             return {**figures, "reason": f"{len(scores)} of the {self.min_samples} needed"}
         if not varies(scores) or len(scores) > _MOST:
-            why = (
+            reason = (
                 f"more than {_MOST:,} scores: the p-value would not be accurate"
                 if varies(scores)
                 else "all scores are equal"
             )
-            return {**figures, "reason": why}
+            return {**figures, "reason": reason}
         from scipy import stats
 
         spread = frexp(float(scores.max() - scores.min()))[1]

@@ -53,15 +53,20 @@ class CategoryEffects:
                 for name in sorted(before.keys() & after.keys())
             }
         adjust_effects(effects.values(), self.adjustment)
-        alone = {
+        unshared = {
             "only_in_baseline": sorted(before.keys() - after.keys()),
             "only_in_variant": sorted(after.keys() - before.keys()),
         }
-        none = {}
+        reason_part = {}
         if not effects:
-            why = f"no category is in both runs: the rows' column {self.category_field!r} has the category"
-            none["reason"] = why + missing_columns_text(baseline=baseline, variant=variant)
-        return {"categories": effects, **without_empty(alone), **without_empty({"without": nowhere + without}), **none}
+            reason = f"no category is in both runs: the rows' column {self.category_field!r} has the category"
+            reason_part["reason"] = reason + missing_columns_text(baseline=baseline, variant=variant)
+        return {
+            "categories": effects,
+            **without_empty(unshared),
+            **without_empty({"without": nowhere + without}),
+            **reason_part,
+        }
 
     def _scores(self, results: Results) -> tuple[Mapping[str, Column], int]:
         """Return the scores by category, from each subject's newest record, and the number of subjects without a category."""

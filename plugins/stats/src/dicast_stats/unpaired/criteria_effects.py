@@ -65,9 +65,9 @@ def measure_effect(before: Column, after: Column, needed: int) -> dict[str, Any]
 
 def adjust_effects(effects: Iterable[dict[str, Any]], adjustment: Adjustment) -> None:
     """Set ``adjusted_p_value`` and ``words`` of all *effects*, which form one family of tests."""
-    every = list(effects)
-    set_adjusted_p_values(every, adjustment)
-    for effect in every:
+    effects_list = list(effects)
+    set_adjusted_p_values(effects_list, adjustment)
+    for effect in effects_list:
         effect["words"] = _words(effect)
 
 

@@ -62,8 +62,8 @@ def _interval(delta: float, before: Column, after: Column) -> tuple[float | None
             - (unequal - ours * theirs * delta**2)
         )
     )
-    least = (1 - delta**2) / max(1, ours * theirs - 1)  # the estimate may be negative
-    variance = max(squares, least)
+    lower_bound = (1 - delta**2) / max(1, ours * theirs - 1)  # the estimate may be negative
+    variance = max(squares, lower_bound)
     middle, width = delta - delta**3, _Z * sqrt(variance) * sqrt((1 - delta**2) ** 2 + _Z**2 * variance)
     scale = 1 - delta**2 + _Z**2 * variance
     return max(-1.0, (middle - width) / scale), min(1.0, (middle + width) / scale)

@@ -69,20 +69,20 @@ class Significance:
         before, after = sides.known_scores
         counts = {"n_baseline": len(before), "n_variant": len(after)}
         figures: dict[str, Any] = {**counts, "mean_difference": None, **dict.fromkeys(_TESTED)}
-        reasons, long = too_few(self.min_samples, counts), dict[str, float]()
-        alike, power = not varies(before) and not varies(after), common_power(before, after)
+        reasons, unscaled = too_few(self.min_samples, counts), dict[str, float]()
+        is_constant, power = not varies(before) and not varies(after), common_power(before, after)
         before, after = divide_by_power(before, power), divide_by_power(after, power)
         if len(before) and len(after):
-            long["mean_difference"] = float(after.mean() - before.mean())
-        if not reasons and alike:
+            unscaled["mean_difference"] = float(after.mean() - before.mean())
+        if not reasons and is_constant:
             reasons = {"t": "all scores of each run are equal: there is no variance to compare the difference with"}
         if not reasons and pooled_std(before, after) < LEAST_SPREAD:
             reasons = {"t": TOO_FAR}
         if not reasons:
-            test, long["ci_low"], long["ci_high"] = self._test(before, after)
+            test, unscaled["ci_low"], unscaled["ci_high"] = self._test(before, after)
             figures |= test
-        scaled, large = scale_back(long, power)
-        return with_reasons({**figures, **scaled}, {**reasons, **large})
+        scaled, reasons_of_size = scale_back(unscaled, power)
+        return with_reasons({**figures, **scaled}, {**reasons, **reasons_of_size})
 
     def _test(self, before: Column, after: Column) -> tuple[dict[str, float | None], float, float]:
         """Return the figures of the test, and the ends of the interval."""

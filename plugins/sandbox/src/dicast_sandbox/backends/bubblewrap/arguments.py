@@ -151,11 +151,11 @@ def _shell_command(program: Program, box: int | None) -> tuple[str, ...]:
 
 def affinity_prefix(taskset: str, cpus: int, slot: int) -> tuple[str, ...]:
     """Return the prefix that limits a command to *cpus* of the CPUs of this process; *slot* selects the CPUs."""
-    ours = sorted(os.sched_getaffinity(0))
-    if cpus >= len(ours):
+    available = sorted(os.sched_getaffinity(0))
+    if cpus >= len(available):
         return ()
-    chosen = [ours[(slot * cpus + offset) % len(ours)] for offset in range(cpus)]
-    return taskset, "-c", ",".join(map(str, chosen))
+    selected = [available[(slot * cpus + offset) % len(available)] for offset in range(cpus)]
+    return taskset, "-c", ",".join(map(str, selected))
 
 
 def command_path(command: str) -> str:

@@ -114,8 +114,10 @@ async def _dismiss(process: Process, stdin: asyncio.StreamWriter) -> None:
 def _check(mounts: tuple[Path, ...]) -> None:
     if platform.system() != "Linux" or platform.machine() not in seccomp.supported_machines():
         machines = " or ".join(seccomp.supported_machines())
-        this = f"{platform.system()} on {platform.machine()}"
-        raise ConfigError(f"sandbox/bubblewrap works on Linux on {machines}, and this is {this}; name another backend")
+        system_name = f"{platform.system()} on {platform.machine()}"
+        raise ConfigError(
+            f"sandbox/bubblewrap works on Linux on {machines}, and this is {system_name}; name another backend"
+        )
     for command, install in _COMMANDS.items():
         if shutil.which(command) is None:
             raise ConfigError(f"sandbox/bubblewrap: {command} is not installed; {install}, {_OTHER}")
@@ -143,13 +145,13 @@ def _identity(slot: int) -> tuple[str, ...]:
 
 def _advice(error: str) -> str:
     if "Unknown option" in error:
-        why = f"bwrap is older than 0.8; {_INSTALL}"
+        reason = f"bwrap is older than 0.8; {_INSTALL}"
     elif "mounts" in error or "Can't find source" in error or "bind" in error:
-        why = "mounts have to be readable by others (if dicast is root, by users other than root)"
+        reason = "mounts have to be readable by others (if dicast is root, by users other than root)"
     else:
-        why = (
+        reason = (
             "user namespaces may be off here: set kernel.unprivileged_userns_clone=1, "
             "kernel.apparmor_restrict_unprivileged_userns=0 or user.max_user_namespaces by sysctl; in a container, allow them "
             "(docker: --security-opt seccomp=unconfined --security-opt systempaths=unconfined)"
         )
-    return f"sandbox/bubblewrap cannot make a sandbox here ({error}): {why}, {_OTHER}"
+    return f"sandbox/bubblewrap cannot make a sandbox here ({error}): {reason}, {_OTHER}"
