@@ -14,6 +14,7 @@ import attrs
 
 from .._kernel.events import EVAL_COMPLETED, EVAL_FAILED
 from .._kernel.values import Entry, Event, Query
+from ..toolkit.money import rounded
 from .columns import code_of, growing
 from .names import Names
 
@@ -170,7 +171,7 @@ class VerdictColumns:
         for row in exact:
             if (text := self.exact[row][place]) is not None:
                 exact_part += Decimal(text)
-        amount = Decimal(total).scaleb(-PLACES[place]).quantize(Decimal(1).scaleb(-digits)) if total else Decimal(0)
+        amount = rounded(Decimal(total).scaleb(-PLACES[place]), digits) if total else Decimal(0)
         return amount + exact_part if exact_part else amount
 
 

@@ -1,12 +1,26 @@
-"""Amounts of money as text for a reader."""
+"""Amounts of money: rounding, and text for readers and for documents."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Decimal
 
 UNKNOWN = "?"
 _PLACES, _DIGITS = 4, 3
+
+
+def rounded(amount: Decimal, places: int, rounding: str = ROUND_HALF_EVEN) -> Decimal:
+    """Return *amount* with *places* decimal places, rounded half to even by default."""
+    return amount.quantize(Decimal(1).scaleb(-places), rounding=rounding)
+
+
+def plain_text(amount: Decimal, places: int | None = None) -> str:
+    """Return *amount* without an exponent and trailing zeros; with *places*, rounded half to even first.
+
+    >>> plain_text(Decimal("0.1250")), plain_text(Decimal("1E+2")), plain_text(Decimal("0.00049"), 3)
+    ('0.125', '100', '0')
+    """
+    return format((amount if places is None else rounded(amount, places)).normalize(), "f")
 
 
 def amount_text(amount: Decimal | str | float | None) -> str:

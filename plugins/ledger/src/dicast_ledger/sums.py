@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import attrs
 
 from dicast import Cost
+from dicast.toolkit.money import rounded
 
 from .spent import DIGITS, EXACT, PLACES, UNCOUNTED, UNPRICED, Spent, amount_of_line
 
@@ -83,5 +84,5 @@ class Sum:
         if self.tokens is not None:
             tally.tokens = (tally.tokens or 0) + self.tokens
         tally.unpriced += self.unpriced
-        amount = Decimal(self.amount).scaleb(-PLACES).quantize(Decimal(1).scaleb(-self.digits))
+        amount = rounded(Decimal(self.amount).scaleb(-PLACES), self.digits)
         tally.add_cost(Cost(amount + self.exact if self.exact else amount, "msat" if self.unit == "msat" else "usd"))

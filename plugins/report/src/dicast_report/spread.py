@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from dicast.reporting import value_of
+from dicast.toolkit.money import plain_text
 
 from .marking import METRICS, Marking, is_number
 from .subjects import RECORD, SubjectResults
@@ -130,7 +131,7 @@ class Spreads:
             {
                 "criterion": name,
                 "replies": spread.verdicts,
-                "usd": None if spread.usd is None else format(spread.usd.normalize(), "f"),
+                "usd": None if spread.usd is None else plain_text(spread.usd),
                 "latency": times,
             }
             for name, spread in self._task.items()

@@ -10,6 +10,7 @@ from typing import Any
 
 from dicast import Ledger
 from dicast.reading import read_open_judgments, read_verdicts
+from dicast.toolkit.money import rounded
 
 from .reading import reader
 from .runs import full_run_id
@@ -70,7 +71,7 @@ def _saved(row: Mapping[str, Any], agent: Mapping[str, Any] | None) -> Document:
     paid, extra_cost = row["judge_cost_usd_total"], row["judge_cost_usd_saved"]
     all_escalated = saved = None
     if paid is not None and extra_cost is not None:
-        escalated_cost = (Decimal(paid) + extra_cost).quantize(Decimal("0.000001"))
+        escalated_cost = rounded(Decimal(paid) + extra_cost, 6)
         all_escalated, saved = f"{escalated_cost:f}", f"{escalated_cost - Decimal(paid):f}"
     names = ("chosen_model", "verdict_count", "scored_count", "mean_score", "p50_score", "p10_score", "below_floor")
     return {

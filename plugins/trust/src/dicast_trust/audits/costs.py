@@ -9,6 +9,8 @@ from decimal import Decimal
 
 import attrs
 
+from dicast.toolkit.money import plain_text
+
 LEAST_RATE = 0.01
 
 
@@ -52,7 +54,7 @@ class AuditCosts:
             best = best_rate(spread - left, tau2 or 0.0, share, proxies, truths)
             for name, part in (audits or {}).items():
                 groups[name]["best_rate"] = best_rate(spread - left, part.tau2, share, proxies, truths)
-        if_all_judged = None if costs is None else format((costs[1] * count).quantize(_FINEST).normalize(), "f")
+        if_all_judged = None if costs is None else plain_text(costs[1] * count, _PLACES)
         return {
             "cost": {"if_all_judged": if_all_judged, "ratio_at_equal_width": ratio},
             "audit": {
@@ -61,8 +63,8 @@ class AuditCosts:
                 "share_held": share,
                 "variance": spread,
                 "tau2": tau2,
-                "cost_proxy": None if costs is None else format(costs[0].quantize(_FINEST).normalize(), "f"),
-                "cost_truth": None if costs is None else format(costs[1].quantize(_FINEST).normalize(), "f"),
+                "cost_proxy": None if costs is None else plain_text(costs[0], _PLACES),
+                "cost_truth": None if costs is None else plain_text(costs[1], _PLACES),
                 **({"strata": groups} if groups and {*groups} != {""} else {}),
             },
         }
@@ -84,7 +86,7 @@ class AuditCosts:
         return proxies / self._count.total(), truths
 
 
-_FINEST = Decimal("1e-12")
+_PLACES = 12
 
 
 @attrs.frozen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
@@ -13,6 +13,7 @@ import orjson
 from dicast import ConfigError, Ledger, Slot
 from dicast.signals import TextLengths, feature_values
 from dicast.toolkit.gold import GoldLabel
+from dicast.toolkit.money import plain_text
 
 from ..labels.gold import Gold, LabeledOutputs
 from ..labels.matching import check_count, check_judged, check_kinds, matched
@@ -27,7 +28,7 @@ from .steps import Step, StepInput, next_risk, take
 VERSION = 1
 GUARANTEE = "holds for subjects drawn as these labels were"
 
-_CENTS = Decimal("0.000000001")
+_PLACES = 9
 
 
 @attrs.frozen
@@ -283,4 +284,4 @@ def _mean_cost(stage: Stage) -> Decimal | None:
 def _money(mean: Decimal | None, n: Decimal) -> str | None:
     if mean is None:
         return None
-    return format((mean * n).quantize(_CENTS, ROUND_HALF_EVEN).normalize(), "f")
+    return plain_text(mean * n, _PLACES)

@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 from dicast import Cost
+from dicast.toolkit.money import rounded
 
 from ..audits.corrected import Z
 from ..audits.rates import audit_rates
@@ -261,7 +262,7 @@ class Plan:
 
 
 def _rounded(value: float, rounding: str) -> Decimal:
-    return Decimal(repr(value)).quantize(Decimal(1).scaleb(-_DIGITS), rounding=rounding)
+    return rounded(Decimal(repr(value)), _DIGITS, rounding)
 
 
 def _text(amount: Decimal) -> str:
