@@ -95,8 +95,8 @@ def pages_with(language: str, slow: tuple[str, ...] = ()) -> pytest.MarkDecorato
 
 
 def makes_sandboxes() -> bool:
-    made = [shutil.which("bwrap") or "false", "--unshare-all", "--ro-bind", "/", "/", "true"]
-    return subprocess.run(made, capture_output=True, check=False).returncode == 0
+    command = [shutil.which("bwrap") or "false", "--unshare-all", "--ro-bind", "/", "/", "true"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 @pytest.fixture
@@ -294,9 +294,9 @@ def test_readme_gives_two_commands_that_set_themselves_up():
 def test_readme_shows_the_summary_that_is_printed(tmp_path):
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("out"))
     done = run(tmp_path, "-m", "dicast", "run", "examples/qa-rows/pipeline.yaml")
-    (shown,) = (block.text for block in blocks(ROOT / "README.md", "text"))
+    (summary,) = (block.text for block in blocks(ROOT / "README.md", "text"))
     ids = re.compile(r"run \w+|row [\d,]+,\s+\w+…?")  # they change from run to run
-    assert ids.sub("", shown) == ids.sub("", done.stdout)
+    assert ids.sub("", summary) == ids.sub("", done.stdout)
 
 
 def test_the_recorded_terminal_is_the_screen_that_the_tests_keep():

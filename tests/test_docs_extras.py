@@ -1,4 +1,4 @@
-"""Pages name the extras of their commands: a clone has none of them until ``uv sync`` installs them."""
+"""Pages name the extras of their commands, because a clone has no extras before ``uv sync`` installs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures on the pages about the heuristic judges are those of the rubrics, and of the script that measured them."""
+"""The figures on the pages about heuristic judges are equal to the rubrics, and to the output of the measuring script."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_turns_have_the_figures_of_their_rubric():
     assert table("turns.md") == figures | lookahead
     bounds, cycles = data["feedback"]["bounds"], data["tool_cycles"]
     assert data["clean_stop_reasons"] == ["end_turn"]
-    many, few, one, more = (line["value"] for line in data["confidence"])
+    certain, few, unsure, doubtful = (line["value"] for line in data["confidence"])
     assert not says(
         "turns.md",
         f"at most {data['max_tool_calls']} calls of tools",
@@ -51,19 +51,19 @@ def test_turns_have_the_figures_of_their_rubric():
         f"a turn has at most {bounds['implicit']} after a retry",
         f"a score below {cycles['threshold']}.",
         f"which is {cycles['weight']}.",
-        f"is {many} with at least four good signs and no bad one, {few} with fewer good ones, {one} with one bad sign and {more}",
+        f"is {certain} with at least four good signs and no bad one, {few} with fewer good ones, {unsure} with one bad sign and {doubtful}",
     )
 
 
 def test_tool_cycles_have_the_figures_of_their_rubric():
     data = dicast.rubric("tool-cycle-heuristic-v1").data
     assert table("tool-cycles.md") == data["weights"]
-    none, one, more = (line["value"] for line in data["confidence"])
+    none, unsure, doubtful = (line["value"] for line in data["confidence"])
     assert not says(
         "tool-cycles.md",
         f"the next {data['thrash']['window']} calls",
         f"at most {data['thrash']['distance']} of the longer one",
-        f"is {none} without a bad sign, {one} with one and {more} with more",
+        f"is {none} without a bad sign, {unsure} with one and {doubtful} with more",
     )
 
 
@@ -92,12 +92,12 @@ def test_auc_is_the_share_of_pairs_in_which_the_good_one_is_above(good, bad, exp
 
 def test_copies_of_conversations_do_not_make_the_interval_narrower():
     rows = [{"task": str(n % 20), "reward": int(n * n % 7 < 3), "x": n * n % 7 // 3 + n % 5} for n in range(40)]
-    ((_, found, low, high, *_),) = SEPARATION["separation"](rows, 300)
-    assert low < found < high
+    ((_, auc, low, high, *_),) = SEPARATION["separation"](rows, 300)
+    assert low < auc < high
     assert list(SEPARATION["separation"](rows * 3, 300)) == list(SEPARATION["separation"](rows, 300))
     alone = [{**row, "task": f"{row['task']} {copy}"} for copy in range(3) for row in rows]
-    ((_, same, above, below, *_),) = SEPARATION["separation"](alone, 300)
-    assert (same, above > low, below < high) == (found, True, True)
+    ((_, single_auc, above, below, *_),) = SEPARATION["separation"](alone, 300)
+    assert (single_auc, above > low, below < high) == (auc, True, True)
 
 
 def test_pairs_within_a_task_leave_out_what_the_task_says():
@@ -115,5 +115,5 @@ def test_separation_is_what_the_script_measures():
     path = folder / SEPARATION["DATA"]
     if not path.exists():
         pytest.skip(f"{path.name} is not in {folder}; DICAST_OUTSIDE_DATA names the folder that has it")
-    shown, _ = text("separation.md")
-    assert SEPARATION["table"](SEPARATION["rows"](path)) in shown
+    prose, _ = text("separation.md")
+    assert SEPARATION["table"](SEPARATION["rows"](path)) in prose

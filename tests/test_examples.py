@@ -85,9 +85,11 @@ def test_judge_asks_about_the_turns_that_the_heuristic_is_not_sure_of(run, tmp_p
 def test_an_example_has_the_replies_that_its_script_writes(example, tmp_path):
     shutil.copytree(EXAMPLES / example, tmp_path / example, ignore=shutil.ignore_patterns("out"))
     replies = tmp_path / example / "replies.jsonl"
-    shipped = asked(replies)
+    shipped = answered_requests(replies)
     subprocess.run([sys.executable, "-W", "error", "by_hand.py"], cwd=tmp_path / example, timeout=60, check=True)
-    assert shipped == asked(replies), f"run examples/{example}/by_hand.py: data, options or rubric have changed"
+    assert shipped == answered_requests(replies), (
+        f"run examples/{example}/by_hand.py: data, options or rubric have changed"
+    )
 
 
 def test_metis_asks_a_model_about_unsure_turns_alone_and_judges_cycles_and_sessions_by_heuristics(run, tmp_path):
@@ -119,6 +121,6 @@ def test_agent_steps_asks_what_came_of_a_step_only_where_its_form_passes(run, tm
     assert (folder / "labels.jsonl").read_text(encoding="utf-8") == written, "copy out/labels.jsonl to labels.jsonl"
 
 
-def asked(replies: Path) -> set[str]:
-    """What the recorded replies answer."""
+def answered_requests(replies: Path) -> set[str]:
+    """Return the requests that the recorded replies answer."""
     return {json.loads(line).get("digest") for line in replies.read_text(encoding="utf-8").splitlines()}

@@ -25,7 +25,7 @@ RUNS = {
 
 @pytest.fixture
 def copy(tmp_path):
-    """A copy of the repository's files, without what git does not keep."""
+    """Copy the repository's files that git keeps, and return the folder."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if listed.returncode:
         pytest.skip("the repository is no git checkout")

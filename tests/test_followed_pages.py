@@ -1,13 +1,13 @@
 """Every page, followed literally: its blocks in their order, in a fresh folder with a copy of ``examples/``.
 
-- A block with ``title="NAME"`` is written to that file when it is reached, or added to it where the fence says ``append``.
-- A ``bash`` block is run by bash as it stands; of a ``console`` block the lines that begin with ``$ `` are. All of a page share a folder and
-  the environment that they export.
-- Each ends with exit code 0, or N where the fence says ``exit=N``.
-- ``norun`` in the fence says that a command needs the network, a key, a clone or a terminal; :data:`NORUN` counts them.
-- ``JUDGE_URL`` is a model of the tests' own, and ``BATCH_URL`` an endpoint with batches, as a reader would have them.
-- README.md and the first ten minutes are run as a reader runs them, and so is the first use of every command. Of the other pages, a ``dicast``
-  that asks nothing of the shell is run in the tests' process, which spares the start of another.
+- A block with ``title="NAME"`` is written to that file, or appended to it if the fence has ``append``.
+- bash runs a ``bash`` block unchanged, and the lines of a ``console`` block that begin with ``$ ``. All blocks of a page share a folder and
+  the exported environment.
+- Each command ends with exit code 0, or with N if the fence has ``exit=N``.
+- ``norun`` in the fence marks a command that needs the network, a key, a clone or a terminal; :data:`NORUN` counts them.
+- ``JUDGE_URL`` is a model of the tests, and ``BATCH_URL`` an endpoint with batches, as for a reader.
+- README.md, the first ten minutes and the first use of every command run in bash. On other pages, a ``dicast`` command without features of
+  the shell runs in the tests' process, which saves the start of another process.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ FOLLOWED = [page for page in PAGES if has_commands(page)]
 
 
 def own_environment(folder):
-    """A virtual environment in *folder* that sees what the tests' own has installed, and into which a page may install more."""
+    """Make a virtual environment in *folder* that sees the tests' packages, and into which a page may install more."""
     ours = Path(sysconfig.get_path("purelib"))
     subprocess.run(["uv", "venv", "-q", "--python", sys.executable, str(folder)], check=True)
     (theirs,) = folder.glob("lib/python*/site-packages")
@@ -74,7 +74,7 @@ def own_environment(folder):
 
 
 def installs(page):
-    """Whether *page* installs something: those have an environment of their own, which takes half a second to make."""
+    """Return whether *page* installs packages; it then has an environment of its own, which takes half a second to make."""
     return any(
         "pip install" in command
         for language, info, text in blocks(page)
@@ -83,46 +83,50 @@ def installs(page):
     )
 
 
-def find_installed(environment, kept, monkeypatch):
-    """Let this process find what a page has installed into its *environment*; *kept* is for the metadata."""
+def find_installed(environment, metadata_folder, monkeypatch):
+    """Let this process find the packages that a page installed into its *environment*; *metadata_folder* is for the metadata."""
     ours = Path(sysconfig.get_path("purelib"))
     (theirs,) = environment.glob("lib/python*/site-packages")
     for metadata in {path.name for path in theirs.glob("*.dist-info")} - {
         path.name for path in ours.glob("*.dist-info")
     }:
-        shutil.copytree(theirs / metadata, kept / metadata, dirs_exist_ok=True)
-    monkeypatch.syspath_prepend(str(kept))
+        shutil.copytree(theirs / metadata, metadata_folder / metadata, dirs_exist_ok=True)
+    monkeypatch.syspath_prepend(str(metadata_folder))
     for paths in set(theirs.glob("*.pth")) - {theirs / "ours.pth"}:
         for path in filter(os.path.isdir, paths.read_text(encoding="utf-8").splitlines()):
             monkeypatch.syspath_prepend(path)
 
 
 def first(page):
-    """Whether a new user reads *page* first: those are followed in every run of the tests, the others in the whole suite."""
+    """Return whether a new user reads *page* first: every run of the tests follows such pages, only the whole suite the others."""
     return page.parent in (ROOT, ROOT / "docs" / "start")
 
 
 def first_uses():
     """Where each command of dicast is run first: on which page, in which block, and how."""
-    found = {}
+    uses = {}
     for page in sorted(FOLLOWED, key=first, reverse=True):
         for number, (language, info, text) in enumerate(blocks(page)):
             for command in commands(language, text) if is_run(info) else ():
-                found.setdefault(tuple(command.split()[:2]), (page, number, command))
-    return set(found.values())
+                uses.setdefault(tuple(command.split()[:2]), (page, number, command))
+    return set(uses.values())
 
 
 FIRST_USES = first_uses()
 
 
 def spared(page, number, command):
-    """Whether *command* of a page's block is run in this process."""
-    own = page.parent == ROOT or page.stem == "ten-minutes" or (page, number, command) in FIRST_USES
-    return not own and command.startswith("dicast ") and not set("|<>&;$`*~#\n") & set(re.sub("'[^']*'", "", command))
+    """Return whether *command* of a page's block runs in this process."""
+    needs_process = page.parent == ROOT or page.stem == "ten-minutes" or (page, number, command) in FIRST_USES
+    return (
+        not needs_process
+        and command.startswith("dicast ")
+        and not set("|<>&;$`*~#\n") & set(re.sub("'[^']*'", "", command))
+    )
 
 
 def in_this_process(command, folder, capfd):
-    """Run a *command* of dicast, and forget the modules in *folder*; return the exit code and the end of what was printed."""
+    """Run a *command* of dicast, and forget the modules in *folder*; return the exit code and the end of the output."""
     before = set(sys.modules)
     capfd.readouterr()
     code = main(shlex.split(command)[1:])
@@ -132,13 +136,13 @@ def in_this_process(command, folder, capfd):
     return code, "".join(part[-2000:] for part in capfd.readouterr())
 
 
-def in_bash(command, kept, monkeypatch):
-    """Run *command* in bash, and keep what it exports; return the exit code and the end of what was printed."""
+def in_bash(command, variables, monkeypatch):
+    """Run *command* in bash, and keep its exported variables; return the exit code and the end of the output."""
     done = subprocess.run(
-        ["bash", "-c", f"{command}\ncode=$?\nenv -0 > {kept}\nexit $code"],
+        ["bash", "-c", f"{command}\ncode=$?\nenv -0 > {variables}\nexit $code"],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
-    for line in kept.read_text(encoding="utf-8").split("\0")[:-1]:
+    for line in variables.read_text(encoding="utf-8").split("\0")[:-1]:
         name, _, value = line.partition("=")
         monkeypatch.setenv(name, value)
     return done.returncode, done.stdout[-2000:] + done.stderr[-2000:]
@@ -181,13 +185,13 @@ def test_a_page_can_be_followed_literally(page, tmp_path, chat_server, batch_ser
         expected = int((re.search(r"exit=(\d+)", info) or [0, 0])[1])
         for command in commands(language, text) if is_run(info) else ():
             if spared(page, number, command):
-                code, said = in_this_process(command, tmp_path, capfd)
+                code, output = in_this_process(command, tmp_path, capfd)
             else:
-                code, said = in_bash(command, tmp_path.parent / f"{tmp_path.name}.environment", monkeypatch)
+                code, output = in_bash(command, tmp_path.parent / f"{tmp_path.name}.environment", monkeypatch)
                 if "pip install" in command:
-                    kept = tmp_path.parent / f"{tmp_path.name}.metadata"
-                    find_installed(Path(environment["VIRTUAL_ENV"]), kept, monkeypatch)
-            assert code == expected, f"$ {command}\n{said}"
+                    metadata_folder = tmp_path.parent / f"{tmp_path.name}.metadata"
+                    find_installed(Path(environment["VIRTUAL_ENV"]), metadata_folder, monkeypatch)
+            assert code == expected, f"$ {command}\n{output}"
 
 
 def test_few_commands_are_left_out():

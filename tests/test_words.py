@@ -203,12 +203,12 @@ def test_figures_of_pages():
 
 def lowered() -> dict[str, dict[str, float]]:
     """Return the bars that are needed today, none above its bar in the file."""
-    own = exceptions()
+    present = exceptions()
     bars: dict[str, dict[str, float]] = {}
     for room in rooms():
         for name, figure in figures(room).items():
             if figure > BARS[name]:
-                bars.setdefault(room, {})[name] = min(figure, own.get(room, {}).get(name, figure))
+                bars.setdefault(room, {})[name] = min(figure, present.get(room, {}).get(name, figure))
     return bars
 
 
@@ -216,7 +216,8 @@ def write(bars: dict[str, dict[str, float]]) -> None:
     """Write *bars* as ``word_bars.toml``, a line for each room."""
     lines = ["# Written by tests/test_words.py: the bars of rooms that miss a common bar of that file."]
     lines += [
-        f'"{room}" = {{{", ".join(f"{name} = {bar}" for name, bar in own.items())}}}' for room, own in bars.items()
+        f'"{room}" = {{{", ".join(f"{name} = {bar}" for name, bar in room_bars.items())}}}'
+        for room, room_bars in bars.items()
     ]
     FILE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
