@@ -50,7 +50,8 @@ NAMES = re.compile(
 CODE = re.compile(r"``?[^`]*``?|:\w+:`[^`]*`")
 FENCE = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 SENTENCES = re.compile(r"(?<=[.!?])\s+|\n\n|\|")
-FOREIGN = {"templates", "_vendor", "node_modules", ".venv", "build"}
+UNMEASURED = {"templates", "_vendor", "node_modules", ".venv", "build", "adr"}
+"""Folders that are not measured; records of decisions are history, in the words of their day."""
 
 MESSAGE_CALLS = frozenset(
     ["Failure", "Fault", "Problem", "echo", "fault", "note", "problem", "refuse", "style", "warn"]
@@ -67,7 +68,7 @@ def rooms() -> list[str]:
     folders += [path for path in kernel.parent.iterdir() if path.is_dir()]
     folders += [path.parent for part in ("plugins", "contrib") for path in (ROOT / part).glob("*/pyproject.toml")]
     folders += [ROOT / "framework", ROOT / "docs", *(path for path in (ROOT / "docs").iterdir() if path.is_dir())]
-    outside = {"__pycache__", "adr", "pictures"} | FOREIGN  # records are history, in the words of their day
+    outside = {"__pycache__", "pictures"} | UNMEASURED
     return sorted({str(path.relative_to(ROOT)) for path in folders if path.name not in outside} | {"."})
 
 
@@ -76,7 +77,7 @@ def files(room: str, pattern: str) -> list[Path]:
     if room == ".":
         return sorted(ROOT.glob(pattern)) if pattern == "*.md" else []
     inner = [ROOT / other for other in rooms() if other.startswith(f"{room}/")]
-    paths = [path for path in (ROOT / room).rglob(pattern) if not FOREIGN & set(path.parts)]
+    paths = [path for path in (ROOT / room).rglob(pattern) if not UNMEASURED & set(path.parts)]
     return sorted(path for path in paths if not any(path.is_relative_to(folder) for folder in inner))
 
 
